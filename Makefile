@@ -1,0 +1,77 @@
+# Everything runs from a fresh checkout: the first target that needs the virtual environment
+# makes it, and makes it again only when pyproject.toml (or the checkout's path) changes.
+
+VENV  := .venv
+RUN   := $(VENV)/bin/python
+STAMP := $(VENV)/.stamp
+CODE  := $(wildcard src tests tools benchmarks)
+ARGS  ?=
+
+# An editable install points at this folder by its full path: a moved checkout installs again.
+ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
+STALE := stale
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test lint bench requirements clean stale
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+
+venv: $(STAMP) ## make the virtual environment in .venv
+
+demo: $(STAMP) ## see a client at work, against a server that comes with it
+	@$(RUN) -m holdfast.demo $(ARGS)
+
+test: $(STAMP) ## run the whole test suite (ARGS="-k name" for a part of it)
+	@$(RUN) -m pytest $(ARGS)
+
+lint: $(STAMP) ## check style, formatting and types
+	@$(RUN) -m ruff check $(CODE)
+	@$(RUN) -m ruff format --check $(CODE)
+	@$(RUN) -m mypy --strict $(CODE)
+
+bench: $(STAMP) ## measure speed
+	@$(RUN) benchmarks/run.py $(ARGS)
+
+requirements: $(STAMP) ## each requirement with the tests that prove it
+	@$(RUN) tools/requirements.py $(ARGS)
+
+clean: ## remove everything that was made here
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Prints the first Python that will do; PYTHON=/path/to/python chooses one.
+define FIND_PYTHON
+found=; lacking=; \
+if [ -n "$$PYTHON" ]; then set -- "$$PYTHON"; \
+else set -- python3.14 python3.13 python3.12 python3.11 python3 python; fi; \
+for candidate do \
+  "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+  if "$$candidate" -c 'import ensurepip, venv' 2>/dev/null; then found=$$candidate; break; fi; \
+  lacking=$$candidate; \
+done; \
+if [ -z "$$found" ] && [ -n "$$lacking" ]; then \
+  version=$$("$$lacking" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+  echo "make: $$lacking is new enough but cannot make virtual environments (no ensurepip)." >&2; \
+  echo "make: on Debian or Ubuntu: sudo apt install python$$version-venv" >&2; \
+  exit 1; \
+fi; \
+if [ -z "$$found" ]; then \
+  echo "make: no Python 3.11 or newer found (tried: $$*)." >&2; \
+  echo "make: install one, or name it: make PYTHON=/path/to/python3.12 ..." >&2; \
+  exit 1; \
+fi
+endef
+
+export PYTHON
+export HERE := $(CURDIR)
+
+$(STAMP): pyproject.toml $(STALE)
+	@if ! $(RUN) -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	  $(FIND_PYTHON); \
+	  echo "make: setting up $(VENV) with $$("$$found" --version)"; \
+	  "$$found" -m venv --clear $(VENV); \
+	fi
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@printf '%s\n' "$$HERE" > $@

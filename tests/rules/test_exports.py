@@ -1,0 +1,99 @@
+"""The public names are pinned, and importing them stays light."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from tests.rules.source import PACKAGE, SRC
+
+PINNED: tuple[str, ...] = ()
+"""``holdfast.__all__``, sorted. A change here changes the public API: tell CHANGELOG.md."""
+
+HEAVY = (
+    "aiohttp",
+    "argparse",
+    "click",
+    "email",
+    "http",
+    "jsonschema_rs",
+    "opentelemetry",
+    "pydantic",
+    "rich",
+    "ssl",
+    "unittest",
+)
+"""Loaded on use, never by ``import holdfast``."""
+
+_PROBE = """
+import asyncio, sys
+heavy = sys.argv[1].split(",")
+for name in heavy:
+    sys.modules.pop(name, None)  # asyncio loads ssl itself: only what comes after it counts
+import {module}
+print(",".join(name for name in heavy if name in sys.modules))
+"""
+
+
+def difference(pinned: tuple[str, ...], actual: list[str]) -> str:
+    """What to change in ``PINNED``, or in the package, to make them agree; empty if they do."""
+    lines = [f"+ {name}  (exported, not pinned)" for name in sorted(set(actual) - set(pinned))]
+    lines += [f"- {name}  (pinned, not exported)" for name in sorted(set(pinned) - set(actual))]
+    if not lines and list(pinned) != actual:
+        lines = [f"not sorted, or doubled: {actual}"]
+    return "\n".join(lines)
+
+
+def heavy_imports(module: str, heavy: tuple[str, ...]) -> list[str]:
+    """Which of ``heavy`` a fresh interpreter loads when it imports ``module``."""
+    path = f"import sys; sys.path.insert(0, {str(SRC)!r})\n"
+    probe = subprocess.run(
+        [sys.executable, "-I", "-c", path + _PROBE.format(module=module), ",".join(heavy)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert probe.returncode == 0, probe.stderr
+    return [name for name in probe.stdout.strip().split(",") if name]
+
+
+def _package_exists() -> bool:
+    return (SRC / PACKAGE / "__init__.py").exists()
+
+
+def test_the_public_names_are_the_pinned_ones() -> None:
+    if _package_exists():
+        actual = list(importlib.import_module(PACKAGE).__all__)
+        assert not (delta := difference(PINNED, actual)), f"holdfast.__all__ has changed:\n{delta}"
+
+
+def test_every_public_name_can_be_had() -> None:
+    if _package_exists():
+        package = importlib.import_module(PACKAGE)
+        missing = [name for name in package.__all__ if not hasattr(package, name)]
+        assert not missing
+
+
+def test_importing_the_package_is_light() -> None:
+    if _package_exists():
+        assert heavy_imports(PACKAGE, HEAVY) == []
+
+
+def test_a_heavy_import_is_noticed() -> None:
+    assert heavy_imports("http.client", ("http", "email", "unittest")) == ["http", "email"]
+
+
+@pytest.mark.parametrize(
+    ("pinned", "actual", "delta"),
+    [
+        (("a", "b"), ["a", "b"], ""),
+        (("a",), ["a", "b"], "+ b  (exported, not pinned)"),
+        (("a", "b"), ["a"], "- b  (pinned, not exported)"),
+        (("a", "b"), ["b", "a"], "not sorted, or doubled: ['b', 'a']"),
+    ],
+)
+def test_a_changed_export_is_shown(pinned: tuple[str, ...], actual: list[str], delta: str) -> None:
+    assert difference(pinned, actual) == delta

@@ -1,0 +1,164 @@
+"""Imports point down.
+
+``ABOVE`` is the architecture: what stands on the left may import what stands on the right, and
+whatever that may import in turn. Imports inside functions and under TYPE_CHECKING count too.
+"""
+
+from __future__ import annotations
+
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from tests.rules.source import PACKAGE, SRC, Module, modules, write_package
+
+OPEN_TO_ALL = ("errors", "config", "types")
+
+ABOVE: dict[str, tuple[str, ...]] = {
+    # the vocabulary
+    "errors": (),
+    "config": ("errors",),
+    "types": ("errors",),
+    # the pure core
+    "wire": ("errors",),
+    "boundary": ("wire",),
+    "eras": ("boundary",),
+    "engine": ("eras",),
+    "codegen": ("types",),
+    # the shell around it
+    "auth": ("wire",),
+    "telemetry": ("boundary",),
+    "transports": ("boundary", "auth"),
+    "runtime": ("engine", "telemetry"),
+    "calls": ("runtime",),
+    "tape": ("calls",),
+    "targets": ("transports",),
+    # the faces
+    "client": ("calls", "transports", "tape", "targets"),
+    "sync": ("client",),
+    "servers": ("client",),
+    "handles": ("client", "codegen"),
+    "__init__": ("client", "sync", "servers", "handles"),
+    "testing": ("__init__",),
+    "demo": ("__init__",),
+    "cli": ("__init__", "testing"),
+    "__main__": ("cli",),
+    # a server that stands alone
+    "demo_server": (),
+}
+
+STANDS_ALONE = ("demo_server",)
+"""Imports nothing of the package, not even what is open to all."""
+
+EXCEPTIONS: dict[tuple[str, str], str] = {}
+"""(module, imported unit): the reason, one sentence. Empty is best."""
+
+_HOW_TO_ADD = (
+    "has no row in ABOVE (tests/rules/test_layers.py). Decide where it stands: "
+    "give it a row that names the highest thing it may import."
+)
+
+
+def reach(unit: str) -> frozenset[str]:
+    """All that a unit may import."""
+    if unit in STANDS_ALONE:
+        return frozenset({unit})
+    found = {unit}
+    for below in ABOVE[unit]:
+        found |= {below} | reach(below)
+    return frozenset(found | (set() if unit in OPEN_TO_ALL else set(OPEN_TO_ALL)))
+
+
+def imported_units(module: Module, units: set[str]) -> dict[str, int]:
+    """The units that a module imports, each with a line. A name of the package is ``__init__``."""
+    found: dict[str, int] = {}
+    for entry in module.imports():
+        package, _, rest = entry.target.partition(".")
+        if package == PACKAGE:
+            first = rest.partition(".")[0]
+            found.setdefault(first if first in units else "__init__", entry.line)
+    return found
+
+
+def upward_imports(src: Path) -> list[str]:
+    tree = modules(src)
+    units = {module.unit for module in tree}
+    faults = [f"{unit} {_HOW_TO_ADD}" for unit in sorted(units - ABOVE.keys())]
+    for module in tree:
+        if module.unit not in ABOVE:
+            continue
+        allowed = reach(module.unit)
+        faults += [
+            f"{module.at(line)} imports {target}, which is not below {module.unit} "
+            f"(it may import: {', '.join(sorted(allowed - {module.unit})) or 'nothing'})"
+            for target, line in imported_units(module, units).items()
+            if target in ABOVE and target not in allowed and (module.name, target) not in EXCEPTIONS
+        ]
+    return faults
+
+
+def test_imports_point_down() -> None:
+    assert not (faults := upward_imports(SRC)), "\n".join(faults)
+
+
+def test_the_table_has_no_circle_and_no_unknown_name() -> None:
+    assert set(TopologicalSorter(ABOVE).static_order()) == ABOVE.keys()
+
+
+def test_every_exception_is_still_needed() -> None:
+    tree = {module.name: module for module in modules()}
+    units = {module.unit for module in tree.values()}
+    for (name, target), reason in EXCEPTIONS.items():
+        assert reason
+        assert name in tree, f"{name} is gone; so should its exception be"
+        assert target in imported_units(tree[name], units), f"{name} no longer imports {target}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from holdfast.engine import state",
+        "from holdfast import engine",
+        "import holdfast.engine.state",
+        "from .. import engine",
+        "from ..engine.state import State",
+        "if TYPE_CHECKING:\n    from holdfast.engine import state",
+        "def late():\n    import holdfast.engine",
+        "importlib.import_module('holdfast.engine.state')",
+    ],
+)
+def test_an_upward_import_is_found_however_it_is_written(tmp_path: Path, line: str) -> None:
+    files = {"wire/__init__.py": "", "wire/framing.py": line, "engine/state.py": ""}
+    (fault,) = upward_imports(write_package(tmp_path, files))
+    assert fault.startswith("wire.framing:")
+    assert "imports engine, which is not below wire" in fault
+
+
+def test_a_name_of_the_package_counts_as_its_front(tmp_path: Path) -> None:
+    src = write_package(tmp_path, {"__init__.py": "", "calls/pipeline.py": "import holdfast\n"})
+    (fault,) = upward_imports(src)
+    assert "calls.pipeline:1 imports __init__" in fault
+
+
+def test_downward_and_neighbouring_imports_are_fine(tmp_path: Path) -> None:
+    files = {
+        "__init__.py": "from holdfast.engine.state import State\n",
+        "config.py": "from holdfast.errors import ValidationError\n",
+        "engine/__init__.py": "from .state import State\n",
+        "engine/state.py": "from ..wire import jsonrpc\nfrom holdfast import config\n",
+        "errors.py": "",
+        "wire/jsonrpc.py": "import json\nfrom holdfast.errors import ProtocolError\n",
+    }
+    assert upward_imports(write_package(tmp_path, files)) == []
+
+
+def test_the_demo_server_imports_nothing_of_the_package(tmp_path: Path) -> None:
+    files = {"errors.py": "", "demo_server.py": "from holdfast.errors import ToolError\n"}
+    (fault,) = upward_imports(write_package(tmp_path, files))
+    assert "it may import: nothing" in fault
+
+
+def test_a_new_module_is_asked_for_its_row(tmp_path: Path) -> None:
+    (fault,) = upward_imports(write_package(tmp_path, {"gadgets.py": ""}))
+    assert fault.startswith("gadgets has no row in ABOVE")
