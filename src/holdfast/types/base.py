@@ -1,0 +1,196 @@
+"""What every wire type shares: names, defaults, and the JSON that an object came from.
+
+A struct holds the fields that this version knows. Whatever else the peer sent is not lost:
+an object made by `decode` remembers its source, so ``obj.raw`` is the whole JSON object as
+it came and ``obj.extra`` the part of it without a field here. The source is kept as bytes
+and read when asked for; an object inside another one keeps only the way to its place there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+T = TypeVar("T")
+
+Source: TypeAlias = "Raw | tuple[Any, str] | tuple[Any, str, Any]"
+"""The bytes of an object; or its container's source, and the key (and index) in there."""
+
+Plan: TypeAlias = tuple[tuple[str, str], ...]
+
+DETACH: Final = 64 * 1024
+"""Sources below this size are copied out of the buffer that they came in, so that a small
+object does not hold a large read in memory; above it the object is most of the buffer."""
+
+
+class Wire(Struct, rename="camel", omit_defaults=True, kw_only=True, dict=True):
+    """The base of all wire types: snake_case here, camelCase there, defaults left unsaid."""
+
+    keeps_unknown: ClassVar[bool] = False
+    """Whether JSON that does not fit is kept as `UnknownContent` in this type's place."""
+
+    vital: ClassVar[frozenset[str]] = frozenset()
+    """Optional fields that must not be taken for absent when they cannot be read."""
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        """The JSON object as it came; for an object made here, what it would be sent as."""
+        source = self.__dict__.get("_source")
+        found = msgspec.json.decode(encode(self)) if source is None else resolve(source)
+        return cast("dict[str, Any]", found)
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """The fields of `raw` that this version of Holdfast does not know."""
+        if "_source" not in self.__dict__:
+            return {}
+        known = wire_names(type(self))
+        return {key: value for key, value in self.raw.items() if key not in known}
+
+
+class Meta(Wire, kw_only=True):
+    """A wire type with ``_meta``, which nearly all of them have."""
+
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
+
+
+class Result(Meta, kw_only=True):
+    """The answer to a request. ``result_type`` is None where the peer's revision has none."""
+
+    result_type: str | None = None
+
+
+class Cacheable(Result, kw_only=True):
+    """A result that says how long, and for whom, it may be kept."""
+
+    ttl_ms: int | None = None
+    cache_scope: str | None = None
+
+
+CACHE_SCOPES: Final = ("private", "public")
+
+
+def empty_text() -> str:
+    """A default that is always sent: only a field's own default is left unsaid."""
+    return ""
+
+
+def empty_list() -> list[Any]:
+    """Like `empty_text`: an empty list that is sent, because the peer requires the field."""
+    return []
+
+
+def no_value() -> None:
+    """Like `empty_text`: a null that is sent, because the peer requires the field."""
+
+
+class _Plans(dict[type, "Plan | None"]):
+    """For each type, the fields that may hold wire objects; None for what is none itself.
+
+    A dictionary that fills itself, because it is asked for every object that is read, and
+    asking whether an object is a struct takes several times as long.
+    """
+
+    def __missing__(self, kind: type) -> Plan | None:
+        plan = _plan(kind) if issubclass(kind, Wire) else None
+        self[kind] = plan
+        return plan
+
+
+def _plan(kind: type[Wire]) -> Plan:
+    infos = msgspec.structs.fields(kind)
+    return tuple((info.name, info.encode_name) for info in infos if _holds_wire(info.type))
+
+
+_encoder = msgspec.json.Encoder()
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+_plans = _Plans()
+_names: dict[type[Wire], frozenset[str]] = {}
+
+encode = _encoder.encode
+
+
+def decode(raw: bytes | Raw, kind: type[T]) -> T:
+    """``raw`` as a ``kind``, remembering where it came from.
+
+    What fits is read in one pass; only what does not is read again, slowly and leniently.
+    Raises `msgspec.ValidationError` when a field that cannot be done without is missing or
+    wrong, and when the text is not UTF-8.
+    """
+    if not isinstance(raw, Raw):
+        raw = Raw(raw)
+    elif len(raw) < DETACH:
+        raw = raw.copy()
+    known = _decoders.get(kind)
+    try:
+        found = (decoder(kind) if known is None else known).decode(raw)
+    except (msgspec.ValidationError, UnicodeDecodeError):
+        found = _decode_leniently(raw, kind)
+    attach(found, raw)
+    return cast("T", found)
+
+
+def _decode_leniently(raw: Raw, kind: Any) -> Any:
+    from holdfast.types.rescue import rescue
+
+    try:
+        return rescue(msgspec.json.decode(raw), kind)
+    except UnicodeDecodeError as error:
+        raise msgspec.ValidationError(f"Not UTF-8: {error}") from None
+
+
+def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    """The decoder for a type, built once."""
+    known = _decoders.get(kind)
+    if known is None:
+        known = _decoders[kind] = msgspec.json.Decoder(kind)
+    return known
+
+
+def attach(obj: Any, source: Source) -> None:
+    """Tell an object, and every object inside it, where it came from."""
+    plan = _plans[type(obj)]
+    if plan is None:
+        return
+    obj._source = source  # in __dict__, so never on the wire
+    for name, key in plan:
+        value = getattr(obj, name)
+        if value is None:
+            continue
+        kind = type(value)
+        if kind is list:
+            for index, item in enumerate(value):
+                attach(item, (source, key, index))
+        elif kind is dict:
+            for index, item in value.items():
+                attach(item, (source, key, index))
+        else:
+            attach(value, (source, key))
+
+
+def resolve(source: Source) -> Any:
+    """The JSON value at a source."""
+    if isinstance(source, Raw):
+        return msgspec.json.decode(source)
+    found = resolve(source[0])
+    for step in source[1:]:
+        found = found[step]
+    return found
+
+
+def wire_names(kind: type[Wire]) -> frozenset[str]:
+    """The names of a type's fields on the wire, its tag included."""
+    known = _names.get(kind)
+    if known is None:
+        tag_field = kind.__struct_config__.tag_field
+        tags = () if tag_field is None else (tag_field,)
+        known = _names[kind] = frozenset((*kind.__struct_encode_fields__, *tags))
+    return known
+
+
+def _holds_wire(kind: Any) -> bool:
+    if isinstance(kind, type) and issubclass(kind, Wire):
+        return True
+    return any(_holds_wire(part) for part in getattr(kind, "__args__", ()))

@@ -1,0 +1,253 @@
+"""Contents: what tools return, prompts say and messages carry.
+
+A content of a kind that this version does not know is an `UnknownContent`; so is one of a
+known kind that lacks what the kind needs. Neither hides its neighbours.
+"""
+
+from __future__ import annotations
+
+import binascii
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+
+from msgspec import UNSET, field
+
+from holdfast.types.base import Meta, Wire, empty_list
+
+Bytes: TypeAlias = bytes
+
+Role: TypeAlias = str
+"""One of `ROLES`; others are read as they come."""
+ROLES: Final = ("assistant", "user")
+ICON_THEMES: Final = ("dark", "light")
+
+
+class Annotations(Wire, kw_only=True):
+    """Hints of a server on who an object is for and how much it matters (0 to 1)."""
+
+    audience: list[Role] | None = None
+    priority: int | float | None = None
+    last_modified: str | None = None
+
+
+class Icon(Wire, kw_only=True):
+    """A picture to show for something. ``theme`` is one of `ICON_THEMES`."""
+
+    src: str
+    mime_type: str | None = None
+    sizes: list[str] | None = None
+    theme: str | None = None
+
+
+class ResourceContents(Meta, kw_only=True):
+    """What the contents of a resource have in common."""
+
+    keeps_unknown: ClassVar[bool] = True
+
+    uri: str
+    mime_type: str | None = None
+
+
+class TextResourceContents(ResourceContents, kw_only=True):
+    """A resource, or a part of one, as text."""
+
+    text: str
+
+
+class BlobResourceContents(ResourceContents, kw_only=True):
+    """A resource, or a part of one, as bytes; ``blob`` is their base64."""
+
+    blob: str
+
+    @property
+    def bytes(self) -> Bytes:
+        """The decoded bytes. Raises ValueError if ``blob`` is not base64."""
+        return decode_base64(self.blob, f"resource {self.uri}")
+
+
+class EitherContents(ResourceContents, kw_only=True):
+    """Resource contents while being read: the two kinds differ only in which field they have."""
+
+    text: str | None = None
+    blob: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.text is None and self.blob is None:
+            raise ValueError("Object missing required field `text` or `blob`")
+
+    def settle(self) -> AnyResourceContents:
+        """The kind that the fields say. Text wins if a server sends both."""
+        if self.text is not None:
+            return TextResourceContents(
+                uri=self.uri, mime_type=self.mime_type, meta=self.meta, text=self.text
+            )
+        assert self.blob is not None
+        return BlobResourceContents(
+            uri=self.uri, mime_type=self.mime_type, meta=self.meta, blob=self.blob
+        )
+
+
+class ContentBlock(Meta, tag_field="type", kw_only=True):
+    """The base of all contents; ``type`` is the kind's name on the wire."""
+
+    keeps_unknown: ClassVar[bool] = True
+    type: ClassVar[str]
+
+
+class TextContent(ContentBlock, tag="text", kw_only=True):
+    """Text."""
+
+    type: ClassVar[str] = "text"
+
+    text: str
+    annotations: Annotations | None = None
+
+
+class ImageContent(ContentBlock, tag="image", kw_only=True):
+    """A picture; ``data`` is its base64."""
+
+    type: ClassVar[str] = "image"
+
+    data: str
+    mime_type: str
+    annotations: Annotations | None = None
+
+    @property
+    def bytes(self) -> Bytes:
+        """The decoded bytes. Raises ValueError if ``data`` is not base64."""
+        return decode_base64(self.data, "image content")
+
+
+class AudioContent(ContentBlock, tag="audio", kw_only=True):
+    """Sound; ``data`` is its base64."""
+
+    type: ClassVar[str] = "audio"
+
+    data: str
+    mime_type: str
+    annotations: Annotations | None = None
+
+    @property
+    def bytes(self) -> Bytes:
+        """The decoded bytes. Raises ValueError if ``data`` is not base64."""
+        return decode_base64(self.data, "audio content")
+
+
+class ResourceLink(ContentBlock, tag="resource_link", kw_only=True):
+    """A resource that may be read, named but not included."""
+
+    type: ClassVar[str] = "resource_link"
+
+    uri: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+    icons: list[Icon] | None = None
+    annotations: Annotations | None = None
+
+
+class EmbeddedResource(ContentBlock, tag="resource", kw_only=True):
+    """A resource with its contents."""
+
+    type: ClassVar[str] = "resource"
+
+    resource: AnyResourceContents
+    annotations: Annotations | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.resource, EitherContents):
+            self.resource = self.resource.settle()
+
+
+class ToolUseContent(ContentBlock, tag="tool_use", kw_only=True):
+    """A model's wish, in a sampled message, to have a tool called."""
+
+    type: ClassVar[str] = "tool_use"
+
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+class ToolResultContent(ContentBlock, tag="tool_result", kw_only=True):
+    """What a tool gave, told to a model in a message."""
+
+    type: ClassVar[str] = "tool_result"
+
+    tool_use_id: str
+    content: list[Content] = field(default_factory=empty_list)
+    is_error: bool = False
+    structured_content: Any = UNSET
+
+
+class UnknownContent(dict[str, Any]):
+    """A content that could not be read as any known kind: the JSON object as it came.
+
+    ``raw`` is that same JSON (a server may send something that is no object: then the
+    mapping is empty), ``type`` what it calls itself, ``reason`` why it was not understood.
+    """
+
+    raw: Any
+    reason: str
+
+    def __init__(self, raw: Any, reason: str = "") -> None:
+        super().__init__(raw if isinstance(raw, dict) else {})
+        self.raw = raw
+        self.reason = reason
+
+    @property
+    def type(self) -> str:
+        """The kind that it names, or an empty string."""
+        name = self.get("type")
+        return name if isinstance(name, str) else ""
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """Everything: nothing of it is known."""
+        return dict(self)
+
+    def __repr__(self) -> str:
+        return f"UnknownContent({dict.__repr__(self)})"
+
+
+# The reader is built from these unions. It knows tagged kinds only: what else a field may
+# hold comes from the lenient reading, so the unions for people to check against are wider.
+if TYPE_CHECKING:
+    AnyResourceContents: TypeAlias = TextResourceContents | BlobResourceContents | UnknownContent
+    Content: TypeAlias = (
+        TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource | UnknownContent
+    )
+    SamplingContent: TypeAlias = (
+        TextContent
+        | ImageContent
+        | AudioContent
+        | ToolUseContent
+        | ToolResultContent
+        | UnknownContent
+    )
+else:
+    AnyResourceContents = EitherContents
+    Content = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+    SamplingContent = TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
+
+
+def joined_text(contents: list[Any]) -> str:
+    """All the text among some contents, one after the other on lines of their own."""
+    if len(contents) == 1 and isinstance(contents[0], (TextContent, TextResourceContents)):
+        return contents[0].text
+    texts = (TextContent, TextResourceContents)
+    return "\n".join(item.text for item in contents if isinstance(item, texts))
+
+
+def decode_base64(data: str, what: str) -> Bytes:
+    """The bytes of a base64 text. Raises ValueError that says what was wrong, and where."""
+    try:
+        return binascii.a2b_base64(data, strict_mode=True)
+    except ValueError:
+        pass
+    try:
+        # Line breaks are common (MIME's own base64 has them); other strangers are not base64.
+        return binascii.a2b_base64("".join(data.split()), strict_mode=True)
+    except ValueError as error:
+        raise ValueError(f"The data of {what} is not valid base64: {error}") from None

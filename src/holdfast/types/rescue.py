@@ -1,0 +1,131 @@
+"""The slow, lenient reading: for JSON that does not fit its type at the first try.
+
+Servers send null for absent, numbers as text, and contents of kinds invented after this
+version. Field by field, what fits is taken; null and nonsense in an optional field count as
+absent (they stay readable in ``raw``); contents of unknown kinds are kept as they came. A
+required field that does not fit is an error, and so is a field whose absence would mean
+something else: an ``isError`` taken for absent would turn failure into success.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+import typing
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from holdfast.types.base import Wire
+from holdfast.types.content import UnknownContent
+
+
+def rescue(value: Any, kind: Any) -> Any:
+    """``value``, decoded JSON, as a ``kind``."""
+    structs = _structs(kind)
+    if isinstance(value, list):
+        inner = _list_item(kind)
+        if inner is Raw or _structs(inner):
+            return [rescue(item, inner) for item in value]
+    if isinstance(value, dict) and _structs(inner := _map_value(kind)):
+        return {key: rescue(item, inner) for key, item in value.items()}
+    if not structs or (value is None and _allows_null(kind)):
+        return _convert(value, kind)
+    try:
+        return _rescue_struct(value, _choose(value, structs))
+    except msgspec.ValidationError as error:
+        if structs[0].keeps_unknown:
+            return UnknownContent(value, str(error))
+        raise
+
+
+def _rescue_struct(value: Any, kind: type[Wire]) -> Wire:
+    if not isinstance(value, dict):
+        raise msgspec.ValidationError(f"Expected `object`, got `{_json_name(value)}`")
+    given: dict[str, Any] = {}
+    for info in _fields(kind):
+        if info.encode_name not in value:
+            if info.required:
+                raise msgspec.ValidationError(f"Object missing required field `{info.encode_name}`")
+            continue
+        found = value[info.encode_name]
+        if found is None and not info.required and info.type is not Any:
+            continue
+        try:
+            given[info.name] = rescue(found, info.type)
+        except msgspec.ValidationError as error:
+            if info.default is not None or info.name in kind.vital:
+                raise msgspec.ValidationError(f"{error} - at `{info.encode_name}`") from None
+    return _build(kind, given)
+
+
+@functools.cache
+def _fields(kind: type[Wire]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(kind)
+
+
+def _build(kind: type[Wire], given: dict[str, Any]) -> Wire:
+    try:
+        return kind(**given)
+    except (TypeError, ValueError) as error:
+        raise msgspec.ValidationError(str(error)) from None
+
+
+def _convert(value: Any, kind: Any) -> Any:
+    if kind is Any:
+        return value
+    if _mentions_raw(kind):
+        return Raw(msgspec.json.encode(value))
+    return msgspec.convert(value, kind, strict=False)
+
+
+def _choose(value: Any, structs: list[type[Wire]]) -> type[Wire]:
+    """The member of a tagged union that the value names."""
+    if len(structs) == 1:
+        return structs[0]
+    name = value.get("type") if isinstance(value, dict) else None
+    for kind in structs:
+        if kind.__struct_config__.tag == name:
+            return kind
+    raise msgspec.ValidationError(f"Invalid value {name!r} - at `$.type`")
+
+
+def _parts(kind: Any) -> tuple[Any, ...]:
+    """The members of a union; anything else is its own only member."""
+    return typing.get_args(kind) if _is_union(kind) else (kind,)
+
+
+def _is_union(kind: Any) -> bool:
+    return typing.get_origin(kind) in (typing.Union, types.UnionType)
+
+
+def _structs(kind: Any) -> list[type[Wire]]:
+    return [p for p in _parts(kind) if isinstance(p, type) and issubclass(p, Wire)]
+
+
+def _list_item(kind: Any) -> Any:
+    for part in _parts(kind):
+        if typing.get_origin(part) is list:
+            return typing.get_args(part)[0]
+    return None
+
+
+def _map_value(kind: Any) -> Any:
+    for part in _parts(kind):
+        if typing.get_origin(part) is dict:
+            return typing.get_args(part)[1]
+    return None
+
+
+def _allows_null(kind: Any) -> bool:
+    return type(None) in _parts(kind)
+
+
+def _mentions_raw(kind: Any) -> bool:
+    return Raw in _parts(kind)
+
+
+def _json_name(value: Any) -> str:
+    names = {str: "str", bool: "bool", int: "int", float: "float", list: "array"}
+    return names.get(type(value), "null" if value is None or value is UNSET else "object")

@@ -1,0 +1,59 @@
+"""Resources: what a server has to read."""
+
+from __future__ import annotations
+
+from holdfast.types.base import Cacheable, Meta
+from holdfast.types.content import (
+    Annotations,
+    AnyResourceContents,
+    EitherContents,
+    Icon,
+    joined_text,
+)
+
+
+class Resource(Meta, kw_only=True):
+    """Something that can be read at a URI."""
+
+    uri: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+    icons: list[Icon] | None = None
+    annotations: Annotations | None = None
+
+
+class ResourceTemplate(Meta, kw_only=True):
+    """A family of resources: a URI with places to fill in (RFC 6570)."""
+
+    uri_template: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    icons: list[Icon] | None = None
+    annotations: Annotations | None = None
+
+
+class ReadResult(Cacheable, kw_only=True):
+    """The contents of a resource: one, or several where the URI names a collection."""
+
+    contents: list[AnyResourceContents]
+
+    def __post_init__(self) -> None:
+        self.contents = [
+            item.settle() if isinstance(item, EitherContents) else item for item in self.contents
+        ]
+
+    @property
+    def text(self) -> str:
+        """All text contents, joined by newlines."""
+        return joined_text(self.contents)
+
+
+class ResourceUpdated(Meta, kw_only=True):
+    """The news that a resource has changed."""
+
+    uri: str

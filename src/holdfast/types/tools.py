@@ -1,0 +1,146 @@
+"""Tools: what a server offers to do, and what came of doing it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType, field
+
+from holdfast.types.base import Meta, Result, Wire, empty_list, encode
+from holdfast.types.content import Content, Icon, joined_text
+
+TASK_SUPPORT: Final = ("forbidden", "optional", "required")
+
+_ANY_OBJECT: Final = Raw(b'{"type":"object"}')
+
+
+def _any_object() -> Raw:
+    return _ANY_OBJECT
+
+
+class ToolAnnotations(Wire, kw_only=True):
+    """A server's hints on what a tool does. None: not said. Only hints, never a promise."""
+
+    title: str | None = None
+    read_only_hint: bool | None = None
+    destructive_hint: bool | None = None
+    idempotent_hint: bool | None = None
+    open_world_hint: bool | None = None
+
+
+class ToolExecution(Wire, kw_only=True):
+    """How a tool may be run. ``task_support`` is one of `TASK_SUPPORT`."""
+
+    task_support: str | None = None
+
+
+class Tool(Meta, kw_only=True):
+    """A tool, as its server describes it, and the client's own record of it.
+
+    The schemas are kept as JSON text and read when `input_schema` or `output_schema` is
+    first used, because a server may list a thousand tools of which three are called.
+    ``timeout`` and ``enabled`` are the client's: they neither come from the wire nor go there.
+    """
+
+    name: str
+    title: str | None = None
+    description: str | None = None
+    input_schema_json: Raw = field(name="inputSchema", default_factory=_any_object)
+    output_schema_json: Raw | UnsetType = field(name="outputSchema", default=UNSET)
+    annotations: ToolAnnotations | None = None
+    icons: list[Icon] | None = None
+    execution: ToolExecution | None = None
+
+    @classmethod
+    def make(
+        cls,
+        name: str,
+        *,
+        description: str | None = None,
+        input_schema: dict[str, Any] | None = None,
+        output_schema: Any = None,
+        **fields: Any,
+    ) -> Tool:
+        """A tool from plain schemas, for those who offer tools rather than read them."""
+        if input_schema is not None:
+            fields["input_schema_json"] = Raw(encode(input_schema))
+        if output_schema is not None:
+            fields["output_schema_json"] = Raw(encode(output_schema))
+        return cls(name=name, description=description, **fields)
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments; any object will do if the server gave none."""
+        schema = self._schema("_input_schema", self.input_schema_json)
+        return schema if isinstance(schema, dict) else {"type": "object"}
+
+    @property
+    def output_schema(self) -> dict[str, Any] | None:
+        """The JSON Schema of the structured result, if the server gave one."""
+        if isinstance(self.output_schema_json, UnsetType):
+            return None
+        schema = self._schema("_output_schema", self.output_schema_json)
+        return schema if isinstance(schema, dict) else None
+
+    def _schema(self, slot: str, text: Raw) -> Any:
+        kept = self.__dict__
+        if slot not in kept:
+            kept[slot] = msgspec.json.decode(text)
+        return kept[slot]
+
+    @property
+    def mcp_name(self) -> str:
+        """The name that the server knows the tool by."""
+        return self.name
+
+    @property
+    def timeout(self) -> float | None:
+        """How long a call of this tool may take; None leaves it to the client's timeouts."""
+        found: float | None = self.__dict__.get("_timeout")
+        return found
+
+    @timeout.setter
+    def timeout(self, seconds: float | None) -> None:
+        self.__dict__["_timeout"] = seconds
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the client calls this tool at all."""
+        found: bool = self.__dict__.get("_enabled", True)
+        return found
+
+    @enabled.setter
+    def enabled(self, wanted: bool) -> None:
+        self.__dict__["_enabled"] = wanted
+
+
+class ToolResult(Result, kw_only=True):
+    """What a tool call gave. ``is_error`` says that the tool ran and failed."""
+
+    content: list[Content] = field(default_factory=empty_list)
+    structured_content: Any = UNSET
+    is_error: bool = False
+
+    @property
+    def structured(self) -> Any:
+        """The structured result: any JSON value. None also if there is none at all, which
+        `has_structured` tells from a null."""
+        return None if self.structured_content is UNSET else self.structured_content
+
+    @property
+    def has_structured(self) -> bool:
+        return self.structured_content is not UNSET
+
+    @property
+    def text(self) -> str:
+        """All text contents, joined by newlines."""
+        return joined_text(self.content)
+
+    def raise_for_error(self) -> ToolResult:
+        """This result, or a `ToolError` with the tool's own words if it is an error."""
+        if not self.is_error:
+            return self
+        from holdfast.errors import ToolError
+
+        raise ToolError(self.text or "The tool failed and gave no reason.", data=self)
