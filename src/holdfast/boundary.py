@@ -1,0 +1,225 @@
+"""The values that cross between engine, driver and transports.
+
+Commands go down (the engine asks, the driver has the transport do it), reports come up
+(what the transport saw), outcomes go further up (what callers and handlers are told).
+A ticket is the caller's name for a request, a wire id the peer's: two types, so that one
+is never taken for the other. A generation numbers the links of one client: a report
+of an older link is not heard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, NewType, Protocol, TypeAlias
+
+from msgspec import Raw, Struct
+
+from holdfast.config import Limits
+from holdfast.errors import HoldfastError
+from holdfast.types.progress import Progress
+from holdfast.wire.jsonrpc import Id
+
+Ticket = NewType("Ticket", int)
+WireId = NewType("WireId", int)
+Generation = NewType("Generation", int)
+
+
+# Calls: what the layers above ask for.
+
+
+class Call(Struct, gc=False):
+    """One request as the engine takes it. ``params`` and ``meta`` are not changed."""
+
+    method: str
+    params: dict[str, Any] | None = None
+    meta: dict[str, Any] | None = None
+    idle: float = 30.0
+    total: float = 300.0
+    about: str = ""
+    """The tool, resource or prompt meant, for messages."""
+    progress: bool = False
+    """Ask the server for progress."""
+    repeatable: bool = False
+    """Running it twice does no harm."""
+    lasting: bool = False
+    """A stream that stays open: it has no deadline."""
+    wait: bool | None = None
+    """Wait for a server that is down; None: as the policy says."""
+
+
+# Commands: engine → driver → transport.
+
+
+class Open(Struct, frozen=True):
+    generation: Generation
+
+
+class Send(Struct, frozen=True, gc=False):
+    frame: bytes
+    wire_id: WireId | None = None
+
+
+class Retract(Struct, frozen=True):
+    """Take a request back: drop it if it has not left yet, else send ``frame``."""
+
+    wire_id: WireId
+    frame: bytes | None
+
+
+class Sound(Struct, frozen=True):
+    """Ask the link whether the server has read what was sent."""
+
+
+class Close(Struct, frozen=True):
+    generation: Generation
+
+
+# Reports: transport → driver → engine.
+
+
+class Opened(Struct, frozen=True):
+    generation: Generation
+
+
+class Delivered(Struct, frozen=True, gc=False):
+    """Whole frames, each ended by a newline."""
+
+    generation: Generation
+    data: bytes
+
+
+class Busy(Struct, frozen=True):
+    """The link takes no more for now; nothing of this request was sent."""
+
+    generation: Generation
+    wire_id: WireId
+
+
+class Sounded(Struct, frozen=True):
+    generation: Generation
+    unread: bool
+
+
+class Lost(Struct, frozen=True):
+    """The link is gone. ``unsent`` lists the requests of which no byte has left."""
+
+    generation: Generation
+    error: HoldfastError
+    unsent: frozenset[WireId] = frozenset()
+
+
+class Drained(Struct, frozen=True):
+    """The link's teardown is complete: process reaped, descriptors closed."""
+
+    generation: Generation
+
+
+# Outcomes: engine → driver → callers and handlers.
+
+
+class Completed(Struct, frozen=True, gc=False):
+    ticket: Ticket
+    result: Raw
+
+
+class Failed(Struct, frozen=True):
+    ticket: Ticket
+    error: HoldfastError
+
+
+class Related(Struct, frozen=True, gc=False):
+    """A notification that belongs to a request under way."""
+
+    ticket: Ticket
+    method: str
+    params: Raw
+
+
+class Progressed(Struct, frozen=True, gc=False):
+    ticket: Ticket
+    progress: Progress
+
+
+class Noticed(Struct, frozen=True, gc=False):
+    method: str
+    params: Raw | None
+
+
+class Asked(Struct, frozen=True):
+    """A request of the server."""
+
+    generation: Generation
+    id: Id
+    method: str
+    params: Raw | None
+
+
+class Dismissed(Struct, frozen=True):
+    """The server no longer wants the answer to its request."""
+
+    generation: Generation
+    id: Id
+
+
+class Moved(Struct, frozen=True):
+    """The state changed."""
+
+    old: str
+    new: str
+    reason: HoldfastError | None = None
+
+
+class Violated(Struct, frozen=True):
+    """The server did what the protocol does not allow; it was dropped and counted."""
+
+    reason: str
+    detail: str
+    count: int
+    """How many of this kind so far; the first is worth a line in the log."""
+
+
+Command: TypeAlias = Open | Send | Retract | Sound | Close
+Report: TypeAlias = Opened | Delivered | Busy | Sounded | Lost | Drained
+Outcome: TypeAlias = (
+    Completed | Failed | Related | Progressed | Noticed | Asked | Dismissed | Moved | Violated
+)
+Effect: TypeAlias = Command | Outcome
+
+
+# What a transport is.
+
+
+class Link(Protocol):
+    """One live connection. Its methods return at once and never report from inside a call."""
+
+    def send(self, frame: bytes, wire_id: WireId | None) -> bool:
+        """Take a frame; False if too much is waiting already (nothing is taken then)."""
+
+    def withdraw(self, wire_id: WireId) -> bool:
+        """Drop a frame of which no byte has left; False if it has."""
+
+    def unread(self) -> bool:
+        """True if the peer is known not to have read all that was sent."""
+
+    def close(self) -> None:
+        """Begin the bounded teardown; ``Drained`` is reported when it is done."""
+
+    def kill(self) -> None:
+        """End it here and now, without waiting: the loop is going away."""
+
+
+class Transport(Protocol):
+    """Opens links. One transport serves one client; every link has a new generation."""
+
+    @property
+    def name(self) -> str:
+        """How the server is called in messages."""
+
+    @property
+    def key(self) -> Hashable:
+        """The same for every transport that leads to the same server."""
+
+    def open(
+        self, generation: Generation, limits: Limits, report: Callable[[Report], None]
+    ) -> Link:
+        """Start a link; raise ``TransportError`` if it cannot even be tried."""

@@ -1,0 +1,189 @@
+"""One call, written out plainly: send, answer what the server asks, check, return."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from holdfast.boundary import Call, Transport
+from holdfast.calls.handlers import Handlers, ProgressHandler
+from holdfast.calls.inputs import Inputs
+from holdfast.calls.reception import Reception
+from holdfast.config import Policy
+from holdfast.engine import wording
+from holdfast.engine.state import State
+from holdfast.eras.base import COMPLETE, InputRequired, Invalid
+from holdfast.eras.negotiation import Opening, Plan
+from holdfast.errors import HoldfastError, ProtocolError, StateError
+from holdfast.runtime.driver import Driver
+from holdfast.runtime.mailbox import log
+from holdfast.types.page import Page, W, decode_page
+from holdfast.types.progress import Progress
+
+
+class Pipeline:
+    """Runs the calls of one client over its driver, which starts with the first of them."""
+
+    def __init__(
+        self,
+        name: str,
+        transport: Transport,
+        policy: Policy,
+        handlers: Handlers,
+        opening: Opening | None = None,
+    ) -> None:
+        self.name = name
+        self.policy = policy
+        self.inputs = Inputs(handlers)
+        self.reception = Reception(name, self.inputs, policy.limits.asks)
+        self.watchers: list[ProgressHandler] = []
+        """Who hears the progress of every call."""
+        self._transport = transport
+        self._plan = Plan(
+            policy.identity,
+            handlers.abilities,
+            pin=policy.protocol,
+            opening=opening,
+            patience=policy.timeouts.probe,
+        )
+        self._driver: Driver | None = None
+        if handlers.notification is not None:
+            self.reception.add(handlers.notification, None)
+        if handlers.progress is not None:
+            self.watchers.append(handlers.progress)
+
+    @property
+    def started(self) -> Driver | None:
+        """The driver, if anything has been asked of it yet."""
+        return self._driver
+
+    @property
+    def driver(self) -> Driver:
+        """The driver, on the loop that runs now; it stays with that loop."""
+        driver = self._driver
+        if driver is None:
+            driver = Driver(self.name, self._transport, self.policy, self._plan, self.reception)
+            self._driver = driver
+            self.reception.driver = driver
+        elif driver.loop is not asyncio.get_running_loop():
+            raise StateError(
+                f"{self.name}: this client belongs to another event loop; "
+                "open one client per loop",
+                state=driver.engine.state,
+            )
+        return driver
+
+    async def run(self, call: Call, on_progress: ProgressHandler | None = None) -> Raw:
+        """The final result of a call."""
+        driver = self.driver
+        sink = None
+        if on_progress is not None or self.watchers:
+            call.progress = True
+            sink = self._sink(driver, on_progress)
+        raw = await driver.request(call, on_progress=sink)
+        era = driver.engine.era
+        assert era is not None
+        reading = era.read(call.method, raw)
+        if reading is COMPLETE:
+            return raw
+        return await self._rounds(driver, call, raw, sink)
+
+    async def _rounds(
+        self, driver: Driver, call: Call, raw: Raw, sink: Callable[[Progress], None] | None
+    ) -> Raw:
+        """The server wants answers first: give them and ask again, a bounded number of times."""
+        name = driver.engine.name
+        until = driver.loop.time() + call.total
+        first = call.params or {}
+        for _ in range(self.policy.limits.rounds):
+            era = driver.engine.era
+            assert era is not None
+            reading = era.read(call.method, raw)
+            if isinstance(reading, Invalid):
+                raise wording.bad_answer(name, call, reading.reason)
+            if not isinstance(reading, InputRequired):
+                return raw
+            call.params = await self._with_answers(name, first, reading)
+            call.total = max(0.001, until - driver.loop.time())
+            raw = await driver.request(call, on_progress=sink)
+        limit = self.policy.limits.rounds
+        text = f"{name}: {wording.subject(call)}: still asking after {limit} rounds"
+        raise ProtocolError(text, outcome_unknown=True)
+
+    async def _with_answers(
+        self, name: str, params: dict[str, Any], reading: InputRequired
+    ) -> dict[str, Any]:
+        again = dict(params)
+        if reading.requests:
+            again["inputResponses"] = await self.inputs.answer_all(name, reading.requests)
+        if reading.state is not None:
+            again["requestState"] = reading.state
+        return again
+
+    def _sink(
+        self, driver: Driver, on_progress: ProgressHandler | None
+    ) -> Callable[[Progress], None]:
+        """Progress goes straight from the read to plain functions, by mailbox to async ones."""
+        handlers = list(self.watchers)
+        if on_progress is not None:
+            handlers.append(on_progress)
+        post = driver.mailbox.post
+
+        def tell(progress: Progress) -> None:
+            for handler in handlers:
+                if inspect.iscoroutinefunction(handler):
+                    post(handler, progress)
+                    continue
+                try:
+                    handler(progress)
+                except Exception:
+                    log.exception("%s: a progress handler failed", driver.engine.name)
+
+        return tell
+
+    async def pages(self, call: Call, key: str, kind: type[W]) -> list[Page[W]]:
+        """Every page of a list. A cursor that comes again, or too many, ends in an error."""
+        driver = self.driver
+        until = driver.loop.time() + call.total
+        pages: list[Page[W]] = []
+        seen: set[str] = set()
+        for _ in range(self.policy.limits.pages):
+            page = self.decode_page(call, await self.run(call), key, kind)
+            pages.append(page)
+            cursor = page.next_cursor
+            if cursor is None:
+                return pages
+            if cursor in seen:
+                raise self.broken(call, f"the cursor {cursor!r} came twice")
+            seen.add(cursor)
+            total = max(0.001, until - driver.loop.time())
+            call = msgspec.structs.replace(call, params={"cursor": cursor}, total=total)
+        raise self.broken(call, f"more than {self.policy.limits.pages} pages")
+
+    def decode_page(self, call: Call, raw: Raw, key: str, kind: type[W]) -> Page[W]:
+        try:
+            page = decode_page(raw, kind, key)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise self.broken(call, str(error)) from error
+        for fault in page.faults:
+            text = "%s: %s: left out %s (number %d): %s"
+            name = fault.name or "one without a name"
+            log.warning(text, self.name, call.method, name, fault.index, fault.reason)
+        return page
+
+    def broken(self, call: Call, reason: str) -> HoldfastError:
+        return wording.bad_answer(self.name, call, reason)
+
+    async def close(self) -> bool:
+        driver = self.driver
+        self.reception.close()
+        return await driver.close()
+
+    @property
+    def state(self) -> State:
+        return State.NEW if self._driver is None else self._driver.engine.state

@@ -1,0 +1,488 @@
+"""The client: the verbs of MCP, over a connection that holds on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypedDict, TypeVar, Unpack
+
+import msgspec
+from msgspec import Raw
+
+from holdfast.boundary import Call
+from holdfast.calls.handlers import Handlers, Notification, ProgressHandler
+from holdfast.calls.pipeline import Pipeline
+from holdfast.calls.standing import Standing
+from holdfast.config import Backoff, Identity, Limits, Policy, Replay, Timeouts, WhenDown
+from holdfast.engine.state import State
+from holdfast.eras.negotiation import Opening
+from holdfast.errors import (
+    CancelledCallError,
+    HoldfastError,
+    ResourceNotFoundError,
+    RpcError,
+    ValidationError,
+)
+from holdfast.targets import Target, transport_for
+from holdfast.transports.stderr import Sink
+from holdfast.types.base import Wire, decode
+from holdfast.types.lifecycle import Implementation, ServerCapabilities
+from holdfast.types.prompts import Prompt, PromptResult
+from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
+from holdfast.types.tools import Tool, ToolResult
+from holdfast.wire.jsonrpc import INVALID_PARAMS, RESOURCE_NOT_FOUND
+
+if TYPE_CHECKING:
+    from holdfast.types.completion import Completion, Reference
+    from holdfast.types.roots import Root
+    from holdfast.types.sampling import SamplingRequest
+
+T = TypeVar("T", bound=Wire)
+R = TypeVar("R")
+
+_openings: dict[Hashable, Opening] = {}
+"""How each server wants to be addressed, so that it is not probed twice by one process."""
+_MOST_OPENINGS = 1000
+
+
+class StdioOptions(TypedDict, total=False):
+    """What a command can be started with; see `holdfast.Stdio`."""
+
+    env: Mapping[str, str] | None
+    inherit_env: Iterable[str] | bool
+    cwd: str | os.PathLike[str] | None
+    stderr: Sink | Literal["inherit"]
+    grace: float
+    shutdown_request: bool
+
+
+def connect(
+    target: Target = None,
+    *,
+    name: str | None = None,
+    protocol: str | None = None,
+    timeouts: Timeouts | None = None,
+    limits: Limits | None = None,
+    backoff: Backoff | None = None,
+    identity: Identity | None = None,
+    handlers: Handlers | None = None,
+    when_down: WhenDown = "fail",
+    replay: Replay = "never",
+    **options: Unpack[StdioOptions],
+) -> Client:
+    """A client for ``target``; nothing is started before its first use.
+
+    ``target`` is a command (a string, or a list of words), a `holdfast.Stdio`, a server in
+    memory such as `holdfast.testing.Peer`, or None for what ``MCP_SERVER_URL`` says.
+    """
+    policy = Policy(
+        timeouts=timeouts or Timeouts(),
+        limits=limits or Limits(),
+        backoff=backoff or Backoff(),
+        identity=identity or Identity(),
+        protocol=protocol,
+        when_down=when_down,
+        replay=replay,
+    )
+    transport = transport_for(target, options, os.environ)
+    return Client(transport, policy, handlers or Handlers(), name=name)
+
+
+class Client:
+    """One server, for as long as you need it.
+
+    May be shared by tasks, opened in one and closed in another. ``async with`` closes it at
+    the end; the server starts at the first use.
+    """
+
+    def __init__(
+        self, transport: Any, policy: Policy, handlers: Handlers, *, name: str | None = None
+    ) -> None:
+        self._transport = transport
+        self._policy = policy
+        self.name: str = transport.name if name is None else name
+        opening = _openings.get(transport.key) if policy.protocol is None else None
+        self._pipeline = Pipeline(self.name, transport, policy, handlers, opening)
+        self._standing = Standing(self._pipeline)
+        self._safe_tools: frozenset[str] = frozenset()
+        """Tools that say of themselves that running them twice does no harm."""
+
+    def __repr__(self) -> str:
+        return f"<Client {self.name} {self.state}>"
+
+    # Life
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def open(self) -> Self:
+        """Start now rather than at the first use; raise what went wrong if it did."""
+        await self._pipeline.driver.open()
+        return self
+
+    async def wait_ready(self, timeout: float | None = None) -> None:
+        """Start if need be and wait until the server is ready, over failed attempts too."""
+        await self._pipeline.driver.wait_ready(timeout)
+
+    async def close(self) -> bool:
+        """End the server and every call under way. Any time, any number of times, any task.
+
+        True for the call that closed the client, False for those that found it closed.
+        """
+        await self._say_goodbye()
+        self._remember_opening()
+        self._standing.close()
+        return await self._pipeline.close()
+
+    async def _say_goodbye(self) -> None:
+        """A ``shutdown`` request, which is not part of MCP, where the option asks for it."""
+        if getattr(self._transport, "shutdown_request", False) and self.is_connected:
+            call = Call("shutdown", idle=self._transport.grace, total=self._transport.grace)
+            try:
+                await self._pipeline.run(call)
+            except HoldfastError:
+                pass
+
+    def _remember_opening(self) -> None:
+        driver = self._pipeline.started
+        if driver is None or driver.engine.opening is None or self._policy.protocol is not None:
+            return
+        if len(_openings) >= _MOST_OPENINGS:
+            _openings.clear()
+        _openings[self._transport.key] = driver.engine.opening
+
+    # What is known
+
+    @property
+    def state(self) -> State:
+        return self._pipeline.state
+
+    @property
+    def is_connected(self) -> bool:
+        return self.state is State.READY
+
+    @property
+    def server_info(self) -> Implementation | None:
+        """Who the server says it is; None before the first connection, or if it does not."""
+        driver = self._pipeline.started
+        if driver is None or driver.engine.facts is None or driver.engine.facts.info is None:
+            return None
+        try:
+            return decode(driver.engine.facts.info, Implementation)
+        except msgspec.DecodeError:
+            return None
+
+    @property
+    def server_capabilities(self) -> ServerCapabilities | None:
+        """What the server says it can do; None before the first connection."""
+        driver = self._pipeline.started
+        if driver is None or driver.engine.facts is None:
+            return None
+        try:
+            return decode(driver.engine.facts.capabilities, ServerCapabilities)
+        except msgspec.DecodeError:
+            return ServerCapabilities()
+
+    @property
+    def protocol_version(self) -> str | None:
+        """The revision agreed on; None before the first connection."""
+        driver = self._pipeline.started
+        return None if driver is None or driver.engine.era is None else driver.engine.era.version
+
+    @property
+    def instructions(self) -> str | None:
+        """What the server would have a model know about it."""
+        driver = self._pipeline.started
+        facts = None if driver is None else driver.engine.facts
+        return None if facts is None else facts.instructions
+
+    @property
+    def violations(self) -> dict[str, int]:
+        """How often the server broke the protocol, by kind; it was dropped each time."""
+        driver = self._pipeline.started
+        return {} if driver is None else driver.engine.violations
+
+    # Tools
+
+    async def list_tools(self) -> list[Tool]:
+        """Every tool, of every page."""
+        tools = await self._list("tools/list", "tools", Tool)
+        self._safe_tools = frozenset(tool.name for tool in tools if _harmless(tool))
+        return tools
+
+    async def available_tools(self) -> bool:
+        """Whether there is any tool to call."""
+        await self._pipeline.driver.wait_ready(self._policy.timeouts.request)
+        capabilities = self.server_capabilities
+        if capabilities is not None and capabilities.tools is None:
+            return False
+        return bool(await self.list_tools())
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        on_progress: ProgressHandler | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> ToolResult:
+        """Call a tool. A tool that fails gives a result with ``is_error``, not an exception."""
+        params = {"name": name, "arguments": {} if arguments is None else arguments}
+        call = self._call("tools/call", params, name, timeout, total_timeout, meta)
+        call.repeatable = name in self._safe_tools
+        return self._decode(call, await self._pipeline.run(call, on_progress), ToolResult)
+
+    def start_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        on_progress: ProgressHandler | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> RunningCall[ToolResult]:
+        """Start a tool call and go on; await what it gives back, or ``cancel()`` it."""
+        work = self.call_tool(
+            name,
+            arguments,
+            timeout=timeout,
+            total_timeout=total_timeout,
+            on_progress=on_progress,
+            meta=meta,
+        )
+        return RunningCall(f"{self.name}: tools/call {name!r}", work)
+
+    # Resources
+
+    async def list_resources(self) -> list[Resource]:
+        return await self._list("resources/list", "resources", Resource)
+
+    async def list_resource_templates(self) -> list[ResourceTemplate]:
+        return await self._list("resources/templates/list", "resourceTemplates", ResourceTemplate)
+
+    async def read_resource(self, uri: str, *, timeout: float | None = None) -> ReadResult:
+        """The contents of a resource, text and binary."""
+        call = self._call("resources/read", {"uri": uri}, uri, timeout)
+        call.repeatable = True
+        try:
+            return self._decode(call, await self._pipeline.run(call), ReadResult)
+        except RpcError as error:
+            raise _not_found(error) from None
+
+    async def subscribe_resource(self, uri: str) -> None:
+        """Hear ``notifications/resources/updated`` for a resource, over reconnects too."""
+        await self._standing.subscribe(uri)
+
+    async def unsubscribe_resource(self, uri: str) -> None:
+        await self._standing.unsubscribe(uri)
+
+    # Prompts and completion
+
+    async def list_prompts(self) -> list[Prompt]:
+        return await self._list("prompts/list", "prompts", Prompt)
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> PromptResult:
+        params = {"name": name, "arguments": {} if arguments is None else arguments}
+        call = self._call("prompts/get", params, name, timeout)
+        call.repeatable = True
+        return self._decode(call, await self._pipeline.run(call), PromptResult)
+
+    async def complete(
+        self,
+        ref: Reference,
+        name: str,
+        value: str = "",
+        context: Mapping[str, str] | None = None,
+    ) -> Completion:
+        """Suggestions for the argument ``name`` of a prompt or resource template."""
+        from holdfast.types.completion import CompleteResult
+
+        params: dict[str, Any] = {"ref": ref, "argument": {"name": name, "value": value}}
+        if context is not None:
+            params["context"] = {"arguments": context}
+        call = self._call("completion/complete", params, name)
+        call.repeatable = True
+        return self._decode(call, await self._pipeline.run(call), CompleteResult).completion
+
+    # The rest of the protocol
+
+    async def ping(self, *, timeout: float | None = None) -> None:
+        """See whether the server answers."""
+        await self._pipeline.driver.wait_ready(timeout or self._policy.timeouts.request)
+        era = self._pipeline.driver.engine.era
+        assert era is not None
+        wish = era.ping()
+        await self._pipeline.run(self._call(wish.method, wish.params, timeout=timeout))
+
+    async def set_log_level(self, level: str) -> None:
+        """Have the server send log messages from this level up; kept over reconnects."""
+        from holdfast.types.logging import LOG_LEVELS
+
+        if level not in LOG_LEVELS:
+            raise ValidationError(f"log level {level!r}: must be one of {', '.join(LOG_LEVELS)}")
+        await self._pipeline.driver.wait_ready(self._policy.timeouts.request)
+        engine = self._pipeline.driver.engine
+        assert engine.era is not None
+        wish = engine.era.log_level(level)
+        if wish is not None:
+            await self._pipeline.run(self._call(wish.method, wish.params))
+        engine.log_level = level
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+    ) -> Any:
+        """Any request, also one that Holdfast has no verb for; the result as plain JSON."""
+        plain = None if params is None else dict(params)
+        call = self._call(method, plain, timeout=timeout, total_timeout=total_timeout)
+        return msgspec.json.decode(await self._pipeline.run(call))
+
+    async def create_message(self, params: SamplingRequest | Mapping[str, Any]) -> Any:
+        """Run our own sampling handler, as a server's request would."""
+        return await self._pipeline.inputs.sample(Raw(msgspec.json.encode(params)))
+
+    async def list_roots(self) -> list[Root]:
+        """The roots that servers are told."""
+        return (await self._pipeline.inputs.list_roots()).roots
+
+    async def roots_changed(self) -> None:
+        """Tell the server that the roots are others now (where its revision has that)."""
+        driver = self._pipeline.driver
+        driver.send(driver.engine.notify("notifications/roots/list_changed"))
+
+    # Listening
+
+    def on_notification(
+        self, handler: Callable[[Notification], Any], method: str | None = None
+    ) -> Callable[[], None]:
+        """Hear notifications, all or of one method, in order; the result stops it again."""
+        remove = self._pipeline.reception.add(handler, method)
+        self._standing.changes_wanted()
+        return remove
+
+    def on_progress(self, handler: ProgressHandler) -> Callable[[], None]:
+        """Hear the progress of every call from now on; the result stops it again."""
+        watchers = self._pipeline.watchers
+        watchers.append(handler)
+
+        def remove() -> None:
+            if handler in watchers:
+                watchers.remove(handler)
+
+        return remove
+
+    # Inside
+
+    def _call(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        about: str = "",
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Call:
+        times = self._policy.timeouts
+        idle = times.for_method(method) if timeout is None else _span("timeout", timeout)
+        total = (
+            max(times.total, idle)
+            if total_timeout is None
+            else _span("total_timeout", total_timeout)
+        )
+        own = None if meta is None else dict(meta)
+        return Call(method, params, own, idle, total, about)
+
+    async def _list(self, method: str, key: str, kind: type[T]) -> list[T]:
+        call = self._call(method)
+        call.repeatable = True
+        pages = await self._pipeline.pages(call, key, kind)
+        return [item for page in pages for item in page.items]
+
+    def _decode(self, call: Call, raw: Raw, kind: type[T]) -> T:
+        try:
+            return decode(raw, kind)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise self._pipeline.broken(call, str(error)) from error
+
+
+class RunningCall(Generic[R]):
+    """A call under way. Await it for its result; ``cancel()`` ends it and tells the server."""
+
+    def __init__(self, label: str, work: Awaitable[R]) -> None:
+        self._label = label
+        self._cancelled = False
+        self._task: asyncio.Future[R] = asyncio.ensure_future(work)
+        # Whether or not anybody awaits it, a failure is not an unhandled one.
+        self._task.add_done_callback(_look)
+
+    def __repr__(self) -> str:
+        return f"<RunningCall {self._label} {'done' if self.done else 'under way'}>"
+
+    @property
+    def done(self) -> bool:
+        return self._task.done()
+
+    def cancel(self) -> bool:
+        """True if this ended it; False if it had ended already."""
+        if self._task.done() or self._cancelled:
+            return False
+        self._cancelled = True
+        return self._task.cancel()
+
+    def __await__(self) -> Generator[Any, None, R]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> R:
+        try:
+            return await asyncio.shield(self._task)
+        except asyncio.CancelledError:
+            if self._cancelled and self._task.done():
+                text = f"{self._label}: cancelled by its owner; the server was told to stop"
+                raise CancelledCallError(text, outcome_unknown=True) from None
+            raise
+
+
+def _look(task: asyncio.Future[Any]) -> None:
+    if not task.cancelled():
+        task.exception()
+
+
+def _harmless(tool: Tool) -> bool:
+    hints = tool.annotations
+    return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+
+
+def _not_found(error: RpcError) -> RpcError:
+    """Servers say "no such resource" in two ways, by revision."""
+    if error.code not in (RESOURCE_NOT_FOUND, INVALID_PARAMS):
+        return error
+    return ResourceNotFoundError(error.message, code=error.code, data=error.data)
+
+
+def _span(name: str, value: float) -> float:
+    if type(value) not in (int, float) or not value > 0:
+        raise ValidationError(f"{name}={value!r}: must be a number of seconds, more than 0")
+    return value

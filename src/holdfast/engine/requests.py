@@ -1,0 +1,135 @@
+"""What becomes of each request: sent, retried, timed out, cancelled, lost, kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.boundary import Call, Effect, Failed, Retract, Send, Ticket, WireId
+from holdfast.config import Policy
+from holdfast.engine import wording
+from holdfast.engine.inflight import NEVER, Inflight, Pending
+from holdfast.engine.line import Line
+from holdfast.errors import HoldfastError
+from holdfast.wire import jsonrpc
+
+
+class Requests:
+    """The rules for requests, over the one ``Inflight``."""
+
+    def __init__(self, name: str, policy: Policy, line: Line, luck: Iterator[float]) -> None:
+        self.name = name
+        self.inflight = Inflight(policy.tombstone_ttl, policy.limits.tombstones)
+        self._policy = policy
+        self._line = line
+        self._luck = luck
+
+    def waits(self, call: Call) -> bool:
+        """Whether a call waits for a server that is down."""
+        return self._policy.when_down == "wait" if call.wait is None else call.wait
+
+    def dispatch(self, pending: Pending, out: list[Effect]) -> None:
+        """Send a parked request on the line of the moment."""
+        era = self._line.era
+        assert era is not None
+        call = pending.call
+        wire_id = self.inflight.dispatch(pending)
+        meta = call.meta
+        if call.progress:
+            meta = {**(meta or {}), "progressToken": wire_id}
+        try:
+            frame = jsonrpc.request(wire_id, call.method, era.stamp(call.params, meta))
+        except jsonrpc.UNENCODABLE as error:
+            self.inflight.end(pending, 0.0, bury=False)
+            out.append(Failed(pending.ticket, wording.unencodable(self.name, call, error)))
+        else:
+            out.append(Send(frame, wire_id))
+
+    def dispatch_parked(self, out: list[Effect]) -> None:
+        for pending in self.inflight.parked():
+            pending.retry_at = NEVER
+            self.dispatch(pending, out)
+
+    def dispatch_retries(self, now: float, out: list[Effect]) -> None:
+        for pending in self.inflight.retries(now):
+            pending.retry_at = NEVER
+            self.dispatch(pending, out)
+
+    def busy(self, wire_id: WireId, now: float, out: list[Effect]) -> float:
+        """The link did not take it: again later, or enough. Says when."""
+        pending = self.inflight.sent(wire_id)
+        if pending is None:
+            return NEVER
+        self.inflight.park(pending)
+        pending.offers += 1
+        if pending.offers < self._policy.retry.attempts:
+            pending.retry_at = now + self._policy.retry.pause(self._luck)
+            return pending.retry_at
+        self.inflight.end(pending, now)
+        error = wording.backpressure(self.name, pending.call, pending.offers)
+        out.append(Failed(pending.ticket, error))
+        return NEVER
+
+    def cancel(self, ticket: Ticket, reason: str, now: float, out: list[Effect]) -> None:
+        pending = self.inflight.find(ticket)
+        if pending is None:
+            return
+        sent = pending.wire_id is not None
+        self._retract(pending, reason, now, out)
+        out.append(Failed(ticket, wording.cancelled(self.name, pending.call, sent=sent)))
+
+    def expire(self, now: float, out: list[Effect]) -> None:
+        for pending in self.inflight.expired(now):
+            sent = pending.wire_id is not None
+            total = pending.total_until <= now
+            error = wording.timed_out(self.name, pending.call, sent=sent, total=total)
+            self._retract(pending, "timeout", now, out)
+            out.append(Failed(pending.ticket, error))
+
+    def shut(self, now: float, out: list[Effect]) -> None:
+        """The client is closed: every caller hears it now."""
+        for pending in self.inflight:
+            sent = pending.wire_id is not None
+            self.inflight.end(pending, now)
+            out.append(Failed(pending.ticket, wording.shut(self.name, pending.call, sent=sent)))
+
+    def lose(
+        self,
+        error: HoldfastError,
+        unsent: frozenset[WireId],
+        *,
+        connected: bool,
+        now: float,
+        out: list[Effect],
+    ) -> None:
+        """The link is gone: each request fails, or is kept for the next one."""
+        for pending in self.inflight:
+            sent = pending.wire_id is not None and pending.wire_id not in unsent
+            if not self._keeps(pending, sent=sent, connected=connected):
+                self._fail(pending, error, sent=sent, now=now, out=out)
+                continue
+            if pending.wire_id is not None:
+                self.inflight.park(pending)
+            pending.repeated = pending.repeated or sent
+
+    def fail_all(self, error: HoldfastError, now: float, out: list[Effect]) -> None:
+        for pending in self.inflight:
+            self._fail(pending, error, sent=pending.wire_id is not None, now=now, out=out)
+
+    def _keeps(self, pending: Pending, *, sent: bool, connected: bool) -> bool:
+        """A sent request runs again only if that is harmless; an unsent one gets another try."""
+        if sent:
+            safe = self._policy.replay == "safe" and pending.call.repeatable
+            return safe and not pending.repeated
+        return connected or self.waits(pending.call)
+
+    def _fail(
+        self, pending: Pending, error: HoldfastError, *, sent: bool, now: float, out: list[Effect]
+    ) -> None:
+        self.inflight.end(pending, now)
+        out.append(Failed(pending.ticket, wording.lost(self.name, pending.call, error, sent=sent)))
+
+    def _retract(self, pending: Pending, reason: str, now: float, out: list[Effect]) -> None:
+        self.inflight.end(pending, now)
+        if pending.wire_id is not None and self._line.era is not None:
+            frame = self._line.era.cancel(pending.wire_id, reason)
+            out.append(Retract(pending.wire_id, frame))

@@ -1,0 +1,1 @@
+"""Everything that depends on the protocol revision, behind one set of questions. Pure."""

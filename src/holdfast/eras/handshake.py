@@ -1,0 +1,68 @@
+"""The revisions with an ``initialize`` handshake, up to 2025-11-25."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Raw
+
+from holdfast.boundary import WireId
+from holdfast.eras.base import COMPLETE, Reading, Wish
+from holdfast.wire import jsonrpc
+from holdfast.wire.jsonrpc import Id
+
+_BATCHING = "2025-03-26"
+
+
+class Handshake:
+    """What is agreed once holds for the whole connection; messages carry nothing extra."""
+
+    may_ask = True
+    listens = False
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+        self.batches = version == _BATCHING
+
+    def __repr__(self) -> str:
+        return f"<Handshake {self.version}>"
+
+    def greet(self) -> list[bytes]:
+        return [jsonrpc.notification("notifications/initialized")]
+
+    def stamp(
+        self, params: dict[str, Any] | None, meta: dict[str, Any] | None
+    ) -> dict[str, Any] | None:
+        if meta is None:
+            return params
+        return {"_meta": meta} if params is None else {**params, "_meta": meta}
+
+    def read(self, method: str, result: Raw) -> Reading:
+        return COMPLETE
+
+    def cancel(self, wire_id: WireId, reason: str) -> bytes:
+        return cancelled(wire_id, reason)
+
+    def ping(self) -> Wish:
+        return Wish("ping")
+
+    def log_level(self, level: str) -> Wish | None:
+        return Wish("logging/setLevel", {"level": level})
+
+    def watch(self, uri: str) -> Wish:
+        return Wish("resources/subscribe", {"uri": uri})
+
+    def unwatch(self, uri: str) -> Wish:
+        return Wish("resources/unsubscribe", {"uri": uri})
+
+    def subscription(self, params: Raw) -> Id | None:
+        return None
+
+    def listen(self, uris: Iterable[str], changes: Iterable[str]) -> Wish:
+        raise AssertionError("changes come by themselves in this era")
+
+
+def cancelled(wire_id: WireId, reason: str) -> bytes:
+    params = {"requestId": wire_id, "reason": reason}
+    return jsonrpc.notification("notifications/cancelled", params)

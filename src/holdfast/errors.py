@@ -1,0 +1,172 @@
+"""Every error Holdfast raises.
+
+    HoldfastError                 kind          whose doing
+    ├── TransportError            transport     the link was lost, or never came up
+    ├── ProtocolError             protocol      the peer broke the protocol
+    ├── RpcError                  jsonrpc       the server answered with an error
+    │   └── ResourceNotFoundError jsonrpc       ... which says that there is no such resource
+    ├── StateError                state         the client is not in a state to do this
+    │   └── CancelledCallError    state         the call was cancelled by its owner
+    ├── RequestTimeout            timeout       no answer in time (also a TimeoutError)
+    │   └── HandshakeTimeout      timeout       ... while connecting
+    ├── ShutdownError             shutdown      the client was closed
+    ├── ValidationError           validation    arguments or a result do not fit
+    ├── ToolError                 tool          the tool ran and failed
+    ├── BackpressureError         backpressure  the server does not take what is sent
+    ├── AuthError                 auth          the server wants other credentials
+    └── DriftError                drift         the server's tools are not those expected
+
+An error that ends a request tells whether the request may have run: ``outcome_unknown``
+is True when it had left for the server and no answer came.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class HoldfastError(Exception):
+    """The root of the tree: ``kind``, ``code``, ``message`` and ``data``."""
+
+    kind: ClassVar[str] = "holdfast"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int | None = None,
+        data: Any = None,
+        outcome_unknown: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.data = data
+        self.outcome_unknown = outcome_unknown
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __repr__(self) -> str:
+        code = "" if self.code is None else f", code={self.code}"
+        return f"{type(self).__name__}({self.message!r}{code})"
+
+    def again(self) -> HoldfastError:
+        """A fresh copy to raise: one exception raised in two tasks would mix their tracebacks."""
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        copy.args = self.args
+        copy.__cause__ = self.__cause__
+        return copy
+
+
+class TransportError(HoldfastError):
+    """The link to the server was lost or could not be made."""
+
+    kind = "transport"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        exit_code: int | None = None,
+        stderr_tail: str = "",
+        code: int | None = None,
+        data: Any = None,
+        outcome_unknown: bool = False,
+    ) -> None:
+        super().__init__(message, code=code, data=data, outcome_unknown=outcome_unknown)
+        self.exit_code = exit_code
+        self.stderr_tail = stderr_tail
+
+    def __str__(self) -> str:
+        if not self.stderr_tail:
+            return self.message
+        indented = self.stderr_tail.replace("\n", "\n    ")
+        return f"{self.message}\n  the end of its stderr:\n    {indented}"
+
+
+class ProtocolError(HoldfastError):
+    """The server said something that the protocol does not allow."""
+
+    kind = "protocol"
+
+
+class RpcError(HoldfastError):
+    """The server answered the request with a JSON-RPC error; ``code`` and ``data`` are its own."""
+
+    kind = "jsonrpc"
+
+
+class ResourceNotFoundError(RpcError):
+    """The server says that there is no such resource."""
+
+
+class StateError(HoldfastError):
+    """The client cannot do this in the state it is in."""
+
+    kind = "state"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        state: str = "",
+        retry_in: float | None = None,
+        code: int | None = None,
+        data: Any = None,
+        outcome_unknown: bool = False,
+    ) -> None:
+        super().__init__(message, code=code, data=data, outcome_unknown=outcome_unknown)
+        self.state = state
+        self.retry_in = retry_in
+
+
+class CancelledCallError(StateError):
+    """The call was cancelled through its ``cancel()``."""
+
+
+class RequestTimeout(HoldfastError, TimeoutError):  # noqa: N818  (named like TimeoutError's kin)
+    """No answer within the deadline; the server was told to stop."""
+
+    kind = "timeout"
+
+
+class HandshakeTimeout(RequestTimeout):
+    """The server did not finish connecting within the handshake timeout."""
+
+
+class ShutdownError(HoldfastError):
+    """The client was closed before the answer came."""
+
+    kind = "shutdown"
+
+
+class ValidationError(HoldfastError):
+    """Arguments or a result do not fit what was declared."""
+
+    kind = "validation"
+
+
+class ToolError(HoldfastError):
+    """The tool ran and reported failure (``is_error``)."""
+
+    kind = "tool"
+
+
+class BackpressureError(HoldfastError):
+    """The server has stopped taking messages; nothing of this request was sent."""
+
+    kind = "backpressure"
+
+
+class AuthError(HoldfastError):
+    """The server refused the credentials."""
+
+    kind = "auth"
+
+
+class DriftError(HoldfastError):
+    """The server's tools are not the ones that were expected."""
+
+    kind = "drift"

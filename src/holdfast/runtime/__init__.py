@@ -1,0 +1,1 @@
+"""Where engine, transport, clock and tasks meet."""

@@ -1,0 +1,309 @@
+"""The thin async shell: carries out what the engine says, and tells it what happens.
+
+Everything here runs on one event loop and returns at once, but for the few coroutines that
+wait for a future. The driver keeps a task of its own, so that a client may be opened and
+closed from any task in any order, and is torn down even when the loop ends without a close.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Protocol
+
+from msgspec import Raw, Struct
+
+from holdfast import boundary as b
+from holdfast.boundary import Asked, Call, Effect, Generation, Link, Report, Ticket, Transport
+from holdfast.config import Policy
+from holdfast.engine.connection import Connection
+from holdfast.engine.inflight import NEVER
+from holdfast.engine.state import State
+from holdfast.eras.negotiation import Plan
+from holdfast.errors import HoldfastError, RequestTimeout, StateError
+from holdfast.runtime.mailbox import Mailbox
+from holdfast.types.progress import Progress
+
+log = logging.getLogger("holdfast")
+
+
+class Listener(Protocol):
+    """Who is told what the server does of its own accord. All calls return at once."""
+
+    def noticed(self, method: str, params: Raw | None) -> None: ...
+    def asked(self, asked: Asked) -> None: ...
+    def dismissed(self, dismissed: b.Dismissed) -> None: ...
+    def moved(self, moved: b.Moved) -> None: ...
+    def violated(self, violated: b.Violated) -> None: ...
+
+
+class Waiter(Struct, gc=False):
+    """A caller: its future, and who is told what comes before the answer."""
+
+    future: asyncio.Future[Raw]
+    on_progress: Callable[[Progress], None] | None = None
+    on_related: Callable[[Raw], None] | None = None
+
+
+class Driver:
+    """Runs one engine over one transport."""
+
+    def __init__(
+        self,
+        name: str,
+        transport: Transport,
+        policy: Policy,
+        plan: Plan,
+        listener: Listener,
+        luck: Iterator[float] | None = None,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        luck = iter(random.random, None) if luck is None else luck
+        self.engine = Connection(name, policy, plan, luck)
+        self.mailbox = Mailbox(policy.limits.mailbox, self.loop, name)
+        self._transport = transport
+        self._listener = listener
+        self._waiters: dict[Ticket, Waiter] = {}
+        self._link: Link | None = None
+        self._links: dict[Generation, Link] = {}
+        """Every link that is not drained yet, the one in use among them."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = NEVER
+        self._changed = self.loop.create_future()
+        """Done, and replaced, whenever the state or the set of links changes."""
+        self._keeper = self.loop.create_task(self._keep(), name=f"holdfast-{name}")
+
+    def __repr__(self) -> str:
+        return f"<Driver {self.engine!r} {len(self._links)} links>"
+
+    # What callers use
+
+    async def request(
+        self,
+        call: Call,
+        *,
+        on_progress: Callable[[Progress], None] | None = None,
+        on_related: Callable[[Raw], None] | None = None,
+    ) -> Raw:
+        """Send a request and wait for its one outcome."""
+        future: asyncio.Future[Raw] = self.loop.create_future()
+        ticket, effects = self.engine.call(call, self.loop.time())
+        self._waiters[ticket] = Waiter(future, on_progress, on_related)
+        self._apply(effects)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if self._waiters.pop(ticket, None) is not None:
+                self._apply(self.engine.cancel(ticket, "cancelled", self.loop.time()))
+            elif not future.cancelled():
+                # The outcome and the cancellation met; nobody will read the outcome now.
+                future.exception()
+            raise
+
+    async def wait_ready(self, timeout: float | None) -> None:
+        """Start if need be and wait until the server is ready."""
+        self._apply(self.engine.open(self.loop.time()))
+        try:
+            async with asyncio.timeout(timeout):
+                while self.engine.state is not State.READY:
+                    self._check_hope()
+                    await asyncio.shield(self._changed)
+        except TimeoutError:
+            raise self._not_ready(timeout) from self.engine.reason
+
+    async def open(self) -> None:
+        """Start if need be; wait for the first attempt to end well, or raise why it did not."""
+        self._apply(self.engine.open(self.loop.time()))
+        while self.engine.state in (State.STARTING, State.INITIALIZING):
+            await asyncio.shield(self._changed)
+        self._check_hope()
+        if self.engine.state is not State.READY:
+            assert self.engine.reason is not None
+            raise self._named(self.engine.reason)
+
+    async def close(self) -> bool:
+        """End everything; True for the caller that did it, False for those that came later."""
+        first = self.engine.state not in (State.CLOSING, State.CLOSED)
+        self._apply(self.engine.close(self.loop.time()))
+        self.mailbox.close()
+        while self._links:
+            # The teardown is bounded and goes on even if this closer is cancelled.
+            await asyncio.shield(self._changed)
+        self._keeper.cancel()
+        self._stop_timer()
+        return first
+
+    def send(self, effects: list[Effect]) -> None:
+        """Carry out what one of the engine's methods gave."""
+        self._apply(effects)
+
+    # What transports use
+
+    def report(self, report: Report) -> None:
+        if type(report) is b.Drained:
+            self._links.pop(report.generation, None)
+            self._signal()
+        self._apply(self.engine.report(report, self.loop.time()))
+
+    # Inside
+
+    def _apply(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            _EFFECTS[type(effect)](self, effect)
+        if self.engine.due < self._timer_at:
+            self._set_timer(self.engine.due)
+
+    def _set_timer(self, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = at
+        self._timer = self.loop.call_at(at, self._tick)
+
+    def _stop_timer(self) -> None:
+        """No more ticks: nothing is under way, and nothing will be."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+        self._timer_at = -NEVER
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._timer_at = NEVER
+        # A loop may call a little early; the engine compares with the time that it asked for.
+        self._apply(self.engine.tick(max(self.loop.time(), self.engine.due)))
+
+    def _signal(self) -> None:
+        changed, self._changed = self._changed, self.loop.create_future()
+        changed.set_result(None)
+
+    def _send(self, command: b.Send) -> None:
+        link = self._link
+        if link is not None and not link.send(command.frame, command.wire_id):
+            if command.wire_id is None:
+                log.debug("%s: busy; a message was dropped", self.engine.name)
+                return
+            busy = b.Busy(self.engine.generation, command.wire_id)
+            self._apply(self.engine.report(busy, self.loop.time()))
+
+    def _retract(self, command: b.Retract) -> None:
+        link = self._link
+        if link is not None and not link.withdraw(command.wire_id) and command.frame is not None:
+            link.send(command.frame, None)
+
+    def _open(self, command: b.Open) -> None:
+        generation = command.generation
+        try:
+            link = self._transport.open(generation, self.engine.policy.limits, self.report)
+        except HoldfastError as error:
+            self.loop.call_soon(self.report, b.Lost(generation, error))
+            return
+        self._links[generation] = self._link = link
+
+    def _sound(self, command: b.Sound) -> None:
+        unread = self._link is not None and self._link.unread()
+        self.loop.call_soon(self.report, b.Sounded(self.engine.generation, unread))
+
+    def _close(self, command: b.Close) -> None:
+        self._link = None
+        link = self._links.get(command.generation)
+        if link is not None:
+            link.close()
+        else:
+            self.loop.call_soon(self.report, b.Drained(command.generation))
+
+    def _completed(self, outcome: b.Completed) -> None:
+        waiter = self._waiters.pop(outcome.ticket, None)
+        if waiter is not None and not waiter.future.done():
+            waiter.future.set_result(outcome.result)
+
+    def _failed(self, outcome: b.Failed) -> None:
+        waiter = self._waiters.pop(outcome.ticket, None)
+        if waiter is not None and not waiter.future.done():
+            waiter.future.set_exception(outcome.error)
+
+    def _progressed(self, outcome: b.Progressed) -> None:
+        waiter = self._waiters.get(outcome.ticket)
+        if waiter is not None and waiter.on_progress is not None:
+            waiter.on_progress(outcome.progress)
+
+    def _related(self, outcome: b.Related) -> None:
+        waiter = self._waiters.get(outcome.ticket)
+        if waiter is not None and waiter.on_related is not None:
+            waiter.on_related(outcome.params)
+
+    def _noticed(self, outcome: b.Noticed) -> None:
+        self._listener.noticed(outcome.method, outcome.params)
+
+    def _asked(self, outcome: Asked) -> None:
+        self._listener.asked(outcome)
+
+    def _dismissed(self, outcome: b.Dismissed) -> None:
+        self._listener.dismissed(outcome)
+
+    def _moved(self, outcome: b.Moved) -> None:
+        self._signal()
+        self._listener.moved(outcome)
+
+    def _violated(self, outcome: b.Violated) -> None:
+        self._listener.violated(outcome)
+
+    def _check_hope(self) -> None:
+        """Raise if this client can never become ready."""
+        state = self.engine.state
+        if state is State.CLOSING or state is State.CLOSED:
+            if self.engine.reason is not None:
+                raise self._named(self.engine.reason)
+            raise StateError(f"{self.engine.name}: the client is {state}", state=state)
+
+    def _named(self, reason: HoldfastError) -> HoldfastError:
+        error = reason.again()
+        error.message = f"{self.engine.name}: {reason.message}"
+        return error
+
+    def _not_ready(self, timeout: float | None) -> HoldfastError:
+        reason = self.engine.reason
+        why = f": {reason.message}" if reason is not None else ""
+        state = self.engine.state
+        text = f"{self.engine.name}: not ready within {timeout:g} s (it is '{state}'{why})"
+        return RequestTimeout(text)
+
+    async def _keep(self) -> None:
+        """Live until closed. A loop that ends early cancels its tasks, this one among them."""
+        try:
+            await self.loop.create_future()
+        except asyncio.CancelledError:
+            if not self._links:
+                raise
+            self._abandon()
+            raise
+
+    def _abandon(self) -> None:
+        """The loop goes away under us: no more waiting, everything ends now."""
+        self._stop_timer()
+        for effect in self.engine.close(self.loop.time()):
+            if type(effect) is b.Failed:
+                self._failed(effect)
+        for link in list(self._links.values()):
+            link.kill()
+        self._links.clear()
+        self._signal()
+
+
+_EFFECTS: Final[dict[type, Callable[[Driver, Any], None]]] = {
+    b.Open: Driver._open,
+    b.Send: Driver._send,
+    b.Retract: Driver._retract,
+    b.Sound: Driver._sound,
+    b.Close: Driver._close,
+    b.Completed: Driver._completed,
+    b.Failed: Driver._failed,
+    b.Related: Driver._related,
+    b.Progressed: Driver._progressed,
+    b.Noticed: Driver._noticed,
+    b.Asked: Driver._asked,
+    b.Dismissed: Driver._dismissed,
+    b.Moved: Driver._moved,
+    b.Violated: Driver._violated,
+}

@@ -1,0 +1,74 @@
+"""Handlers off the reading path: in order, one after the other, through a bounded queue.
+
+Reading never waits for a handler, so a handler may call the client back, and one that blocks
+hurts only itself. What a full queue cannot hold is dropped, the oldest first, and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+log = logging.getLogger("holdfast")
+
+Handler: TypeAlias = Callable[[Any], Any]
+
+
+class Mailbox:
+    """Delivers values to handlers in the order in which they came."""
+
+    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop, name: str) -> None:
+        self.dropped = 0
+        self._limit = limit
+        self._loop = loop
+        self._name = name
+        self._queue: deque[tuple[Handler, Any]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._overflowing = False
+
+    def __repr__(self) -> str:
+        return f"<Mailbox {len(self._queue)} of {self._limit}, {self.dropped} dropped>"
+
+    def post(self, handler: Handler, value: Any) -> None:
+        """Have ``handler(value)`` run after those before it."""
+        if len(self._queue) >= self._limit:
+            self._queue.popleft()
+            self._drop()
+        self._queue.append((handler, value))
+        if self._task is None:
+            self._task = self._loop.create_task(self._deliver(), name=f"holdfast-{self._name}")
+
+    def close(self) -> None:
+        self._queue.clear()
+        if self._task is not None:
+            self._task.cancel()
+
+    def _drop(self) -> None:
+        self.dropped += 1
+        if not self._overflowing:
+            self._overflowing = True
+            text = "%s: handlers are slower than the server's notifications; the oldest are dropped"
+            log.warning(text, self._name)
+
+    async def _deliver(self) -> None:
+        try:
+            while self._queue:
+                handler, value = self._queue.popleft()
+                await run(handler, value, self._name)
+                if len(self._queue) < self._limit // 2:
+                    self._overflowing = False
+        finally:
+            self._task = None
+
+
+async def run(handler: Handler, value: Any, name: str) -> None:
+    """Call a handler, sync or async; what it raises is logged and goes no further."""
+    try:
+        result = handler(value)
+        if isinstance(result, Awaitable):
+            await result
+    except Exception:
+        log.exception("%s: a handler failed: %r", name, handler)

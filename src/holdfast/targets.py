@@ -1,0 +1,42 @@
+"""What ``connect`` accepts, and the transport that each leads to: decided in this one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from holdfast.boundary import Transport
+from holdfast.errors import ValidationError
+from holdfast.transports.memory import Memory, Server
+from holdfast.transports.stdio import Stdio
+
+VARIABLE = "MCP_SERVER_URL"
+
+Target: TypeAlias = "str | Iterable[str] | Transport | Server | None"
+
+
+def transport_for(
+    target: Target, options: Mapping[str, Any], environment: Mapping[str, str]
+) -> Transport:
+    """The transport for a target: a command, a server in memory, or a ready transport."""
+    if target is None:
+        target = environment.get(VARIABLE)
+        if not target:
+            raise ValidationError(f"no target: give a command, or set {VARIABLE}")
+    if isinstance(target, str) and target.lower().startswith(("http://", "https://")):
+        raise ValidationError(f"target {target!r}: servers behind a URL are not supported yet")
+    if isinstance(target, str | list | tuple):
+        return Stdio(target, **options)
+    if options:
+        named = ", ".join(sorted(options))
+        raise ValidationError(f"{named}: only for a command; {target!r} has its own settings")
+    if hasattr(target, "accept"):
+        return Memory(target)  # type: ignore[arg-type]
+    if hasattr(target, "open") and hasattr(target, "key"):
+        return target  # type: ignore[return-value]
+    kind = type(target).__name__
+    raise ValidationError(
+        f"target of type {kind}: give a command (string or list), holdfast.Stdio, "
+        f"holdfast.testing.Peer, or nothing and set {VARIABLE}"
+    )
+

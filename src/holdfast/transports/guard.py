@@ -1,0 +1,90 @@
+"""No orphans: a watcher that outlives us by a moment.
+
+A parent that is killed cannot clean up. So one small shell per process sits on the reading
+end of a pipe that only we hold and keeps the list of our servers' process groups. However
+we end, the pipe breaks, and the shell kills what is left: the servers and their children.
+
+The kernel's parent-death signal would spare the shell, but it reaches only the direct child
+(not what a launcher like npx started), fires when the spawning *thread* ends, and can only be
+set between fork and exec, which forbids the cheap spawn.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import subprocess
+
+log = logging.getLogger("holdfast")
+
+_SCRIPT = """
+trap '' INT TERM HUP QUIT
+groups=
+while read -r sign group; do
+    case $sign in
+        +) groups="$groups $group" ;;
+        -) kept=
+           for one in $groups; do [ "$one" = "$group" ] || kept="$kept $one"; done
+           groups=$kept ;;
+    esac
+done
+for one in $groups; do kill -KILL -- "-$one"; done 2>/dev/null
+"""
+
+
+class Guard:
+    """The watcher of this process. A forked child gets none of its parent's."""
+
+    def __init__(self) -> None:
+        self._shell: subprocess.Popen[bytes] | None = None
+        self._pid = 0
+
+    def watch(self, group: int) -> None:
+        self._tell(f"+ {group}\n", start=True)
+
+    def forget(self, group: int) -> None:
+        self._tell(f"- {group}\n", start=False)
+
+    def stop(self) -> None:
+        """Let the watcher end; it kills what is still on its list."""
+        shell, self._shell = self._shell, None
+        if shell is None or self._pid != os.getpid():
+            return
+        assert shell.stdin is not None
+        with contextlib.suppress(OSError):
+            shell.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            shell.wait(1.0)
+
+    def _tell(self, line: str, *, start: bool) -> None:
+        if self._pid != os.getpid():
+            self._shell = None
+        if self._shell is None and not (start and self._start()):
+            return
+        assert self._shell is not None and self._shell.stdin is not None
+        try:
+            os.write(self._shell.stdin.fileno(), line.encode())
+        except OSError as error:
+            log.debug("the guard is gone: %s", error)
+            self.stop()
+
+    def _start(self) -> bool:
+        try:
+            self._shell = subprocess.Popen(
+                ["/bin/sh", "-c", _SCRIPT],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            log.debug("no guard against orphans: %s", error)
+            return False
+        self._pid = os.getpid()
+        atexit.register(self.stop)
+        return True
+
+
+guard = Guard()

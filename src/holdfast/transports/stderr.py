@@ -1,0 +1,77 @@
+"""The server's stderr: always drained, its tail kept, its lines passed on if wanted."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
+
+log = logging.getLogger("holdfast")
+
+Sink: TypeAlias = "Callable[[str], object] | logging.Logger | None"
+
+_LONGEST_LINE = 8 * 1024
+
+
+class Tail:
+    """Keeps the last bytes of a stream, however long it is."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._chunks: deque[bytes] = deque()
+        self._size = 0
+
+    def __repr__(self) -> str:
+        return f"<Tail {self._size} bytes>"
+
+    def append(self, data: bytes) -> None:
+        data = data[-self._limit :]
+        self._chunks.append(data)
+        self._size += len(data)
+        while self._size - len(self._chunks[0]) >= self._limit:
+            self._size -= len(self._chunks.popleft())
+
+    def text(self, lines: int = 20) -> str:
+        """The last lines, readable."""
+        whole = b"".join(self._chunks)[-self._limit :].decode("utf-8", "replace")
+        return "\n".join(whole.rstrip().splitlines()[-lines:])
+
+
+class Stderr:
+    """Takes what the server writes there."""
+
+    def __init__(self, name: str, sink: Sink, limit: int) -> None:
+        self.tail = Tail(limit)
+        self._name = name
+        self._emit = _emitter(sink)
+        self._rest = b""
+
+    def feed(self, data: bytes) -> None:
+        self.tail.append(data)
+        if self._emit is None:
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > _LONGEST_LINE:
+            lines.append(self._rest)
+            self._rest = b""
+        for line in lines:
+            self._pass_on(line)
+
+    def end(self) -> None:
+        if self._rest and self._emit is not None:
+            self._pass_on(self._rest)
+        self._rest = b""
+
+    def _pass_on(self, line: bytes) -> None:
+        assert self._emit is not None
+        try:
+            self._emit(line.decode("utf-8", "replace").rstrip("\r"))
+        except Exception:
+            log.exception("%s: the stderr callback failed", self._name)
+
+
+def _emitter(sink: Sink) -> Callable[[str], object] | None:
+    if isinstance(sink, logging.Logger):
+        return sink.info
+    return sink

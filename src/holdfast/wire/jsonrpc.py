@@ -1,0 +1,185 @@
+"""The JSON-RPC codec: one envelope type for whatever a server may send.
+
+The envelope is decoded once, with ``result`` and ``params`` left raw; the caller decodes
+those straight into the type that it expects.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+Id: TypeAlias = int | str
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+RESOURCE_NOT_FOUND: Final = -32002
+
+UNENCODABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
+"""What the encoder raises for values that JSON cannot hold."""
+
+
+class Fault(Struct, frozen=True, gc=False):
+    """A JSON-RPC error object, as lenient as servers are careless."""
+
+    code: int | float | str | None = None
+    message: str | None = None
+    data: Any = None
+
+
+class Message(Struct, gc=False):
+    """Any JSON-RPC message. Which one it is shows in what is set."""
+
+    id: int | str | float | None | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+class Junk(Struct, frozen=True):
+    """A line that is no JSON-RPC message: what was wrong with it, and how it began."""
+
+    reason: str
+    snippet: str
+
+
+_decoder = msgspec.json.Decoder(Message)
+_batch_decoder = msgspec.json.Decoder(list[Raw])
+_fault_decoder = msgspec.json.Decoder(Fault)
+_encoder = msgspec.json.Encoder()
+
+encode = _encoder.encode
+
+_SNIPPET = 120
+_MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError)
+
+
+def decode_lines(data: bytes, *, batches: bool = False) -> list[Message | Junk]:
+    """Every message of ``data``, a run of whole lines. Junk is named, never raised."""
+    try:
+        found = _decoder.decode_lines(data)
+    except _MALFORMED:
+        return _decode_slowly(data, batches)
+    if _has_blank_line(data, len(found)):
+        return _decode_slowly(data, batches)
+    return found  # type: ignore[return-value]  # a list of one member of the union
+
+
+def _has_blank_line(data: bytes, found: int) -> bool:
+    """The decoder skips blank lines: fewer messages than lines means that one was there."""
+    if found == 1:
+        # One long line is the common case, and finding is ten times faster than counting.
+        return data.find(b"\n") != len(data) - 1
+    return data.count(b"\n") != found
+
+
+def _decode_slowly(data: bytes, batches: bool) -> list[Message | Junk]:
+    found: list[Message | Junk] = []
+    lines = data.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    for line in lines:
+        found.extend(_decode_line(line, batches))
+    return found
+
+
+def _decode_line(line: bytes, batches: bool) -> list[Message | Junk]:
+    text = line.strip()
+    if not text:
+        return [Junk("blank line", "")]
+    if text.startswith(b"["):
+        return _decode_batch(text, batches)
+    try:
+        return [_decoder.decode(text)]
+    except _MALFORMED as error:
+        return [Junk(_reason(text, error), snippet(text))]
+
+
+def _decode_batch(text: bytes, allowed: bool) -> list[Message | Junk]:
+    if not allowed:
+        return [Junk("batch", snippet(text))]
+    try:
+        items = _batch_decoder.decode(text)
+    except _MALFORMED as error:
+        return [Junk(_reason(text, error), snippet(text))]
+    if not items:
+        return [Junk("empty batch", snippet(text))]
+    found: list[Message | Junk] = []
+    for item in items:
+        # A batch holds messages, not batches.
+        found.extend(_decode_line(bytes(item), False))
+    return found
+
+
+def _reason(text: bytes, error: Exception) -> str:
+    """The kind of junk: one of a few words, so that each kind is logged once."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if isinstance(error, msgspec.ValidationError):
+        return "not a JSON-RPC message"
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    return "not JSON"
+
+
+def snippet(text: bytes) -> str:
+    """The beginning of some bytes, printable."""
+    cut = text[:_SNIPPET].decode("utf-8", "replace")
+    shown = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in cut)
+    return shown + ("…" if len(text) > _SNIPPET else "")
+
+
+def decode_fault(raw: Raw) -> Fault | None:
+    """The error object of a response, or None if it is not one."""
+    try:
+        return _fault_decoder.decode(raw)
+    except _MALFORMED:
+        return None
+
+
+def request(wire_id: Id, method: str, params: Any = None) -> bytes:
+    return _encoder.encode(_Request(wire_id, method, UNSET if params is None else params)) + b"\n"
+
+
+def notification(method: str, params: Any = None) -> bytes:
+    return _encoder.encode(_Notification(method, UNSET if params is None else params)) + b"\n"
+
+
+def response(wire_id: Id, result: Any) -> bytes:
+    return _encoder.encode(_Response(wire_id, result)) + b"\n"
+
+
+def error_response(wire_id: Id, code: int, message: str, data: Any = None) -> bytes:
+    fault = {"code": code, "message": message}
+    if data is not None:
+        fault["data"] = data
+    return _encoder.encode(_ErrorResponse(wire_id, fault)) + b"\n"
+
+
+class _Request(Struct, tag_field="jsonrpc", tag="2.0", gc=False):
+    id: Id
+    method: str
+    params: Any = UNSET
+
+
+class _Notification(Struct, tag_field="jsonrpc", tag="2.0", gc=False):
+    method: str
+    params: Any = UNSET
+
+
+class _Response(Struct, tag_field="jsonrpc", tag="2.0", gc=False):
+    id: Id
+    result: Any
+
+
+class _ErrorResponse(Struct, tag_field="jsonrpc", tag="2.0", gc=False):
+    id: Id
+    error: dict[str, Any]
