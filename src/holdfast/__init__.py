@@ -11,12 +11,15 @@
     types/ · errors · config             what you read, catch and set              (pure)
     testing/                             a scripted server, a contract for transports
     demo_server                          a server to try things with
+
+Imports point downwards; the pure parts know no clock, no loop and no descriptor.
 """
 
 from __future__ import annotations
 
 from holdfast.calls.handlers import Handlers, Notification
-from holdfast.client import Client, RunningCall, connect
+from holdfast.calls.running import RunningCall
+from holdfast.client import Client, connect
 from holdfast.config import Backoff, Identity, Limits, Timeouts
 from holdfast.engine.state import State
 from holdfast.errors import (
@@ -51,8 +54,8 @@ __all__ = [
     "CancelledCallError",
     "Client",
     "DriftError",
-    "HandshakeTimeout",
     "Handlers",
+    "HandshakeTimeout",
     "HoldfastError",
     "Identity",
     "Limits",

@@ -216,8 +216,8 @@ class Transport(Protocol):
         """How the server is called in messages."""
 
     @property
-    def key(self) -> Hashable:
-        """The same for every transport that leads to the same server."""
+    def key(self) -> Hashable | None:
+        """The same for every transport that leads to the same server; None: cannot be told."""
 
     def open(
         self, generation: Generation, limits: Limits, report: Callable[[Report], None]

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack
 
 import msgspec
 from msgspec import Raw
 
 from holdfast.boundary import Call
+from holdfast.calls import openings
 from holdfast.calls.handlers import Handlers, Notification, ProgressHandler
 from holdfast.calls.pipeline import Pipeline
+from holdfast.calls.running import RunningCall
 from holdfast.calls.standing import Standing
 from holdfast.config import Backoff, Identity, Limits, Policy, Replay, Timeouts, WhenDown
 from holdfast.engine.state import State
-from holdfast.eras.negotiation import Opening
 from holdfast.errors import (
-    CancelledCallError,
     HoldfastError,
     ResourceNotFoundError,
     RpcError,
@@ -41,10 +40,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Wire)
 R = TypeVar("R")
-
-_openings: dict[Hashable, Opening] = {}
-"""How each server wants to be addressed, so that it is not probed twice by one process."""
-_MOST_OPENINGS = 1000
 
 
 class StdioOptions(TypedDict, total=False):
@@ -103,7 +98,7 @@ class Client:
         self._transport = transport
         self._policy = policy
         self.name: str = transport.name if name is None else name
-        opening = _openings.get(transport.key) if policy.protocol is None else None
+        opening = openings.recall(transport.key) if policy.protocol is None else None
         self._pipeline = Pipeline(self.name, transport, policy, handlers, opening)
         self._standing = Standing(self._pipeline)
         self._safe_tools: frozenset[str] = frozenset()
@@ -155,11 +150,9 @@ class Client:
 
     def _remember_opening(self) -> None:
         driver = self._pipeline.started
-        if driver is None or driver.engine.opening is None or self._policy.protocol is not None:
+        if driver is None or self._policy.protocol is not None:
             return
-        if len(_openings) >= _MOST_OPENINGS:
-            _openings.clear()
-        _openings[self._transport.key] = driver.engine.opening
+        openings.remember(self._transport.key, driver.engine.opening)
 
     # What is known
 
@@ -216,7 +209,7 @@ class Client:
 
     async def list_tools(self) -> list[Tool]:
         """Every tool, of every page."""
-        tools = await self._list("tools/list", "tools", Tool)
+        tools = await self._pipeline.listing("tools/list", "tools", Tool)
         self._safe_tools = frozenset(tool.name for tool in tools if _harmless(tool))
         return tools
 
@@ -240,9 +233,16 @@ class Client:
     ) -> ToolResult:
         """Call a tool. A tool that fails gives a result with ``is_error``, not an exception."""
         params = {"name": name, "arguments": {} if arguments is None else arguments}
-        call = self._call("tools/call", params, name, timeout, total_timeout, meta)
+        call = self._pipeline.prepare(
+            "tools/call",
+            params,
+            about=name,
+            timeout=timeout,
+            total_timeout=total_timeout,
+            meta=meta,
+        )
         call.repeatable = name in self._safe_tools
-        return self._decode(call, await self._pipeline.run(call, on_progress), ToolResult)
+        return self._pipeline.decode(call, await self._pipeline.run(call, on_progress), ToolResult)
 
     def start_tool(
         self,
@@ -268,17 +268,19 @@ class Client:
     # Resources
 
     async def list_resources(self) -> list[Resource]:
-        return await self._list("resources/list", "resources", Resource)
+        return await self._pipeline.listing("resources/list", "resources", Resource)
 
     async def list_resource_templates(self) -> list[ResourceTemplate]:
-        return await self._list("resources/templates/list", "resourceTemplates", ResourceTemplate)
+        return await self._pipeline.listing(
+            "resources/templates/list", "resourceTemplates", ResourceTemplate
+        )
 
     async def read_resource(self, uri: str, *, timeout: float | None = None) -> ReadResult:
         """The contents of a resource, text and binary."""
-        call = self._call("resources/read", {"uri": uri}, uri, timeout)
+        call = self._pipeline.prepare("resources/read", {"uri": uri}, about=uri, timeout=timeout)
         call.repeatable = True
         try:
-            return self._decode(call, await self._pipeline.run(call), ReadResult)
+            return self._pipeline.decode(call, await self._pipeline.run(call), ReadResult)
         except RpcError as error:
             raise _not_found(error) from None
 
@@ -292,7 +294,7 @@ class Client:
     # Prompts and completion
 
     async def list_prompts(self) -> list[Prompt]:
-        return await self._list("prompts/list", "prompts", Prompt)
+        return await self._pipeline.listing("prompts/list", "prompts", Prompt)
 
     async def get_prompt(
         self,
@@ -302,9 +304,9 @@ class Client:
         timeout: float | None = None,
     ) -> PromptResult:
         params = {"name": name, "arguments": {} if arguments is None else arguments}
-        call = self._call("prompts/get", params, name, timeout)
+        call = self._pipeline.prepare("prompts/get", params, about=name, timeout=timeout)
         call.repeatable = True
-        return self._decode(call, await self._pipeline.run(call), PromptResult)
+        return self._pipeline.decode(call, await self._pipeline.run(call), PromptResult)
 
     async def complete(
         self,
@@ -319,9 +321,11 @@ class Client:
         params: dict[str, Any] = {"ref": ref, "argument": {"name": name, "value": value}}
         if context is not None:
             params["context"] = {"arguments": context}
-        call = self._call("completion/complete", params, name)
+        call = self._pipeline.prepare("completion/complete", params, about=name)
         call.repeatable = True
-        return self._decode(call, await self._pipeline.run(call), CompleteResult).completion
+        return self._pipeline.decode(
+            call, await self._pipeline.run(call), CompleteResult
+        ).completion
 
     # The rest of the protocol
 
@@ -331,7 +335,7 @@ class Client:
         era = self._pipeline.driver.engine.era
         assert era is not None
         wish = era.ping()
-        await self._pipeline.run(self._call(wish.method, wish.params, timeout=timeout))
+        await self._pipeline.run(self._pipeline.prepare(wish.method, wish.params, timeout=timeout))
 
     async def set_log_level(self, level: str) -> None:
         """Have the server send log messages from this level up; kept over reconnects."""
@@ -344,7 +348,7 @@ class Client:
         assert engine.era is not None
         wish = engine.era.log_level(level)
         if wish is not None:
-            await self._pipeline.run(self._call(wish.method, wish.params))
+            await self._pipeline.run(self._pipeline.prepare(wish.method, wish.params))
         engine.log_level = level
 
     async def request(
@@ -357,7 +361,7 @@ class Client:
     ) -> Any:
         """Any request, also one that Holdfast has no verb for; the result as plain JSON."""
         plain = None if params is None else dict(params)
-        call = self._call(method, plain, timeout=timeout, total_timeout=total_timeout)
+        call = self._pipeline.prepare(method, plain, timeout=timeout, total_timeout=total_timeout)
         return msgspec.json.decode(await self._pipeline.run(call))
 
     async def create_message(self, params: SamplingRequest | Mapping[str, Any]) -> Any:
@@ -394,81 +398,6 @@ class Client:
 
         return remove
 
-    # Inside
-
-    def _call(
-        self,
-        method: str,
-        params: dict[str, Any] | None = None,
-        about: str = "",
-        timeout: float | None = None,
-        total_timeout: float | None = None,
-        meta: Mapping[str, Any] | None = None,
-    ) -> Call:
-        times = self._policy.timeouts
-        idle = times.for_method(method) if timeout is None else _span("timeout", timeout)
-        total = (
-            max(times.total, idle)
-            if total_timeout is None
-            else _span("total_timeout", total_timeout)
-        )
-        own = None if meta is None else dict(meta)
-        return Call(method, params, own, idle, total, about)
-
-    async def _list(self, method: str, key: str, kind: type[T]) -> list[T]:
-        call = self._call(method)
-        call.repeatable = True
-        pages = await self._pipeline.pages(call, key, kind)
-        return [item for page in pages for item in page.items]
-
-    def _decode(self, call: Call, raw: Raw, kind: type[T]) -> T:
-        try:
-            return decode(raw, kind)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise self._pipeline.broken(call, str(error)) from error
-
-
-class RunningCall(Generic[R]):
-    """A call under way. Await it for its result; ``cancel()`` ends it and tells the server."""
-
-    def __init__(self, label: str, work: Awaitable[R]) -> None:
-        self._label = label
-        self._cancelled = False
-        self._task: asyncio.Future[R] = asyncio.ensure_future(work)
-        # Whether or not anybody awaits it, a failure is not an unhandled one.
-        self._task.add_done_callback(_look)
-
-    def __repr__(self) -> str:
-        return f"<RunningCall {self._label} {'done' if self.done else 'under way'}>"
-
-    @property
-    def done(self) -> bool:
-        return self._task.done()
-
-    def cancel(self) -> bool:
-        """True if this ended it; False if it had ended already."""
-        if self._task.done() or self._cancelled:
-            return False
-        self._cancelled = True
-        return self._task.cancel()
-
-    def __await__(self) -> Generator[Any, None, R]:
-        return self._wait().__await__()
-
-    async def _wait(self) -> R:
-        try:
-            return await asyncio.shield(self._task)
-        except asyncio.CancelledError:
-            if self._cancelled and self._task.done():
-                text = f"{self._label}: cancelled by its owner; the server was told to stop"
-                raise CancelledCallError(text, outcome_unknown=True) from None
-            raise
-
-
-def _look(task: asyncio.Future[Any]) -> None:
-    if not task.cancelled():
-        task.exception()
-
 
 def _harmless(tool: Tool) -> bool:
     hints = tool.annotations
@@ -480,9 +409,3 @@ def _not_found(error: RpcError) -> RpcError:
     if error.code not in (RESOURCE_NOT_FOUND, INVALID_PARAMS):
         return error
     return ResourceNotFoundError(error.message, code=error.code, data=error.data)
-
-
-def _span(name: str, value: float) -> float:
-    if type(value) not in (int, float) or not value > 0:
-        raise ValidationError(f"{name}={value!r}: must be a number of seconds, more than 0")
-    return value

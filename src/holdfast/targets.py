@@ -39,4 +39,3 @@ def transport_for(
         f"target of type {kind}: give a command (string or list), holdfast.Stdio, "
         f"holdfast.testing.Peer, or nothing and set {VARIABLE}"
     )
-

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
@@ -19,11 +19,15 @@ from holdfast.engine import wording
 from holdfast.engine.state import State
 from holdfast.eras.base import COMPLETE, InputRequired, Invalid
 from holdfast.eras.negotiation import Opening, Plan
-from holdfast.errors import HoldfastError, ProtocolError, StateError
+from holdfast.errors import HoldfastError, ProtocolError, StateError, ValidationError
 from holdfast.runtime.driver import Driver
 from holdfast.runtime.mailbox import log
+from holdfast.types.base import decode
 from holdfast.types.page import Page, W, decode_page
 from holdfast.types.progress import Progress
+
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for bytes that are not what they should be."""
 
 
 class Pipeline:
@@ -72,11 +76,29 @@ class Pipeline:
             self.reception.driver = driver
         elif driver.loop is not asyncio.get_running_loop():
             raise StateError(
-                f"{self.name}: this client belongs to another event loop; "
-                "open one client per loop",
+                f"{self.name}: this client belongs to another event loop; open one client per loop",
                 state=driver.engine.state,
             )
         return driver
+
+    def prepare(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        about: str = "",
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Call:
+        """A call with its deadlines: the caller's own, else those of its kind."""
+        times = self.policy.timeouts
+        idle = times.for_method(method) if timeout is None else _span("timeout", timeout)
+        if total_timeout is None:
+            total = max(times.total, idle)
+        else:
+            total = _span("total_timeout", total_timeout)
+        return Call(method, params, None if meta is None else dict(meta), idle, total, about)
 
     async def run(self, call: Call, on_progress: ProgressHandler | None = None) -> Raw:
         """The final result of a call."""
@@ -165,16 +187,30 @@ class Pipeline:
             call = msgspec.structs.replace(call, params={"cursor": cursor}, total=total)
         raise self.broken(call, f"more than {self.policy.limits.pages} pages")
 
+    async def listing(self, method: str, key: str, kind: type[W]) -> list[W]:
+        """Every item of a list."""
+        call = self.prepare(method)
+        call.repeatable = True
+        pages = await self.pages(call, key, kind)
+        return [item for page in pages for item in page.items]
+
     def decode_page(self, call: Call, raw: Raw, key: str, kind: type[W]) -> Page[W]:
         try:
             page = decode_page(raw, kind, key)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise self.broken(call, str(error)) from error
         for fault in page.faults:
             text = "%s: %s: left out %s (number %d): %s"
             name = fault.name or "one without a name"
             log.warning(text, self.name, call.method, name, fault.index, fault.reason)
         return page
+
+    def decode(self, call: Call, raw: Raw, kind: type[W]) -> W:
+        """A result as the type that the call expects."""
+        try:
+            return decode(raw, kind)
+        except UNREADABLE as error:
+            raise self.broken(call, str(error)) from error
 
     def broken(self, call: Call, reason: str) -> HoldfastError:
         return wording.bad_answer(self.name, call, reason)
@@ -187,3 +223,9 @@ class Pipeline:
     @property
     def state(self) -> State:
         return State.NEW if self._driver is None else self._driver.engine.state
+
+
+def _span(name: str, value: float) -> float:
+    if type(value) not in (int, float) or not value > 0:
+        raise ValidationError(f"{name}={value!r}: must be a number of seconds, more than 0")
+    return value

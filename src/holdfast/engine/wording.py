@@ -89,9 +89,7 @@ def unencodable(name: str, call: Call, error: BaseException) -> HoldfastError:
 
 def cancelled(name: str, call: Call, *, sent: bool) -> HoldfastError:
     told = "the server was told to stop, it may have run" if sent else "nothing was sent"
-    return CancelledCallError(
-        f"{name}: {subject(call)}: cancelled; {told}", outcome_unknown=sent
-    )
+    return CancelledCallError(f"{name}: {subject(call)}: cancelled; {told}", outcome_unknown=sent)
 
 
 def shut(name: str, call: Call, *, sent: bool) -> HoldfastError:

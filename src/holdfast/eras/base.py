@@ -95,7 +95,7 @@ class Era(Protocol):
 
 def best(offered: Iterable[object], ours: Iterable[str]) -> str | None:
     """The newest of our revisions that is on offer."""
-    theirs = set(offer for offer in offered if isinstance(offer, str))
+    theirs = {offer for offer in offered if isinstance(offer, str)}
     return next((version for version in ours if version in theirs), None)
 
 

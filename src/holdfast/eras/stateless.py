@@ -85,7 +85,7 @@ class Stateless:
             return None
 
     def listen(self, uris: Iterable[str], changes: Iterable[str]) -> Wish:
-        wanted: dict[str, Any] = {change: True for change in changes}
+        wanted: dict[str, Any] = dict.fromkeys(changes, True)
         watched = sorted(uris)
         if watched:
             wanted["resourceSubscriptions"] = watched

@@ -57,6 +57,7 @@ class Driver:
         policy: Policy,
         plan: Plan,
         listener: Listener,
+        *,
         luck: Iterator[float] | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()

@@ -63,7 +63,8 @@ class Guard:
             self._shell = None
         if self._shell is None and not (start and self._start()):
             return
-        assert self._shell is not None and self._shell.stdin is not None
+        assert self._shell is not None
+        assert self._shell.stdin is not None
         try:
             os.write(self._shell.stdin.fileno(), line.encode())
         except OSError as error:

@@ -53,8 +53,8 @@ class Memory:
         return self._server.name
 
     @property
-    def key(self) -> Hashable:
-        return ("memory", id(self._server))
+    def key(self) -> Hashable | None:
+        return None
 
     def open(
         self, generation: Generation, limits: Limits, report: Callable[[Report], None]
@@ -73,6 +73,7 @@ class MemoryLink:
         report: Callable[[Report], None],
     ) -> None:
         self.over = False
+        self._drained = False
         self._loop = asyncio.get_running_loop()
         self._generation = generation
         self._report = report
@@ -92,6 +93,9 @@ class MemoryLink:
 
     def close(self) -> None:
         self.over = True
+        if self._drained:
+            return
+        self._drained = True
         self._loop.call_soon(self._report, Drained(self._generation))
 
     def kill(self) -> None:

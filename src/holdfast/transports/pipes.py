@@ -89,9 +89,7 @@ class Writer:
     def unsent(self) -> frozenset[WireId]:
         """The requests of which no byte has left."""
         return frozenset(
-            frame.wire_id
-            for frame in self._queue
-            if frame.wire_id is not None and not frame.begun
+            frame.wire_id for frame in self._queue if frame.wire_id is not None and not frame.begun
         )
 
     def unread(self) -> bool:

@@ -76,7 +76,7 @@ class Stdio:
         process = spawn(self.command, env, self.cwd, inherit_stderr=inherit_stderr)
         sink = None if isinstance(self.stderr, str) else self.stderr
         stderr = Stderr(self.name, sink, limits.stderr_bytes)
-        return StdioLink(process, generation, limits, report, stderr, self.grace)
+        return StdioLink(process, generation, limits, report, stderr=stderr, grace=self.grace)
 
     def _check(self) -> None:
         if not self.grace >= 0:
@@ -108,6 +108,7 @@ class StdioLink:
         generation: Generation,
         limits: Limits,
         report: Callable[[Report], None],
+        *,
         stderr: Stderr,
         grace: float,
     ) -> None:
@@ -133,7 +134,8 @@ class StdioLink:
     def _own_pipes(self, limits: Limits) -> None:
         """Take the descriptors from the Popen object: from here on we close them."""
         process = self._process
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         stdin = os.dup(process.stdin.fileno())
         os.set_blocking(stdin, False)
         self._writer = Writer(stdin, self._loop, limits.backlog_bytes, self._broken)

@@ -1,0 +1,212 @@
+"""What every transport must keep, as tests to inherit.
+
+class TestMyTransport(TransportContract):
+    @contextlib.asynccontextmanager
+    async def transport(self):
+        yield MyTransport(...)   # leads to `holdfast.testing.obedient`
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from holdfast.boundary import (
+    Delivered,
+    Drained,
+    Generation,
+    Link,
+    Lost,
+    Opened,
+    Report,
+    Transport,
+    WireId,
+)
+from holdfast.config import Limits
+from holdfast.wire import jsonrpc
+
+PATIENCE = 20.0
+"""Seconds after which a contract test counts as hung."""
+
+
+class Probe:
+    """A link under test, and all that it reported."""
+
+    def __init__(self) -> None:
+        self.reports: list[Report] = []
+        self.link: Link | None = None
+        self._changed = asyncio.Event()
+        self._number = 0
+
+    def report(self, report: Report) -> None:
+        self.reports.append(report)
+        self._changed.set()
+
+    def order(self, method: str, **params: Any) -> int:
+        """Tell the server to do something."""
+        assert self.link is not None
+        self._number += 1
+        frame = jsonrpc.request(self._number, method, params)
+        assert self.link.send(frame, WireId(self._number))
+        return self._number
+
+    async def until(self, found: Callable[[], Any]) -> Any:
+        """Wait until something is so."""
+        async with asyncio.timeout(PATIENCE):
+            while not (value := found()):
+                self._changed.clear()
+                await self._changed.wait()
+        return value
+
+    def seen(self, kind: type) -> list[Any]:
+        return [report for report in self.reports if type(report) is kind]
+
+    def messages(self) -> list[jsonrpc.Message | jsonrpc.Junk]:
+        data = b"".join(report.data for report in self.seen(Delivered))
+        return jsonrpc.decode_lines(data)
+
+    async def answer(self, number: int) -> dict[str, Any]:
+        """The result for one order."""
+
+        def found() -> dict[str, Any] | None:
+            for message in self.messages():
+                if isinstance(message, jsonrpc.Message) and message.id == number:
+                    result: dict[str, Any] = msgspec.json.decode(message.result)  # type: ignore[arg-type]
+                    return {"result": result}
+            return None
+
+        answer = await self.until(found)
+        result: dict[str, Any] = answer["result"]
+        return result
+
+
+class TransportContract:
+    """Inherit, give ``transport``, and the transport is tested like ours."""
+
+    generation = Generation(7)
+
+    def transport(self) -> AbstractAsyncContextManager[Transport]:
+        """A transport that leads to an obedient server."""
+        raise NotImplementedError
+
+    @asynccontextmanager
+    async def probe(self, limits: Limits | None = None) -> AsyncIterator[Probe]:
+        async with self.transport() as transport:
+            probe = Probe()
+            probe.link = transport.open(self.generation, limits or Limits(), probe.report)
+            assert probe.reports == [], "nothing is reported from inside a call"
+            await probe.until(lambda: probe.seen(Opened))
+            try:
+                yield probe
+            finally:
+                if not probe.seen(Drained):
+                    probe.link.close()
+                    await probe.until(lambda: probe.seen(Drained))
+
+    async def test_it_names_itself(self) -> None:
+        async with self.transport() as transport:
+            assert transport.name
+            hash(transport.key)
+
+    async def test_opening_is_reported_once(self) -> None:
+        async with self.probe() as probe:
+            await probe.answer(probe.order("echo"))
+            assert probe.seen(Opened) == [Opened(self.generation)]
+
+    async def test_a_frame_is_answered(self) -> None:
+        async with self.probe() as probe:
+            assert await probe.answer(probe.order("echo", word="ahoy")) == {"word": "ahoy"}
+
+    async def test_unicode_survives(self) -> None:
+        async with self.probe() as probe:
+            word = "ü 漢字 🐙 \u2028 \n"
+            assert await probe.answer(probe.order("echo", word=word)) == {"word": word}
+
+    async def test_many_frames_are_all_answered_in_order(self) -> None:
+        async with self.probe() as probe:
+            numbers = [probe.order("echo", number=number) for number in range(500)]
+            await probe.answer(numbers[-1])
+            answered = [message.id for message in probe.messages()]  # type: ignore[union-attr]
+            assert answered == numbers
+
+    async def test_a_large_frame_goes_both_ways(self) -> None:
+        async with self.probe() as probe:
+            text = "y" * 3_000_000
+            assert await probe.answer(probe.order("echo", text=text)) == {"text": text}
+
+    async def test_only_whole_lines_are_delivered(self) -> None:
+        async with self.probe() as probe:
+            await probe.answer(probe.order("big", size=1_000_000))
+            assert all(report.data.endswith(b"\n") for report in probe.seen(Delivered))
+
+    async def test_a_flood_is_delivered_whole(self) -> None:
+        async with self.probe() as probe:
+            await probe.answer(probe.order("flood", count=20_000))
+            assert len(probe.messages()) == 20_001
+
+    async def test_junk_is_passed_on_for_the_engine_to_judge(self) -> None:
+        async with self.probe() as probe:
+            await probe.answer(probe.order("junk"))
+            assert any(isinstance(message, jsonrpc.Junk) for message in probe.messages())
+
+    async def test_a_message_over_the_limit_loses_the_link(self) -> None:
+        async with self.probe(Limits(frame_bytes=10_000)) as probe:
+            probe.order("big", size=50_000)
+            await probe.until(lambda: probe.seen(Lost))
+            assert "10000" in probe.seen(Lost)[0].error.message
+
+    async def test_the_servers_end_is_reported_once(self) -> None:
+        async with self.probe() as probe:
+            probe.order("die")
+            await probe.until(lambda: probe.seen(Lost))
+            assert probe.link is not None
+            probe.link.close()
+            await probe.until(lambda: probe.seen(Drained))
+            assert len(probe.seen(Lost)) == 1
+
+    async def test_closing_is_reported_once_however_often_it_is_asked(self) -> None:
+        async with self.probe() as probe:
+            assert probe.link is not None
+            for _ in range(3):
+                probe.link.close()
+            await probe.until(lambda: probe.seen(Drained))
+            probe.link.close()
+            await asyncio.sleep(0)
+            assert probe.seen(Drained) == [Drained(self.generation)]
+            assert probe.seen(Lost) == []
+
+    async def test_nothing_is_delivered_after_closing(self) -> None:
+        async with self.probe() as probe:
+            assert probe.link is not None
+            probe.order("flood", count=1000)
+            probe.link.close()
+            before = len(probe.seen(Delivered))
+            await probe.until(lambda: probe.seen(Drained))
+            assert len(probe.seen(Delivered)) == before
+
+    async def test_every_report_carries_its_generation(self) -> None:
+        async with self.probe() as probe:
+            await probe.answer(probe.order("echo"))
+            probe.order("die")
+            await probe.until(lambda: probe.seen(Lost))
+            assert {report.generation for report in probe.reports} == {self.generation}
+
+    async def test_sending_to_a_dead_server_does_no_harm(self) -> None:
+        async with self.probe() as probe:
+            probe.order("die")
+            await probe.until(lambda: probe.seen(Lost))
+            assert probe.link is not None
+            for number in range(10):
+                probe.link.send(jsonrpc.request(number, "echo"), WireId(number))
+
+    async def test_killing_ends_it_at_once(self) -> None:
+        async with self.transport() as transport:
+            probe = Probe()
+            link = transport.open(self.generation, Limits(), probe.report)
+            await probe.until(lambda: probe.seen(Opened))
+            link.kill()
+            link.kill()
