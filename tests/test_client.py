@@ -257,7 +257,7 @@ FORM = {
     "type": "object",
     "properties": {"name": {"type": "string"}, "size": {"type": "integer", "default": 3}},
 }
-QUESTIONS = {
+QUESTIONS: dict[str, dict[str, Any]] = {
     "s": {"method": "sampling/createMessage", "params": {"messages": [MESSAGE], "maxTokens": 5}},
     "e": {"method": "elicitation/create", "params": {"message": "who?", "requestedSchema": FORM}},
     "r": {"method": "roots/list"},
@@ -276,7 +276,7 @@ async def test_questions_are_answered_as_requests_in_the_handshake_era() -> None
     async with holdfast.connect(peer, handlers=ANSWERS) as client:
         await client.open()
         answers = {
-            key: await peer.ask(question["method"], question.get("params"))  # type: ignore[arg-type]
+            key: await peer.ask(question["method"], question.get("params"))
             for key, question in QUESTIONS.items()
         }
     check_answers(answers)

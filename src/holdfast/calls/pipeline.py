@@ -107,20 +107,30 @@ class Pipeline:
         if on_progress is not None or self.watchers:
             call.progress = True
             sink = self._sink(driver, on_progress)
+        until = driver.loop.time() + call.total
         raw = await driver.request(call, on_progress=sink)
         era = driver.engine.era
         assert era is not None
-        reading = era.read(call.method, raw)
-        if reading is COMPLETE:
+        if era.read(call.method, raw) is COMPLETE:
             return raw
-        return await self._rounds(driver, call, raw, sink)
+        try:
+            async with asyncio.timeout_at(until):
+                return await self._rounds(driver, call, raw, until, sink)
+        except TimeoutError as error:
+            if isinstance(error, HoldfastError):
+                raise
+            raise wording.timed_out(self.name, call, sent=True, total=True) from None
 
     async def _rounds(
-        self, driver: Driver, call: Call, raw: Raw, sink: Callable[[Progress], None] | None
+        self,
+        driver: Driver,
+        call: Call,
+        raw: Raw,
+        until: float,
+        sink: Callable[[Progress], None] | None,
     ) -> Raw:
         """The server wants answers first: give them and ask again, a bounded number of times."""
         name = driver.engine.name
-        until = driver.loop.time() + call.total
         first = call.params or {}
         for _ in range(self.policy.limits.rounds):
             era = driver.engine.era

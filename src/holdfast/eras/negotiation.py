@@ -32,7 +32,7 @@ from holdfast.eras.base import (
 from holdfast.eras.handshake import Handshake
 from holdfast.eras.stateless import SERVER_INFO, Stateless, request_meta
 from holdfast.errors import HoldfastError, ProtocolError, RpcError, ValidationError
-from holdfast.wire.jsonrpc import Fault
+from holdfast.wire.jsonrpc import Fault, encode
 
 DISCOVER: Final = "server/discover"
 INITIALIZE: Final = "initialize"
@@ -242,17 +242,19 @@ def _stateless(plan: Plan) -> tuple[str, ...]:
 
 
 class _DiscoverResult(Struct):
+    """Strict in what decides, lenient in the rest."""
+
     supportedVersions: list[Any]  # noqa: N815
     capabilities: Raw = Raw(b"{}")
-    instructions: str | None = None
-    meta: dict[str, Raw] | None = msgspec.field(name="_meta", default=None)
+    instructions: Any = None
+    meta: Any = msgspec.field(name="_meta", default=None)
 
 
 class _InitializeResult(Struct):
     protocolVersion: str  # noqa: N815
     capabilities: Raw = Raw(b"{}")
     serverInfo: Raw | UnsetType = UNSET  # noqa: N815
-    instructions: str | None = None
+    instructions: Any = None
 
 
 _discover_result = msgspec.json.Decoder(_DiscoverResult)
@@ -280,9 +282,11 @@ def _is_modern(answer: Answer) -> bool:
 
 def _stateless_agreement(plan: Plan, version: str, raw: Raw) -> Agreement:
     said = _discover_result.decode(raw)
-    info = (said.meta or {}).get(SERVER_INFO)
+    meta = said.meta if isinstance(said.meta, dict) else {}
+    info = Raw(encode(meta[SERVER_INFO])) if SERVER_INFO in meta else None
     era = Stateless(version, plan.identity.info(), _declared(plan, changes=False))
-    return Agreement(era, Facts(version, info, said.capabilities, said.instructions), "discover")
+    facts = Facts(version, info, said.capabilities, _text(said.instructions))
+    return Agreement(era, facts, "discover")
 
 
 def _handshake_agreement(plan: Plan, asked: str, raw: Raw) -> Agreement:
@@ -296,8 +300,12 @@ def _handshake_agreement(plan: Plan, asked: str, raw: Raw) -> Agreement:
         message = f"asked for {asked}, the server answered {version!r}, which we do not take"
         raise NoAgreement(ProtocolError(message + _cure(plan)), final=True)
     info = None if said.serverInfo is UNSET else said.serverInfo
-    facts = Facts(version, info, said.capabilities, said.instructions)
+    facts = Facts(version, info, said.capabilities, _text(said.instructions))
     return Agreement(Handshake(version), facts, "initialize")
+
+
+def _text(said: Any) -> str | None:
+    return said if isinstance(said, str) else None
 
 
 # What is told when it fails.

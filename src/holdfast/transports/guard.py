@@ -30,7 +30,7 @@ while read -r sign group; do
            groups=$kept ;;
     esac
 done
-for one in $groups; do kill -KILL -- "-$one"; done 2>/dev/null
+for one in $groups; do kill -s KILL -- "-$one"; done 2>/dev/null
 """
 
 
