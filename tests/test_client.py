@@ -11,6 +11,7 @@ import pytest
 import holdfast
 from holdfast import Handlers, Notification, Progress, State, Timeouts
 from holdfast.eras.base import HANDSHAKE, STATELESS, VERSIONS
+from holdfast.eras.stateless import SUBSCRIPTION
 from holdfast.testing import SILENCE, Incoming, Peer, PeerError
 from holdfast.types import PromptReference, Root, SamplingResult, TextContent
 
@@ -227,7 +228,7 @@ async def test_a_resource_that_the_server_does_not_watch_is_refused() -> None:
     peer = make_peer(STATELESS)
 
     def listen(incoming: Incoming) -> Any:
-        meta = {holdfast.eras.stateless.SUBSCRIPTION: incoming.id}
+        meta = {SUBSCRIPTION: incoming.id}
         params = {"_meta": meta, "notifications": {}}
         peer.notify("notifications/subscriptions/acknowledged", params)
         return SILENCE

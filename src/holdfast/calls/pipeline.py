@@ -119,7 +119,7 @@ class Pipeline:
         except TimeoutError as error:
             if isinstance(error, HoldfastError):
                 raise
-            raise wording.timed_out(self.name, call, sent=True, total=True) from None
+            raise wording.unanswered(self.name, call) from None
 
     async def _rounds(
         self,

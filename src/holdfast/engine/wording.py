@@ -42,6 +42,14 @@ def timed_out(name: str, call: Call, *, sent: bool, total: bool) -> HoldfastErro
     return RequestTimeout(text, outcome_unknown=True)
 
 
+def unanswered(name: str, call: Call) -> HoldfastError:
+    text = (
+        f"{name}: {subject(call)}: the server's question was not answered in time: "
+        f"not done within {seconds(call.total)} in all (total_timeout)"
+    )
+    return RequestTimeout(text)
+
+
 def lost(name: str, call: Call, loss: HoldfastError, *, sent: bool) -> HoldfastError:
     told = "it had been sent, so it may have run" if sent else "it had not been sent"
     error = loss.again()

@@ -1,0 +1,67 @@
+"""What ``connect`` accepts."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+import holdfast
+from holdfast import Stdio, ValidationError
+from holdfast.targets import transport_for
+from holdfast.testing import Peer
+from holdfast.transports.memory import Memory
+
+
+@pytest.mark.req("L13", "X1")
+@pytest.mark.parametrize("target", ["python -m 'my server'", ["python", "-m", "my server"]])
+def test_a_command_is_a_string_or_a_list(target: object) -> None:
+    transport = transport_for(target, {}, {})  # type: ignore[arg-type]
+    assert isinstance(transport, Stdio)
+    assert transport.command == ("python", "-m", "my server")
+    assert transport.name == "python"
+
+
+@pytest.mark.req("L13")
+def test_the_target_may_come_from_the_environment() -> None:
+    transport = transport_for(None, {}, {"MCP_SERVER_URL": "node server.js"})
+    assert isinstance(transport, Stdio)
+    assert transport.command == ("node", "server.js")
+
+
+@pytest.mark.req("L13")
+async def test_a_client_without_a_target_uses_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MCP_SERVER_URL", f"{sys.executable} -m holdfast.demo_server")
+    async with holdfast.connect() as client:
+        assert (await client.call_tool("echo", {"text": "hi"})).text == "hi"
+
+
+@pytest.mark.req("L13")
+@pytest.mark.parametrize("environment", [{}, {"MCP_SERVER_URL": ""}])
+def test_no_target_at_all_says_what_to_give(environment: dict[str, str]) -> None:
+    with pytest.raises(ValidationError, match="MCP_SERVER_URL"):
+        transport_for(None, {}, environment)
+
+
+def test_a_url_is_told_not_to_be_supported_yet() -> None:
+    with pytest.raises(ValidationError, match="https://example.com/mcp"):
+        transport_for("https://example.com/mcp", {}, {})
+
+
+@pytest.mark.req("X4")
+def test_a_server_in_memory_and_a_transport_are_taken_as_they_are() -> None:
+    assert isinstance(transport_for(Peer(), {}, {}), Memory)
+    stdio = Stdio("x")
+    assert transport_for(stdio, {}, {}) is stdio
+
+
+def test_options_for_a_command_do_not_fit_other_targets() -> None:
+    with pytest.raises(ValidationError, match="cwd, env"):
+        transport_for(Peer(), {"env": {}, "cwd": "/"}, {})
+
+
+def test_anything_else_is_refused_by_its_type() -> None:
+    with pytest.raises(ValidationError, match="int"):
+        transport_for(5, {}, {})  # type: ignore[arg-type]

@@ -1,0 +1,61 @@
+"""The guard kills what we leave behind, and only that."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+from holdfast.transports.guard import Guard
+
+
+def sleeper() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["sleep", "600"], start_new_session=True)
+
+
+@pytest.mark.req("L8")
+def test_what_is_still_watched_is_killed_when_we_end() -> None:
+    guard, ours, other = Guard(), sleeper(), sleeper()
+    guard.watch(ours.pid)
+    guard.watch(other.pid)
+    guard.forget(other.pid)
+    guard.stop()
+    assert ours.wait(10) == -signal.SIGKILL
+    assert other.poll() is None
+    other.kill()
+    other.wait()
+
+
+@pytest.mark.req("L8")
+def test_a_guard_that_was_killed_is_replaced() -> None:
+    guard, ours = Guard(), sleeper()
+    guard.watch(ours.pid)
+    assert guard._shell is not None
+    first = guard._shell
+    first.kill()
+    first.wait()
+    guard.watch(ours.pid)
+    guard.watch(ours.pid)
+    assert guard._shell is not None
+    assert guard._shell.pid != first.pid
+    guard.stop()
+    assert ours.wait(10) == -signal.SIGKILL
+
+
+@pytest.mark.req("L8")
+def test_nothing_is_started_only_to_forget() -> None:
+    guard = Guard()
+    guard.forget(1)
+    guard.stop()
+    assert guard._shell is None
+
+
+@pytest.mark.req("L8")
+def test_a_forked_child_does_not_speak_to_its_parents_guard() -> None:
+    guard = Guard()
+    guard.watch(os.getpid() + 100_000)
+    guard._pid = -1
+    guard.forget(1)
+    assert guard._shell is None

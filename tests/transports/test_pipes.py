@@ -1,0 +1,141 @@
+"""The pipes: written at once or kept bounded, read one turn at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+
+from holdfast.boundary import WireId
+from holdfast.transports.pipes import CHUNK, TURNS, Reader, Writer
+
+
+def pipe_writer(limit: int = 100) -> tuple[int, Writer, list[OSError]]:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    broken: list[OSError] = []
+    return reading, Writer(writing, asyncio.get_running_loop(), limit, broken.append), broken
+
+
+@pytest.mark.req("R7")
+async def test_a_full_pipe_fills_the_backlog_and_then_refuses() -> None:
+    reading, writer, _ = pipe_writer()
+    assert writer.send(b"x" * 100_000, None)
+    assert not writer.send(b"y" * 200, WireId(1))
+    assert writer.unread()
+    os.close(reading)
+    writer.close()
+
+
+@pytest.mark.req("R7")
+async def test_a_frame_of_any_size_is_taken_when_nothing_waits() -> None:
+    reading, writer, _ = pipe_writer(limit=10)
+    assert writer.send(b"z" * 1_000_000, None)
+    read = 0
+    while read < 1_000_000:
+        read += len(await asyncio.to_thread(os.read, reading, 65536))
+    os.close(reading)
+    writer.close()
+
+
+@pytest.mark.req("R7", "R11")
+async def test_what_has_not_left_can_be_withdrawn() -> None:
+    first, second = WireId(1), WireId(2)
+    reading, writer, _ = pipe_writer(limit=10_000)
+    assert writer.send(b"a" * 100_000, first)
+    assert writer.send(b"b" * 10, second) is False or second in writer.unsent()
+    os.close(reading)
+    writer.close()
+    reading, writer, _ = pipe_writer(limit=1_000_000)
+    assert writer.send(b"a" * 100_000, first)
+    assert writer.send(b"b" * 10, second)
+    assert writer.unsent() == {second}
+    assert not writer.withdraw(first)
+    assert writer.withdraw(second)
+    assert writer.unsent() == frozenset()
+    os.close(reading)
+    writer.close()
+
+
+@pytest.mark.req("R7")
+async def test_a_burst_is_gathered_into_one_write_in_order() -> None:
+    reading, writer, _ = pipe_writer(limit=100_000)
+    for number in range(1000):
+        assert writer.send(b"%d\n" % number, None)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    got = os.read(reading, 65536)
+    assert got == b"".join(b"%d\n" % number for number in range(1000))
+    os.close(reading)
+    writer.close()
+
+
+@pytest.mark.req("R11")
+async def test_a_broken_pipe_is_told_once_and_its_frame_counts_as_unsent() -> None:
+    wire_id = WireId(4)
+    reading, writer, broken = pipe_writer()
+    os.close(reading)
+    assert writer.send(b"hello\n", wire_id)
+    assert writer.send(b"again\n", None)
+    await asyncio.sleep(0)
+    assert len(broken) == 1
+    assert wire_id in writer.unsent()
+    writer.close()
+    writer.close()
+
+
+def pipe_reader() -> tuple[int, Reader, list[bytes], asyncio.Event]:
+    reading, writing = os.pipe()
+    got: list[bytes] = []
+    ended = asyncio.Event()
+    return writing, Reader(reading, asyncio.get_running_loop(), got.append, ended.set), got, ended
+
+
+@pytest.mark.req("R8")
+async def test_one_turn_reads_a_bounded_amount() -> None:
+    """A writer that never stops cannot keep the loop from its other work."""
+    writing, reader, got, _ = pipe_reader()
+    filler = asyncio.create_task(asyncio.to_thread(keep_writing, writing, 4 * TURNS * CHUNK))
+    sizes = []
+    while sum(map(len, got)) < 4 * TURNS * CHUNK:
+        before = sum(map(len, got))
+        await asyncio.sleep(0)
+        sizes.append(sum(map(len, got)) - before)
+    await filler
+    assert max(sizes) <= TURNS * CHUNK
+    reader.close()
+    os.close(writing)
+
+
+def keep_writing(fd: int, size: int) -> None:
+    while size > 0:
+        size -= os.write(fd, b"x" * min(size, CHUNK))
+
+
+async def test_the_end_is_told_once() -> None:
+    writing, reader, got, ended = pipe_reader()
+    os.write(writing, b"last words")
+    os.close(writing)
+    await ended.wait()
+    assert got == [b"last words"]
+    assert reader.ended
+    reader.close()
+    reader.close()
+
+
+async def test_a_reader_closed_by_its_own_data_stops_reading() -> None:
+    reading, writing = os.pipe()
+    got: list[bytes] = []
+    readers: list[Reader] = []
+
+    def take(data: bytes) -> None:
+        got.append(data)
+        readers[0].close()
+
+    readers.append(Reader(reading, asyncio.get_running_loop(), take, lambda: None))
+    os.write(writing, b"x")
+    readers[0].read()
+    readers[0].drain()
+    assert got == [b"x"]
+    os.close(writing)

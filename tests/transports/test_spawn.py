@@ -1,0 +1,48 @@
+"""What a server is given, and how its end is put into words."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.transports.spawn import BASIC_ENVIRONMENT, ending, environment
+
+OURS = {"PATH": "/bin", "HOME": "/home/me", "TOKEN": "t", "FUNCTION": "() { :; }"}
+
+
+@pytest.mark.req("X1")
+def test_only_the_basics_are_passed_by_default() -> None:
+    assert environment(None, (), OURS) == {"HOME": "/home/me", "PATH": "/bin"}
+    assert set(environment(None, (), dict.fromkeys(BASIC_ENVIRONMENT, "x"))) == set(
+        BASIC_ENVIRONMENT
+    )
+
+
+@pytest.mark.req("X1")
+def test_more_is_passed_by_name() -> None:
+    found = environment({"EXTRA": "1"}, ["TOKEN", "UNSET"], OURS)
+    assert found == {"HOME": "/home/me", "PATH": "/bin", "TOKEN": "t", "EXTRA": "1"}
+
+
+@pytest.mark.req("X1")
+def test_all_is_passed_on_request_but_shell_functions() -> None:
+    assert environment({"HOME": "/"}, True, OURS) == {"PATH": "/bin", "HOME": "/", "TOKEN": "t"}
+
+
+@pytest.mark.req("X1")
+def test_nothing_is_inherited_by_false() -> None:
+    assert "TOKEN" not in environment(None, False, OURS)
+
+
+@pytest.mark.req("E2")
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (0, "exited with code 0"),
+        (127, "exited with code 127"),
+        (-9, "was killed by SIGKILL"),
+        (-70, "was killed by signal 70"),
+        (None, "is still running"),
+    ],
+)
+def test_an_end_is_put_into_words(code: int | None, words: str) -> None:
+    assert ending(code) == words

@@ -1,0 +1,280 @@
+"""Starting, watching and ending a real server process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast import Limits, Stdio, Timeouts, TransportError, ValidationError
+
+DEMO = [sys.executable, "-m", "holdfast.demo_server"]
+ONCE = holdfast.Backoff(first=60, max=60)
+
+
+def script(tmp_path: Path, text: str) -> list[str]:
+    path = tmp_path / "server.py"
+    path.write_text(text)
+    return [sys.executable, str(path)]
+
+
+async def failure(target: object, **options: object) -> TransportError:
+    """How connecting to a target fails."""
+    async with holdfast.connect(target, backoff=ONCE, **options) as client:  # type: ignore[arg-type]
+        with pytest.raises(TransportError) as caught:
+            await client.list_tools()
+    return caught.value
+
+
+# Starting
+
+
+@pytest.mark.req("L2", "X1")
+async def test_a_server_is_started_listed_and_called() -> None:
+    async with holdfast.connect(DEMO) as client:
+        names = [tool.name for tool in await client.list_tools()]
+        assert "echo" in names
+        assert (await client.call_tool("echo", {"text": "ahoy ü"})).text == "ahoy ü"
+
+
+@pytest.mark.req("E2")
+async def test_a_missing_command_is_named() -> None:
+    error = await failure("no-such-command-at-all --flag")
+    assert "command not found: 'no-such-command-at-all'" in str(error)
+    assert "PATH" in str(error)
+
+
+@pytest.mark.req("E2")
+async def test_a_missing_path_is_named(tmp_path: Path) -> None:
+    error = await failure([str(tmp_path / "nowhere")])
+    assert "does not exist" in str(error)
+
+
+@pytest.mark.req("E2")
+async def test_a_directory_is_no_program(tmp_path: Path) -> None:
+    assert "is a directory" in str(await failure([str(tmp_path)]))
+
+
+@pytest.mark.req("E2")
+async def test_a_file_that_is_not_executable_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "plain"
+    path.write_text("hello")
+    assert "is not executable" in str(await failure([str(path)]))
+
+
+@pytest.mark.req("E2")
+async def test_a_script_without_an_interpreter_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "script"
+    path.write_text("#!/no/such/interpreter\n")
+    path.chmod(0o755)
+    assert "interpreter" in str(await failure([str(path)]))
+    path.write_bytes(b"\x00\x01\x02")
+    assert "not a program" in str(await failure([str(path)]))
+
+
+@pytest.mark.req("E2")
+async def test_a_missing_working_directory_is_named(tmp_path: Path) -> None:
+    error = await failure(DEMO, cwd=str(tmp_path / "gone"))
+    assert "working directory" in str(error)
+
+
+@pytest.mark.req("E2")
+async def test_a_server_that_ends_at_once_shows_code_and_last_words(tmp_path: Path) -> None:
+    text = "import sys; print('no token set', file=sys.stderr); sys.exit(3)"
+    error = await failure(script(tmp_path, text))
+    assert error.exit_code == 3
+    assert error.stderr_tail == "no token set"
+    assert "exited with code 3" in str(error)
+    assert "no token set" in str(error)
+
+
+@pytest.mark.req("E2")
+async def test_a_server_killed_by_a_signal_is_told_so(tmp_path: Path) -> None:
+    error = await failure(script(tmp_path, "import os; os.kill(os.getpid(), 11)"))
+    assert error.exit_code == -11
+    assert "SIGSEGV" in str(error)
+
+
+@pytest.mark.req("X1")
+@pytest.mark.parametrize("command", ["", "   ", [], [""]])
+async def test_an_empty_command_is_refused(command: object) -> None:
+    with pytest.raises(ValidationError, match="no program"):
+        Stdio(command)  # type: ignore[arg-type]
+
+
+@pytest.mark.req("X1")
+async def test_an_unbalanced_quote_is_refused() -> None:
+    with pytest.raises(ValidationError, match="quotation"):
+        Stdio("python 'server.py")
+
+
+@pytest.mark.req("X1")
+async def test_options_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(ValidationError, match="grace=-1"):
+        Stdio("x", grace=-1)
+    with pytest.raises(ValidationError, match=r"env\['A'\]=5"):
+        Stdio("x", env={"A": 5})  # type: ignore[dict-item]
+
+
+# What the server gets
+
+SHOW = """
+import json, os, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        result = {"supportedVersions": ["2026-07-28"], "capabilities": {}}
+        if message["method"] == "show":
+            result = {"env": dict(os.environ), "cwd": os.getcwd()}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+
+
+async def shown(tmp_path: Path, **options: object) -> dict[str, object]:
+    command = script(tmp_path, SHOW)
+    async with holdfast.connect(command, **options) as client:  # type: ignore[arg-type]
+        found: dict[str, object] = await client.request("show")
+        return found
+
+
+@pytest.mark.req("X1")
+async def test_the_environment_is_minimal_by_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_SECRET", "x")
+    monkeypatch.setenv("OLD_BASH", "() { :; }")
+    env = (await shown(tmp_path))["env"]
+    assert isinstance(env, dict)
+    assert "PATH" in env
+    assert "MY_SECRET" not in env
+
+
+@pytest.mark.req("X1")
+async def test_the_environment_can_be_inherited_by_name_or_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_SECRET", "x")
+    monkeypatch.setenv("OTHER", "y")
+    monkeypatch.setenv("OLD_BASH", "() { :; }")
+    named = (await shown(tmp_path, inherit_env=["MY_SECRET"], env={"EXTRA": "1"}))["env"]
+    assert isinstance(named, dict)
+    assert (named["MY_SECRET"], named["EXTRA"]) == ("x", "1")
+    assert "OTHER" not in named
+    whole = (await shown(tmp_path, inherit_env=True))["env"]
+    assert isinstance(whole, dict)
+    assert whole["OTHER"] == "y"
+    assert "OLD_BASH" not in whole
+
+
+@pytest.mark.req("X1")
+async def test_the_working_directory_is_set(tmp_path: Path) -> None:
+    where = tmp_path / "here"
+    where.mkdir()
+    assert (await shown(tmp_path, cwd=where))["cwd"] == str(where)
+
+
+# stderr
+
+
+@pytest.mark.req("X1")
+async def test_stderr_goes_to_a_callback_line_by_line() -> None:
+    lines: list[str] = []
+    async with holdfast.connect(DEMO, stderr=lines.append, backoff=ONCE) as client:
+        with pytest.raises(TransportError):
+            await client.call_tool("crash", {})
+    assert any("crashing" in line for line in lines)
+
+
+@pytest.mark.req("X1")
+async def test_stderr_goes_to_a_logger(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with holdfast.connect(DEMO, stderr=logging.getLogger("my"), backoff=ONCE) as client:
+        with pytest.raises(TransportError):
+            await client.call_tool("crash", {})
+    assert "crashing" in caplog.text
+
+
+@pytest.mark.req("X1")
+async def test_a_failing_stderr_callback_does_no_harm(caplog: pytest.LogCaptureFixture) -> None:
+    def boom(line: str) -> None:
+        raise RuntimeError("boom")
+
+    async with holdfast.connect(DEMO, stderr=boom, backoff=ONCE) as client:
+        with pytest.raises(TransportError):
+            await client.call_tool("crash", {})
+    assert "stderr callback failed" in caplog.text
+
+
+@pytest.mark.req("X1")
+async def test_stderr_can_be_left_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    async with holdfast.connect(DEMO, stderr="inherit", backoff=ONCE) as client:
+        with pytest.raises(TransportError) as caught:
+            await client.call_tool("crash", {})
+    assert caught.value.stderr_tail == ""
+    assert "crashing" in capfd.readouterr().err
+
+
+# Back-pressure
+
+
+@pytest.mark.req("R7", "R2")
+async def test_a_deaf_server_gives_backpressure_within_the_deadline(tmp_path: Path) -> None:
+    deaf = SHOW.replace("for line in sys.stdin:", "for line in [sys.stdin.readline()]:")
+    command = script(tmp_path, deaf + "import time; time.sleep(600)")
+    limits = Limits(backlog_bytes=100_000)
+    times = Timeouts(request=0.3)
+    async with holdfast.connect(command, limits=limits, timeouts=times, grace=0.1) as client:
+        await client.open()
+        calls = [client.call_tool("x", {"data": "y" * 30_000}) for _ in range(20)]
+        results = await asyncio.gather(*calls, return_exceptions=True)
+    kinds = {result.kind for result in results if isinstance(result, holdfast.HoldfastError)}
+    assert kinds == {"timeout", "backpressure"}
+
+
+# Loops
+
+
+@pytest.mark.req("X1")
+def test_it_works_on_uvloop() -> None:
+    uvloop = pytest.importorskip("uvloop")
+
+    async def main() -> str:
+        async with holdfast.connect(DEMO) as client:
+            results = await asyncio.gather(
+                *(client.call_tool("echo", {"text": str(number)}) for number in range(200))
+            )
+            big = await client.call_tool("echo", {"text": "x" * 3_000_000})
+            assert len(big.text) == 3_000_000
+            return results[-1].text
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(main()) == "199"
+
+
+@pytest.mark.req("X1")
+def test_it_works_where_the_kernel_has_no_pidfd(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "pidfd_open")
+
+    async def main() -> None:
+        async with holdfast.connect(DEMO, backoff=holdfast.Backoff(first=0.01)) as client:
+            with pytest.raises(TransportError, match="exited with code 7"):
+                await client.call_tool("crash", {"code": 7})
+            await client.wait_ready(20)
+            assert (await client.call_tool("echo", {"text": "back"})).text == "back"
+
+    asyncio.run(main())
+
+
+@pytest.mark.req("L8")
+async def test_the_shutdown_request_is_sent_where_the_option_asks_for_it(tmp_path: Path) -> None:
+    marker = tmp_path / "asked"
+    text = SHOW + f"    if message['method'] == 'shutdown': open({str(marker)!r}, 'w').close()\n"
+    command = script(tmp_path, text)
+    async with holdfast.connect(command, shutdown_request=True) as client:
+        await client.open()
+    assert marker.exists()
