@@ -46,7 +46,7 @@ def test_no_target_at_all_says_what_to_give(environment: dict[str, str]) -> None
 
 
 def test_a_url_is_told_not_to_be_supported_yet() -> None:
-    with pytest.raises(ValidationError, match="https://example.com/mcp"):
+    with pytest.raises(ValidationError, match=r"https://example\.com/mcp"):
         transport_for("https://example.com/mcp", {}, {})
 
 

@@ -53,9 +53,12 @@ def test_nothing_is_started_only_to_forget() -> None:
 
 
 @pytest.mark.req("L8")
-def test_a_forked_child_does_not_speak_to_its_parents_guard() -> None:
-    guard = Guard()
-    guard.watch(os.getpid() + 100_000)
-    guard._pid = -1
-    guard.forget(1)
-    assert guard._shell is None
+def test_a_forked_child_leaves_the_guard_to_its_parent() -> None:
+    guard, ours = Guard(), sleeper()
+    guard.watch(ours.pid)
+    if (child := os.fork()) == 0:
+        os._exit(0 if guard._shell is None else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert ours.poll() is None
+    guard.stop()
+    assert ours.wait(10) == -signal.SIGKILL

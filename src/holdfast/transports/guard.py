@@ -39,7 +39,7 @@ class Guard:
 
     def __init__(self) -> None:
         self._shell: subprocess.Popen[bytes] | None = None
-        self._pid = 0
+        self._registered = False
 
     def watch(self, group: int) -> None:
         self._tell(f"+ {group}\n", start=True)
@@ -50,7 +50,7 @@ class Guard:
     def stop(self) -> None:
         """Let the watcher end; it kills what is still on its list."""
         shell, self._shell = self._shell, None
-        if shell is None or self._pid != os.getpid():
+        if shell is None:
             return
         assert shell.stdin is not None
         with contextlib.suppress(OSError):
@@ -59,8 +59,6 @@ class Guard:
             shell.wait(1.0)
 
     def _tell(self, line: str, *, start: bool) -> None:
-        if self._pid != os.getpid():
-            self._shell = None
         if self._shell is None and not (start and self._start()):
             return
         assert self._shell is not None
@@ -83,9 +81,18 @@ class Guard:
         except OSError as error:
             log.debug("no guard against orphans: %s", error)
             return False
-        self._pid = os.getpid()
-        atexit.register(self.stop)
+        if not self._registered:
+            self._registered = True
+            atexit.register(self.stop)
+            os.register_at_fork(after_in_child=self._leave_to_parent)
         return True
+
+    def _leave_to_parent(self) -> None:
+        """In a forked child: the watcher is not ours, and holding its pipe would keep it up."""
+        shell, self._shell = self._shell, None
+        if shell is not None and shell.stdin is not None:
+            shell.stdin.close()
+            shell.returncode = 0
 
 
 guard = Guard()
