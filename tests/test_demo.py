@@ -1,0 +1,160 @@
+"""The demo, run the way people run it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from holdfast.demo import Screen
+
+COMMAND = (sys.executable, "-m", "holdfast.demo")
+STEP = re.compile(r"log  DEBUG holdfast demo: (\w+) → (\w+)")
+
+
+def run(**environment: str) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    return subprocess.run(
+        COMMAND,
+        env={**env, **environment},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=50,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def story() -> str:
+    done = run()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def places(story: str, *parts: str) -> list[int]:
+    """Where each part stands, looked for after the one before it."""
+    found, start = [], 0
+    for part in parts:
+        start = story.find(part, start)
+        assert start >= 0, f"{part!r} is missing, or not in its place:\n{story}"
+        found.append(start)
+    return found
+
+
+@pytest.mark.req("F1")
+def test_it_lists_calls_and_reads(story: str) -> None:
+    places(
+        story,
+        "nothing runs before the first use",
+        "echo, add, word_count",
+        "holdfast-demo 1.0.0",
+        "text 'hold fast'",
+        "structured {'sum': 42}",
+        "progress 1/3",
+        "progress 3/3",
+        "image of",
+        "is_error True: no luck today",
+        "the weed holds on to the stone",
+        "Greet Ada",
+    )
+
+
+@pytest.mark.req("E2", "R11")
+def test_a_server_killed_in_the_middle_of_a_call_is_told_with_what_is_known(story: str) -> None:
+    places(
+        story,
+        "progress 1/100",
+        "kill -9",
+        "TransportError: demo: tools/call 'countdown': the server was killed by SIGKILL",
+        "it may have run",
+        "the end of its stderr:",
+        "outcome_unknown=True  state=backoff",
+    )
+
+
+@pytest.mark.req("L11")
+def test_a_call_meanwhile_fails_at_once_and_tells_the_next_attempt(story: str) -> None:
+    (place, *_) = places(story, "StateError: demo: tools/call 'add': the server is down")
+    assert re.search(r"next attempt in [\d.]+ m?s", story[place:])
+    assert re.search(r"retry_in=[\d.]+  after [\d.]+ms  state=backoff", story[place:])
+
+
+@pytest.mark.req("L5")
+def test_the_server_comes_back_by_itself_and_the_next_call_works(story: str) -> None:
+    places(story, "StateError", "ready again, with a new process", "structured {'sum': 2}")
+    assert "promises kept" in story.splitlines()[-1]
+
+
+@pytest.mark.req("L1")
+def test_every_state_is_seen_in_the_log(story: str) -> None:
+    steps = STEP.findall(story)
+    come_up = [("starting", "initializing"), ("initializing", "ready")]
+    assert steps == [
+        ("new", "starting"),
+        *come_up,
+        ("ready", "backoff"),
+        ("backoff", "starting"),
+        *come_up,
+        ("ready", "closing"),
+        ("closing", "closed"),
+    ]
+
+
+def test_without_a_terminal_there_is_no_colour(story: str) -> None:
+    assert "\x1b" not in story
+
+
+def test_it_fails_when_the_server_cannot_start(tmp_path: Path) -> None:
+    done = run(PATH=str(tmp_path))
+    assert done.returncode == 1
+    assert "command not found: 'sh'" in done.stdout
+    assert "promises kept" not in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_reader_that_leaves_early_is_no_traceback() -> None:
+    with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(50) == 1
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}])
+def test_on_a_terminal_lines_fit_and_colour_can_be_refused(
+    columns: int, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = write_to_terminal(columns, environment, monkeypatch)
+    assert ("\x1b[31m" in text) is (not environment)
+    lines = re.sub(r"\x1b\[\d+m", "", text).splitlines()
+    assert len(lines) > 2
+    assert max(map(len, lines)) < columns
+    assert lines[1].startswith("        word")
+
+
+def write_to_terminal(
+    columns: int, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """What a screen writes for one long error on a terminal of this width."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with open(theirs, "w", encoding="utf-8") as terminal, open(ours, "rb", buffering=0) as side:
+        screen = Screen(terminal, environment)
+        screen.error("word " * 60)
+        screen.note("the end")
+        text = ""
+        while "the end" not in text:
+            text += side.read(10_000).decode()
+        return text.replace("\r\n", "\n")
