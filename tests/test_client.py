@@ -466,13 +466,36 @@ async def test_progress_can_be_heard_for_every_call(peer: Peer, client: holdfast
     assert await heard.get() == 1
     stop()
     await client.call_tool("x")
+    await client.ping()
+    assert heard.empty()
+
+
+@pytest.mark.req("P5", "R3")
+async def test_tools_are_always_asked_for_progress_and_reads_only_if_heard(
+    peer: Peer, client: holdfast.Client
+) -> None:
+    """Progress keeps a slow tool alive, whether or not anybody listens to it."""
+    await client.call_tool("greet", {"name": "x"})
+    assert peer.received[-1].meta["progressToken"] == peer.received[-1].id
+    await client.call_tool("greet", {"name": "x"}, meta={"own": 1})
+    assert peer.received[-1].meta["progressToken"] == peer.received[-1].id
+    assert peer.received[-1].meta["own"] == 1
+    await client.list_resources()
     assert "progressToken" not in peer.received[-1].meta
 
 
 @pytest.mark.req("P5")
-async def test_nobody_listening_asks_for_no_progress(peer: Peer, client: holdfast.Client) -> None:
-    await client.call_tool("greet", {"name": "x"})
-    assert "progressToken" not in peer.received[-1].meta
+async def test_a_function_that_returns_an_awaitable_is_awaited(
+    peer: Peer, client: holdfast.Client
+) -> None:
+    def call(incoming: Incoming) -> dict[str, Any]:
+        peer.progress(incoming, 1)
+        return {"content": []}
+
+    peer.on("tools/call", call)
+    heard: asyncio.Queue[Progress] = asyncio.Queue()
+    await client.call_tool("x", on_progress=lambda progress: heard.put(progress))
+    assert (await heard.get()).progress == 1
 
 
 @pytest.mark.req("P5", "P6")

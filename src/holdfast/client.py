@@ -127,7 +127,7 @@ class Client:
 
     async def wait_ready(self, timeout: float | None = None) -> None:
         """Start if need be and wait until the server is ready, over failed attempts too."""
-        await self._pipeline.driver.wait_ready(timeout)
+        await self._pipeline.driver.open(wait=True, timeout=timeout)
 
     async def close(self) -> bool:
         """End the server and every call under way. Any time, any number of times, any task.
@@ -215,7 +215,7 @@ class Client:
 
     async def available_tools(self) -> bool:
         """Whether there is any tool to call."""
-        await self._pipeline.driver.wait_ready(self._policy.timeouts.request)
+        await self._pipeline.connected()
         capabilities = self.server_capabilities
         if capabilities is not None and capabilities.tools is None:
             return False
@@ -242,6 +242,7 @@ class Client:
             meta=meta,
         )
         call.repeatable = name in self._safe_tools
+        call.progress = True
         return self._pipeline.decode(call, await self._pipeline.run(call, on_progress), ToolResult)
 
     def start_tool(
@@ -331,9 +332,7 @@ class Client:
 
     async def ping(self, *, timeout: float | None = None) -> None:
         """See whether the server answers."""
-        await self._pipeline.driver.wait_ready(timeout or self._policy.timeouts.request)
-        era = self._pipeline.driver.engine.era
-        assert era is not None
+        era = await self._pipeline.connected()
         wish = era.ping()
         await self._pipeline.run(self._pipeline.prepare(wish.method, wish.params, timeout=timeout))
 
@@ -343,13 +342,11 @@ class Client:
 
         if level not in LOG_LEVELS:
             raise ValidationError(f"log level {level!r}: must be one of {', '.join(LOG_LEVELS)}")
-        await self._pipeline.driver.wait_ready(self._policy.timeouts.request)
-        engine = self._pipeline.driver.engine
-        assert engine.era is not None
-        wish = engine.era.log_level(level)
+        era = await self._pipeline.connected()
+        wish = era.log_level(level)
         if wish is not None:
             await self._pipeline.run(self._pipeline.prepare(wish.method, wish.params))
-        engine.log_level = level
+        self._pipeline.driver.engine.log_level = level
 
     async def request(
         self,
@@ -366,10 +363,12 @@ class Client:
 
     async def create_message(self, params: SamplingRequest | Mapping[str, Any]) -> Any:
         """Run our own sampling handler, as a server's request would."""
+        self._pipeline.inputs.require("sampling")
         return await self._pipeline.inputs.sample(Raw(msgspec.json.encode(params)))
 
     async def list_roots(self) -> list[Root]:
         """The roots that servers are told."""
+        self._pipeline.inputs.require("roots")
         return (await self._pipeline.inputs.list_roots()).roots
 
     async def roots_changed(self) -> None:

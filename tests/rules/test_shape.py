@@ -10,6 +10,12 @@ MOST_LINES = 420
 
 PROVEN_ELSEWHERE: dict[str, str] = {
     "__init__": "tests/rules/test_exports.py",
+    "boundary": "tests/engine/test_connection.py",
+    "calls": "tests/test_client.py",
+    "demo_server": "tests/demo_server/test_demo_server.py",
+    "testing.contract": "tests/transports/test_contract.py",
+    "testing.obedient": "tests/transports/test_contract.py",
+    "types": "tests/types/test_schema.py",
 }
 """A module, or a whole package, whose proof has another home: where it is."""
 

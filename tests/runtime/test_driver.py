@@ -114,7 +114,7 @@ async def test_closing_while_connecting_ends_the_wait() -> None:
     await peer.expect("server/discover")
     await client.close()
     assert await call == "shutdown"
-    assert await ready == "state"
+    assert await ready == "shutdown"
 
 
 @pytest.mark.req("L7")

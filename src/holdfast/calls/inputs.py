@@ -38,6 +38,12 @@ class Inputs:
     def __init__(self, handlers: Handlers) -> None:
         self._handlers = handlers
 
+    def require(self, what: str) -> None:
+        """Raise unless there is a handler for ``what``."""
+        if getattr(self._handlers, what) is None:
+            text = f"no handler for {what}: pass holdfast.Handlers({what}=…) when connecting"
+            raise StateError(text)
+
     async def answer(self, method: str, params: Raw | None) -> Any:
         """The result for one question; raise ``RpcError`` with the code that a server is told."""
         handle = _METHODS.get(method)
@@ -133,10 +139,6 @@ def _read_question(name: str, key: str, raw: Raw) -> _Question:
         return _question.decode(raw)
     except msgspec.DecodeError as error:
         raise ProtocolError(f"{name}: input request {key!r} is malformed: {error}") from error
-
-
-def missing(what: str) -> StateError:
-    return StateError(f"no handler for {what}: pass holdfast.Handlers({what}=…) when connecting")
 
 
 _METHODS: Final[dict[str, Callable[[Inputs, Raw], Awaitable[Any]]]] = {

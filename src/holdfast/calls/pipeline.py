@@ -17,7 +17,7 @@ from holdfast.calls.reception import Reception
 from holdfast.config import Policy
 from holdfast.engine import wording
 from holdfast.engine.state import State
-from holdfast.eras.base import COMPLETE, InputRequired, Invalid
+from holdfast.eras.base import COMPLETE, Era, InputRequired, Invalid
 from holdfast.eras.negotiation import Opening, Plan
 from holdfast.errors import HoldfastError, ProtocolError, StateError, ValidationError
 from holdfast.runtime.driver import Driver
@@ -80,6 +80,15 @@ class Pipeline:
                 state=driver.engine.state,
             )
         return driver
+
+    async def connected(self) -> Era:
+        """Wait for a connection as a call would, and say which era it is in."""
+        driver = self.driver
+        if driver.engine.state is not State.READY:
+            wait = self.policy.when_down == "wait"
+            await driver.open(wait=wait, timeout=self.policy.timeouts.request)
+        assert driver.engine.era is not None
+        return driver.engine.era
 
     def prepare(
         self,
@@ -172,9 +181,12 @@ class Pipeline:
                     post(handler, progress)
                     continue
                 try:
-                    handler(progress)
+                    result = handler(progress)
                 except Exception:
                     log.exception("%s: a progress handler failed", driver.engine.name)
+                else:
+                    if result is not None and inspect.isawaitable(result):
+                        post(_itself, result)
 
         return tell
 
@@ -233,6 +245,11 @@ class Pipeline:
     @property
     def state(self) -> State:
         return State.NEW if self._driver is None else self._driver.engine.state
+
+
+def _itself(result: Any) -> Any:
+    """What a plain function returned is to be awaited in its turn."""
+    return result
 
 
 def _span(name: str, value: float) -> float:

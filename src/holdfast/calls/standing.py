@@ -42,21 +42,21 @@ class Standing:
             task.cancel()
 
     async def subscribe(self, uri: str) -> None:
-        driver = await self._ready()
-        if driver.engine.era is not None and driver.engine.era.listens:
-            await self._add_to_stream(driver, uri)
+        era = await self._pipeline.connected()
+        if era.listens:
+            await self._add_to_stream(self._pipeline.driver, uri)
         else:
-            await self._ask(driver, uri, on=True)
+            await self._ask(era.watch(uri), uri)
             self._uris.add(uri)
 
     async def unsubscribe(self, uri: str) -> None:
         known = uri in self._uris
         self._uris.discard(uri)
-        driver = await self._ready()
-        if driver.engine.era is None or not driver.engine.era.listens:
-            await self._ask(driver, uri, on=False)
+        era = await self._pipeline.connected()
+        if not era.listens:
+            await self._ask(era.unwatch(uri), uri)
         elif known:
-            await self._open_stream(driver)
+            await self._open_stream(self._pipeline.driver)
 
     def changes_wanted(self) -> None:
         """Somebody listens for changes now: where they must be asked for, do so."""
@@ -73,30 +73,18 @@ class Standing:
         self._spawn(self._restore(driver))
 
     async def _restore(self, driver: Driver) -> None:
-        assert driver.engine.era is not None
+        era = driver.engine.era
+        assert era is not None
         try:
-            if driver.engine.era.listens:
+            if era.listens:
                 await self._open_stream(driver)
                 return
             for uri in sorted(self._uris):
-                await self._ask(driver, uri, on=True)
+                await self._ask(era.watch(uri), uri)
         except HoldfastError as error:
             log.warning("%s: a subscription was not restored: %s", driver.engine.name, error)
 
-    async def _ready(self) -> Driver:
-        driver = self._pipeline.driver
-        if driver.engine.state is not State.READY:
-            wait = self._pipeline.policy.timeouts.for_method("resources/subscribe")
-            if self._pipeline.policy.when_down == "wait":
-                await driver.wait_ready(wait)
-            else:
-                await driver.open()
-        return driver
-
-    async def _ask(self, driver: Driver, uri: str, *, on: bool) -> None:
-        era = driver.engine.era
-        assert era is not None
-        wish = era.watch(uri) if on else era.unwatch(uri)
+    async def _ask(self, wish: Wish, uri: str) -> None:
         await self._pipeline.run(self._call(wish, about=uri))
 
     # The stream of the stateless era

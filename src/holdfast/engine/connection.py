@@ -102,11 +102,16 @@ class Connection:
 
     # Calls from above
 
-    def open(self, now: float) -> list[Effect]:
-        """Start, if that has not been done; a pause before the next attempt is not cut short."""
+    def open(self, now: float, *, wait: bool = True) -> list[Effect]:
+        """Start, if that has not been done; a pause before the next attempt is not cut short.
+
+        Raises if there is nothing to hope for: the client is closed, or down and not to wait.
+        """
         out: list[Effect] = []
         if self.state is State.NEW:
             self._start(Step.OPEN, now, out)
+        elif self.state is not State.READY:
+            self._check_open(Call("open", wait=wait), now)
         return out
 
     def call(self, call: Call, now: float) -> tuple[Ticket, list[Effect]]:
@@ -315,7 +320,7 @@ class Connection:
         self._line.greeting = None
         self._line.era = agreement.era
         self.facts, self.opening = agreement.facts, agreement.opening
-        self._spoilt = None
+        self.reason = self._spoilt = None
         self._handshake_until = NEVER
         self._ready_since = now
         out.extend(Send(frame) for frame in agreement.era.greet())

@@ -33,11 +33,10 @@ class Requests:
         assert era is not None
         call = pending.call
         wire_id = self.inflight.dispatch(pending)
-        meta = call.meta
-        if call.progress:
-            meta = {**(meta or {}), "progressToken": wire_id}
+        token = wire_id if call.progress else None
         try:
-            frame = jsonrpc.request(wire_id, call.method, era.stamp(call.params, meta))
+            params = era.stamp(call.params, call.meta, token)
+            frame = jsonrpc.request(wire_id, call.method, params)
         except jsonrpc.UNENCODABLE as error:
             self.inflight.end(pending, 0.0, bury=False)
             out.append(Failed(pending.ticket, wording.unencodable(self.name, call, error)))

@@ -65,9 +65,12 @@ class Era(Protocol):
         """What is sent once the revision is agreed."""
 
     def stamp(
-        self, params: dict[str, Any] | None, meta: dict[str, Any] | None
+        self,
+        params: dict[str, Any] | None,
+        meta: dict[str, Any] | None = None,
+        token: WireId | None = None,
     ) -> dict[str, Any] | None:
-        """The parameters as they go on the wire."""
+        """The parameters as they go on the wire; ``token`` asks for progress under that name."""
 
     def read(self, method: str, result: Raw) -> Reading:
         """Whether a result is final."""

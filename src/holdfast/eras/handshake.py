@@ -32,9 +32,14 @@ class Handshake:
         return [jsonrpc.notification("notifications/initialized")]
 
     def stamp(
-        self, params: dict[str, Any] | None, meta: dict[str, Any] | None
+        self,
+        params: dict[str, Any] | None,
+        meta: dict[str, Any] | None = None,
+        token: WireId | None = None,
     ) -> dict[str, Any] | None:
-        if meta is None:
+        if token is not None:
+            meta = {"progressToken": token} if meta is None else {**meta, "progressToken": token}
+        elif meta is None:
             return params
         return {"_meta": meta} if params is None else {**params, "_meta": meta}
 

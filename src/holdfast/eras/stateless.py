@@ -33,7 +33,7 @@ class Stateless:
     def __init__(self, version: str, info: dict[str, str], capabilities: dict[str, Any]) -> None:
         self.version = version
         self._meta = request_meta(version, info, capabilities)
-        self._encoded = Raw(jsonrpc.encode(self._meta))
+        self._encode()
 
     def __repr__(self) -> str:
         return f"<Stateless {self.version}>"
@@ -41,8 +41,26 @@ class Stateless:
     def greet(self) -> list[bytes]:
         return []
 
-    def stamp(self, params: dict[str, Any] | None, meta: dict[str, Any] | None) -> dict[str, Any]:
-        stamped = self._encoded if meta is None else {**meta, **self._meta}
+    def _encode(self) -> None:
+        """What nearly every request carries, made once."""
+        encoded = jsonrpc.encode(self._meta)
+        self._encoded = Raw(encoded)
+        self._before_token = encoded[:-1] + b',"progressToken":'
+
+    def stamp(
+        self,
+        params: dict[str, Any] | None,
+        meta: dict[str, Any] | None = None,
+        token: WireId | None = None,
+    ) -> dict[str, Any]:
+        stamped: Any
+        if meta is not None:
+            asked = {} if token is None else {"progressToken": token}
+            stamped = {**meta, **self._meta, **asked}
+        elif token is None:
+            stamped = self._encoded
+        else:
+            stamped = Raw(b"%b%d}" % (self._before_token, token))
         return {"_meta": stamped} if params is None else {**params, "_meta": stamped}
 
     def read(self, method: str, result: Raw) -> Reading:
@@ -70,7 +88,7 @@ class Stateless:
 
     def log_level(self, level: str) -> Wish | None:
         self._meta[LOG_LEVEL] = level
-        self._encoded = Raw(jsonrpc.encode(self._meta))
+        self._encode()
         return None
 
     def watch(self, uri: str) -> Wish:

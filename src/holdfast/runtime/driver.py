@@ -18,11 +18,12 @@ from msgspec import Raw, Struct
 from holdfast import boundary as b
 from holdfast.boundary import Asked, Call, Effect, Generation, Link, Report, Ticket, Transport
 from holdfast.config import Policy
+from holdfast.engine import wording
 from holdfast.engine.connection import Connection
 from holdfast.engine.inflight import NEVER
 from holdfast.engine.state import State
 from holdfast.eras.negotiation import Plan
-from holdfast.errors import HoldfastError, RequestTimeout, StateError
+from holdfast.errors import HoldfastError, RequestTimeout
 from holdfast.runtime.mailbox import Mailbox
 from holdfast.types.progress import Progress
 
@@ -103,26 +104,19 @@ class Driver:
                 future.exception()
             raise
 
-    async def wait_ready(self, timeout: float | None) -> None:
-        """Start if need be and wait until the server is ready."""
-        self._apply(self.engine.open(self.loop.time()))
+    async def open(self, *, wait: bool = False, timeout: float | None = None) -> None:
+        """Start if need be and wait until the server is ready.
+
+        An attempt that fails is raised, unless ``wait`` says to go on with the next.
+        """
+        self._apply(self.engine.open(self.loop.time(), wait=wait))
         try:
             async with asyncio.timeout(timeout):
                 while self.engine.state is not State.READY:
-                    self._check_hope()
                     await asyncio.shield(self._changed)
+                    self._check_attempt(wait)
         except TimeoutError:
             raise self._not_ready(timeout) from self.engine.reason
-
-    async def open(self) -> None:
-        """Start if need be; wait for the first attempt to end well, or raise why it did not."""
-        self._apply(self.engine.open(self.loop.time()))
-        while self.engine.state in (State.STARTING, State.INITIALIZING):
-            await asyncio.shield(self._changed)
-        self._check_hope()
-        if self.engine.state is not State.READY:
-            assert self.engine.reason is not None
-            raise self._named(self.engine.reason)
 
     async def close(self) -> bool:
         """End everything; True for the caller that did it, False for those that came later."""
@@ -250,18 +244,14 @@ class Driver:
     def _violated(self, outcome: b.Violated) -> None:
         self._listener.violated(outcome)
 
-    def _check_hope(self) -> None:
-        """Raise if this client can never become ready."""
-        state = self.engine.state
-        if state is State.CLOSING or state is State.CLOSED:
-            if self.engine.reason is not None:
-                raise self._named(self.engine.reason)
-            raise StateError(f"{self.engine.name}: the client is {state}", state=state)
-
-    def _named(self, reason: HoldfastError) -> HoldfastError:
-        error = reason.again()
-        error.message = f"{self.engine.name}: {reason.message}"
-        return error
+    def _check_attempt(self, wait: bool) -> None:
+        """Raise why the server is not becoming ready, if it is not."""
+        engine = self.engine
+        if engine.state is State.BACKOFF and not wait:
+            assert engine.reason is not None
+            raise wording.unconnected(engine.name, engine.reason)
+        if engine.state is State.CLOSING or engine.state is State.CLOSED:
+            engine.open(self.loop.time(), wait=wait)
 
     def _not_ready(self, timeout: float | None) -> HoldfastError:
         reason = self.engine.reason

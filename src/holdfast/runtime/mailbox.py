@@ -7,6 +7,7 @@ hurts only itself. What a full queue cannot hold is dropped, the oldest first, a
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -35,7 +36,9 @@ class Mailbox:
     def post(self, handler: Handler, value: Any) -> None:
         """Have ``handler(value)`` run after those before it."""
         if len(self._queue) >= self._limit:
-            self._queue.popleft()
+            _, lost = self._queue.popleft()
+            if inspect.iscoroutine(lost):
+                lost.close()
             self._drop()
         self._queue.append((handler, value))
         if self._task is None:

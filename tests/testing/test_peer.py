@@ -1,0 +1,69 @@
+"""The scripted peer, as those who test with it use it."""
+
+from __future__ import annotations
+
+import pytest
+
+import holdfast
+from holdfast.eras.base import HANDSHAKE, STATELESS
+from holdfast.testing import SILENCE, Incoming, Peer, PeerError
+
+
+@pytest.mark.req("X4")
+async def test_functions_become_tools() -> None:
+    peer = Peer()
+
+    @peer.tool(description="adds", output_schema={"type": "object"})
+    async def add(a: int, b: int) -> dict[str, int]:
+        return {"sum": a + b}
+
+    async with holdfast.connect(peer) as client:
+        (tool,) = await client.list_tools()
+        assert (tool.name, tool.description) == ("add", "adds")
+        assert tool.output_schema == {"type": "object"}
+        assert (await client.call_tool("add", {"a": 1, "b": 2})).structured == {"sum": 3}
+        assert (await client.call_tool("add", {"wrong": 1})).is_error
+
+
+@pytest.mark.req("X4")
+@pytest.mark.parametrize("versions", [STATELESS, HANDSHAKE, HANDSHAKE[2:]])
+async def test_it_speaks_the_revisions_it_is_told_to(versions: tuple[str, ...]) -> None:
+    async with holdfast.connect(Peer(versions=versions)) as client:
+        await client.open()
+        assert client.protocol_version == versions[0]
+
+
+@pytest.mark.req("X4")
+async def test_an_answer_can_be_replaced_refused_or_withheld() -> None:
+    peer = Peer()
+
+    def refuse(incoming: Incoming) -> None:
+        raise PeerError(-32000, "not today", {"why": incoming.params["uri"]})
+
+    peer.on("resources/list", {"resources": [{"uri": "x://y", "name": "y"}]})
+    peer.on("resources/read", refuse)
+    peer.on("prompts/list", SILENCE)
+    async with holdfast.connect(peer) as client:
+        assert (await client.list_resources())[0].uri == "x://y"
+        with pytest.raises(holdfast.RpcError, match="not today") as caught:
+            await client.read_resource("x://y")
+        assert (caught.value.code, caught.value.data) == (-32000, {"why": "x://y"})
+        times = holdfast.Timeouts(prompts=0.05)
+        async with holdfast.connect(peer, timeouts=times) as hasty:
+            with pytest.raises(TimeoutError):
+                await hasty.list_prompts()
+
+
+async def test_a_withheld_answer_can_be_given_later() -> None:
+    peer = Peer()
+    peer.on("tools/call", SILENCE)
+    async with holdfast.connect(peer) as client:
+        call = client.start_tool("x")
+        incoming = await peer.expect("tools/call")
+        peer.respond(incoming, {"content": [{"type": "text", "text": "late"}]})
+        assert (await call).text == "late"
+
+
+def test_acting_without_a_client_is_told_so() -> None:
+    with pytest.raises(RuntimeError, match="no client"):
+        Peer().notify("x")

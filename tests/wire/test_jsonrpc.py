@@ -1,0 +1,229 @@
+"""The codec: what is written is read again, and junk is named, never raised."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET, Raw
+
+from holdfast.wire import jsonrpc
+from holdfast.wire.jsonrpc import Fault, Junk, Message, decode_fault, decode_lines, snippet
+
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+ids = st.integers(-(2**63), 2**64 - 1) | text
+scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | text
+scalars |= st.floats(allow_nan=False, allow_infinity=False)
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner) | st.dictionaries(text, inner), max_leaves=10
+)
+objects = st.dictionaries(text, values, max_size=5)
+
+
+def message(frame: bytes) -> Message:
+    assert frame.endswith(b"\n")
+    assert frame.count(b"\n") == 1
+    assert json.loads(frame)["jsonrpc"] == "2.0"
+    (found,) = decode_lines(frame)
+    assert isinstance(found, Message)
+    return found
+
+
+def value(raw: Raw | msgspec.UnsetType) -> Any:
+    assert isinstance(raw, Raw)
+    return msgspec.json.decode(raw)
+
+
+def junk(data: bytes, *, batches: bool = False) -> list[str]:
+    found = decode_lines(data, batches=batches)
+    return [one.reason for one in found if isinstance(one, Junk)]
+
+
+# Encoding and decoding
+
+
+@pytest.mark.req("V1")
+@given(ids, text, objects)
+def test_a_request_is_read_as_it_was_written(wire_id: int | str, method: str, params: Any) -> None:
+    found = message(jsonrpc.request(wire_id, method, params))
+    assert (found.id, found.method, value(found.params)) == (wire_id, method, params)
+    assert found.result is UNSET
+    assert found.error is UNSET
+
+
+@pytest.mark.req("V1")
+@given(text, objects)
+def test_a_notification_is_read_as_it_was_written(method: str, params: Any) -> None:
+    found = message(jsonrpc.notification(method, params))
+    assert found.id is UNSET
+    assert (found.method, value(found.params)) == (method, params)
+
+
+@pytest.mark.req("V1")
+@given(ids, values)
+def test_a_response_is_read_as_it_was_written(wire_id: int | str, result: Any) -> None:
+    found = message(jsonrpc.response(wire_id, result))
+    assert (found.id, value(found.result)) == (wire_id, result)
+    assert found.method is UNSET
+    assert found.error is UNSET
+
+
+@pytest.mark.req("V1", "E3")
+@given(ids, st.integers(-40_000, 40_000), text, values)
+def test_an_error_is_read_as_it_was_written(
+    wire_id: int | str, code: int, words: str, data: Any
+) -> None:
+    found = message(jsonrpc.error_response(wire_id, code, words, data))
+    assert found.id == wire_id
+    assert isinstance(found.error, Raw)
+    assert decode_fault(found.error) == Fault(code, words, data)
+
+
+def test_no_params_means_no_params_field() -> None:
+    assert b"params" not in jsonrpc.request(1, "ping")
+    assert b"params" not in jsonrpc.notification("notifications/initialized")
+    assert b"data" not in jsonrpc.error_response(1, -32601, "no")
+
+
+@pytest.mark.parametrize("hopeless", [object(), {1j: 1}, {"x": object()}])
+def test_what_json_cannot_hold_is_one_of_the_named_errors(hopeless: Any) -> None:
+    with pytest.raises(jsonrpc.UNENCODABLE):
+        jsonrpc.request(1, "tools/call", hopeless)
+
+
+def test_a_value_that_contains_itself_is_one_of_the_named_errors() -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    with pytest.raises(jsonrpc.UNENCODABLE):
+        jsonrpc.request(1, "tools/call", {"loop": loop})
+
+
+# Junk
+
+GOOD = b'{"jsonrpc":"2.0","id":1,"result":{}}'
+
+JUNK = {
+    b"": "blank line",
+    b"  \t\r": "blank line",
+    b"Server started on stdio": "not JSON",
+    b'{"jsonrpc":"2.0","id":1,': "not JSON",
+    b"{'id': 1}": "not JSON",
+    b"\xff\xfe": "not UTF-8",
+    b'{"method":"\xff"}': "not UTF-8",
+    b"42": "not a JSON-RPC message",
+    b"null": "not a JSON-RPC message",
+    b'"text"': "not a JSON-RPC message",
+    b'{"id":true}': "not a JSON-RPC message",
+    b'{"id":{},"result":{}}': "not a JSON-RPC message",
+    b'{"method":7}': "not a JSON-RPC message",
+    b"[" + GOOD + b"]": "batch",
+    b'{"id":1,"result":' + b"[" * 100_000 + b"]" * 100_000 + b"}": "nested too deeply",
+}
+
+
+@pytest.mark.req("R10")
+@pytest.mark.parametrize(("line", "reason"), JUNK.items(), ids=lambda x: repr(x)[:40])
+def test_each_kind_of_junk_is_named_and_its_neighbours_are_read(line: bytes, reason: str) -> None:
+    assert junk(line + b"\n") == [reason]
+    before, between, after = decode_lines(GOOD + b"\n" + line + b"\n" + GOOD + b"\n")
+    assert isinstance(before, Message)
+    assert isinstance(between, Junk)
+    assert between.reason == reason
+    assert isinstance(after, Message)
+
+
+@pytest.mark.req("R10", "V1")
+@given(st.binary(max_size=200), st.booleans())
+def test_junk_never_raises(data: bytes, batches: bool) -> None:
+    for one in decode_lines(data + b"\n", batches=batches):
+        assert isinstance(one, Message | Junk)
+
+
+fragments = st.sampled_from(
+    [GOOD, b"", b" ", b"\r", b"{}", b"null", b"[]", b"[{}]", b"\xff", b'{"method":"x"}', b"{", b"}"]
+)
+
+
+@pytest.mark.req("R10", "V1")
+@given(st.lists(fragments | st.binary(max_size=8), min_size=1, max_size=8), st.booleans())
+def test_lines_are_read_alike_together_and_alone(pieces: list[bytes], batches: bool) -> None:
+    lines = [piece.replace(b"\n", b"") for piece in pieces]
+    alone = [one for line in lines for one in decode_lines(line + b"\n", batches=batches)]
+    together = decode_lines(b"".join(line + b"\n" for line in lines), batches=batches)
+    assert list(map(repr_of, together)) == list(map(repr_of, alone))
+
+
+def repr_of(found: Message | Junk) -> str:
+    if isinstance(found, Junk):
+        return repr(found)
+    raw = [bytes(one) for one in (found.params, found.result, found.error) if one is not UNSET]
+    return repr((found.id, found.method, raw))
+
+
+@pytest.mark.req("R10")
+def test_a_message_over_two_lines_is_no_message() -> None:
+    assert junk(b'{"id":\n1}\n') == ["not JSON", "not a JSON-RPC message"]
+
+
+@pytest.mark.req("R10")
+def test_blank_lines_among_messages_are_counted_one_by_one() -> None:
+    found = decode_lines(b"\n" + GOOD + b"\n\n\n" + GOOD + b"\n")
+    assert [type(one) for one in found] == [Junk, Message, Junk, Junk, Message]
+
+
+def test_carriage_returns_do_no_harm() -> None:
+    found = decode_lines(GOOD + b"\r\n" + GOOD + b"\r\n")
+    assert [type(one) for one in found] == [Message, Message]
+
+
+# Batches
+
+
+def test_a_batch_is_its_messages_where_batches_are_legal() -> None:
+    first, junk_inside, last = decode_lines(b"[" + GOOD + b",7," + GOOD + b"]\n", batches=True)
+    assert isinstance(first, Message)
+    assert isinstance(junk_inside, Junk)
+    assert isinstance(last, Message)
+
+
+@pytest.mark.req("R10")
+def test_a_batch_holds_messages_and_not_batches() -> None:
+    assert junk(b"[[" + GOOD + b"]]\n", batches=True) == ["batch"]
+
+
+@pytest.mark.req("R10")
+def test_a_batch_of_nothing_and_a_broken_batch_are_junk() -> None:
+    assert junk(b"[]\n", batches=True) == ["empty batch"]
+    assert junk(b"[{},\n", batches=True) == ["not JSON"]
+
+
+# Faults and snippets
+
+
+@pytest.mark.req("E3")
+@pytest.mark.parametrize(
+    ("raw", "fault"),
+    [
+        (b"{}", Fault()),
+        (b'{"code":-32000,"message":"x","data":[1]}', Fault(-32000, "x", [1])),
+        (b'{"code":"E_FAIL","message":"x"}', Fault("E_FAIL", "x")),
+        (b'{"code":1.0}', Fault(1.0)),
+        (b'{"code":0,"message":null}', Fault(0)),
+        (b'"text"', None),
+        (b"null", None),
+        (b'{"message":7}', None),
+        (b'{"message":"\xff"}', None),
+    ],
+)
+def test_a_fault_is_read_leniently(raw: bytes, fault: Fault | None) -> None:
+    assert decode_fault(Raw(raw)) == fault
+
+
+def test_a_snippet_is_short_and_printable() -> None:
+    assert snippet(b"plain") == "plain"
+    assert snippet(b"a\x1b[31m\xff") == "a\N{REPLACEMENT CHARACTER}[31m\N{REPLACEMENT CHARACTER}"
+    assert snippet(b"x" * 1000) == "x" * 120 + "…"
