@@ -69,19 +69,28 @@ def test_a_limit_that_cannot_work_is_refused_by_name(field: str, bad: Any) -> No
 
 @pytest.mark.parametrize("field", ["request", "handshake", "total", "probe"])
 def test_a_timeout_that_everything_falls_back_to_cannot_be_left_out(field: str) -> None:
+    missing: dict[str, Any] = {field: None}
     with pytest.raises(ValidationError, match=field):
-        Timeouts(**{field: None})
+        Timeouts(**missing)
 
 
 @pytest.mark.parametrize("field", ["tools", "resources", "prompts"])
 def test_a_timeout_of_a_kind_can_be_left_out(field: str) -> None:
-    assert getattr(Timeouts(**{field: None}), field) is None
+    missing: dict[str, Any] = {field: None}
+    assert getattr(Timeouts(**missing), field) is None
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"first": 0}, {"max": -1}, {"attempts": 0}, {"jitter": -0.1}, {"jitter": 1.1}]
-    + [{"healthy_after": -1}, {"healthy_after": float("nan")}],
+    [
+        {"first": 0},
+        {"max": -1},
+        {"attempts": 0},
+        {"jitter": -0.1},
+        {"jitter": 1.1},
+        {"healthy_after": -1},
+        {"healthy_after": float("nan")},
+    ],
     ids=repr,
 )
 def test_a_backoff_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
@@ -113,6 +122,15 @@ def test_the_delay_is_spread_by_a_fifth(failures: int, draw: float) -> None:
     centre = min(30.0, 2.0 ** (failures - 1))
     delay = Backoff().delay(failures, iter([draw]))
     assert centre * 0.8 <= delay <= centre * 1.2
+
+
+@pytest.mark.req("L5", "R7")
+def test_the_spread_reaches_to_both_ends() -> None:
+    least, most = 0.0, 1.0 - 1e-12
+    assert Backoff().delay(1, iter([least])) == pytest.approx(0.8)
+    assert Backoff().delay(1, iter([most])) == pytest.approx(1.2)
+    assert Retry().pause(iter([least])) == pytest.approx(0.005)
+    assert Retry().pause(iter([most])) == pytest.approx(0.015)
 
 
 @pytest.mark.req("R7")

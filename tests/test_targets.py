@@ -45,9 +45,24 @@ def test_no_target_at_all_says_what_to_give(environment: dict[str, str]) -> None
         transport_for(None, {}, environment)
 
 
-def test_a_url_is_told_not_to_be_supported_yet() -> None:
-    with pytest.raises(ValidationError, match=r"https://example\.com/mcp"):
-        transport_for("https://example.com/mcp", {}, {})
+@pytest.mark.req("X2", "X5")
+def test_a_url_is_reached_by_http() -> None:
+    transport = transport_for("https://example.com:8443/mcp", {"headers": {"A": "b"}}, {})
+    assert transport.name == "example.com:8443"
+    assert "https://example.com:8443/mcp" in repr(transport)
+
+
+@pytest.mark.req("X5")
+@pytest.mark.parametrize("url", ["http://", "https://?x", "http://[bad"])
+def test_a_url_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError, match="URL"):
+        transport_for(url, {}, {})
+
+
+@pytest.mark.req("X5")
+def test_an_unknown_transport_is_refused_by_name() -> None:
+    with pytest.raises(ValidationError, match="carrier-pigeon"):
+        transport_for("http://x/", {"transport": "carrier-pigeon"}, {})
 
 
 @pytest.mark.req("X4")

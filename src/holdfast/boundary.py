@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from holdfast.config import Limits
 from holdfast.errors import HoldfastError
 from holdfast.types.progress import Progress
-from holdfast.wire.jsonrpc import Id
+from holdfast.wire.jsonrpc import Fault, Id
 
 Ticket = NewType("Ticket", int)
 WireId = NewType("WireId", int)
@@ -45,25 +45,57 @@ class Call(Struct, gc=False):
     """A stream that stays open: it has no deadline."""
     wait: bool | None = None
     """Wait for a server that is down; None: as the policy says."""
+    mirror: dict[str, str] | None = None
+    """Arguments that are repeated in headers, where there are headers."""
 
 
 # Commands: engine → driver → transport.
 
 
 class Open(Struct, frozen=True):
+    """Open a link; ``manner`` is another way to the same server than the usual one."""
+
     generation: Generation
+    manner: str | None = None
+
+
+class Dress(Struct, frozen=True):
+    """What a frame wears where each request travels on a stream of its own."""
+
+    headers: dict[str, str]
+    resume: bool = False
+    """A stream that breaks off may be taken up again where it broke."""
+    first: bool = False
+    """What follows waits until this has arrived."""
 
 
 class Send(Struct, frozen=True, gc=False):
     frame: bytes
     wire_id: WireId | None = None
+    dress: Dress | None = None
+
+
+class Listen(Struct, frozen=True):
+    """Open a stream for what the server says of its own accord, and keep it open."""
+
+    dress: Dress
 
 
 class Retract(Struct, frozen=True):
-    """Take a request back: drop it if it has not left yet, else send ``frame``."""
+    """Take a request back: drop it if it has not left yet, else send ``frame``.
+
+    Without a frame, ending the request's stream says it all.
+    """
 
     wire_id: WireId
     frame: bytes | None
+    dress: Dress | None = None
+
+
+class Finish(Struct, frozen=True):
+    """A request was answered: its stream has nothing more to say."""
+
+    wire_id: WireId
 
 
 class Sound(Struct, frozen=True):
@@ -71,21 +103,55 @@ class Sound(Struct, frozen=True):
 
 
 class Close(Struct, frozen=True):
+    """Tear a link down; ``farewell`` is what the server is told, if anything."""
+
     generation: Generation
+    farewell: Dress | None = None
 
 
 # Reports: transport → driver → engine.
 
 
 class Opened(Struct, frozen=True):
+    """The link stands. ``streams``: each request travels on a stream of its own."""
+
     generation: Generation
+    streams: bool = False
 
 
 class Delivered(Struct, frozen=True, gc=False):
-    """Whole frames, each ended by a newline."""
+    """Whole frames, each ended by a newline.
+
+    ``stream`` is the request on whose stream they came: 0 for a stream without one, None
+    where all messages share one channel. ``session`` came in the head of the answer.
+    """
 
     generation: Generation
     data: bytes
+    stream: WireId | None = None
+    session: str | None = None
+
+
+class Refused(Struct, frozen=True):
+    """One request failed below the protocol; the link as such goes on.
+
+    ``fault`` is the error object in the refusal's body, if there was one. ``processed``
+    is False if the server cannot have run the request.
+    """
+
+    generation: Generation
+    wire_id: WireId
+    error: HoldfastError
+    status: int | None = None
+    fault: Fault | None = None
+    processed: bool = True
+    retry_after: float | None = None
+
+
+class Expired(Struct, frozen=True):
+    """The server does not know our session any more."""
+
+    generation: Generation
 
 
 class Busy(Struct, frozen=True):
@@ -178,8 +244,8 @@ class Violated(Struct, frozen=True):
     """How many of this kind so far; the first is worth a line in the log."""
 
 
-Command: TypeAlias = Open | Send | Retract | Sound | Close
-Report: TypeAlias = Opened | Delivered | Busy | Sounded | Lost | Drained
+Command: TypeAlias = Open | Send | Listen | Retract | Finish | Sound | Close
+Report: TypeAlias = Opened | Delivered | Refused | Expired | Busy | Sounded | Lost | Drained
 Outcome: TypeAlias = (
     Completed | Failed | Related | Progressed | Noticed | Asked | Dismissed | Moved | Violated
 )
@@ -192,16 +258,22 @@ Effect: TypeAlias = Command | Outcome
 class Link(Protocol):
     """One live connection. Its methods return at once and never report from inside a call."""
 
-    def send(self, frame: bytes, wire_id: WireId | None) -> bool:
+    def send(self, frame: bytes, wire_id: WireId | None, dress: Dress | None = None) -> bool:
         """Take a frame; False if too much is waiting already (nothing is taken then)."""
 
+    def listen(self, dress: Dress) -> None:
+        """Open a stream for what the server says of its own accord, where there is one."""
+
     def withdraw(self, wire_id: WireId) -> bool:
-        """Drop a frame of which no byte has left; False if it has."""
+        """Drop a frame of which no byte has left; False if it has. A stream of its own ends."""
+
+    def finish(self, wire_id: WireId) -> None:
+        """A request was answered; let its stream, if it has one, come to its end."""
 
     def unread(self) -> bool:
         """True if the peer is known not to have read all that was sent."""
 
-    def close(self) -> None:
+    def close(self, farewell: Dress | None = None) -> None:
         """Begin the bounded teardown; ``Drained`` is reported when it is done."""
 
     def kill(self) -> None:
@@ -220,6 +292,10 @@ class Transport(Protocol):
         """The same for every transport that leads to the same server; None: cannot be told."""
 
     def open(
-        self, generation: Generation, limits: Limits, report: Callable[[Report], None]
+        self,
+        generation: Generation,
+        limits: Limits,
+        report: Callable[[Report], None],
+        manner: str | None = None,
     ) -> Link:
         """Start a link; raise ``TransportError`` if it cannot even be tried."""

@@ -24,7 +24,9 @@ def transport_for(
         if not target:
             raise ValidationError(f"no target: give a command, or set {VARIABLE}")
     if isinstance(target, str) and target.lower().startswith(("http://", "https://")):
-        raise ValidationError(f"target {target!r}: servers behind a URL are not supported yet")
+        from holdfast.transports.http import Http
+
+        return Http(target, **options)
     if isinstance(target, str | list | tuple):
         return Stdio(target, **options)
     if options:

@@ -16,7 +16,6 @@ import msgspec
 from holdfast.boundary import (
     Busy,
     Call,
-    Close,
     Completed,
     Delivered,
     Drained,
@@ -27,7 +26,6 @@ from holdfast.boundary import (
     Open,
     Opened,
     Report,
-    Retract,
     Send,
     Sound,
     Sounded,
@@ -399,5 +397,3 @@ def reconnect(rig: Rig) -> list[Effect]:
         rig.at(rig.engine.due)
     get_ready(rig)
     return rig.effects[mark:]
-
-

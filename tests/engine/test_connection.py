@@ -33,7 +33,7 @@ from holdfast.boundary import (
 from holdfast.config import Backoff, Policy, Timeouts
 from holdfast.engine import wording
 from holdfast.engine.inflight import NEVER
-from holdfast.engine.state import State, Step
+from holdfast.engine.state import TABLE, State, Step
 from holdfast.errors import (
     BackpressureError,
     HandshakeTimeout,
@@ -172,8 +172,6 @@ def test_a_report_that_does_not_fit_the_state_changes_nothing(rig: Rig) -> None:
 @pytest.mark.req("L1", "V2")
 @pytest.mark.parametrize("step", Step)
 def test_an_illegal_step_raises_and_changes_nothing(rig: Rig, step: Step) -> None:
-    from holdfast.engine.state import TABLE
-
     if step in TABLE[rig.engine.state]:
         return
     before, out = snapshot(rig), list[Effect]()

@@ -177,7 +177,7 @@ def test_deadlines_are_per_request() -> None:
     rig = ready()
     times = Timeouts(tools=1.0, resources=0.5)
     tool = rig.call("tools/call", idle=times.for_method("tools/call"))
-    read = rig.call("resources/read", idle=times.for_method("resources/read"))
+    rig.call("resources/read", idle=times.for_method("resources/read"))
     other = rig.call("ping", idle=times.for_method("ping"))
     rig.at(0.5)
     assert rig.open_tickets() == {tool, other}

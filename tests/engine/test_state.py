@@ -22,9 +22,7 @@ closed        -         -             -       closed   -         -        closed
 def expected() -> dict[tuple[str, str], str]:
     head, *rows = (row.split() for row in EXPECTED.strip().splitlines())
     steps = [step.replace("-", " ") for step in head]
-    return {
-        (row[0], step): cell for row in rows for step, cell in zip(steps, row[1:], strict=True)
-    }
+    return {(row[0], step): cell for row in rows for step, cell in zip(steps, row[1:], strict=True)}
 
 
 PAIRS = expected()

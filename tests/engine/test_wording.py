@@ -58,7 +58,8 @@ def test_a_call_without_a_subject_is_its_method() -> None:
 
 
 @pytest.mark.parametrize(
-    ("span", "shown"), [(0.5, "500 ms"), (0.0, "0 ms"), (1.0, "1 s"), (1.25, "1.25 s"), (30, "30 s")]
+    ("span", "shown"),
+    [(0.5, "500 ms"), (0.0, "0 ms"), (1.0, "1 s"), (1.25, "1.25 s"), (30, "30 s")],
 )
 def test_spans_are_shown_as_people_say_them(span: float, shown: str) -> None:
     assert wording.seconds(span) == shown
@@ -163,7 +164,7 @@ def test_a_slow_handshake_says_what_was_waited_for_and_what_to_try() -> None:
     assert isinstance(error, HandshakeTimeout)
     assert "within 10 s (no answer to initialize)" in error.message
     assert "Timeouts(handshake=…)" in error.message
-    assert isinstance(wording.slow_start(10.0), HandshakeTimeout)
+    assert isinstance(wording.slow_handshake(10.0, None), HandshakeTimeout)
 
 
 @pytest.mark.req("L3", "E2")
@@ -171,7 +172,7 @@ def test_when_both_openings_kill_the_server_both_deaths_are_told() -> None:
     second = TransportError("exited with code 9")
     error = wording.died_of_probe(LOSS, second)
     assert "exited with code 9" in error.message
-    assert "when probed: exited with code 3" in error.message
+    assert "exited with code 3" in error.message
     assert error.__cause__ is LOSS
     assert wording.died_of_probe(LOSS, LOSS) is LOSS, "one death twice is told once"
 

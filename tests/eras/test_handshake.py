@@ -58,7 +58,7 @@ def test_every_result_is_complete() -> None:
 
 @pytest.mark.req("R4")
 def test_a_request_is_cancelled_by_a_notification() -> None:
-    told = json.loads(ERA.cancel(WireId(7), "timeout"))
+    told = json.loads(ERA.cancel(WireId(7), "timeout") or b"")
     assert told["method"] == "notifications/cancelled"
     assert told["params"] == {"requestId": 7, "reason": "timeout"}
     assert "id" not in told

@@ -40,7 +40,10 @@ pytestmark = pytest.mark.req("L3")
 
 
 def plan(
-    *, pin: str | None = None, opening: Opening | None = None, abilities: frozenset[str] = frozenset()
+    *,
+    pin: str | None = None,
+    opening: Opening | None = None,
+    abilities: frozenset[str] = frozenset(),
 ) -> Plan:
     identity = Identity(name="me", version="1")
     return Plan(identity, abilities, pin=pin, opening=opening, patience=PATIENCE)
@@ -232,9 +235,7 @@ def test_no_common_version_is_given_up_with_both_sides_named(versions: list[str]
 # Legacy servers that answer the probe
 
 
-@pytest.mark.parametrize(
-    "code", [-32601, -32602, -32000, -32600, -32603, 0, 1, None, "E", -32022]
-)
+@pytest.mark.parametrize("code", [-32601, -32602, -32000, -32600, -32603, 0, 1, None, "E", -32022])
 def test_any_other_error_falls_back_to_initialize(code: Any) -> None:
     """-32601: TypeScript SDK 1, mcp-go, C#; -32602: Python SDK 1.9 to 1.30, FastMCP 2 and 3;
     -32000: some over HTTP; 0 occurs; -32022 without a list is not the modern error."""
@@ -465,15 +466,6 @@ def test_a_remembered_handshake_refused_otherwise_is_a_failure() -> None:
 def test_a_remembered_discovery_answered_by_a_legacy_server_falls_back() -> None:
     talk = Talk(plan(opening="discover")).discover_refused(-32601)
     assert talk.initialize(initialized()).agreed_on(LEGACY)
-
-
-@pytest.mark.req("L3", "L5")
-def test_a_server_that_contradicts_itself_is_not_started_again_for_ever() -> None:
-    """discover names handshake versions only, and initialize is refused for the modern one: to
-    start again with discover would lead here again, without a pause, for ever."""
-    talk = Talk(plan(opening="discover")).discover(discovered(LEGACY))
-    talk.initialize_refused(-32022, supported(MODERN))
-    assert isinstance(talk.end, NoAgreement)
 
 
 def test_answers_that_nobody_waits_for_do_not_disturb_the_handshake() -> None:

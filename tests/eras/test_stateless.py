@@ -136,7 +136,7 @@ def test_bad_utf8_inside_a_subscription_names_no_subscription(era: Stateless) ->
 
 @pytest.mark.req("R4")
 def test_a_request_is_cancelled_by_a_notification(era: Stateless) -> None:
-    told = json.loads(era.cancel(WireId(7), "timeout"))
+    told = json.loads(era.cancel(WireId(7), "timeout") or b"")
     assert told["method"] == "notifications/cancelled"
     assert told["params"] == {"requestId": 7, "reason": "timeout"}
 

@@ -16,8 +16,8 @@ from holdfast.wire.jsonrpc import Fault, Junk, Message, decode_fault, decode_lin
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 ids = st.integers(-(2**63), 2**64 - 1) | text
-scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | text
-scalars |= st.floats(allow_nan=False, allow_infinity=False)
+numbers = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+scalars = st.none() | st.booleans() | numbers | text
 values = st.recursive(
     scalars, lambda inner: st.lists(inner) | st.dictionaries(text, inner), max_leaves=10
 )
@@ -173,6 +173,12 @@ def test_a_message_over_two_lines_is_no_message() -> None:
 def test_blank_lines_among_messages_are_counted_one_by_one() -> None:
     found = decode_lines(b"\n" + GOOD + b"\n\n\n" + GOOD + b"\n")
     assert [type(one) for one in found] == [Junk, Message, Junk, Junk, Message]
+
+
+@pytest.mark.req("R10")
+def test_a_last_line_without_its_newline_is_a_line_too() -> None:
+    assert junk(b"\nnot JSON") == ["blank line", "not JSON"]
+    assert len(decode_lines(GOOD)) == 1
 
 
 def test_carriage_returns_do_no_harm() -> None:

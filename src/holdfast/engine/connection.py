@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from msgspec.structs import replace
-
 from holdfast.boundary import (
     Asked,
     Busy,
@@ -19,13 +17,14 @@ from holdfast.boundary import (
     Delivered,
     Drained,
     Effect,
+    Expired,
     Generation,
     Lost,
     Moved,
     Open,
     Opened,
+    Refused,
     Report,
-    Send,
     Sound,
     Sounded,
     Ticket,
@@ -37,16 +36,15 @@ from holdfast.engine.greeting import Greeting
 from holdfast.engine.inbox import Inbox
 from holdfast.engine.inflight import NEVER, Inflight
 from holdfast.engine.line import Line
+from holdfast.engine.outbox import Outbox
+from holdfast.engine.recovery import Recovery
 from holdfast.engine.requests import Requests
 from holdfast.engine.state import State, Step, advance
+from holdfast.engine.timers import Timers
 from holdfast.eras.base import Era
 from holdfast.eras.negotiation import Agreement, Facts, NoAgreement, Opening, Plan, StartAgain
-from holdfast.errors import HoldfastError
-from holdfast.wire import jsonrpc
+from holdfast.errors import HoldfastError, ProtocolError, TransportError
 from holdfast.wire.jsonrpc import Message
-
-SWEEP = 60.0
-"""Seconds between sweeps of the tombstones."""
 
 _LIVE = frozenset({State.STARTING, State.INITIALIZING, State.READY})
 
@@ -59,26 +57,12 @@ class Connection:
         self.policy = policy
         self.state = State.NEW
         self.facts: Facts | None = None
-        self.reason: HoldfastError | None = None
-        """Why the last link was lost."""
-        self.opening = plan.opening
-        """How this server wants to be addressed, once known."""
-        self.log_level: str | None = None
-        """What the server is told on every new link."""
-        self.due = NEVER
-        self._plan = plan
-        self._luck = luck
+        self._recovery = Recovery(plan, policy.backoff, luck)
         self._line = Line()
         self._requests = Requests(name, policy, self._line, luck)
+        self._outbox = Outbox(self._line, self.inflight)
+        self._timers = Timers()
         self._inbox = Inbox(name, self._line, self._requests.inflight, self._hear)
-        self._failures = 0
-        self._ready_since = 0.0
-        self._retry_at = NEVER
-        self._handshake_until = NEVER
-        self._sweep_at = NEVER
-        self._spoilt: HoldfastError | None = None
-        """What the first opening of this attempt died of."""
-        self._gave_up = False
 
     def __repr__(self) -> str:
         return f"<Connection {self.name} {self.state} #{self.generation} {self.inflight!r}>"
@@ -90,6 +74,30 @@ class Connection:
     @property
     def generation(self) -> Generation:
         return self._line.generation
+
+    @property
+    def reason(self) -> HoldfastError | None:
+        """Why the last link was lost; None once there is a good one again."""
+        return self._recovery.reason
+
+    @property
+    def opening(self) -> Opening | None:
+        """How this server wants to be addressed, once known."""
+        return self._recovery.opening
+
+    @property
+    def due(self) -> float:
+        """When ``tick`` wants to be called next."""
+        return self._timers.due
+
+    @property
+    def log_level(self) -> str | None:
+        return self._outbox.log_level
+
+    @log_level.setter
+    def log_level(self, level: str) -> None:
+        """Tell the server this on every new link."""
+        self._outbox.log_level = level
 
     @property
     def inflight(self) -> Inflight:
@@ -120,7 +128,7 @@ class Connection:
         if self.state is not State.READY:
             self._check_open(call, now)
         pending = self.inflight.admit(call, now)
-        self._alarm(pending.deadline)
+        self._timers.alarm(pending.deadline)
         if self.state is State.READY:
             self._requests.dispatch(pending, out)
         elif self.state is State.NEW:
@@ -131,28 +139,25 @@ class Connection:
         """End a request once; the second time there is nothing left to end."""
         out: list[Effect] = []
         self._requests.cancel(ticket, reason, now, out)
-        self._watch_tombstones(now)
+        self._timers.watch(self.inflight, now)
         return out
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> list[Effect]:
         """Tell the server something; it is not worth waiting for a connection."""
         if self.state is not State.READY or self.era is None or not self.era.may_ask:
             return []
-        return [Send(jsonrpc.notification(method, params))]
+        return self._outbox.notify(method, params)
 
     def answer(self, asked: Asked, result: Any) -> list[Effect]:
         """Answer a request of the server, unless its link is gone."""
-        if asked.generation != self.generation:
+        if asked.generation != self.generation or self.state not in _LIVE:
             return []
-        try:
-            return [Send(jsonrpc.response(asked.id, result))]
-        except jsonrpc.UNENCODABLE as error:
-            return self.refuse(asked, jsonrpc.INTERNAL_ERROR, f"unusable result: {error}")
+        return self._outbox.answer(asked, result)
 
     def refuse(self, asked: Asked, code: int, message: str) -> list[Effect]:
-        if asked.generation != self.generation:
+        if asked.generation != self.generation or self.state not in _LIVE:
             return []
-        return [Send(jsonrpc.error_response(asked.id, code, message))]
+        return self._outbox.refuse(asked, code, message)
 
     def close(self, now: float) -> list[Effect]:
         """End everything at once; any state, any number of times."""
@@ -161,7 +166,8 @@ class Connection:
         self._move(Step.CLOSE, out)
         self._requests.shut(now, out)
         if live:
-            out.append(Close(self.generation))
+            farewell = self.era.farewell() if self._line.streams and self.era else None
+            out.append(Close(self.generation, farewell))
         self._rest()
         return out
 
@@ -177,18 +183,51 @@ class Connection:
     def _opened(self, report: Opened, now: float, out: list[Effect]) -> None:
         if self.state is not State.STARTING:
             return
+        self._line.streams = report.streams
         self._move(Step.OPENED, out)
-        plan = replace(self._plan, opening=self.opening)
+        self._greet(now, out)
+
+    def _greet(self, now: float, out: list[Effect]) -> None:
+        plan = self._recovery.plan(streams=self._line.streams)
         self._line.greeting = greeting = Greeting(plan, self.inflight)
         greeting.begin(now, out)
-        self._alarm(greeting.sound_at)
+        self._timers.alarm(greeting.sound_at)
 
     def _delivered(self, report: Delivered, now: float, out: list[Effect]) -> None:
         if self.state is State.READY or self.state is State.INITIALIZING:
             self._inbox.take(report, now, out)
 
+    def _refused(self, report: Refused, now: float, out: list[Effect]) -> None:
+        greeting = self._line.greeting
+        if greeting is not None and report.wire_id in greeting.asked:
+            if greeting.can_go_on(report):
+                self._converse(greeting, lambda: greeting.refuse(report, now, out), now, out)
+            else:
+                self._lose(report.error, frozenset(), now, out)
+        elif self._line.session_ended(report):
+            if self._requests.renew(report.wire_id):
+                self._renew(now, out)
+            else:
+                self._requests.refused(report, now, out)
+        else:
+            self._timers.alarm(self._requests.refused(report, now, out))
+
+    def _expired(self, report: Expired, now: float, out: list[Effect]) -> None:
+        self._renew(now, out)
+
+    def _renew(self, now: float, out: list[Effect]) -> None:
+        """Start a new session over the same link; what is under way on it stays there."""
+        if self.state is not State.READY:
+            return
+        self._recovery.reason = TransportError("the server ended the session")
+        self._move(Step.LOST, out)
+        self._move(Step.DUE, out)
+        self._move(Step.OPENED, out)
+        self._timers.expect_agreement(now + self.policy.timeouts.handshake)
+        self._greet(now, out)
+
     def _busy(self, report: Busy, now: float, out: list[Effect]) -> None:
-        self._alarm(self._requests.busy(report.wire_id, now, out))
+        self._timers.alarm(self._requests.busy(report.wire_id, now, out))
 
     def _sounded(self, report: Sounded, now: float, out: list[Effect]) -> None:
         greeting = self._line.greeting
@@ -198,8 +237,8 @@ class Connection:
     def _lost(self, report: Lost, now: float, out: list[Effect]) -> None:
         if self.state is State.CLOSING or self.state is State.CLOSED:
             self._move(Step.LOST, out)
-        elif self._may_have_died_of_probe():
-            self._start_again("initialize", report.error, now, out)
+        elif self._recovery.died_of_probe(self._line.greeting):
+            self._restart(StartAgain("initialize", None, report.error), now, out)
         elif self.state in _LIVE:
             self._lose(report.error, report.unsent, now, out)
 
@@ -212,72 +251,44 @@ class Connection:
     def tick(self, now: float) -> list[Effect]:
         """Do what is due; then ``due`` is the next time to call."""
         out: list[Effect] = []
-        if self._handshake_until <= now:
+        timers = self._timers
+        if timers.handshake <= now:
             self._handshake_timeout(now, out)
-        if self._retry_at <= now:
+        if timers.retry <= now:
             self._start(Step.DUE, now, out)
         greeting = self._line.greeting
         if greeting is not None and greeting.sound_at <= now:
             greeting.sound_at = NEVER
             out.append(Sound())
+        self._requests.expire(now, out)
         if self.state is State.READY:
             self._requests.dispatch_retries(now, out)
-        self._requests.expire(now, out)
-        if self._sweep_at <= now:
+        if timers.sweep <= now:
             self.inflight.sweep(now)
-            self._sweep_at = NEVER
-        self._arm(now)
+            timers.sweep = NEVER
+        timers.arm(self._line, self.inflight, now)
         return out
 
-    def _arm(self, now: float) -> None:
-        self.due = NEVER
-        self._watch_tombstones(now)
-        if self._line.greeting is not None:
-            self._alarm(self._line.greeting.sound_at)
-        for at in (
-            self._handshake_until,
-            self._retry_at,
-            self._sweep_at,
-            self.inflight.deadline(),
-        ):
-            self._alarm(at)
-
-    def _alarm(self, at: float) -> None:
-        """Be called at ``at``, or earlier."""
-        if at < self.due:
-            self.due = at
-
-    def _watch_tombstones(self, now: float) -> None:
-        if self._sweep_at == NEVER and self.inflight.tombstones:
-            self._sweep_at = now + SWEEP
-            self._alarm(self._sweep_at)
-
     def _handshake_timeout(self, now: float, out: list[Effect]) -> None:
-        span = self.policy.timeouts.handshake
         greeting = self._line.greeting
-        error = (
-            wording.slow_start(span)
-            if greeting is None
-            else wording.slow_handshake(span, greeting.waiting_for)
-        )
+        waiting_for = None if greeting is None else greeting.waiting_for
+        error = wording.slow_handshake(self.policy.timeouts.handshake, waiting_for)
         self._lose(error, frozenset(), now, out)
 
     # Connecting
 
     def _check_open(self, call: Call, now: float) -> None:
         if self.state is State.BACKOFF and not self._requests.waits(call):
-            raise wording.down(self.name, call, self.reason, max(0.0, self._retry_at - now))
-        if self._gave_up and self.reason is not None:
+            raise wording.down(self.name, call, self.reason, max(0.0, self._timers.retry - now))
+        if self._recovery.gave_up and self.reason is not None:
             raise wording.gave_up(self.name, call, self.reason)
         if self.state is State.CLOSED or self.state is State.CLOSING:
             raise wording.closed(self.name, call, self.state)
 
     def _start(self, step: Step, now: float, out: list[Effect]) -> None:
         self._move(step, out)
-        self._retry_at = NEVER
-        self._handshake_until = now + self.policy.timeouts.handshake
-        self._alarm(self._handshake_until)
-        out.append(Open(self._line.advance()))
+        self._timers.expect_agreement(now + self.policy.timeouts.handshake)
+        out.append(Open(self._line.advance(), self._recovery.manner))
 
     def _hear(self, message: Message, now: float, out: list[Effect]) -> bool:
         """Give an answer to the negotiation, if it is for it."""
@@ -300,40 +311,43 @@ class Connection:
         try:
             agreement = turn()
         except StartAgain as again:
-            self._start_again(again.opening, None, now, out)
+            self._restart(again, now, out)
         except NoAgreement as failure:
             if failure.final:
                 self._give_up(failure.error, now, out)
             else:
                 self._lose(failure.error, frozenset(), now, out)
         else:
-            self._alarm(greeting.sound_at)
+            self._timers.alarm(greeting.sound_at)
             if agreement is not None:
                 self._agree(greeting, agreement, now, out)
+
+    def _restart(self, again: StartAgain, now: float, out: list[Effect]) -> None:
+        """A new link at once, without the pause: this was no failure of the server's."""
+        if not self._recovery.restart(again.opening, again.manner, again.error):
+            text = "the server answers each way of connecting by asking for the other"
+            self._lose(again.error or ProtocolError(text), frozenset(), now, out)
+            return
+        self._leave(Step.LOST, out)
+        self._start(Step.DUE, now, out)
 
     def _agree(
         self, greeting: Greeting, agreement: Agreement, now: float, out: list[Effect]
     ) -> None:
         for wire_id in greeting.asked:
             self.inflight.bury(wire_id, now)
-        self._watch_tombstones(now)
+        self._timers.watch(self.inflight, now)
         self._line.greeting = None
         self._line.era = agreement.era
-        self.facts, self.opening = agreement.facts, agreement.opening
-        self.reason = self._spoilt = None
-        self._handshake_until = NEVER
-        self._ready_since = now
-        out.extend(Send(frame) for frame in agreement.era.greet())
-        self._restore_log_level(agreement.era, now, out)
+        self.facts = agreement.facts
+        self._recovery.agreed(agreement.opening, now)
+        self._timers.handshake = NEVER
+        if self._line.streams and agreement.era.may_ask:
+            agreement.era.session = self._line.session
+        out.extend(self._outbox.open_conversation(agreement.era, now))
+        self._timers.watch(self.inflight, now)
         self._move(Step.AGREED, out)
         self._requests.dispatch_parked(out)
-
-    def _restore_log_level(self, era: Era, now: float, out: list[Effect]) -> None:
-        wish = None if self.log_level is None else era.log_level(self.log_level)
-        if wish is not None:
-            wire_id = self.inflight.number()
-            self.inflight.bury(wire_id, now)
-            out.append(Send(jsonrpc.request(wire_id, wish.method, wish.params)))
 
     # Losing
 
@@ -341,51 +355,26 @@ class Connection:
         self, error: HoldfastError, unsent: frozenset[WireId], now: float, out: list[Effect]
     ) -> None:
         """The link is gone: settle or keep what was under way, and plan the next attempt."""
-        if self._spoilt is not None:
-            error, self._spoilt = wording.died_of_probe(self._spoilt, error), None
         connected = self.state is State.READY
-        if not connected:
-            # What we remember of this server may be out of date: find out anew.
-            self.opening = None
-        elif now - self._ready_since >= self.policy.backoff.healthy_after:
-            self._failures = 0
-        self._failures += 1
-        self.reason = error
+        error = self._recovery.lost(error, connected=connected, now=now)
         self._requests.lose(error, unsent, connected=connected, now=now, out=out)
-        self._watch_tombstones(now)
+        self._timers.watch(self.inflight, now)
         self._leave(Step.LOST, out)
-        attempts = self.policy.backoff.attempts
-        if attempts is not None and self._failures >= attempts:
+        pause = self._recovery.pause()
+        if pause is None:
             self._end(Step.GIVE_UP, error, now, out)
-            return
-        self._retry_at = now + self.policy.backoff.delay(self._failures, self._luck)
-        self._alarm(self._retry_at)
-
-    def _may_have_died_of_probe(self) -> bool:
-        """Some old servers die of an unknown first message; once, they get the other opening."""
-        greeting = self._line.greeting
-        if greeting is None or greeting.answered or self._spoilt is not None:
-            return False
-        return greeting.plan.opening is None and greeting.plan.pin is None
-
-    def _start_again(
-        self, opening: Opening, error: HoldfastError | None, now: float, out: list[Effect]
-    ) -> None:
-        """A new link at once, without the pause: this was no failure of the server's."""
-        self._spoilt = error or self._spoilt
-        self.opening = opening
-        self._leave(Step.LOST, out)
-        self._start(Step.DUE, now, out)
+        else:
+            self._timers.retry_at(now + pause)
 
     def _give_up(self, error: HoldfastError, now: float, out: list[Effect]) -> None:
         """Trying again cannot help."""
-        self.reason = error
+        self._recovery.reason = error
         out.append(Close(self._line.generation))
         self._line.advance()
         self._end(Step.GIVE_UP, error, now, out)
 
     def _end(self, step: Step, error: HoldfastError, now: float, out: list[Effect]) -> None:
-        self._gave_up = True
+        self._recovery.gave_up = True
         self._requests.fail_all(error, now, out)
         self._move(step, out)
         self._rest()
@@ -393,14 +382,14 @@ class Connection:
     def _leave(self, step: Step, out: list[Effect]) -> None:
         """Drop the link; nothing of it is heard from here on."""
         out.append(Close(self._line.generation))
-        self._handshake_until = NEVER
+        self._timers.handshake = NEVER
         self._line.advance()
         self._move(step, out)
 
     def _rest(self) -> None:
         """No more timers of the connection's own."""
         self._line.greeting = None
-        self._retry_at = self._handshake_until = NEVER
+        self._timers.rest()
 
     def _move(self, step: Step, out: list[Effect]) -> None:
         old, self.state = self.state, advance(self.state, step)
@@ -412,6 +401,8 @@ class Connection:
 _REPORTS: dict[type, Callable[[Connection, Any, float, list[Effect]], None]] = {
     Opened: Connection._opened,
     Delivered: Connection._delivered,
+    Refused: Connection._refused,
+    Expired: Connection._expired,
     Busy: Connection._busy,
     Sounded: Connection._sounded,
     Lost: Connection._lost,

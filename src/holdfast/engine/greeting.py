@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import UNSET
 
-from holdfast.boundary import Effect, Send, WireId
+from holdfast.boundary import Effect, Refused, Send, WireId
 from holdfast.engine.inflight import NEVER, Inflight
 from holdfast.eras.negotiation import (
     Agreement,
@@ -18,6 +20,9 @@ from holdfast.eras.negotiation import (
 )
 from holdfast.wire import jsonrpc
 
+_ANSWERS: Final = frozenset(range(400, 500)) - {401, 403, 407, 408, 425, 429}
+"""Statuses that say something about the request rather than about who sent it, or when."""
+
 
 class Greeting:
     """Feeds what is heard to the conversation and says what it wants said."""
@@ -28,6 +33,8 @@ class Greeting:
         """Requests without an answer yet."""
         self.answered = False
         """The server has said something to us."""
+        self.refused = ""
+        """What the server said no to, for the story if it ends badly."""
         self.sound_at = NEVER
         """When patience runs out."""
         self._inflight = inflight
@@ -38,7 +45,8 @@ class Greeting:
 
     @property
     def waiting_for(self) -> str:
-        return " and ".join(self.asked.values()) or "anything"
+        waiting = " and ".join(self.asked.values()) or "anything"
+        return f"{waiting}; {self.refused}" if self.refused else waiting
 
     def begin(self, now: float, out: list[Effect]) -> None:
         self._take(next(self._conversation), now, out)
@@ -55,11 +63,24 @@ class Greeting:
         """An answer came; the agreement if that settles it."""
         self.answered = True
         method = self.asked.pop(wire_id)
-        if message.result is not UNSET and message.error is UNSET:
-            return self._feed(Answer(method, result=message.result), now, out)
         raw = message.error
-        fault = None if raw is UNSET else jsonrpc.decode_fault(raw)
-        return self._feed(Answer(method, fault=fault or jsonrpc.Fault()), now, out)
+        failed = raw is not UNSET and bytes(raw) != b"null"
+        if message.result is not UNSET and not failed:
+            return self._feed(Answer(method, result=message.result), now, out)
+        fault = (None if raw is UNSET else jsonrpc.decode_fault(raw)) or jsonrpc.Fault()
+        self.refused = f"{method} was refused with error {fault.code}: {fault.message}"
+        return self._feed(Answer(method, fault=fault), now, out)
+
+    def can_go_on(self, report: Refused) -> bool:
+        """A refusal that says something of the request is an answer; others end the attempt."""
+        return report.status in _ANSWERS
+
+    def refuse(self, report: Refused, now: float, out: list[Effect]) -> Agreement | None:
+        """A request was refused below the protocol."""
+        self.answered = True
+        method = self.asked.pop(report.wire_id)
+        fault = report.fault or jsonrpc.Fault(code=report.status, message=report.error.message)
+        return self._feed(Answer(method, fault=fault, status=report.status), now, out)
 
     def silence(self, unread: bool, now: float, out: list[Effect]) -> Agreement | None:
         return self._feed(Silence(unread), now, out)
@@ -77,5 +98,6 @@ class Greeting:
         for wish in say.wishes:
             wire_id = self._inflight.number()
             self.asked[wire_id] = wish.method
-            out.append(Send(jsonrpc.request(wire_id, wish.method, wish.params)))
+            dress = wish.dress if self.plan.streams else None
+            out.append(Send(jsonrpc.request(wire_id, wish.method, wish.params), wire_id, dress))
         self.sound_at = NEVER if say.patience is None else now + say.patience

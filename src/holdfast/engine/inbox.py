@@ -16,11 +16,13 @@ from holdfast.boundary import (
     Dismissed,
     Effect,
     Failed,
+    Finish,
     Noticed,
     Progressed,
     Related,
     Send,
     Violated,
+    WireId,
 )
 from holdfast.engine import wording
 from holdfast.engine.inflight import Inflight, Pending, Stray
@@ -49,6 +51,8 @@ class Inbox:
     def take(self, report: Delivered, now: float, out: list[Effect]) -> None:
         era = self._line.era
         batches = era is not None and era.batches
+        stream = report.stream
+        self._line.session = report.session
         for message in jsonrpc.decode_lines(report.data, batches=batches):
             if self._line.generation != report.generation:
                 # An earlier message of this read ended the link.
@@ -56,13 +60,33 @@ class Inbox:
             if type(message) is Junk:
                 self._violate(message.reason, message.snippet, out)
             elif message.method is UNSET:  # type: ignore[union-attr]
-                self._answer(message, now, out)  # type: ignore[arg-type]
+                if stream is None:
+                    self._answer(message, now, out)  # type: ignore[arg-type]
+                elif self._belongs(message, stream, out):  # type: ignore[arg-type]
+                    self._answer(message, now, out)  # type: ignore[arg-type]
+                    out.append(Finish(stream))
             elif message.id is UNSET:  # type: ignore[union-attr]
                 self._notice(message, now, out)  # type: ignore[arg-type]
             else:
                 self._ask(message, out)  # type: ignore[arg-type]
 
     # Answers
+
+    def _belongs(self, message: Message, stream: WireId, out: list[Effect]) -> bool:
+        """Whether an answer came on the stream of its own request.
+
+        Another's answer is never handed on: a server that mixes streams up would give one
+        caller the data of another.
+        """
+        if message.id is None and message.error is not UNSET:
+            message.id = stream
+        if message.id == stream:
+            return True
+        self._violate("answer on another request's stream", f"id {message.id!r}", out)
+        pending = self._inflight.settle(stream)
+        if pending is not None:
+            out.append(self._bad(pending, f"its stream carried the answer to {message.id!r}"))
+        return False
 
     def _answer(self, message: Message, now: float, out: list[Effect]) -> None:
         pending = self._inflight.settle(message.id)
@@ -120,7 +144,7 @@ class Inbox:
     def _progress(self, message: Message, now: float, out: list[Effect]) -> None:
         try:
             progress = _progress.decode(message.params)  # type: ignore[arg-type]
-        except (msgspec.DecodeError, TypeError) as error:
+        except (*jsonrpc.MALFORMED, TypeError) as error:
             self._violate("malformed progress", str(error), out)
             return
         pending = self._inflight.sent(progress.progress_token)
@@ -143,7 +167,7 @@ class Inbox:
     def _cancelled(self, message: Message, now: float, out: list[Effect]) -> None:
         try:
             wire_id = _cancelled.decode(message.params).requestId  # type: ignore[arg-type]
-        except (msgspec.DecodeError, TypeError) as error:
+        except (*jsonrpc.MALFORMED, TypeError) as error:
             self._violate("malformed cancellation", str(error), out)
             return
         pending = self._inflight.sent(wire_id)
@@ -165,7 +189,7 @@ class Inbox:
         elif era is not None and not era.may_ask:
             self._violate("request of the server's own", f"{method}", out)
         elif method == "ping":
-            out.append(Send(jsonrpc.response(wire_id, {})))
+            out.append(Send(jsonrpc.response(wire_id, {}), None, self._line.dress("")))
         else:
             params = None if message.params is UNSET else message.params
             out.append(Asked(self._line.generation, wire_id, str(method), params))

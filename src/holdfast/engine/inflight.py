@@ -31,6 +31,13 @@ class Pending(Struct, gc=False):
     retry_at: float = NEVER
     repeated: bool = False
     """It has been sent again after a loss; it is never sent a third time."""
+    renewed: bool = False
+    """A new session was started for it; that does not happen twice."""
+
+    @property
+    def may_have_run(self) -> bool:
+        """It has left for the server, on this link or an earlier one."""
+        return self.wire_id is not None or self.repeated
 
     @property
     def deadline(self) -> float:

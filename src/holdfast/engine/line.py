@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from holdfast.boundary import Generation
+from holdfast.boundary import Dress, Generation, Refused
 from holdfast.engine.greeting import Greeting
 from holdfast.eras.base import Era
+from holdfast.wire.jsonrpc import METHOD_NOT_FOUND
+
+_NOT_FOUND = 404
 
 
 class Line(Struct):
@@ -14,6 +18,10 @@ class Line(Struct):
 
     generation: Generation = Generation(0)
     greeting: Greeting | None = None
+    streams: bool = False
+    """Each request travels on a stream of its own."""
+    session: str | None = None
+    """What came with the message that is being read."""
     era: Era | None = None
     """The revision agreed last; it outlives its link, so that callers can still ask."""
 
@@ -22,3 +30,16 @@ class Line(Struct):
         self.generation = Generation(self.generation + 1)
         self.greeting = None
         return self.generation
+
+    def dress(self, method: str, *, first: bool = False) -> Dress | None:
+        """What a message other than a request wears, where messages wear anything."""
+        if not self.streams or self.era is None:
+            return None
+        worn = self.era.dress(method)
+        return replace(worn, first=True) if first else worn
+
+    def session_ended(self, report: Refused) -> bool:
+        """Whether a refusal means that the server does not know our session any more."""
+        if report.status != _NOT_FOUND or self.era is None or self.era.session is None:
+            return False
+        return report.fault is None or report.fault.code != METHOD_NOT_FOUND

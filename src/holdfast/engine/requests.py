@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.boundary import Call, Effect, Failed, Retract, Send, Ticket, WireId
+from holdfast.boundary import Call, Effect, Failed, Refused, Retract, Send, Ticket, WireId
 from holdfast.config import Policy
 from holdfast.engine import wording
 from holdfast.engine.inflight import NEVER, Inflight, Pending
@@ -37,11 +37,12 @@ class Requests:
         try:
             params = era.stamp(call.params, call.meta, token)
             frame = jsonrpc.request(wire_id, call.method, params)
+            dress = era.dress(call.method, call.params, call.mirror) if self._line.streams else None
         except jsonrpc.UNENCODABLE as error:
             self.inflight.end(pending, 0.0, bury=False)
             out.append(Failed(pending.ticket, wording.unencodable(self.name, call, error)))
         else:
-            out.append(Send(frame, wire_id))
+            out.append(Send(frame, wire_id, dress))
 
     def dispatch_parked(self, out: list[Effect]) -> None:
         for pending in self.inflight.parked():
@@ -65,20 +66,60 @@ class Requests:
             return pending.retry_at
         self.inflight.end(pending, now)
         error = wording.backpressure(self.name, pending.call, pending.offers)
+        error.outcome_unknown = pending.repeated
         out.append(Failed(pending.ticket, error))
         return NEVER
+
+    def refused(self, report: Refused, now: float, out: list[Effect]) -> float:
+        """One request failed below the protocol: it fails, or is sent again. Says when."""
+        pending = self.inflight.sent(report.wire_id)
+        if pending is None:
+            return NEVER
+        again_at = self._again_at(pending, report, now)
+        if again_at < pending.deadline:
+            self.inflight.park(pending)
+            pending.offers += 1
+            pending.repeated = pending.repeated or report.processed
+            pending.retry_at = again_at
+            return again_at
+        self.inflight.end(pending, now)
+        error = wording.refused(self.name, pending.call, report)
+        out.append(Failed(pending.ticket, error))
+        return NEVER
+
+    def _again_at(self, pending: Pending, report: Refused, now: float) -> float:
+        """When a refused request goes out again; never, if that could run it twice."""
+        if report.processed:
+            safe = self._policy.replay == "safe" and pending.call.repeatable
+            repeat = safe and not pending.repeated and report.fault is None
+            return now if repeat else NEVER
+        if report.retry_after is not None:
+            enough = pending.offers >= self._policy.retry.attempts
+            return NEVER if enough else now + report.retry_after
+        if not self.waits(pending.call):
+            return NEVER
+        return now + self._policy.backoff.delay(pending.offers + 1, self._luck)
+
+    def renew(self, wire_id: WireId) -> bool:
+        """Park a request whose session has ended; False if that happened to it before."""
+        pending = self.inflight.sent(wire_id)
+        if pending is None or pending.renewed:
+            return False
+        self.inflight.park(pending)
+        pending.renewed = True
+        return True
 
     def cancel(self, ticket: Ticket, reason: str, now: float, out: list[Effect]) -> None:
         pending = self.inflight.find(ticket)
         if pending is None:
             return
-        sent = pending.wire_id is not None
+        sent = pending.may_have_run
         self._retract(pending, reason, now, out)
         out.append(Failed(ticket, wording.cancelled(self.name, pending.call, sent=sent)))
 
     def expire(self, now: float, out: list[Effect]) -> None:
         for pending in self.inflight.expired(now):
-            sent = pending.wire_id is not None
+            sent = pending.may_have_run
             total = pending.total_until <= now
             error = wording.timed_out(self.name, pending.call, sent=sent, total=total)
             self._retract(pending, "timeout", now, out)
@@ -87,7 +128,7 @@ class Requests:
     def shut(self, now: float, out: list[Effect]) -> None:
         """The client is closed: every caller hears it now."""
         for pending in self.inflight:
-            sent = pending.wire_id is not None
+            sent = pending.may_have_run
             self.inflight.end(pending, now)
             out.append(Failed(pending.ticket, wording.shut(self.name, pending.call, sent=sent)))
 
@@ -104,15 +145,18 @@ class Requests:
         for pending in self.inflight:
             sent = pending.wire_id is not None and pending.wire_id not in unsent
             if not self._keeps(pending, sent=sent, connected=connected):
-                self._fail(pending, error, sent=sent, now=now, out=out)
+                self._fail(pending, error, sent=sent or pending.repeated, now=now, out=out)
                 continue
             if pending.wire_id is not None:
+                if sent:
+                    self.inflight.bury(pending.wire_id, now)
                 self.inflight.park(pending)
+            pending.retry_at, pending.offers = NEVER, 0
             pending.repeated = pending.repeated or sent
 
     def fail_all(self, error: HoldfastError, now: float, out: list[Effect]) -> None:
         for pending in self.inflight:
-            self._fail(pending, error, sent=pending.wire_id is not None, now=now, out=out)
+            self._fail(pending, error, sent=pending.may_have_run, now=now, out=out)
 
     def _keeps(self, pending: Pending, *, sent: bool, connected: bool) -> bool:
         """A sent request runs again only if that is harmless; an unsent one gets another try."""
@@ -130,5 +174,6 @@ class Requests:
     def _retract(self, pending: Pending, reason: str, now: float, out: list[Effect]) -> None:
         self.inflight.end(pending, now)
         if pending.wire_id is not None and self._line.era is not None:
-            frame = self._line.era.cancel(pending.wire_id, reason)
-            out.append(Retract(pending.wire_id, frame))
+            frame = self._line.era.cancel(pending.wire_id, reason, streams=self._line.streams)
+            dress = self._line.dress("notifications/cancelled")
+            out.append(Retract(pending.wire_id, frame, dress))

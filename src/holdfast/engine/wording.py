@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.boundary import Call
+from holdfast.boundary import Call, Refused
 from holdfast.errors import (
     BackpressureError,
     CancelledCallError,
@@ -82,6 +82,18 @@ def bad_answer(name: str, call: Call, reason: str) -> HoldfastError:
     return ProtocolError(text, outcome_unknown=True)
 
 
+def refused(name: str, call: Call, report: Refused) -> HoldfastError:
+    """The server, or what stands before it, did not take the request."""
+    if report.fault is not None:
+        return refused_by_server(name, call, report.fault)
+    told = "it may have run" if report.processed else "it was not run"
+    error = report.error.again()
+    error.message = f"{name}: {subject(call)}: {report.error.message}; {told}"
+    error.outcome_unknown = report.processed
+    error.__cause__ = report.error
+    return error
+
+
 def backpressure(name: str, call: Call, offers: int) -> HoldfastError:
     text = (
         f"{name}: {subject(call)}: the server does not read what is sent "
@@ -128,16 +140,15 @@ def down(name: str, call: Call, reason: HoldfastError | None, retry_in: float) -
     return error
 
 
-def slow_handshake(span: float, asked: str) -> HoldfastError:
+def slow_handshake(span: float, waiting_for: str | None) -> HoldfastError:
+    """``waiting_for`` is None if the server was not even reached."""
+    if waiting_for is None:
+        return HandshakeTimeout(f"could not be reached within {seconds(span)}")
     text = (
-        f"no agreement within {seconds(span)} (no answer to {asked}); is it an MCP server, "
+        f"no agreement within {seconds(span)} (no answer to {waiting_for}); is it an MCP server, "
         "does it wait for something on a terminal? Timeouts(handshake=…) gives it longer"
     )
     return HandshakeTimeout(text)
-
-
-def slow_start(span: float) -> HoldfastError:
-    return HandshakeTimeout(f"could not be reached within {seconds(span)}")
 
 
 def died_of_probe(first: HoldfastError, second: HoldfastError) -> HoldfastError:
@@ -145,7 +156,7 @@ def died_of_probe(first: HoldfastError, second: HoldfastError) -> HoldfastError:
     if first.message == second.message:
         return second
     error = second.again()
-    error.message = f"{second.message} (and before that, when probed: {first.message})"
+    error.message = f"{second.message} (and before that: {first.message})"
     error.__cause__ = first
     return error
 

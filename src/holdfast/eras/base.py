@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Raw, Struct
 
-from holdfast.boundary import WireId
+from holdfast.boundary import Dress, WireId
 from holdfast.wire.jsonrpc import Id
 
 STATELESS: Final = ("2026-07-28",)
@@ -48,6 +48,7 @@ class Wish(Struct, frozen=True):
 
     method: str
     params: dict[str, Any] | None = None
+    dress: Dress | None = None
 
 
 class Era(Protocol):
@@ -75,8 +76,25 @@ class Era(Protocol):
     def read(self, method: str, result: Raw) -> Reading:
         """Whether a result is final."""
 
-    def cancel(self, wire_id: WireId, reason: str) -> bytes:
-        """The frame that tells the server to stop working on a request."""
+    session: str | None
+    """What the server calls our conversation, where it gave it a name."""
+
+    def dress(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        mirror: dict[str, str] | None = None,
+    ) -> Dress:
+        """What a message wears where each travels on a stream of its own."""
+
+    def cancel(self, wire_id: WireId, reason: str, *, streams: bool = False) -> bytes | None:
+        """The frame that tells the server to stop working on a request.
+
+        None where ending the request's own stream is what tells it.
+        """
+
+    def farewell(self) -> Dress | None:
+        """What ends the conversation, where the server keeps one."""
 
     def ping(self) -> Wish:
         """The cheapest request that shows the server alive."""

@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec import Raw
 
-from holdfast.boundary import WireId
+from holdfast.boundary import Dress, WireId
+from holdfast.eras import headers
 from holdfast.eras.base import COMPLETE, Reading, Wish
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Id
@@ -24,6 +25,7 @@ class Handshake:
     def __init__(self, version: str) -> None:
         self.version = version
         self.batches = version == _BATCHING
+        self.session: str | None = None
 
     def __repr__(self) -> str:
         return f"<Handshake {self.version}>"
@@ -46,8 +48,20 @@ class Handshake:
     def read(self, method: str, result: Raw) -> Reading:
         return COMPLETE
 
-    def cancel(self, wire_id: WireId, reason: str) -> bytes:
+    def dress(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        mirror: dict[str, str] | None = None,
+    ) -> Dress:
+        named = {} if self.session is None else {headers.SESSION: self.session}
+        return Dress({headers.VERSION: self.version, **named}, resume=True)
+
+    def cancel(self, wire_id: WireId, reason: str, *, streams: bool = False) -> bytes | None:
         return cancelled(wire_id, reason)
+
+    def farewell(self) -> Dress | None:
+        return None if self.session is None else self.dress("")
 
     def ping(self) -> Wish:
         return Wish("ping")

@@ -18,7 +18,9 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from holdfast.boundary import Dress
 from holdfast.config import Identity
+from holdfast.eras import headers
 from holdfast.eras.base import (
     HANDSHAKE,
     STATELESS,
@@ -32,10 +34,15 @@ from holdfast.eras.base import (
 from holdfast.eras.handshake import Handshake
 from holdfast.eras.stateless import SERVER_INFO, Stateless, request_meta
 from holdfast.errors import HoldfastError, ProtocolError, RpcError, ValidationError
-from holdfast.wire.jsonrpc import Fault, encode
+from holdfast.wire.jsonrpc import MALFORMED, Fault, encode
 
 DISCOVER: Final = "server/discover"
 INITIALIZE: Final = "initialize"
+
+OLDER: Final = "sse"
+"""The manner of the transport before Streamable HTTP."""
+OLDER_STATUS: Final = (400, 404, 405)
+"""How an address of the older kind refuses a POST."""
 
 Opening: TypeAlias = Literal["discover", "initialize"]
 
@@ -49,6 +56,10 @@ class Plan(Struct, frozen=True):
     opening: Opening | None = None
     """How this server is known to want to be addressed; None: find out."""
     patience: float = 0.5
+    streams: bool = False
+    """Each request travels on a stream of its own."""
+    manner: str | None = None
+    """The way by which the server is reached, if it is not the usual one."""
 
     def __post_init__(self) -> None:
         if self.pin is not None and self.pin not in VERSIONS:
@@ -84,6 +95,8 @@ class Answer(Struct, frozen=True):
     method: str
     result: Raw | None = None
     fault: Fault | None = None
+    status: int | None = None
+    """How the request was refused below the protocol."""
 
 
 class Silence(Struct, frozen=True):
@@ -99,9 +112,16 @@ Conversation: TypeAlias = Generator[Say, Heard, Agreement]
 class StartAgain(Exception):  # noqa: N818  (a turn of the conversation, not a failure)
     """This link is spoilt; open another and begin with ``opening``."""
 
-    def __init__(self, opening: Opening) -> None:
+    def __init__(
+        self,
+        opening: Opening,
+        manner: str | None = None,
+        error: HoldfastError | None = None,
+    ) -> None:
         super().__init__(opening)
         self.opening = opening
+        self.manner = manner
+        self.error = error
 
 
 class NoAgreement(Exception):  # noqa: N818
@@ -191,12 +211,15 @@ def _initialize(plan: Plan, version: str, before: Answer | None = None) -> Conve
     answer = yield from _answer_to(_initialize_wish(plan, version))
     if answer.result is not None:
         return _handshake_agreement(plan, version, answer.result)
-    offered = [one for one in _offered(answer) or () if one != version]
+    offered = [one for one in _listed(answer.fault) or () if one != version]
     older = best(offered, HANDSHAKE) if plan.pin is None else None
     if older is not None:
         answer = yield from _answer_to(_initialize_wish(plan, older))
         if answer.result is not None:
             return _handshake_agreement(plan, older, answer.result)
+    elif answer.status in OLDER_STATUS and plan.streams and plan.manner is None:
+        # The address may be of the older kind, with a stream to be opened first.
+        raise StartAgain("initialize", OLDER, _refused(answer))
     elif before is None and plan.pin is None and best(offered, STATELESS):
         # We came here by memory, and the server has been replaced by a modern one.
         raise StartAgain("discover")
@@ -218,7 +241,8 @@ def _answer_to(wish: Wish) -> Generator[Say, Heard, Answer]:
 
 def _discover(plan: Plan) -> Wish:
     meta = request_meta(_stateless(plan)[0], plan.identity.info(), _declared(plan, changes=False))
-    return Wish(DISCOVER, {"_meta": meta})
+    dress = Dress(headers.standard(_stateless(plan)[0], DISCOVER, None))
+    return Wish(DISCOVER, {"_meta": meta}, dress)
 
 
 def _initialize_wish(plan: Plan, version: str) -> Wish:
@@ -227,7 +251,7 @@ def _initialize_wish(plan: Plan, version: str) -> Wish:
         "capabilities": _declared(plan, changes=True),
         "clientInfo": plan.identity.info(),
     }
-    return Wish(INITIALIZE, params)
+    return Wish(INITIALIZE, params, Dress({}, resume=True))
 
 
 def _declared(plan: Plan, *, changes: bool) -> dict[str, Any]:
@@ -266,10 +290,15 @@ def _offered(answer: Answer) -> list[Any] | None:
     if answer.result is not None:
         try:
             return _discover_result.decode(answer.result).supportedVersions
-        except msgspec.DecodeError:
+        except MALFORMED:
             return None
     fault = answer.fault
-    if fault is None or fault.code != UNSUPPORTED_VERSION or not isinstance(fault.data, dict):
+    return _listed(fault) if fault is not None and fault.code == UNSUPPORTED_VERSION else None
+
+
+def _listed(fault: Fault | None) -> list[Any] | None:
+    """The revisions that an error names; before there was a code for it, others were used."""
+    if fault is None or not isinstance(fault.data, dict):
         return None
     supported = fault.data.get("supported")
     return supported if isinstance(supported, list) else None
@@ -292,7 +321,7 @@ def _stateless_agreement(plan: Plan, version: str, raw: Raw) -> Agreement:
 def _handshake_agreement(plan: Plan, asked: str, raw: Raw) -> Agreement:
     try:
         said = _initialize_result.decode(raw)
-    except msgspec.DecodeError as error:
+    except MALFORMED as error:
         message = f"the server's answer to initialize is not valid: {error}"
         raise NoAgreement(ProtocolError(message)) from None
     version = said.protocolVersion
@@ -324,7 +353,7 @@ def _story(answer: Answer) -> str:
 
 
 def _nothing_in_common(plan: Plan, offered: Iterable[Any]) -> HoldfastError:
-    theirs = ", ".join(map(str, offered)) or "none"
+    theirs = ", ".join(one for one in offered if isinstance(one, str)) or "none"
     return ProtocolError(f"no common protocol revision: the server speaks {theirs}{_cure(plan)}")
 
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from holdfast.boundary import WireId
+from holdfast.boundary import Dress, WireId
+from holdfast.eras import headers
 from holdfast.eras.base import COMPLETE, InputRequired, Invalid, Reading, Wish
 from holdfast.eras.handshake import cancelled
 from holdfast.wire import jsonrpc
@@ -29,6 +30,7 @@ class Stateless:
     may_ask = False
     batches = False
     listens = True
+    session: str | None = None
 
     def __init__(self, version: str, info: dict[str, str], capabilities: dict[str, Any]) -> None:
         self.version = version
@@ -66,7 +68,7 @@ class Stateless:
     def read(self, method: str, result: Raw) -> Reading:
         try:
             seen = _result.decode(result)
-        except msgspec.DecodeError as error:
+        except jsonrpc.MALFORMED as error:
             return Invalid(str(error))
         if seen.resultType in (None, "complete"):
             return COMPLETE
@@ -80,8 +82,19 @@ class Stateless:
         state = None if seen.requestState is UNSET else seen.requestState
         return InputRequired(requests, state)
 
-    def cancel(self, wire_id: WireId, reason: str) -> bytes:
-        return cancelled(wire_id, reason)
+    def dress(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        mirror: dict[str, str] | None = None,
+    ) -> Dress:
+        return Dress({**headers.standard(self.version, method, params), **(mirror or {})})
+
+    def cancel(self, wire_id: WireId, reason: str, *, streams: bool = False) -> bytes | None:
+        return None if streams else cancelled(wire_id, reason)
+
+    def farewell(self) -> Dress | None:
+        return None
 
     def ping(self) -> Wish:
         return Wish("server/discover")
@@ -99,7 +112,7 @@ class Stateless:
     def subscription(self, params: Raw) -> Id | None:
         try:
             return _subscribed.decode(params).meta.id
-        except msgspec.DecodeError:
+        except jsonrpc.MALFORMED:
             return None
 
     def listen(self, uris: Iterable[str], changes: Iterable[str]) -> Wish:

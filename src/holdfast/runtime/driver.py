@@ -175,7 +175,7 @@ class Driver:
 
     def _send(self, command: b.Send) -> None:
         link = self._link
-        if link is not None and not link.send(command.frame, command.wire_id):
+        if link is not None and not link.send(command.frame, command.wire_id, command.dress):
             if command.wire_id is None:
                 log.debug("%s: busy; a message was dropped", self.engine.name)
                 return
@@ -185,12 +185,20 @@ class Driver:
     def _retract(self, command: b.Retract) -> None:
         link = self._link
         if link is not None and not link.withdraw(command.wire_id) and command.frame is not None:
-            link.send(command.frame, None)
+            link.send(command.frame, None, command.dress)
+
+    def _finish(self, command: b.Finish) -> None:
+        if self._link is not None:
+            self._link.finish(command.wire_id)
+
+    def _listen(self, command: b.Listen) -> None:
+        if self._link is not None:
+            self._link.listen(command.dress)
 
     def _open(self, command: b.Open) -> None:
-        generation = command.generation
+        generation, limits = command.generation, self.engine.policy.limits
         try:
-            link = self._transport.open(generation, self.engine.policy.limits, self.report)
+            link = self._transport.open(generation, limits, self.report, command.manner)
         except HoldfastError as error:
             self.loop.call_soon(self.report, b.Lost(generation, error))
             return
@@ -204,7 +212,7 @@ class Driver:
         self._link = None
         link = self._links.get(command.generation)
         if link is not None:
-            link.close()
+            link.close(command.farewell)
         else:
             self.loop.call_soon(self.report, b.Drained(command.generation))
 
@@ -285,6 +293,8 @@ class Driver:
 _EFFECTS: Final[dict[type, Callable[[Driver, Any], None]]] = {
     b.Open: Driver._open,
     b.Send: Driver._send,
+    b.Finish: Driver._finish,
+    b.Listen: Driver._listen,
     b.Retract: Driver._retract,
     b.Sound: Driver._sound,
     b.Close: Driver._close,

@@ -6,7 +6,16 @@ import asyncio
 from collections.abc import Callable, Hashable
 from typing import Protocol
 
-from holdfast.boundary import Delivered, Drained, Generation, Lost, Opened, Report, WireId
+from holdfast.boundary import (
+    Delivered,
+    Drained,
+    Dress,
+    Generation,
+    Lost,
+    Opened,
+    Report,
+    WireId,
+)
 from holdfast.config import Limits
 from holdfast.errors import TransportError
 from holdfast.wire.framing import FrameTooLarge, Lines
@@ -57,7 +66,11 @@ class Memory:
         return None
 
     def open(
-        self, generation: Generation, limits: Limits, report: Callable[[Report], None]
+        self,
+        generation: Generation,
+        limits: Limits,
+        report: Callable[[Report], None],
+        manner: str | None = None,
     ) -> MemoryLink:
         return MemoryLink(self._server, generation, limits, report)
 
@@ -81,7 +94,7 @@ class MemoryLink:
         self._take = server.accept(ServerLine(self))
         self._loop.call_soon(report, Opened(generation))
 
-    def send(self, frame: bytes, wire_id: WireId | None) -> bool:
+    def send(self, frame: bytes, wire_id: WireId | None, dress: Dress | None = None) -> bool:
         self._loop.call_soon(self._hand_over, frame)
         return True
 
@@ -91,7 +104,13 @@ class MemoryLink:
     def unread(self) -> bool:
         return False
 
-    def close(self) -> None:
+    def finish(self, wire_id: WireId) -> None:
+        """There are no streams to end."""
+
+    def listen(self, dress: Dress) -> None:
+        """There is one channel, and it is open."""
+
+    def close(self, farewell: Dress | None = None) -> None:
         self.over = True
         if self._drained:
             return

@@ -15,7 +15,16 @@ import subprocess
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Literal
 
-from holdfast.boundary import Delivered, Drained, Generation, Lost, Opened, Report, WireId
+from holdfast.boundary import (
+    Delivered,
+    Drained,
+    Dress,
+    Generation,
+    Lost,
+    Opened,
+    Report,
+    WireId,
+)
 from holdfast.config import Limits
 from holdfast.errors import HoldfastError, TransportError, ValidationError
 from holdfast.transports.guard import guard
@@ -69,7 +78,11 @@ class Stdio:
         return ("stdio", self.command, self.cwd, tuple(sorted(self.env.items())))
 
     def open(
-        self, generation: Generation, limits: Limits, report: Callable[[Report], None]
+        self,
+        generation: Generation,
+        limits: Limits,
+        report: Callable[[Report], None],
+        manner: str | None = None,
     ) -> StdioLink:
         inherit_stderr = self.stderr == "inherit"
         env = environment(self.env, self.inherit_env, os.environ)
@@ -154,7 +167,7 @@ class StdioLink:
 
     # What the driver asks for
 
-    def send(self, frame: bytes, wire_id: WireId | None) -> bool:
+    def send(self, frame: bytes, wire_id: WireId | None, dress: Dress | None = None) -> bool:
         return self._writer.send(frame, wire_id)
 
     def withdraw(self, wire_id: WireId) -> bool:
@@ -163,7 +176,13 @@ class StdioLink:
     def unread(self) -> bool:
         return self._writer.unread()
 
-    def close(self) -> None:
+    def finish(self, wire_id: WireId) -> None:
+        """There are no streams to end."""
+
+    def listen(self, dress: Dress) -> None:
+        """There is one channel, and it is open."""
+
+    def close(self, farewell: Dress | None = None) -> None:
         self._lost = True
         if self._teardown is None and not self._ended:
             self._teardown = self._loop.create_task(self._tear_down(), name=repr(self))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 
 class FrameTooLarge(Exception):  # noqa: N818  (a finding, handled by the transport)
     """A frame passed the limit; the stream cannot be trusted further."""
@@ -70,3 +72,86 @@ class Lines:
 
 def longest_line(data: bytes) -> int:
     return max(map(len, data.split(b"\n")))
+
+
+class Event(Struct, frozen=True):
+    """One server-sent event."""
+
+    data: bytes
+    name: str = "message"
+
+
+class Events:
+    """Reads server-sent events out of chunks that may be cut anywhere.
+
+    Lines end in LF, CR or CRLF; a BOM at the start, comments and unknown fields are passed
+    over. ``last_id`` and ``retry`` are the last that the stream gave. What is kept of an
+    unfinished event never passes the limit.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.last_id: str | None = None
+        self.retry: float | None = None
+        """Seconds to wait before reconnecting."""
+        self._lines = Lines(limit)
+        self._begun = False
+        self._after_cr = False
+        self._data: list[bytes] = []
+        self._size = 0
+        self._name = ""
+        self._id: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<Events {self._size} bytes of an unfinished event>"
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """The events completed by ``chunk``."""
+        found: list[Event] = []
+        for line in self._lines.feed(self._normal(chunk)).split(b"\n")[:-1]:
+            event = self._line(line)
+            if event is not None:
+                found.append(event)
+        return found
+
+    def _normal(self, chunk: bytes) -> bytes:
+        """The chunk with every line end as LF; a CRLF may be cut in two."""
+        if self._after_cr and chunk.startswith(b"\n"):
+            chunk = chunk[1:]
+            self._after_cr = False
+        elif chunk:
+            self._after_cr = False
+        if b"\r" in chunk:
+            self._after_cr = chunk.endswith(b"\r")
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        return chunk
+
+    def _line(self, line: bytes) -> Event | None:
+        if not self._begun:
+            self._begun = True
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if not line:
+            return self._finish()
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            self._size += len(value) + 1
+            if self._size > self.limit:
+                raise FrameTooLarge(self._size, self.limit)
+            self._data.append(value)
+        elif field == b"event":
+            self._name = value.decode("utf-8", "replace")
+        elif field == b"id" and b"\0" not in value:
+            self._id = value.decode("utf-8", "replace")
+        elif field == b"retry" and value.isdigit():
+            self.retry = int(value[:9]) / 1000
+        return None
+
+    def _finish(self) -> Event | None:
+        if self._id is not None:
+            self.last_id = self._id or None
+        data, name = self._data, self._name
+        self._data, self._name, self._size = [], "", 0
+        if not data:
+            return None
+        return Event(b"\n".join(data), name or "message")

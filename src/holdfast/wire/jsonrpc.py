@@ -57,14 +57,15 @@ _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
 
 _SNIPPET = 120
-_MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError)
+MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError)
+"""What decoding raises for bytes that are not what they should be."""
 
 
 def decode_lines(data: bytes, *, batches: bool = False) -> list[Message | Junk]:
     """Every message of ``data``, a run of whole lines. Junk is named, never raised."""
     try:
         found = _decoder.decode_lines(data)
-    except _MALFORMED:
+    except MALFORMED:
         return _decode_slowly(data, batches)
     if _has_blank_line(data, len(found)):
         return _decode_slowly(data, batches)
@@ -97,7 +98,7 @@ def _decode_line(line: bytes, batches: bool) -> list[Message | Junk]:
         return _decode_batch(text, batches)
     try:
         return [_decoder.decode(text)]
-    except _MALFORMED as error:
+    except MALFORMED as error:
         return [Junk(_reason(text, error), snippet(text))]
 
 
@@ -106,7 +107,7 @@ def _decode_batch(text: bytes, allowed: bool) -> list[Message | Junk]:
         return [Junk("batch", snippet(text))]
     try:
         items = _batch_decoder.decode(text)
-    except _MALFORMED as error:
+    except MALFORMED as error:
         return [Junk(_reason(text, error), snippet(text))]
     if not items:
         return [Junk("empty batch", snippet(text))]
@@ -141,7 +142,7 @@ def decode_fault(raw: Raw) -> Fault | None:
     """The error object of a response, or None if it is not one."""
     try:
         return _fault_decoder.decode(raw)
-    except _MALFORMED:
+    except MALFORMED:
         return None
 
 

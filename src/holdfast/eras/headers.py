@@ -1,0 +1,116 @@
+"""What is repeated in HTTP headers: names and values as the transport's page has them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+VERSION: Final = "MCP-Protocol-Version"
+SESSION: Final = "Mcp-Session-Id"
+METHOD: Final = "Mcp-Method"
+NAME: Final = "Mcp-Name"
+PARAM: Final = "Mcp-Param-"
+
+_NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""The requests that name something, and the parameter that does."""
+
+_PREFIX, _SUFFIX = "=?base64?", "?="
+_TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_PRIMITIVE = frozenset({"string", "integer", "boolean"})
+
+
+def standard(version: str, method: str, params: Mapping[str, Any] | None) -> dict[str, str]:
+    """The headers of every stateless request."""
+    headers = {VERSION: version, METHOD: method}
+    source = _NAMED.get(method)
+    if source is not None and params is not None and source in params:
+        headers[NAME] = encode_value(str(params[source]))
+    return headers
+
+
+def encode_value(value: str) -> str:
+    """A value as a header can carry it; Base64 in a sentinel where plain text cannot."""
+    plain = all(" " <= char <= "~" or char == "\t" for char in value)
+    sentinel = value.startswith(_PREFIX) and value.endswith(_SUFFIX)
+    if plain and value == value.strip() and not sentinel:
+        return value
+    return _PREFIX + base64.b64encode(value.encode("utf-8", "replace")).decode() + _SUFFIX
+
+
+Mirrors = dict[str, tuple[str, ...]]
+"""Header names (without the prefix), and the path of the argument that each repeats."""
+
+
+class BadMirror(ValueError):  # noqa: N818
+    """An ``x-mcp-header`` annotation that the specification does not allow."""
+
+
+def mirrors(schema: Any) -> Mirrors:
+    """The annotated properties of an input schema; raise ``BadMirror`` if one is not allowed."""
+    found: Mirrors = {}
+    for header, path, kind in _annotated(schema, (), reachable=True):
+        _check_name(header)
+        if header.lower() in (name.lower() for name in found):
+            raise BadMirror(f"x-mcp-header {header!r} is there twice")
+        if kind not in _PRIMITIVE:
+            where = ".".join(path)
+            raise BadMirror(f"x-mcp-header {header!r} is on {where!r}, which is no primitive")
+        found[header] = path
+    return found
+
+
+def _annotated(
+    schema: Any, path: tuple[str, ...], *, reachable: bool
+) -> Iterator[tuple[Any, tuple[str, ...], Any]]:
+    """Every annotation below a schema; one that is not reached by properties alone is refused."""
+    if isinstance(schema, list):
+        for item in schema:
+            yield from _annotated(item, path, reachable=False)
+    if not isinstance(schema, dict):
+        return
+    if "x-mcp-header" in schema:
+        if not reachable or not path:
+            raise BadMirror(f"x-mcp-header {schema['x-mcp-header']!r} is not on a plain property")
+        yield schema["x-mcp-header"], path, schema.get("type")
+    for key, value in schema.items():
+        if key == "properties" and isinstance(value, dict):
+            for name, part in value.items():
+                yield from _annotated(part, (*path, name), reachable=reachable)
+        elif isinstance(value, dict | list) and key not in ("default", "const", "enum", "examples"):
+            inner = (
+                value.values()
+                if key in ("$defs", "definitions") and isinstance(value, dict)
+                else [value]
+            )
+            for part in inner:
+                yield from _annotated(part, path, reachable=False)
+
+
+def _check_name(header: Any) -> None:
+    if not isinstance(header, str) or not header or not set(header) <= _TOKEN:
+        raise BadMirror(f"x-mcp-header {header!r} is not a header name")
+
+
+def mirrored(mirrors: Mirrors, arguments: Mapping[str, Any]) -> dict[str, str]:
+    """The headers for one call; what is absent or null is left out."""
+    headers = {}
+    for name, path in mirrors.items():
+        value = _at(arguments, path)
+        if value is not None:
+            headers[PARAM + name] = encode_value(_text(value))
+    return headers
+
+
+def _at(arguments: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        if not isinstance(arguments, Mapping):
+            return None
+        arguments = arguments.get(step)
+    return arguments
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
