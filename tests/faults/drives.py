@@ -210,8 +210,7 @@ async def fails_to_start(bench: Bench) -> None:
         assert not again.ok
         assert again.seconds < SLACK, "a client that is down fails fast"
         assert end.error is not None
-        reason = end.error.message.partition(": ")[2]
-        assert reason[:40] in str(again.error), "the reason is kept"
+        assert end.error.message[-20:] in str(again.error), "the reason is kept"
     await bench.close(client)
 
 
@@ -241,14 +240,13 @@ async def start(bench: Bench) -> None:
 
 async def crashloop(bench: Bench) -> None:
     """A server that never lives long is not started over and over."""
-    backoff = {"first": 0.1, "max": 0.4, "healthy_after": 10.0}
+    backoff = {"first": 0.05, "max": 5.0, "healthy_after": 10.0}
     client = bench.connect(backoff=backoff)
     until = asyncio.get_running_loop().time() + 0.9
     while asyncio.get_running_loop().time() < until:
         bench.judge(await bench.call(client, "echo", timeout=0.3))
     await bench.close(client)
-    # Some five attempts, each perhaps with the other opening as well.
-    assert 2 <= len(bench.log.spawns) <= 14, "not started again, or in a tight loop"
+    assert 2 <= len(bench.log.spawns) <= bench.fault.count, "not started again, or too often"
 
 
 # Calling.
@@ -321,23 +319,25 @@ async def bounded_memory(bench: Bench) -> None:
 
 
 async def noticed(bench: Bench) -> None:
-    """A flood of notifications has a slow handler and an answer behind it."""
+    """A flood of notifications has a handler that hangs, and an answer behind it."""
     seen: list[object] = []
 
     async def handler(*notification: object) -> None:
         seen.append(notification)
-        await asyncio.sleep(0)
+        await bench.gate.wait()
 
     peak_reset()
     before = memory("VmRSS")
-    async with bench.connect() as client:
+    async with bench.connect(limits={"mailbox": 100}) as client:
         await bench.begin(client)
-        unsubscribe = client.on_notification(handler)
+        client.on_notification(handler)
         end = await bench.call(client)
         bench.judge(end)
-        await eventually(lambda: seen, "a notification")
-        unsubscribe()
+        bench.gate.set()
         await bench.usable(client)
+        await eventually(lambda: len(seen) > 100, "the notifications that were kept")
+        await bench.close(client)
+    assert len(seen) <= 110, "what waits for a handler is bounded"
     assert memory("VmHWM") - before < GROWTH
 
 
@@ -357,7 +357,7 @@ async def flooded(bench: Bench) -> None:
     async with bench.connect() as client:
         await bench.begin(client)
         bench.judge(await bench.call(client))
-        for _ in range(4):
+        for _ in range(3):
             await bench.usable(client)
         await bench.close(client)
 
@@ -484,8 +484,11 @@ async def crowd(bench: Bench) -> None:
         peak_reset()
         before = memory("VmRSS")
         calls = [bench.call(client, "echo", arguments=value) for _ in range(fault.count)]
-        for end in [await first, *await asyncio.gather(*calls)]:
+        ends = [await first, *await asyncio.gather(*calls)]
+        for end in ends:
             bench.judge(end)
+        if fault.count > 1 and fault.count * fault.size > 8 << 20:
+            assert "backpressure" in {end.kind for end in ends}, "the backlog is bounded"
         assert memory("VmHWM") - before < GROWTH
         await bench.usable(client)
         await bench.close(client)

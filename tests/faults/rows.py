@@ -71,7 +71,7 @@ class Fault:
     junk: bool = False
     """What the server writes must be counted as a violation."""
     count: int = 1
-    """Concurrent calls, listed tools, and the like."""
+    """Concurrent calls, listed tools, rounds, starts: what the drive counts."""
     size: int = 0
     """Bytes of argument that the call carries."""
     timeout: float = 0.0

@@ -356,6 +356,9 @@ async def test_a_handshake_timeout_reaches_the_callers_and_leads_to_backoff() ->
         with pytest.raises(holdfast.HandshakeTimeout, match="server/discover and initialize"):
             await client.list_tools()
         assert client.state is State.BACKOFF
+    async with holdfast.connect(peer, timeouts=times, backoff=SLOW) as client:
+        with pytest.raises(holdfast.HandshakeTimeout, match="server/discover and initialize"):
+            await client.open()
 
 
 @pytest.mark.req("L12")

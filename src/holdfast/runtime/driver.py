@@ -115,7 +115,9 @@ class Driver:
                 while self.engine.state is not State.READY:
                     await asyncio.shield(self._changed)
                     self._check_attempt(wait)
-        except TimeoutError:
+        except TimeoutError as error:
+            if isinstance(error, HoldfastError):
+                raise
             raise self._not_ready(timeout) from self.engine.reason
 
     async def close(self) -> bool:
@@ -262,6 +264,7 @@ class Driver:
             engine.open(self.loop.time(), wait=wait)
 
     def _not_ready(self, timeout: float | None) -> HoldfastError:
+        assert timeout is not None
         reason = self.engine.reason
         why = f": {reason.message}" if reason is not None else ""
         state = self.engine.state

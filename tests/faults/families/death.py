@@ -166,6 +166,7 @@ def deaths() -> Iterator[Fault]:
             "down",
             ("L5", "L11", "R2"),
             "crashloop",
+            count=6,
         )
     yield Fault(
         "dies-after-discover",
@@ -176,6 +177,7 @@ def deaths() -> Iterator[Fault]:
         ("L5", "L11", "R2"),
         "crashloop",
         era="modern",
+        count=6,
     )
     yield Fault(
         "dies-at-every-start",
@@ -185,4 +187,5 @@ def deaths() -> Iterator[Fault]:
         "down",
         ("L5", "L11", "R2"),
         "crashloop",
+        count=12,
     )
