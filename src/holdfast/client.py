@@ -13,6 +13,7 @@ from msgspec import Raw
 from holdfast.boundary import Call
 from holdfast.calls import openings
 from holdfast.calls.handlers import Handlers, Notification, ProgressHandler
+from holdfast.calls.mirrors import Mirrors
 from holdfast.calls.pipeline import Pipeline
 from holdfast.calls.running import RunningCall
 from holdfast.calls.standing import Standing
@@ -34,6 +35,7 @@ from holdfast.types.tools import Tool, ToolResult
 from holdfast.wire.jsonrpc import INVALID_PARAMS, RESOURCE_NOT_FOUND
 
 if TYPE_CHECKING:
+    from holdfast.transports.web import Headers
     from holdfast.types.completion import Completion, Reference
     from holdfast.types.roots import Root
     from holdfast.types.sampling import SamplingRequest
@@ -42,9 +44,16 @@ T = TypeVar("T", bound=Wire)
 R = TypeVar("R")
 
 
-class StdioOptions(TypedDict, total=False):
-    """What a command can be started with; see `holdfast.Stdio`."""
+class Options(TypedDict, total=False):
+    """What a command can be started with (`holdfast.Stdio`), or a URL reached (`Http`)."""
 
+    headers: Headers | None
+    transport: Literal["auto", "streamable", "sse"]
+    ca: str | None
+    cert: str | tuple[str, str] | None
+    proxy: str | None
+    trust_env: bool
+    connections: int
     env: Mapping[str, str] | None
     inherit_env: Iterable[str] | bool
     cwd: str | os.PathLike[str] | None
@@ -65,7 +74,7 @@ def connect(
     handlers: Handlers | None = None,
     when_down: WhenDown = "fail",
     replay: Replay = "never",
-    **options: Unpack[StdioOptions],
+    **options: Unpack[Options],
 ) -> Client:
     """A client for ``target``; nothing is started before its first use.
 
@@ -101,6 +110,7 @@ class Client:
         opening = openings.recall(transport.key) if policy.protocol is None else None
         self._pipeline = Pipeline(self.name, transport, policy, handlers, opening)
         self._standing = Standing(self._pipeline)
+        self._mirrors = Mirrors(self._pipeline)
         self._safe_tools: frozenset[str] = frozenset()
         """Tools that say of themselves that running them twice does no harm."""
 
@@ -209,7 +219,8 @@ class Client:
 
     async def list_tools(self) -> list[Tool]:
         """Every tool, of every page."""
-        tools = await self._pipeline.listing("tools/list", "tools", Tool)
+        listed = await self._pipeline.listing("tools/list", "tools", Tool)
+        tools = self._mirrors.learn(listed)
         self._safe_tools = frozenset(tool.name for tool in tools if _harmless(tool))
         return tools
 
@@ -232,7 +243,10 @@ class Client:
         meta: Mapping[str, Any] | None = None,
     ) -> ToolResult:
         """Call a tool. A tool that fails gives a result with ``is_error``, not an exception."""
-        params = {"name": name, "arguments": {} if arguments is None else arguments}
+        params: dict[str, Any] = {
+            "name": name,
+            "arguments": {} if arguments is None else arguments,
+        }
         call = self._pipeline.prepare(
             "tools/call",
             params,
@@ -243,7 +257,8 @@ class Client:
         )
         call.repeatable = name in self._safe_tools
         call.progress = True
-        return self._pipeline.decode(call, await self._pipeline.run(call, on_progress), ToolResult)
+        raw = await self._mirrors.run(call, params["arguments"], on_progress, self.list_tools)
+        return self._pipeline.decode(call, raw, ToolResult)
 
     def start_tool(
         self,

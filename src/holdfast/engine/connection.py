@@ -86,6 +86,11 @@ class Connection:
         return self._recovery.opening
 
     @property
+    def mirrors(self) -> bool:
+        """Whether tools may want arguments repeated in headers."""
+        return self._line.streams and self.era is not None and self.era.mirrors
+
+    @property
     def due(self) -> float:
         """When ``tick`` wants to be called next."""
         return self._timers.due

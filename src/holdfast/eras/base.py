@@ -76,6 +76,8 @@ class Era(Protocol):
     def read(self, method: str, result: Raw) -> Reading:
         """Whether a result is final."""
 
+    mirrors: bool
+    """Tools may want arguments repeated in headers."""
     session: str | None
     """What the server calls our conversation, where it gave it a name."""
 

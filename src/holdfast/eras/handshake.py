@@ -21,6 +21,7 @@ class Handshake:
 
     may_ask = True
     listens = False
+    mirrors = False
 
     def __init__(self, version: str) -> None:
         self.version = version

@@ -30,6 +30,7 @@ class Stateless:
     may_ask = False
     batches = False
     listens = True
+    mirrors = True
     session: str | None = None
 
     def __init__(self, version: str, info: dict[str, str], capabilities: dict[str, Any]) -> None:
