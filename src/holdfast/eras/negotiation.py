@@ -153,13 +153,18 @@ def _probe(plan: Plan) -> Conversation:
     return (yield from _judge(plan, heard))
 
 
-def _judge(plan: Plan, answer: Answer) -> Conversation:
+def _judge(plan: Plan, answer: Answer, *, again: bool = True) -> Conversation:
     """What the answer to the probe means."""
     offered = _offered(answer)
     if offered is None:
         return (yield from _fall_back(plan, answer))
-    if answer.result is not None and (version := best(offered, _stateless(plan))):
+    version = best(offered, _stateless(plan))
+    if version is not None and answer.result is not None:
         return _stateless_agreement(plan, version, answer.result)
+    if version is not None and again:
+        # It refuses with a list that has our revision in it: take the list at its word, once.
+        answer = yield from _answer_to(_discover(plan, version))
+        return (yield from _judge(plan, answer, again=False))
     return (yield from _from_list(plan, offered))
 
 
@@ -239,9 +244,10 @@ def _answer_to(wish: Wish) -> Generator[Say, Heard, Answer]:
 # What is sent.
 
 
-def _discover(plan: Plan) -> Wish:
-    meta = request_meta(_stateless(plan)[0], plan.identity.info(), _declared(plan, changes=False))
-    dress = Dress(headers.standard(_stateless(plan)[0], DISCOVER, None))
+def _discover(plan: Plan, version: str | None = None) -> Wish:
+    version = version or _stateless(plan)[0]
+    meta = request_meta(version, plan.identity.info(), _declared(plan, changes=False))
+    dress = Dress(headers.standard(version, DISCOVER, None))
     return Wish(DISCOVER, {"_meta": meta}, dress)
 
 

@@ -1,0 +1,112 @@
+"""The client that the official conformance suite drives: an application, nothing more.
+
+Started by the suite with the server's URL as its last argument; the scenario and the
+revision come in the environment. It uses the public API alone, and exits with 0 only if the
+conversation went as an application would want it to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from typing import Any
+
+import holdfast
+from holdfast import Handlers, HoldfastError, Tool
+
+SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
+VERSION = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION") or None
+CONTEXT = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+
+
+def sample(schema: Any) -> Any:
+    """Some value that fits a simple schema."""
+    if not isinstance(schema, dict):
+        return "text"
+    for key in ("const", "default"):
+        if key in schema:
+            return schema[key]
+    if schema.get("enum"):
+        return schema["enum"][0]
+    kind = schema.get("type")
+    kind = kind[0] if isinstance(kind, list) and kind else kind
+    if kind == "object":
+        names = schema.get("required", [])
+        return {name: sample(schema.get("properties", {}).get(name)) for name in names}
+    values: dict[Any, Any] = {"number": 1.5, "integer": 2, "boolean": True, "array": []}
+    return values.get(kind, "text")
+
+
+def arguments_for(tool: Tool) -> dict[str, Any]:
+    """Arguments for a tool: those that the suite names, else ones that fit its schema."""
+    for call in CONTEXT.get("toolCalls", []):
+        if call.get("name") == tool.name:
+            found: dict[str, Any] = call.get("arguments", {})
+            return found
+    if tool.name == "add_numbers":
+        return {"a": 5, "b": 3}
+    fitting: dict[str, Any] = sample({"type": "object", **tool.input_schema})
+    return fitting
+
+
+async def answer_form(request: Any) -> dict[str, Any]:
+    """Accept a form as it stands: what the server gave as defaults is filled in for us."""
+    return {"action": "accept", "content": {}}
+
+
+async def talk(url: str) -> None:
+    handlers = Handlers(elicitation=answer_form)
+    async with holdfast.connect(url, protocol=VERSION, handlers=handlers) as client:
+        await client.open()
+        tools = await client.list_tools()
+        await SCENARIOS.get(SCENARIO, use_everything)(client, tools)
+
+
+async def use_everything(client: holdfast.Client, tools: list[Tool]) -> None:
+    """Call every tool, or those that the suite names; read every resource and prompt."""
+    for call in CONTEXT.get("toolCalls", []):
+        await client.call_tool(call["name"], call.get("arguments"))
+    if not CONTEXT.get("toolCalls"):
+        for tool in tools:
+            await client.call_tool(tool.name, arguments_for(tool))
+    capabilities = client.server_capabilities
+    if capabilities is not None and capabilities.resources is not None:
+        for resource in await client.list_resources():
+            await client.read_resource(resource.uri)
+    if capabilities is not None and capabilities.prompts is not None:
+        for prompt in await client.list_prompts():
+            await client.get_prompt(prompt.name)
+
+
+async def only_list(client: holdfast.Client, tools: list[Tool]) -> None:
+    """The server of this scenario has nothing to call: what counts is how the list is read."""
+    if not tools:
+        raise HoldfastError("no tools were listed")
+
+
+async def echo_schemas(client: holdfast.Client, tools: list[Tool]) -> None:
+    """Send the schema of one tool to the other, as it was read."""
+    by_name = {tool.name: tool for tool in tools}
+    schema = by_name["json_schema_2020_12_tool"].input_schema
+    await client.call_tool("json_schema_echo", {"schema": schema})
+
+
+SCENARIOS = {
+    "json-schema-ref-no-deref": only_list,
+    "json-schema-2020-12-preservation": echo_schemas,
+}
+
+
+def main() -> int:
+    try:
+        asyncio.run(talk(sys.argv[-1]))
+    except HoldfastError as error:
+        print(f"{SCENARIO}: {error!r}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
