@@ -13,7 +13,7 @@ STALE := stale
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint bench requirements clean stale
+.PHONY: help venv demo test conformance lint bench requirements clean stale
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -24,7 +24,10 @@ demo: $(STAMP) ## see a client at work, against a server that comes with it
 	@$(RUN) -m holdfast.demo $(ARGS)
 
 test: $(STAMP) ## run the whole test suite (ARGS="-k name" for a part of it)
-	@$(RUN) -m pytest $(ARGS)
+	@$(RUN) -m pytest --ignore=tests/conformance $(ARGS)
+
+conformance: $(STAMP) ## run the official conformance suite (needs npm)
+	@$(RUN) -m pytest tests/conformance $(ARGS)
 
 lint: $(STAMP) ## check style, formatting and types
 	@$(RUN) -m ruff check $(CODE)

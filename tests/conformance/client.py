@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 import holdfast
-from holdfast import Handlers, HoldfastError, Tool
+from holdfast import Handlers, HoldfastError, Tool, Tools
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 VERSION = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION") or None
@@ -58,7 +58,11 @@ async def answer_form(request: Any) -> dict[str, Any]:
 
 async def talk(url: str) -> None:
     handlers = Handlers(elicitation=answer_form)
-    async with holdfast.connect(url, protocol=VERSION, handlers=handlers) as client:
+    # The suite calls tools with arguments that their own schemas do not allow.
+    unchecked = Tools(validate="off")
+    async with holdfast.connect(
+        url, protocol=VERSION, handlers=handlers, tools=unchecked
+    ) as client:
         await client.open()
         tools = await client.list_tools()
         await SCENARIOS.get(SCENARIO, use_everything)(client, tools)

@@ -1,0 +1,111 @@
+"""The official conformance suite against the client, every scenario without authorization.
+
+Each run is judged by the suite's own checks and by the client's exit status. The suite comes
+from npm, with a Node of its own where the machine's is too old for it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CACHE = ROOT / ".cache" / "conformance"
+PACKAGES = ("node@22", "@modelcontextprotocol/conformance@0.2.0-alpha.12")
+CLIENT = Path(__file__).with_name("client.py")
+
+RUNS = [
+    ("initialize", "2025-06-18"),
+    ("initialize", "2025-11-25"),
+    ("tools_call", "2025-06-18"),
+    ("tools_call", "2025-11-25"),
+    ("tools_call", "2026-07-28"),
+    ("elicitation-sep1034-client-defaults", "2025-11-25"),
+    ("sse-retry", "2025-11-25"),
+    ("request-metadata", "2026-07-28"),
+    ("sep-2322-client-request-state", "2026-07-28"),
+    ("http-standard-headers", "2026-07-28"),
+    ("http-custom-headers", "2026-07-28"),
+    ("http-invalid-tool-headers", "2026-07-28"),
+    ("json-schema-ref-no-deref", "2026-07-28"),
+    ("json-schema-2020-12-preservation", "2025-11-25"),
+    ("json-schema-2020-12-preservation", "2026-07-28"),
+]
+
+
+@pytest.fixture(scope="session")
+def suite() -> Path:
+    """The suite's command, installed once."""
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed: the conformance suite comes from there")
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        stamp = CACHE / "installed"
+        if not stamp.exists() or stamp.read_text() != " ".join(PACKAGES):
+            command = [
+                "npm",
+                "install",
+                "--silent",
+                "--no-audit",
+                "--prefix",
+                str(CACHE),
+                *PACKAGES,
+            ]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                pytest.skip(f"npm could not install the suite: {done.stderr[-500:]}")
+            stamp.write_text(" ".join(PACKAGES))
+    return CACHE / "node_modules" / ".bin" / "conformance"
+
+
+def passes(suite: Path, scenario: str, version: str, command: str, out: Path) -> str:
+    """Run a scenario; empty if it is passed, else what stands against that.
+
+    Some scenarios have no check that fails for a client that never comes: a pass needs one
+    that succeeded, too.
+    """
+    path = f"{CACHE / 'node_modules' / 'node' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    words = [str(suite), "client", "--command", command, "--scenario", scenario]
+    done = subprocess.run(
+        [*words, "--spec-version", version, "-o", str(out)],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    (found,) = out.glob("*/checks.json")
+    checks = json.loads(found.read_text())
+    against = [
+        f"{check['status']} {check['id']}: {check.get('errorMessage', '')}"
+        for check in checks
+        if check["status"] not in ("SUCCESS", "SKIPPED", "INFO")
+    ]
+    if not any(check["status"] == "SUCCESS" for check in checks):
+        against.append("no check succeeded")
+    if done.returncode != 0:
+        against.append(f"exit status {done.returncode}: {done.stdout[-1500:]}")
+    return "\n".join(against)
+
+
+@pytest.mark.hang(120)
+@pytest.mark.req("X2", "V3")
+@pytest.mark.parametrize(("scenario", "version"), RUNS)
+def test_a_scenario_is_passed(suite: Path, scenario: str, version: str, tmp_path: Path) -> None:
+    assert passes(suite, scenario, version, f"{sys.executable} {CLIENT}", tmp_path) == ""
+
+
+@pytest.mark.hang(120)
+@pytest.mark.parametrize(("scenario", "version"), RUNS)
+def test_a_client_that_does_nothing_passes_nothing(
+    suite: Path, scenario: str, version: str, tmp_path: Path
+) -> None:
+    assert passes(suite, scenario, version, shutil.which("true") or "true", tmp_path)
