@@ -162,8 +162,8 @@ def test_junk_is_counted_by_kind_and_dropped_and_the_connection_goes_on(
 ) -> None:
     rig = ready()
     ticket, wire_id = rig.request()
-    effects = rig.deliver(line, line, {"id": wire_id, "result": {}})
-    first, second = only(effects, Violated)
+    (first,) = only(rig.deliver(line), Violated)
+    (second,) = only(rig.deliver(line, {"id": wire_id, "result": {}}), Violated)
     assert (first.reason, first.count) == (reason, 1)
     assert (second.reason, second.count) == (reason, 2)
     assert rig.result(ticket) == {}

@@ -20,7 +20,7 @@ from holdfast import errors
 HANG = 30.0
 """Seconds after which a test is called hung; nothing here should take a tenth of it."""
 PAUSE = 0.005
-GRACE = 0.15
+GRACE = 0.1
 
 
 @dataclass(frozen=True)

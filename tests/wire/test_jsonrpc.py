@@ -154,12 +154,19 @@ def test_lines_are_read_alike_together_and_alone(pieces: list[bytes], batches: b
     lines = [piece.replace(b"\n", b"") for piece in pieces]
     alone = [one for line in lines for one in decode_lines(line + b"\n", batches=batches)]
     together = decode_lines(b"".join(line + b"\n" for line in lines), batches=batches)
-    assert list(map(repr_of, together)) == list(map(repr_of, alone))
+    assert told(together) == told(alone)
 
 
-def repr_of(found: Message | Junk) -> str:
-    if isinstance(found, Junk):
-        return repr(found)
+def told(found: list[Message | Junk]) -> tuple[list[str], dict[str, int]]:
+    """The messages in order, and how much junk there was of each kind."""
+    counted: dict[str, int] = {}
+    for one in found:
+        if isinstance(one, Junk):
+            counted[one.reason] = counted.get(one.reason, 0) + one.count
+    return [repr_of(one) for one in found if isinstance(one, Message)], counted
+
+
+def repr_of(found: Message) -> str:
     raw = [bytes(one) for one in (found.params, found.result, found.error) if one is not UNSET]
     return repr((found.id, found.method, raw))
 
@@ -170,9 +177,18 @@ def test_a_message_over_two_lines_is_no_message() -> None:
 
 
 @pytest.mark.req("R10")
-def test_blank_lines_among_messages_are_counted_one_by_one() -> None:
+def test_blank_lines_among_messages_are_counted_and_told_once() -> None:
     found = decode_lines(b"\n" + GOOD + b"\n\n\n" + GOOD + b"\n")
-    assert [type(one) for one in found] == [Junk, Message, Junk, Junk, Message]
+    assert [type(one) for one in found] == [Junk, Message, Message]
+    assert isinstance(found[0], Junk)
+    assert found[0].count == 3
+
+
+@pytest.mark.req("R10")
+def test_a_message_that_a_print_ran_into_is_saved() -> None:
+    found = decode_lines(b'listening...{"jsonrpc":"2.0","id":1,"result":{}}\n')
+    assert [type(one) for one in found] == [Junk, Message]
+    assert junk(b'listening...{"jsonrpc":"2.0","id":1,\n') == ["not JSON"]
 
 
 @pytest.mark.req("R10")

@@ -146,6 +146,10 @@ class Standing:
             try:
                 call = self._call(wish, lasting=True)
                 await driver.request(call, on_related=on_related)
+                if not acknowledged.done():
+                    text = f"{driver.engine.name}: the subscription ended unacknowledged"
+                    acknowledged.set_exception(ProtocolError(text))
+                    return
             except HoldfastError as error:
                 if not acknowledged.done():
                     acknowledged.set_exception(error)
@@ -155,7 +159,8 @@ class Standing:
 
     def _changes(self, driver: Driver) -> list[str]:
         """The list changes to ask for: what the server offers, if anybody listens."""
-        if not self._pipeline.reception.listening or driver.engine.facts is None:
+        wanted = self._pipeline.reception.listening or self._pipeline.policy.cache.watch
+        if not wanted or driver.engine.facts is None:
             return []
         try:
             offered = _capabilities.decode(driver.engine.facts.capabilities)

@@ -25,6 +25,7 @@ from holdfast.boundary import (
     Opened,
     Refused,
     Report,
+    Retract,
     Sound,
     Sounded,
     Ticket,
@@ -209,16 +210,17 @@ class Connection:
                 self._converse(greeting, lambda: greeting.refuse(report, now, out), now, out)
             else:
                 self._lose(report.error, frozenset(), now, out)
-        elif self._line.session_ended(report):
-            if self._requests.renew(report.wire_id):
-                self._renew(now, out)
-            else:
-                self._requests.refused(report, now, out)
+        elif self._line.session_ended(report) and (pending := self._requests.renew(report.wire_id)):
+            self._expired(Expired(report.generation, pending.session), now, out)
+            if self.state is State.READY:
+                self._requests.dispatch(pending, out)
         else:
             self._timers.alarm(self._requests.refused(report, now, out))
 
     def _expired(self, report: Expired, now: float, out: list[Effect]) -> None:
-        self._renew(now, out)
+        """The news may be old: another request may have had the session renewed already."""
+        if self.era is not None and report.session == self.era.session:
+            self._renew(now, out)
 
     def _renew(self, now: float, out: list[Effect]) -> None:
         """Start a new session over the same link; what is under way on it stays there."""
@@ -341,6 +343,8 @@ class Connection:
     ) -> None:
         for wire_id in greeting.asked:
             self.inflight.bury(wire_id, now)
+            if self._line.streams:
+                out.append(Retract(wire_id, None))
         self._timers.watch(self.inflight, now)
         self._line.greeting = None
         self._line.era = agreement.era

@@ -9,6 +9,7 @@ from msgspec import UNSET
 from holdfast.boundary import Effect, Refused, Send, WireId
 from holdfast.engine.inflight import NEVER, Inflight
 from holdfast.eras.negotiation import (
+    DISCOVER,
     Agreement,
     Answer,
     Conversation,
@@ -22,6 +23,7 @@ from holdfast.wire import jsonrpc
 
 _ANSWERS: Final = frozenset(range(400, 500)) - {401, 403, 407, 408, 425, 429}
 """Statuses that say something about the request rather than about who sent it, or when."""
+_CRASHES: Final = frozenset({500, 501})
 
 
 class Greeting:
@@ -73,6 +75,10 @@ class Greeting:
 
     def can_go_on(self, report: Refused) -> bool:
         """A refusal that says something of the request is an answer; others end the attempt."""
+        if report.status in _CRASHES:
+            # Some servers break over a method that they do not know.
+            unsure = self.plan.opening is None and self.plan.pin is None
+            return unsure and self.asked[report.wire_id] == DISCOVER
         return report.status in _ANSWERS
 
     def refuse(self, report: Refused, now: float, out: list[Effect]) -> Agreement | None:

@@ -58,12 +58,13 @@ class Inbox:
                 # An earlier message of this read ended the link.
                 return
             if type(message) is Junk:
-                self._violate(message.reason, message.snippet, out)
+                self._violate(message.reason, message.snippet, out, message.count)
             elif message.method is UNSET:  # type: ignore[union-attr]
                 if stream is None:
                     self._answer(message, now, out)  # type: ignore[arg-type]
-                elif self._belongs(message, stream, out):  # type: ignore[arg-type]
-                    self._answer(message, now, out)  # type: ignore[arg-type]
+                else:
+                    if self._belongs(message, stream, out):  # type: ignore[arg-type]
+                        self._answer(message, now, out)  # type: ignore[arg-type]
                     out.append(Finish(stream))
             elif message.id is UNSET:  # type: ignore[union-attr]
                 self._notice(message, now, out)  # type: ignore[arg-type]
@@ -194,9 +195,10 @@ class Inbox:
             params = None if message.params is UNSET else message.params
             out.append(Asked(self._line.generation, wire_id, str(method), params))
 
-    def _violate(self, reason: str, detail: str, out: list[Effect]) -> None:
-        self.violations[reason] += 1
-        out.append(Violated(reason, detail, self.violations[reason]))
+    def _violate(self, reason: str, detail: str, out: list[Effect], times: int = 1) -> None:
+        before = self.violations[reason]
+        self.violations[reason] = before + times
+        out.append(Violated(reason, detail, before + 1))
 
 
 class _Cancelled(Struct):

@@ -31,6 +31,8 @@ class Pending(Struct, gc=False):
     retry_at: float = NEVER
     repeated: bool = False
     """It has been sent again after a loss; it is never sent a third time."""
+    session: str | None = None
+    """In which it was sent, where the server names them."""
     renewed: bool = False
     """A new session was started for it; that does not happen twice."""
 

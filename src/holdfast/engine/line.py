@@ -10,7 +10,7 @@ from holdfast.engine.greeting import Greeting
 from holdfast.eras.base import Era
 from holdfast.wire.jsonrpc import METHOD_NOT_FOUND
 
-_NOT_FOUND = 404
+_BAD_REQUEST, _NOT_FOUND = 400, 404
 
 
 class Line(Struct):
@@ -40,6 +40,10 @@ class Line(Struct):
 
     def session_ended(self, report: Refused) -> bool:
         """Whether a refusal means that the server does not know our session any more."""
-        if report.status != _NOT_FOUND or self.era is None or self.era.session is None:
+        if self.era is None or self.era.session is None:
             return False
-        return report.fault is None or report.fault.code != METHOD_NOT_FOUND
+        fault = report.fault
+        if report.status == _BAD_REQUEST:
+            # Not what the specification says, but what many servers do.
+            return fault is not None and "session" in (fault.message or "").lower()
+        return report.status == _NOT_FOUND and (fault is None or fault.code != METHOD_NOT_FOUND)

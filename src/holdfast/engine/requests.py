@@ -12,6 +12,8 @@ from holdfast.engine.line import Line
 from holdfast.errors import HoldfastError
 from holdfast.wire import jsonrpc
 
+_FEW, _SOON = 8, 0.001
+
 
 class Requests:
     """The rules for requests, over the one ``Inflight``."""
@@ -33,6 +35,7 @@ class Requests:
         assert era is not None
         call = pending.call
         wire_id = self.inflight.dispatch(pending)
+        pending.session = era.session
         token = wire_id if call.progress else None
         try:
             params = era.stamp(call.params, call.meta, token)
@@ -50,9 +53,13 @@ class Requests:
             self.dispatch(pending, out)
 
     def dispatch_retries(self, now: float, out: list[Effect]) -> None:
-        for pending in self.inflight.retries(now):
+        """A few at a time: their frames are in memory until they are sent."""
+        waiting = self.inflight.retries(now)
+        for pending in waiting[:_FEW]:
             pending.retry_at = NEVER
             self.dispatch(pending, out)
+        for pending in waiting[_FEW:]:
+            pending.retry_at = now + _SOON
 
     def busy(self, wire_id: WireId, now: float, out: list[Effect]) -> float:
         """The link did not take it: again later, or enough. Says when."""
@@ -100,14 +107,14 @@ class Requests:
             return NEVER
         return now + self._policy.backoff.delay(pending.offers + 1, self._luck)
 
-    def renew(self, wire_id: WireId) -> bool:
-        """Park a request whose session has ended; False if that happened to it before."""
+    def renew(self, wire_id: WireId) -> Pending | None:
+        """Park a request whose session has ended; None if that happened to it before."""
         pending = self.inflight.sent(wire_id)
         if pending is None or pending.renewed:
-            return False
+            return None
         self.inflight.park(pending)
         pending.renewed = True
-        return True
+        return pending
 
     def cancel(self, ticket: Ticket, reason: str, now: float, out: list[Effect]) -> None:
         pending = self.inflight.find(ticket)

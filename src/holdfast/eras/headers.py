@@ -24,8 +24,9 @@ def standard(version: str, method: str, params: Mapping[str, Any] | None) -> dic
     """The headers of every stateless request."""
     headers = {VERSION: version, METHOD: method}
     source = _NAMED.get(method)
-    if source is not None and params is not None and source in params:
-        headers[NAME] = encode_value(str(params[source]))
+    named = None if source is None or params is None else params.get(source)
+    if isinstance(named, str):
+        headers[NAME] = encode_value(named)
     return headers
 
 
@@ -48,12 +49,19 @@ class BadMirror(ValueError):  # noqa: N818
 
 def mirrors(schema: Any) -> Mirrors:
     """The annotated properties of an input schema; raise ``BadMirror`` if one is not allowed."""
+    try:
+        return _mirrors(schema)
+    except RecursionError:
+        raise BadMirror("its schema is nested too deeply") from None
+
+
+def _mirrors(schema: Any) -> Mirrors:
     found: Mirrors = {}
     for header, path, kind in _annotated(schema, (), reachable=True):
         _check_name(header)
         if header.lower() in (name.lower() for name in found):
             raise BadMirror(f"x-mcp-header {header!r} is there twice")
-        if kind not in _PRIMITIVE:
+        if not isinstance(kind, str) or kind not in _PRIMITIVE:
             where = ".".join(path)
             raise BadMirror(f"x-mcp-header {header!r} is on {where!r}, which is no primitive")
         found[header] = path

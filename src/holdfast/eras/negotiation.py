@@ -192,9 +192,11 @@ def _hedge(plan: Plan) -> Conversation:
     greeting: Answer | None = None
     while True:
         if isinstance(heard, Silence):
-            # The probe was answered well and initialize was not: modern, and it ignores the rest.
-            assert probe is not None
-            return (yield from _judge(plan, probe))
+            if probe is not None:
+                # The probe was answered well, initialize was not: it is modern and ignores that.
+                return (yield from _judge(plan, probe))
+            # A modern refusal, but nothing to the probe: its answer must have been lost.
+            return (yield from _judge(plan, (yield from _answer_to(_discover(plan)))))
         if heard.method == DISCOVER:
             probe = heard
         else:
@@ -209,7 +211,8 @@ def _hedge(plan: Plan) -> Conversation:
             if modern:
                 return (yield from _judge(plan, probe))
             raise NoAgreement(_both_refused(probe, greeting))
-        heard = yield Say((), plan.patience if modern else None)
+        told = modern or (greeting is not None and _is_modern(greeting))
+        heard = yield Say((), plan.patience if told else None)
 
 
 def _initialize(plan: Plan, version: str, before: Answer | None = None) -> Conversation:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Final, Literal
 
 import aiohttp
+from msgspec import Struct
 from yarl import URL
 
 from holdfast.boundary import (
@@ -24,25 +25,33 @@ from holdfast.boundary import (
 from holdfast.config import Limits
 from holdfast.errors import ProtocolError, TransportError, ValidationError
 from holdfast.transports.sse import SseLink
-from holdfast.transports.web import EVENTS, JSON, Headers, Refusal, Settings, Web, content_type
+from holdfast.transports.web import (
+    EVENTS,
+    JSON,
+    LINGER,
+    Headers,
+    Refusal,
+    Settings,
+    Web,
+    content_type,
+)
 from holdfast.wire.framing import Event, Events, FrameTooLarge
 
 log = logging.getLogger("holdfast")
 
 FAREWELL: Final = 1.0
 """Seconds for the server to hear that the session ends."""
-LINGER: Final = 2.0
-"""Seconds for a stream to end by itself after its answer, so that its connection is used again."""
 RETRY: Final = 1.0
 """Seconds before a broken stream is taken up again, where the server does not say."""
-MOST_RESUMPTIONS: Final = 5
-"""Attempts at a broken stream that bring nothing new."""
+SHORTEST_PAUSE: Final = 0.05
+"""Seconds, whatever the server says: a stream that ends at once must not become a storm."""
 LONGEST_PAUSE: Final = 30.0
+MOST_FAILURES: Final = 5
+"""Failed connections in a row after which a broken stream is not taken up again."""
 OWN_STREAM: Final = WireId(0)
 """The stream of what the server says of its own accord."""
 _NO_STREAM: Final = frozenset({400, 404, 405, 406, 501})
 _NOT_FOUND: Final = 404
-_NO_CONTENT: Final = frozenset({202, 204})
 
 Manner = Literal["auto", "streamable", "sse"]
 
@@ -99,6 +108,9 @@ class Http:
         report: Callable[[Report], None],
         manner: str | None = None,
     ) -> Link:
+        if manner == "sse" and self._transport == "streamable":
+            text = f"{self.name} is not tried as an HTTP+SSE server: transport='streamable'"
+            raise TransportError(text)
         try:
             web = Web(self._settings, limits.frame_bytes)
         except OSError as error:
@@ -118,6 +130,30 @@ def _checked(url: str) -> URL:
     return parsed
 
 
+class Stream(Struct):
+    """What one request, or the server's own stream, keeps over its connections."""
+
+    wire_id: WireId
+    dress: Dress
+    events: Events
+    session: str | None = None
+    """The name in the head of the first connection."""
+    stood: bool = False
+    """The server has opened it at least once."""
+    heard: bool = False
+    """Its connection has brought something."""
+    mute: int = 0
+    """Connections in a row that brought nothing."""
+
+    def pause(self) -> float:
+        """Seconds before the next connection: the server's word, and longer if it stays mute."""
+        self.mute = 0 if self.heard else self.mute + 1
+        self.heard = False
+        said = RETRY if self.events.retry is None else self.events.retry
+        grown = RETRY * 2.0 ** min(self.mute - 2, 10) if self.mute > 1 else SHORTEST_PAUSE
+        return max(said, min(grown, LONGEST_PAUSE))
+
+
 class HttpLink:
     """One conversation with one endpoint."""
 
@@ -127,10 +163,11 @@ class HttpLink:
         self._report = report
         self._loop = asyncio.get_running_loop()
         self._exchanges: dict[WireId, asyncio.Task[None]] = {}
-        self._finished: set[WireId] = set()
+        self._finished: dict[WireId, asyncio.TimerHandle] = {}
+        """Answered requests whose streams have not ended yet."""
         self._others: set[asyncio.Task[None]] = set()
         self._own: asyncio.Task[None] | None = None
-        self._gate: asyncio.Task[None] | None = None
+        self._gate: asyncio.Event | None = None
         self._closed = False
         self._loop.call_soon(report, Opened(generation, streams=True))
 
@@ -144,9 +181,10 @@ class HttpLink:
             return True
         worn = dress or Dress({})
         if wire_id is None:
-            task = self._spawn(self._tell(frame, worn))
+            arrived = asyncio.Event()
+            self._spawn(self._tell(frame, worn, arrived))
             if worn.first:
-                self._gate = task
+                self._gate = arrived
         else:
             task = self._loop.create_task(self._exchange(frame, wire_id, worn))
             self._exchanges[wire_id] = task
@@ -166,8 +204,7 @@ class HttpLink:
     def finish(self, wire_id: WireId) -> None:
         task = self._exchanges.get(wire_id)
         if task is not None and wire_id not in self._finished:
-            self._finished.add(wire_id)
-            self._loop.call_later(LINGER, task.cancel)
+            self._finished[wire_id] = self._loop.call_later(LINGER, task.cancel)
 
     def unread(self) -> bool:
         return False
@@ -175,8 +212,7 @@ class HttpLink:
     def close(self, farewell: Dress | None = None) -> None:
         if not self._closed:
             self._closed = True
-            self._cancel_all()
-            self._ending = self._loop.create_task(self._end(farewell))
+            self._ending = self._loop.create_task(self._end(farewell, self._cancel_all()))
 
     def kill(self) -> None:
         self._closed = True
@@ -187,117 +223,136 @@ class HttpLink:
 
     async def _exchange(self, frame: bytes, wire_id: WireId, dress: Dress) -> None:
         """One request and all that comes on its stream."""
+        stream = Stream(wire_id, dress, Events(self._web.limit))
         try:
             await self._greeted()
-            events = Events(self._web.limit)
-            try:
-                async with self._web.request("POST", dress.headers, body=frame) as response:
-                    await self._answer(response, wire_id, events)
-            except Refusal:
-                if not (dress.resume and events.last_id):
-                    raise
+            async with self._web.slots:
+                await self._ask(frame, stream)
             if wire_id not in self._finished:
-                await self._resume(wire_id, dress, events)
+                await self._resume(stream)
         except Refusal as refusal:
             if wire_id not in self._finished:
                 self._report(refusal.report(self._generation, wire_id))
         finally:
             self._exchanges.pop(wire_id, None)
-            self._finished.discard(wire_id)
+            timer = self._finished.pop(wire_id, None)
+            if timer is not None:
+                timer.cancel()
 
     async def _greeted(self) -> None:
         """What the server must hear first has been heard."""
-        if self._gate is not None and not self._gate.done():
-            await asyncio.wait([self._gate])
+        if self._gate is not None and not self._gate.is_set():
+            await self._gate.wait()
 
-    async def _answer(
-        self, response: aiohttp.ClientResponse, wire_id: WireId, events: Events
-    ) -> None:
+    async def _ask(self, frame: bytes, stream: Stream) -> None:
+        try:
+            async with self._web.request("POST", stream.dress.headers, body=frame) as response:
+                await self._answer(response, stream)
+        except Refusal as refusal:
+            if not (refusal.broken and self._resumable(stream)):
+                raise
+            log.debug("%s: %s", self._web.origin, refusal)
+
+    async def _answer(self, response: aiohttp.ClientResponse, stream: Stream) -> None:
         kind = content_type(response)
-        session = response.headers.get("Mcp-Session-Id")
+        stream.session = response.headers.get("Mcp-Session-Id")
         if kind == EVENTS:
-            await self._events(response, wire_id, events, session)
+            await self._events(response, stream)
             return
         body = await self._web.read(response)
         if kind != JSON:
             raise self._web.wrong_content(response, body)
-        self._deliver(body, wire_id, session)
-        if wire_id not in self._finished:
+        self._deliver(one_line(body), stream)
+        if stream.wire_id not in self._finished:
             raise Refusal(ProtocolError(f"{self._web.origin} gave no answer in its response"))
 
-    async def _events(
-        self,
-        response: aiohttp.ClientResponse,
-        wire_id: WireId,
-        events: Events,
-        session: str | None = None,
-    ) -> None:
+    async def _events(self, response: aiohttp.ClientResponse, stream: Stream) -> None:
+        stream.stood = True
         async for chunk in self._web.chunks(response):
+            stream.heard = True
             try:
-                found = events.feed(chunk)
+                found = stream.events.feed(chunk)
             except FrameTooLarge as error:
                 raise Refusal(self._web.too_large(error)) from None
             data = lines(found)
             if data:
-                self._report(Delivered(self._generation, data, wire_id, session))
+                self._deliver(data, stream)
 
-    def _deliver(self, body: bytes, wire_id: WireId, session: str | None) -> None:
-        self._report(Delivered(self._generation, one_line(body), wire_id, session))
+    def _deliver(self, data: bytes, stream: Stream) -> None:
+        self._report(Delivered(self._generation, data, stream.wire_id, stream.session))
 
-    async def _resume(self, wire_id: WireId, dress: Dress, events: Events) -> None:
-        """Take a stream up where it broke, as long as that brings anything new."""
-        fruitless = 0
-        while wire_id not in self._finished:
-            if not dress.resume or events.last_id is None or fruitless >= MOST_RESUMPTIONS:
+    def _resumable(self, stream: Stream) -> bool:
+        return stream.dress.resume and stream.events.last_id is not None
+
+    async def _resume(self, stream: Stream) -> None:
+        """Take a stream up where it broke, or where the server has us ask again."""
+        failures = 0
+        while stream.wire_id not in self._finished:
+            if not self._resumable(stream) or failures >= MOST_FAILURES:
                 text = f"{self._web.origin} ended the stream before the answer"
                 raise Refusal(TransportError(text))
-            seen = events.last_id
-            await asyncio.sleep(RETRY if events.retry is None else events.retry)
+            await asyncio.sleep(stream.pause())
             try:
-                await self._reopen(wire_id, dress, events)
+                await self._reopen(stream)
+                failures = 0
             except Refusal as refusal:
-                if refusal.status is not None:
-                    raise
+                if not refusal.broken:
+                    raise self._lost_stream(refusal, stream) from refusal
                 log.debug("%s: %s", self._web.origin, refusal)
-            fruitless = 0 if events.last_id != seen else fruitless + 1
+                failures += 1
 
-    async def _reopen(self, wire_id: WireId, dress: Dress, events: Events) -> None:
-        headers = {**dress.headers, "Accept": EVENTS}
-        if events.last_id is not None:
-            headers["Last-Event-ID"] = events.last_id
+    def _lost_stream(self, refusal: Refusal, stream: Stream) -> Refusal:
+        """The stream is gone, but its request was taken: it must not be sent again."""
+        if self._unknown(refusal, stream):
+            self._expired(stream)
+        return Refusal(refusal.error)
+
+    def _expired(self, stream: Stream) -> None:
+        self._report(Expired(self._generation, stream.dress.headers["Mcp-Session-Id"]))
+
+    def _unknown(self, refusal: Refusal, stream: Stream) -> bool:
+        """Whether a refusal means that the server does not know our session any more."""
+        return refusal.status == _NOT_FOUND and "Mcp-Session-Id" in stream.dress.headers
+
+    async def _reopen(self, stream: Stream) -> None:
+        stream.events.restart()
+        headers = {**stream.dress.headers, "Accept": EVENTS}
+        if stream.events.last_id is not None:
+            headers["Last-Event-ID"] = stream.events.last_id
         async with self._web.request("GET", headers) as response:
             if content_type(response) != EVENTS:
                 raise self._web.wrong_content(response, b"")
-            await self._events(response, wire_id, events)
+            await self._events(response, stream)
 
     # Everything else
 
-    async def _tell(self, frame: bytes, dress: Dress) -> None:
+    async def _tell(self, frame: bytes, dress: Dress, arrived: asyncio.Event) -> None:
         """A notification or an answer of ours: nothing comes back but a status."""
         try:
             async with self._web.request("POST", dress.headers, body=frame) as response:
-                await self._web.read(response, 64 * 1024)
+                arrived.set()
+                await self._web.skip(response)
         except Refusal as refusal:
             log.debug("%s: a message was not taken: %s", self._web.origin, refusal)
+        finally:
+            arrived.set()
 
     async def _listen(self, dress: Dress) -> None:
         """Hold the stream of what the server says of its own accord, where it offers one."""
         await self._greeted()
-        events = Events(self._web.limit)
-        pause = RETRY
+        stream = Stream(OWN_STREAM, dress, Events(self._web.limit))
         while True:
             try:
-                await self._reopen(OWN_STREAM, dress, events)
-                pause = RETRY
+                await self._reopen(stream)
             except Refusal as refusal:
-                if refusal.status == _NOT_FOUND and "Mcp-Session-Id" in dress.headers:
-                    self._report(Expired(self._generation))
+                # Some answer 404 for want of a stream: only one that stood can tell of the session.
+                if stream.stood and self._unknown(refusal, stream):
+                    self._expired(stream)
                     return
                 if refusal.status in _NO_STREAM or isinstance(refusal.error, ProtocolError):
                     return
                 log.debug("%s: %s", self._web.origin, refusal)
-            await asyncio.sleep(pause if events.retry is None else events.retry)
-            pause = min(LONGEST_PAUSE, pause * 2)
+            await asyncio.sleep(stream.pause())
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
@@ -305,12 +360,16 @@ class HttpLink:
         task.add_done_callback(self._others.discard)
         return task
 
-    def _cancel_all(self) -> None:
-        for task in [*self._exchanges.values(), *self._others]:
+    def _cancel_all(self) -> list[asyncio.Task[None]]:
+        tasks = [*self._exchanges.values(), *self._others]
+        for task in tasks:
             task.cancel()
+        return tasks
 
-    async def _end(self, farewell: Dress | None) -> None:
+    async def _end(self, farewell: Dress | None, tasks: list[asyncio.Task[None]]) -> None:
         try:
+            if tasks:
+                await asyncio.wait(tasks, timeout=FAREWELL)
             if farewell is not None:
                 async with asyncio.timeout(FAREWELL):
                     await self._delete(farewell)

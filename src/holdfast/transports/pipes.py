@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
-import struct
-import termios
 from collections import deque
 from collections.abc import Callable
 
@@ -98,6 +95,10 @@ class Writer:
             return True
         if self._closed:
             return False
+        import fcntl
+        import struct
+        import termios
+
         try:
             answer = fcntl.ioctl(self._fd, termios.FIONREAD, b"\0\0\0\0")
         except OSError:

@@ -19,7 +19,7 @@ from holdfast.boundary import (
     WireId,
 )
 from holdfast.errors import HoldfastError, ProtocolError, TransportError
-from holdfast.transports.web import EVENTS, Refusal, Web, content_type
+from holdfast.transports.web import EVENTS, LINGER, Refusal, Web, content_type, joined
 from holdfast.wire.framing import Event, Events, FrameTooLarge
 
 
@@ -33,7 +33,7 @@ class SseLink:
         self._loop = asyncio.get_running_loop()
         self._endpoint: URL | None = None
         self._posts: set[asyncio.Task[None]] = set()
-        self._first: asyncio.Task[None] | None = None
+        self._gate: asyncio.Event | None = None
         self._over = False
         self._closing = False
         self._stream = self._loop.create_task(self._read())
@@ -44,12 +44,13 @@ class SseLink:
     def send(self, frame: bytes, wire_id: WireId | None, dress: Dress | None = None) -> bool:
         if self._over:
             return True
-        task = self._loop.create_task(self._post(frame, wire_id))
+        arrived, gate = asyncio.Event(), self._gate
+        if wire_id is None and gate is None:
+            # The first notification ends the handshake: what follows must not overtake it.
+            self._gate = arrived
+        task = self._loop.create_task(self._post(frame, wire_id, gate, arrived))
         self._posts.add(task)
         task.add_done_callback(self._posts.discard)
-        if wire_id is None and self._first is None:
-            # The first notification ends the handshake: what follows must not overtake it.
-            self._first = task
         return True
 
     def listen(self, dress: Dress) -> None:
@@ -68,8 +69,7 @@ class SseLink:
         self._over = True
         if not self._closing:
             self._closing = True
-            self._cancel_all()
-            self._ending = self._loop.create_task(self._end())
+            self._ending = self._loop.create_task(self._end(self._cancel_all()))
 
     def kill(self) -> None:
         self._over = True
@@ -113,26 +113,39 @@ class SseLink:
         if event.name != "endpoint":
             text = f"{self._web.origin} opened a stream, but did not name its endpoint first"
             raise Refusal(ProtocolError(text))
-        endpoint = self._web.url.join(URL(event.data.decode("utf-8", "replace").strip()))
-        if endpoint.origin() != self._web.url.origin():
-            text = f"{self._web.origin} names an endpoint of another origin: {endpoint}"
+        named = event.data.decode("utf-8", "replace").strip()
+        endpoint = joined(self._web.url, named)
+        if endpoint is None or endpoint.origin() != self._web.url.origin():
+            text = f"{self._web.origin} names an endpoint of another origin: {named}"
             raise Refusal(ProtocolError(text))
         return endpoint
 
-    async def _post(self, frame: bytes, wire_id: WireId | None) -> None:
-        if self._first not in (None, asyncio.current_task()):
-            await asyncio.wait([self._first])
+    async def _post(
+        self,
+        frame: bytes,
+        wire_id: WireId | None,
+        gate: asyncio.Event | None,
+        arrived: asyncio.Event,
+    ) -> None:
+        if gate is not None:
+            await gate.wait()
         try:
             async with self._web.request("POST", {}, body=frame, url=self._endpoint) as response:
-                await self._web.read(response)
+                arrived.set()
+                await self._web.skip(response)
         except Refusal as refusal:
-            if wire_id is not None and not self._over:
+            if wire_id is not None and not arrived.is_set() and not self._over:
                 self._report(refusal.report(self._generation, wire_id))
+        finally:
+            arrived.set()
 
-    def _cancel_all(self) -> None:
-        for task in [self._stream, *self._posts]:
+    def _cancel_all(self) -> list[asyncio.Task[None]]:
+        tasks = [self._stream, *self._posts]
+        for task in tasks:
             task.cancel()
+        return tasks
 
-    async def _end(self) -> None:
+    async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
+        await asyncio.wait(tasks, timeout=LINGER)
         await self._web.close()
         self._report(Drained(self._generation))

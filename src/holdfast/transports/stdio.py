@@ -84,6 +84,8 @@ class Stdio:
         report: Callable[[Report], None],
         manner: str | None = None,
     ) -> StdioLink:
+        if os.name != "posix":
+            raise TransportError("servers started by a command need a POSIX system so far")
         inherit_stderr = self.stderr == "inherit"
         env = environment(self.env, self.inherit_env, os.environ)
         process = spawn(self.command, env, self.cwd, inherit_stderr=inherit_stderr)

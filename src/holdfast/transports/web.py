@@ -6,21 +6,32 @@ Bodies are decompressed here, so that a small one cannot become a large one unno
 
 from __future__ import annotations
 
+import asyncio
+import email.utils
 import inspect
 import os
 import ssl
-import zlib
+import time
+import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import aiohttp
 import msgspec
 from msgspec import Raw, Struct
+from multidict import CIMultiDict
 from yarl import URL
 
 from holdfast.boundary import Generation, Refused, WireId
-from holdfast.errors import AuthError, HoldfastError, ProtocolError, TransportError
+from holdfast.errors import (
+    AuthError,
+    HoldfastError,
+    ProtocolError,
+    TransportError,
+    ValidationError,
+)
+from holdfast.transports.inflate import CODINGS, BadBody, Inflater
 from holdfast.wire.framing import FrameTooLarge
 from holdfast.wire.jsonrpc import Fault, decode_fault, snippet
 
@@ -28,10 +39,12 @@ Headers: TypeAlias = (
     "Mapping[str, str] | Callable[[], Mapping[str, str] | Awaitable[Mapping[str, str]]]"
 )
 
-_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_REDIRECTS: Final = frozenset({301, 302, 307, 308})
+"""Where the same request is to be sent again; 303 means that it was processed."""
 _MOST_REDIRECTS: Final = 5
 _ERROR_BODY: Final = 64 * 1024
 _UNAUTHORIZED, _FORBIDDEN, _TOO_MANY, _UNAVAILABLE = 401, 403, 429, 503
+_MAYBE_RUN: Final = frozenset({303, 408})
 JSON, EVENTS = "application/json", "text/event-stream"
 
 
@@ -58,6 +71,7 @@ class Refusal(Exception):  # noqa: N818  (a finding, reported by the link)
         fault: Fault | None = None,
         processed: bool = True,
         retry_after: float | None = None,
+        broken: bool = False,
     ) -> None:
         super().__init__(str(error))
         self.error = error
@@ -65,6 +79,8 @@ class Refusal(Exception):  # noqa: N818  (a finding, reported by the link)
         self.fault = fault
         self.processed = processed
         self.retry_after = retry_after
+        self.broken = broken
+        """The connection failed; the server may be fine."""
 
     def report(self, generation: Generation, wire_id: WireId) -> Refused:
         return Refused(
@@ -84,15 +100,17 @@ class Web:
     def __init__(self, settings: Settings, limit: int) -> None:
         self.url = URL(settings.url)
         self.limit = limit
+        self.slots = asyncio.Semaphore(settings.connections)
+        """Requests at once. What answers the server needs no slot: they may all wait for it."""
         self._settings = settings
+        self._proxy = _proxy(settings, self.url)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=settings.connections,
+                limit=0,
                 ssl=_tls(settings) if self.url.scheme == "https" else True,
             ),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=30),
             auto_decompress=False,
-            trust_env=settings.trust_env,
             skip_auto_headers=("Accept", "Accept-Encoding", "User-Agent"),
             read_bufsize=256 * 1024,
         )
@@ -141,14 +159,10 @@ class Web:
         fresh = callable(self._settings.headers)
         hops = 0
         while True:
-            response = await self._session.request(
-                method,
-                url,
-                data=body,
-                headers={**BASIC, **await self._own_headers(), **headers},
-                allow_redirects=False,
-                proxy=self._settings.proxy,
-            )
+            worn = CIMultiDict(BASIC)
+            worn.update(await self._own_headers())
+            worn.update(headers)
+            response = await self._send(method, url, worn, body)
             if response.status == _UNAUTHORIZED and fresh:
                 fresh = False
             elif response.status in _REDIRECTS and "Location" in response.headers:
@@ -158,21 +172,39 @@ class Web:
                 return response
             response.release()
 
+    async def _send(
+        self, method: str, url: URL, headers: CIMultiDict[str], body: bytes | None
+    ) -> aiohttp.ClientResponse:
+        try:
+            return await self._session.request(
+                method, url, data=body, headers=headers, allow_redirects=False, proxy=self._proxy
+            )
+        except aiohttp.ClientError:
+            raise
+        except (ValueError, TypeError) as error:
+            text = f"the request to {self.origin} cannot be made: {error}"
+            raise Refusal(ValidationError(text), processed=False) from error
+
     async def _own_headers(self) -> Mapping[str, str]:
         own = self._settings.headers
         if own is None:
             return {}
         if not callable(own):
             return own
-        found = own()
-        return await found if inspect.isawaitable(found) else found
+        try:
+            found = own()
+            return dict(await found if inspect.isawaitable(found) else found)
+        except Exception as error:
+            text = f"no headers for {self.origin}: headers() failed: {error!r}"
+            raise Refusal(AuthError(text), processed=False) from error
 
     def _redirect(self, url: URL, response: aiohttp.ClientResponse, hops: int) -> URL:
-        target = url.join(URL(response.headers["Location"]))
-        if target.origin() != self.url.origin():
+        target = joined(url, response.headers["Location"])
+        if target is None or target.origin() != self.url.origin():
+            where = response.headers["Location"] if target is None else target.origin()
             text = (
-                f"{self.origin} redirects to {target.origin()}, which is not followed because "
-                f"credentials would go along; connect to {target} if you trust it"
+                f"{self.origin} redirects to {where}, which is not followed because "
+                f"credentials would go along; connect to {target or 'it'} if you trust it"
             )
             raise Refusal(TransportError(text), processed=False)
         if hops > _MOST_REDIRECTS:
@@ -193,6 +225,11 @@ class Web:
             chunks.append(chunk)
         return b"".join(chunks)
 
+    async def skip(self, response: aiohttp.ClientResponse) -> None:
+        """Read past a body that says nothing, so that its connection can be used again."""
+        async with asyncio.timeout(LINGER):
+            await self.read(response, _ERROR_BODY)
+
     async def chunks(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         """A body as it comes, decompressed."""
         coding = response.headers.get("Content-Encoding", "identity").strip().lower()
@@ -200,30 +237,26 @@ class Web:
             async for chunk in response.content.iter_any():
                 yield chunk
             return
-        inflate = _inflater(coding)
-        if inflate is None:
-            raise Refusal(
-                ProtocolError(f"{self.origin} answers in {coding!r}, which was not asked")
-            )
-        async for chunk in response.content.iter_any():
-            while chunk:
-                try:
-                    data = inflate.decompress(chunk, CHUNK)
-                except zlib.error as error:
-                    raise Refusal(ProtocolError(f"{self.origin}: bad {coding}: {error}")) from None
-                chunk = inflate.unconsumed_tail
-                if data:
+        if coding not in CODINGS:
+            raise self._unreadable(coding, "it was not asked for")
+        inflater = Inflater(coding)
+        try:
+            async for chunk in response.content.iter_any():
+                for data in inflater.feed(chunk):
                     yield data
+            inflater.close()
+        except BadBody as error:
+            raise self._unreadable(coding, str(error)) from None
+
+    def _unreadable(self, coding: str, why: str) -> Refusal:
+        return Refusal(ProtocolError(f"{self.origin} answered in {coding!r}: {why}"))
 
     # Errors
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> Refusal:
         """What a status outside 2xx means."""
         status = response.status
-        try:
-            body = await self.read(response, _ERROR_BODY)
-        except Refusal:
-            body = b""
+        body = await self._beginning(response)
         fault = _fault(body)
         said = (fault.message if fault else None) or snippet(body.strip()) or response.reason or ""
         text = f"{self.origin} answered with HTTP status {status}: {said}"
@@ -233,25 +266,40 @@ class Web:
         error = TransportError(text, code=status)
         turned_away = status in (_TOO_MANY, _UNAVAILABLE)
         retry = _retry_after(response) if turned_away else None
-        processed = status >= 500 and not turned_away
+        processed = status in _MAYBE_RUN or (status >= 500 and not turned_away)
         return Refusal(error, status=status, fault=fault, processed=processed, retry_after=retry)
+
+    async def _beginning(self, response: aiohttp.ClientResponse) -> bytes:
+        """As much of an error's body as there is, and as is worth reading."""
+        found = b""
+        try:
+            async for chunk in self.chunks(response):
+                found += chunk
+                if len(found) > _ERROR_BODY:
+                    break
+        except (Refusal, aiohttp.ClientError, OSError):
+            pass
+        return found
 
     def _broken(self, error: BaseException) -> Refusal:
         if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
             text = f"cannot connect to {self.origin}: TLS: {error}; ca=… adds a trusted CA"
             return Refusal(TransportError(text), processed=False)
         if isinstance(error, aiohttp.ClientConnectorError):
-            number = error.os_error.errno
-            words = os.strerror(number) if number and number > 0 else str(error.os_error)
-            text = f"cannot connect to {self.origin}: {words}"
-            return Refusal(TransportError(text), processed=False)
+            return self._unreached(_errno_words(error.os_error), error)
         if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return Refusal(
-                TransportError(f"cannot connect to {self.origin}: timeout"), processed=False
-            )
+            return self._unreached("timeout", error)
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            return self._unreached(f"the proxy answered {error.status}: {error.message}", error)
         words = str(error) or type(error).__name__
         text = f"the connection to {self.origin} broke: {words}"
-        return Refusal(TransportError(text))
+        return Refusal(TransportError(text), broken=True)
+
+    def _unreached(self, words: str, error: BaseException) -> Refusal:
+        proxied = isinstance(error, aiohttp.ClientProxyConnectionError)
+        through = f" through the proxy {URL(self._proxy or '').host}" if proxied else ""
+        text = f"cannot connect to {self.origin}{through}: {words}"
+        return Refusal(TransportError(text), processed=False, broken=True)
 
     def too_large(self, error: FrameTooLarge) -> HoldfastError:
         return TransportError(f"{self.origin} sent {error}; Limits(frame_bytes=…) sets this")
@@ -262,7 +310,8 @@ class Web:
         return Refusal(ProtocolError(text), status=response.status)
 
 
-CHUNK: Final = 256 * 1024
+LINGER: Final = 2.0
+"""Seconds for a response to end by itself after its use, so that its connection is used again."""
 BASIC: Final = {
     "Accept": f"{JSON}, {EVENTS}",
     "Accept-Encoding": "gzip, deflate",
@@ -271,10 +320,24 @@ BASIC: Final = {
 }
 
 
-def _inflater(coding: str) -> Any:
-    if coding in ("gzip", "x-gzip"):
-        return zlib.decompressobj(zlib.MAX_WBITS | 16)
-    return zlib.decompressobj() if coding == "deflate" else None
+def _proxy(settings: Settings, url: URL) -> str | None:
+    """The proxy on the way, looked up once: the environment does not change with each request."""
+    if settings.proxy is not None or not settings.trust_env:
+        return settings.proxy
+    if url.host is None or urllib.request.proxy_bypass(url.host):
+        return None
+    found = urllib.request.getproxies().get(url.scheme)
+    return found if found is None or "://" in found else f"http://{found}"
+
+
+def joined(base: URL, where: str) -> URL | None:
+    """An address as a server names it; None if it is none."""
+    try:
+        target = base.join(URL(where))
+        target.origin()
+    except ValueError:
+        return None
+    return target
 
 
 def _tls(settings: Settings) -> ssl.SSLContext:
@@ -303,9 +366,21 @@ def _fault(body: bytes) -> Fault | None:
     return fault if fault is not None and fault.code is not None else None
 
 
+def _errno_words(error: OSError) -> str:
+    number = error.errno
+    return os.strerror(number) if number and number > 0 else str(error)
+
+
 def _retry_after(response: aiohttp.ClientResponse) -> float:
-    value = response.headers.get("Retry-After", "")
-    return float(value) if value.isdigit() else 1.0
+    """Seconds, said as such or as a date."""
+    value = response.headers.get("Retry-After", "").strip()
+    if value.isascii() and value.isdigit():
+        return float(value)
+    try:
+        date = email.utils.parsedate_to_datetime(value)
+    except (ValueError, TypeError):
+        return 1.0
+    return max(0.0, date.timestamp() - time.time())
 
 
 def content_type(response: aiohttp.ClientResponse) -> str:

@@ -74,6 +74,9 @@ def longest_line(data: bytes) -> int:
     return max(map(len, data.split(b"\n")))
 
 
+_FIELD = len("data: ")
+
+
 class Event(Struct, frozen=True):
     """One server-sent event."""
 
@@ -86,7 +89,7 @@ class Events:
 
     Lines end in LF, CR or CRLF; a BOM at the start, comments and unknown fields are passed
     over. ``last_id`` and ``retry`` are the last that the stream gave. What is kept of an
-    unfinished event never passes the limit.
+    unfinished event never passes the limit by more than a field's name.
     """
 
     def __init__(self, limit: int) -> None:
@@ -94,7 +97,11 @@ class Events:
         self.last_id: str | None = None
         self.retry: float | None = None
         """Seconds to wait before reconnecting."""
-        self._lines = Lines(limit)
+        self.restart()
+
+    def restart(self) -> None:
+        """The stream comes by a new connection: what the last one left unfinished is dropped."""
+        self._lines = Lines(self.limit + _FIELD)
         self._begun = False
         self._after_cr = False
         self._data: list[bytes] = []
@@ -108,7 +115,11 @@ class Events:
     def feed(self, chunk: bytes) -> list[Event]:
         """The events completed by ``chunk``."""
         found: list[Event] = []
-        for line in self._lines.feed(self._normal(chunk)).split(b"\n")[:-1]:
+        try:
+            lines = self._lines.feed(self._normal(chunk))
+        except FrameTooLarge as error:
+            raise FrameTooLarge(error.size, self.limit) from None
+        for line in lines.split(b"\n")[:-1]:
             event = self._line(line)
             if event is not None:
                 found.append(event)
@@ -135,7 +146,7 @@ class Events:
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
-            self._size += len(value) + 1
+            self._size += len(value) + (1 if self._data else 0)
             if self._size > self.limit:
                 raise FrameTooLarge(self._size, self.limit)
             self._data.append(value)

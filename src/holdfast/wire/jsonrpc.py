@@ -42,11 +42,12 @@ class Message(Struct, gc=False):
     error: Raw | UnsetType = UNSET
 
 
-class Junk(Struct, frozen=True):
-    """A line that is no JSON-RPC message: what was wrong with it, and how it began."""
+class Junk(Struct):
+    """Lines that are no JSON-RPC messages: what was wrong with them, how the first began."""
 
     reason: str
     snippet: str
+    count: int = 1
 
 
 _decoder = msgspec.json.Decoder(Message)
@@ -81,12 +82,20 @@ def _has_blank_line(data: bytes, found: int) -> bool:
 
 
 def _decode_slowly(data: bytes, batches: bool) -> list[Message | Junk]:
+    """Line by line. Junk of one kind is told once a read: a flood of it must not cost much."""
     found: list[Message | Junk] = []
+    junk: dict[str, Junk] = {}
     lines = data.split(b"\n")
     if not lines[-1]:
         lines.pop()
     for line in lines:
-        found.extend(_decode_line(line, batches))
+        for item in _decode_line(line, batches):
+            if type(item) is Junk and item.reason in junk:
+                junk[item.reason].count += 1
+                continue
+            if type(item) is Junk:
+                junk[item.reason] = item
+            found.append(item)
     return found
 
 
@@ -99,7 +108,19 @@ def _decode_line(line: bytes, batches: bool) -> list[Message | Junk]:
     try:
         return [_decoder.decode(text)]
     except MALFORMED as error:
-        return [Junk(_reason(text, error), snippet(text))]
+        return _salvage(text) or [Junk(_reason(text, error), snippet(text))]
+
+
+def _salvage(text: bytes) -> list[Message | Junk]:
+    """A message that a print without a newline ran into: the print is junk, the message is not."""
+    start = text.find(b'{"jsonrpc"', 1)
+    if start < 0:
+        return []
+    try:
+        message = _decoder.decode(text[start:])
+    except MALFORMED:
+        return []
+    return [Junk("text before a message", snippet(text[:start])), message]
 
 
 def _decode_batch(text: bytes, allowed: bool) -> list[Message | Junk]:

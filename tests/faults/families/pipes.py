@@ -19,19 +19,19 @@ def writing() -> Iterator[Fault]:
         "crowd",
         count=300,
         size=2048,
-        timeout=0.3,
+        timeout=0.25,
     )
     yield Fault(
         "deaf-many-tiny",
-        "stops reading; 1,000 small calls follow",
+        "stops reading; 500 small calls follow",
         at("fault", "hang"),
         ("timeout", "backpressure"),
         "down",
         reqs,
         "crowd",
-        count=1000,
+        count=500,
         size=8,
-        timeout=0.4,
+        timeout=0.25,
     )
     yield Fault(
         "deaf-large",
@@ -43,7 +43,7 @@ def writing() -> Iterator[Fault]:
         "crowd",
         count=1,
         size=8 << 20,
-        timeout=0.3,
+        timeout=0.25,
     )
     yield Fault(
         "deaf-large-many",
@@ -55,7 +55,7 @@ def writing() -> Iterator[Fault]:
         "crowd",
         count=20,
         size=1 << 20,
-        timeout=0.3,
+        timeout=0.25,
     )
     yield Fault(
         "deaf-while-flooding",
@@ -67,7 +67,7 @@ def writing() -> Iterator[Fault]:
         "crowd",
         count=100,
         size=2048,
-        timeout=0.3,
+        timeout=0.25,
     )
     yield Fault(
         "deaf-for-a-while",
@@ -90,7 +90,7 @@ def writing() -> Iterator[Fault]:
         "resumed",
         count=20,
         size=300_000,
-        timeout=0.3,
+        timeout=0.25,
     )
     yield Fault(
         "reads-slowly",

@@ -150,11 +150,11 @@ def probes() -> Iterator[Fault]:
         ),
         **{**modern, "ends": ("ok", "protocol"), "after": "mended"},
     )
-    yield row("slow-start", "reads its stdin late", *at("start", "sleep:0.7"), **legacy)
+    yield row("slow-start", "reads its stdin late", *at("start", "sleep:0.5"), **legacy)
     yield row(
         "slow-start-modern",
         "is modern and reads its stdin late",
-        *at("start", "sleep:0.7"),
+        *at("start", "sleep:0.5"),
         **modern,
     )
 
@@ -187,13 +187,14 @@ def banners() -> Iterator[Fault]:
                 era=era,
                 spawns=1,
             )
-    yield Fault(
-        "banner-glued",
-        "prints a banner without a newline, glued to its first answer",
-        at("start", say(b"Starting... ")),
-        ("ok",),
-        "same",
-        ("R10", "X1", "L3"),
-        "start",
-        spawns=1,
-    )
+    for era in ("legacy", "modern"):
+        yield Fault(
+            "banner-glued" + ("-modern" if era == "modern" else ""),
+            "prints a banner without a newline, glued to its first answer",
+            at("start", say(b"Starting... ")),
+            ("ok",),
+            "same",
+            ("R10", "X1", "L3"),
+            "start",
+            era=era,
+        )

@@ -79,14 +79,14 @@ def progressing() -> Iterator[Fault]:
     )
     beat: list[str | tuple[str, bytes]] = []
     for number in range(8):
-        beat += [say(progress(b"%d" % number)), "sleep:0.2"]
+        beat += [say(progress(b"%d" % number)), "sleep:0.13"]
     yield row(
         "progress-keeps-alive",
         "takes longer than the timeout, but reports progress",
         *beat,
         ANSWER,
         reqs=("R3", "P5"),
-        timeout=1.0,
+        timeout=0.8,
     )
     yield row(
         "progress-for-ever",
@@ -95,8 +95,8 @@ def progressing() -> Iterator[Fault]:
         ends=("timeout",),
         after="down",
         reqs=("R3", "R2"),
-        options={"timeouts": {"total": 1.0}},
-        timeout=0.5,
+        options={"timeouts": {"total": 0.6}},
+        timeout=0.3,
     )
     yield row(
         "progress-then-exit",

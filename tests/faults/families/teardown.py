@@ -84,7 +84,7 @@ def teardowns() -> Iterator[Fault]:
     yield row(
         "slow-end-within-grace",
         "takes a second to exit where five are granted",
-        *at("eof", "sleep:0.8", "mark:{tmp}/marker"),
+        *at("eof", "sleep:0.6", "mark:{tmp}/marker"),
         options={"grace": 5.0},
         value="marker",
     )

@@ -1,0 +1,691 @@
+"""A connection whose requests each travel on a stream of their own: HTTP, seen by the engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.boundary import (
+    Asked,
+    Close,
+    Delivered,
+    Dress,
+    Expired,
+    Finish,
+    Listen,
+    Open,
+    Opened,
+    Refused,
+    Retract,
+    Send,
+    Ticket,
+    WireId,
+)
+from holdfast.config import Backoff, Policy
+from holdfast.errors import AuthError, HoldfastError, ProtocolError, RpcError, TransportError
+from holdfast.wire.jsonrpc import Fault
+from tests.engine.rig import (
+    DISCOVERED,
+    INITIALIZED,
+    LEGACY,
+    MODERN,
+    Json,
+    Rig,
+    frames,
+    line,
+    methods,
+    one,
+    only,
+    unsupported,
+)
+
+GONE = TransportError("http://host answered with HTTP status 404", code=404)
+BROKE = TransportError("the connection to http://host broke")
+
+
+def deliver(rig: Rig, stream: int, *messages: object, session: str | None = None) -> list[Any]:
+    data = b"".join(map(line, messages))
+    return rig.report(Delivered(rig.engine.generation, data, WireId(stream), session))
+
+
+def answer(
+    rig: Rig, wire_id: int, reply: Json | None = None, *, session: str | None = None
+) -> list[Any]:
+    message = {"jsonrpc": "2.0", "id": wire_id, **(reply or {"result": {}})}
+    return deliver(rig, wire_id, message, session=session)
+
+
+def refuse(
+    rig: Rig,
+    wire_id: int,
+    status: int | None = None,
+    *,
+    error: HoldfastError = GONE,
+    fault: Fault | None = None,
+    processed: bool = False,
+    retry_after: float | None = None,
+) -> list[Any]:
+    report = Refused(
+        rig.engine.generation, WireId(wire_id), error, status, fault, processed, retry_after
+    )
+    return rig.report(report)
+
+
+def opened(rig: Rig) -> Json:
+    """The link stands: what the client asks first."""
+    (asked,) = frames(rig.report(Opened(rig.engine.generation, streams=True)))
+    return asked
+
+
+def ready(
+    era: str = "handshake", *, session: str | None = "one", policy: Policy | None = None
+) -> Rig:
+    opening = "discover" if era == "stateless" else "initialize"
+    rig = Rig(policy=policy, opening=opening)  # type: ignore[arg-type]
+    rig.open()
+    asked = opened(rig)
+    reply = DISCOVERED if era == "stateless" else INITIALIZED
+    answer(rig, asked["id"], reply, session=session)
+    assert rig.state == "ready"
+    return rig
+
+
+def renewed(rig: Rig, effects: list[Any], session: str | None = "two") -> list[Any]:
+    """Let a new session begin; what follows from that."""
+    (asked,) = frames(effects)
+    assert asked["method"] == "initialize"
+    return answer(rig, asked["id"], INITIALIZED, session=session)
+
+
+def worn(effects: list[Any]) -> dict[str, str]:
+    dress = one(effects, Send).dress
+    assert dress is not None
+    return dress.headers
+
+
+# What is worn
+
+
+@pytest.mark.req("X2", "L3")
+def test_the_probe_says_its_version_and_method_in_headers() -> None:
+    rig = Rig()
+    rig.open()
+    effects = rig.report(Opened(rig.engine.generation, streams=True))
+    assert worn(effects) == {"MCP-Protocol-Version": MODERN, "Mcp-Method": "server/discover"}
+
+
+@pytest.mark.req("X2")
+def test_initialize_wears_nothing() -> None:
+    rig = Rig(opening="initialize")
+    rig.open()
+    effects = rig.report(Opened(rig.engine.generation, streams=True))
+    assert worn(effects) == {}
+
+
+@pytest.mark.req("X2")
+def test_a_stateless_request_wears_version_method_name_and_mirrored_arguments() -> None:
+    rig = ready("stateless")
+    mark = len(rig.effects)
+    rig.call("tools/call", params={"name": "ü"}, mirror={"Mcp-Param-Region": "eu"})
+    assert worn(rig.effects[mark:]) == {
+        "MCP-Protocol-Version": MODERN,
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "=?base64?w7w=?=",
+        "Mcp-Param-Region": "eu",
+    }
+
+
+@pytest.mark.req("X2")
+def test_a_stateless_server_gives_no_session_whatever_it_says() -> None:
+    rig = ready("stateless", session="forged")
+    mark = len(rig.effects)
+    rig.call()
+    assert "Mcp-Session-Id" not in worn(rig.effects[mark:])
+    assert one(rig.close(), Close).farewell is None
+
+
+@pytest.mark.req("X2")
+def test_a_session_is_worn_by_all_that_follows() -> None:
+    rig = ready()
+    expected = {"MCP-Protocol-Version": LEGACY, "Mcp-Session-Id": "one"}
+    for send in only(rig.effects, Send)[1:]:
+        assert send.dress is not None
+        assert send.dress.headers == expected
+    assert one(rig.effects, Listen).dress.headers == expected
+    mark = len(rig.effects)
+    rig.call()
+    assert worn(rig.effects[mark:]) == expected
+    farewell = one(rig.close(), Close).farewell
+    assert farewell is not None
+    assert farewell.headers == expected
+
+
+@pytest.mark.req("X2")
+def test_without_a_session_there_is_no_farewell() -> None:
+    rig = ready(session=None)
+    assert one(rig.close(), Close).farewell is None
+
+
+@pytest.mark.req("X2")
+def test_what_follows_waits_for_initialized() -> None:
+    rig = ready()
+    sends = only(rig.effects, Send)
+    assert methods(sends) == ["initialize", "notifications/initialized"]
+    assert [send.dress.first for send in sends if send.dress] == [False, True]
+
+
+@pytest.mark.req("X2")
+def test_a_session_is_taken_only_from_a_good_answer_to_initialize() -> None:
+    rig = Rig()
+    rig.open()
+    probe = opened(rig)
+    (asked,) = frames(
+        deliver(
+            rig,
+            probe["id"],
+            {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "no"}},
+            session="bogus",
+        )
+    )
+    assert asked["method"] == "initialize"
+    answer(rig, asked["id"], INITIALIZED)
+    assert rig.engine.era is not None
+    assert rig.engine.era.session is None
+
+
+@pytest.mark.req("X2")
+def test_a_stateless_conversation_has_no_stream_of_the_servers_own() -> None:
+    assert only(ready("stateless").effects, Listen) == []
+
+
+@pytest.mark.req("P5")
+def test_the_log_level_is_told_again_in_a_new_session() -> None:
+    rig = ready()
+    rig.engine.log_level = "debug"
+    effects = renewed(rig, rig.report(Expired(rig.engine.generation, "one")))
+    assert methods(effects) == ["notifications/initialized", "logging/setLevel"]
+
+
+# Answers and their streams
+
+
+@pytest.mark.req("R2")
+def test_an_answer_finishes_its_stream() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    effects = answer(rig, wire_id, {"result": {"n": 1}})
+    assert rig.result(ticket) == {"n": 1}
+    assert one(effects, Finish).wire_id == wire_id
+
+
+@pytest.mark.req("R2")
+def test_an_answer_on_anothers_stream_is_nobodys_data() -> None:
+    rig = ready()
+    mine, first = rig.request()
+    theirs, second = rig.request()
+    effects = deliver(rig, first, {"jsonrpc": "2.0", "id": second, "result": {"secret": 1}})
+    assert isinstance(rig.error(mine), ProtocolError)
+    assert rig.open_tickets() == {theirs}
+    assert rig.violations() == ["answer on another request's stream"]
+    assert one(effects, Finish).wire_id == first, "nothing good comes on that stream any more"
+    answer(rig, second, {"result": {"own": 2}})
+    assert rig.result(theirs) == {"own": 2}
+
+
+@pytest.mark.req("R2")
+def test_swapped_answers_give_two_errors_and_no_data() -> None:
+    rig = ready()
+    mine, first = rig.request()
+    theirs, second = rig.request()
+    deliver(rig, first, {"jsonrpc": "2.0", "id": second, "result": {"n": 2}})
+    deliver(rig, second, {"jsonrpc": "2.0", "id": first, "result": {"n": 1}})
+    for ticket in (mine, theirs):
+        error = rig.error(ticket)
+        assert isinstance(error, ProtocolError)
+        assert error.outcome_unknown
+
+
+@pytest.mark.req("R2")
+def test_an_answer_on_the_servers_own_stream_is_dropped() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    deliver(rig, 0, {"jsonrpc": "2.0", "id": wire_id, "result": {}})
+    assert rig.open_tickets() == {ticket}
+    assert rig.violations() == ["answer on another request's stream"]
+
+
+@pytest.mark.req("R2")
+def test_an_error_without_an_id_belongs_to_the_request_of_its_stream() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    deliver(rig, wire_id, {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "x"}})
+    assert rig.error(ticket).code == -32700
+
+
+@pytest.mark.req("P7")
+def test_a_ping_on_any_stream_is_answered_with_the_session() -> None:
+    rig = ready()
+    for stream in (0, rig.request()[1]):
+        effects = deliver(rig, stream, {"jsonrpc": "2.0", "id": "p", "method": "ping"})
+        assert frames(effects) == [{"jsonrpc": "2.0", "id": "p", "result": {}}]
+        assert worn(effects)["Mcp-Session-Id"] == "one"
+
+
+@pytest.mark.req("P4")
+def test_a_request_of_the_server_is_answered_on_a_post_of_its_own() -> None:
+    rig = ready()
+    message = {"jsonrpc": "2.0", "id": 9, "method": "roots/list"}
+    asked = one(deliver(rig, 0, message), Asked)
+    effects = rig.engine.answer(asked, {"roots": []})
+    assert worn(effects)["Mcp-Session-Id"] == "one"
+    assert one(effects, Send).wire_id is None
+
+
+@pytest.mark.req("P4")
+def test_a_stateless_server_may_not_ask() -> None:
+    rig = ready("stateless")
+    _, wire_id = rig.request()
+    deliver(rig, wire_id, {"jsonrpc": "2.0", "id": 9, "method": "roots/list"})
+    assert only(rig.effects, Asked) == []
+    assert rig.violations() == ["request of the server's own"]
+
+
+# Taking back
+
+
+@pytest.mark.req("R4", "R6")
+def test_ending_the_stream_is_the_cancellation_of_a_stateless_request() -> None:
+    rig = ready("stateless")
+    ticket, wire_id = rig.request()
+    assert one(rig.cancel(ticket), Retract) == Retract(
+        wire_id,
+        None,
+        Dress({"MCP-Protocol-Version": MODERN, "Mcp-Method": "notifications/cancelled"}),
+    )
+
+
+@pytest.mark.req("R4")
+def test_a_stateless_timeout_ends_the_stream_too() -> None:
+    rig = ready("stateless")
+    _, wire_id = rig.request(idle=1.0)
+    retract = one(rig.wait(1.0), Retract)
+    assert (retract.wire_id, retract.frame) == (wire_id, None)
+
+
+@pytest.mark.req("R4", "R6")
+def test_in_the_handshake_era_the_server_is_told() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    retract = one(rig.cancel(ticket), Retract)
+    assert retract.frame is not None
+    assert b"notifications/cancelled" in retract.frame
+    assert retract.dress is not None
+    assert retract.dress.headers["Mcp-Session-Id"] == "one"
+    assert retract.wire_id == wire_id
+
+
+@pytest.mark.req("L3")
+def test_a_probe_that_nobody_waits_for_any_more_is_taken_back() -> None:
+    rig = Rig()
+    rig.open()
+    probe = opened(rig)
+    rig.wait(rig.policy.timeouts.probe)
+    (hedge,) = frames(rig.sounded())
+    effects = answer(rig, hedge["id"], INITIALIZED)
+    assert rig.state == "ready"
+    assert one(effects, Retract) == Retract(probe["id"], None)
+
+
+# Refusals
+
+
+@pytest.mark.req("E2", "R2")
+def test_a_refusal_ends_its_own_request_only() -> None:
+    rig = ready()
+    mine, first = rig.request()
+    theirs, _ = rig.request()
+    refuse(rig, first, 500, error=TransportError("HTTP status 500", code=500), processed=True)
+    error = rig.error(mine)
+    assert isinstance(error, TransportError)
+    assert error.code == 500
+    assert error.outcome_unknown
+    assert "it may have run" in error.message
+    assert (rig.state, rig.open_tickets()) == ("ready", {theirs})
+
+
+@pytest.mark.req("E3")
+def test_the_error_object_in_a_refusal_is_the_answer() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    fault = Fault(-32602, "bad arguments", {"where": "x"})
+    refuse(rig, wire_id, 400, fault=fault)
+    error = rig.error(ticket)
+    assert isinstance(error, RpcError)
+    assert (error.code, error.data) == (-32602, {"where": "x"})
+
+
+@pytest.mark.req("R2")
+def test_a_refusal_of_nobody_is_not_heard() -> None:
+    rig = ready()
+    assert refuse(rig, 999, 500) == []
+
+
+@pytest.mark.req("E1")
+def test_refused_credentials_end_the_request_and_not_the_connection() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    refuse(rig, wire_id, 401, error=AuthError("HTTP status 401"))
+    error = rig.error(ticket)
+    assert isinstance(error, AuthError)
+    assert "it was not run" in error.message
+    assert rig.state == "ready"
+
+
+@pytest.mark.req("R11", "R3")
+def test_retry_after_is_waited_for_within_the_deadline() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request(idle=10.0)
+    assert refuse(rig, wire_id, 429, retry_after=4.0) == []
+    assert only(rig.wait(3.9), Send) == []
+    (again,) = only(rig.wait(0.1), Send)
+    assert again.wire_id is not None
+    assert again.wire_id > wire_id
+    answer(rig, again.wire_id)
+    assert rig.result(ticket) == {}
+
+
+@pytest.mark.req("R11", "R3")
+def test_retry_after_beyond_the_deadline_is_an_error_at_once() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request(idle=3.0)
+    refuse(rig, wire_id, 503, retry_after=60.0)
+    assert "it was not run" in rig.error(ticket).message
+
+
+@pytest.mark.req("R2", "R11")
+def test_a_server_that_always_says_later_is_not_asked_for_ever() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request(idle=100.0)
+    asked = 1
+    while rig.open_tickets():
+        effects = refuse(rig, wire_id, 503, retry_after=0.0) + rig.wait(0.001)
+        for send in only(effects, Send):
+            asked += 1
+            assert send.wire_id is not None
+            wire_id = send.wire_id
+    assert asked == 1 + rig.policy.retry.attempts
+    assert isinstance(rig.error(ticket), TransportError)
+
+
+@pytest.mark.req("R11")
+def test_what_may_have_run_is_repeated_only_if_that_is_safe_and_wanted() -> None:
+    safe = Policy(replay="safe")
+    for policy, repeatable, again in ((safe, True, 1), (safe, False, 0), (Policy(), True, 0)):
+        rig = ready(policy=policy)
+        _, wire_id = rig.request(repeatable=repeatable)
+        effects = refuse(rig, wire_id, error=BROKE, processed=True) + rig.wait(0.001)
+        assert len(only(effects, Send)) == again
+
+
+@pytest.mark.req("R11")
+def test_what_was_repeated_once_is_not_repeated_again() -> None:
+    rig = ready(policy=Policy(replay="safe"))
+    ticket, wire_id = rig.request(repeatable=True)
+    (again,) = only(refuse(rig, wire_id, error=BROKE, processed=True) + rig.wait(0.001), Send)
+    assert again.wire_id is not None
+    refuse(rig, again.wire_id, error=BROKE, processed=True)
+    assert rig.error(ticket).outcome_unknown
+
+
+@pytest.mark.req("L11")
+def test_a_call_that_waits_is_tried_again_when_the_server_cannot_be_reached() -> None:
+    rig = ready(policy=Policy(when_down="wait", backoff=Backoff(first=1.0, jitter=0)))
+    ticket, wire_id = rig.request()
+    refuse(rig, wire_id, error=TransportError("cannot connect: Connection refused"))
+    assert rig.open_tickets() == {ticket}
+    (again,) = only(rig.wait(1.0), Send)
+    assert again.wire_id is not None
+    answer(rig, again.wire_id)
+    assert rig.result(ticket) == {}
+
+
+# Sessions that end
+
+
+@pytest.mark.req("X2", "L5")
+def test_404_on_a_session_starts_a_new_one_and_the_call_goes_on_it() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    effects = refuse(rig, wire_id, 404)
+    assert worn(effects) == {}, "without a session attached"
+    after = renewed(rig, effects)
+    assert methods(after) == ["notifications/initialized", "tools/call"]
+    again = only(after, Send)[-1]
+    assert again.dress is not None
+    assert again.dress.headers["Mcp-Session-Id"] == "two"
+    assert again.wire_id is not None
+    answer(rig, again.wire_id, {"result": {"n": 1}})
+    assert rig.result(ticket) == {"n": 1}
+
+
+@pytest.mark.req("X2")
+def test_a_new_session_needs_no_new_link() -> None:
+    rig = ready()
+    _, wire_id = rig.request()
+    mark = len(rig.effects)
+    renewed(rig, refuse(rig, wire_id, 404))
+    assert only(rig.effects[mark:], Open) == []
+    assert only(rig.effects[mark:], Close) == []
+    assert rig.moves()[-4:] == ["backoff", "starting", "initializing", "ready"]
+
+
+@pytest.mark.req("X2", "R2")
+def test_ten_calls_on_a_dead_session_start_one_new_one_and_all_go_on_it() -> None:
+    rig = ready()
+    calls = [rig.request() for _ in range(10)]
+    effects = [effect for _, wire_id in calls for effect in refuse(rig, wire_id, 404)]
+    after = renewed(rig, effects)
+    sends = [send for send in only(after, Send) if send.wire_id is not None]
+    assert len(sends) == 10
+    for send in sends:
+        assert send.wire_id is not None
+        answer(rig, send.wire_id)
+    assert rig.open_tickets() == set()
+
+
+@pytest.mark.req("X2", "R2")
+def test_news_of_a_session_that_was_replaced_meanwhile_does_not_replace_the_new_one() -> None:
+    rig = ready()
+    _, first = rig.request()
+    late, second = rig.request()
+    renewed(rig, refuse(rig, first, 404))
+    effects = refuse(rig, second, 404)
+    assert methods(effects) == ["tools/call"]
+    assert worn(effects)["Mcp-Session-Id"] == "two"
+    wire_id = one(effects, Send).wire_id
+    assert wire_id is not None
+    answer(rig, wire_id)
+    assert rig.result(late) == {}
+    assert rig.report(Expired(rig.engine.generation, "one")) == []
+
+
+@pytest.mark.req("X2", "R2")
+def test_a_server_that_knows_no_session_at_all_gives_an_error_and_no_loop() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    after = renewed(rig, refuse(rig, wire_id, 404))
+    again = only(after, Send)[-1].wire_id
+    assert again is not None
+    assert only(refuse(rig, again, 404), Send) == []
+    assert "404" in rig.error(ticket).message
+    assert rig.state == "ready"
+
+
+@pytest.mark.req("X2")
+def test_404_for_an_unknown_method_is_not_the_end_of_the_session() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    refuse(rig, wire_id, 404, fault=Fault(-32601, "Method not found"))
+    assert rig.error(ticket).code == -32601
+    assert rig.state == "ready"
+
+
+@pytest.mark.req("X2")
+def test_400_that_complains_of_the_session_counts_as_its_end() -> None:
+    rig = ready()
+    _, wire_id = rig.request()
+    fault = Fault(-32000, "Bad Request: No valid session ID provided")
+    renewed(rig, refuse(rig, wire_id, 400, fault=fault))
+    assert rig.state == "ready"
+    other, wire_id = rig.request()
+    refuse(rig, wire_id, 400, fault=Fault(-32602, "bad arguments"))
+    assert rig.error(other).code == -32602
+
+
+@pytest.mark.req("X2")
+def test_404_without_a_session_is_an_error() -> None:
+    rig = ready(session=None)
+    ticket, wire_id = rig.request()
+    refuse(rig, wire_id, 404)
+    assert "it was not run" in rig.error(ticket).message
+
+
+@pytest.mark.req("X2", "R2")
+def test_what_is_under_way_in_the_old_session_may_still_end_there() -> None:
+    rig = ready()
+    ticket, running = rig.request()
+    _, wire_id = rig.request()
+    effects = refuse(rig, wire_id, 404)
+    answer(rig, running, {"result": {"n": 1}})
+    assert rig.result(ticket) == {"n": 1}
+    renewed(rig, effects)
+    assert rig.state == "ready"
+
+
+@pytest.mark.req("X2")
+def test_a_session_that_ends_between_calls_is_renewed_for_its_stream() -> None:
+    rig = ready()
+    after = renewed(rig, rig.report(Expired(rig.engine.generation, "one")))
+    assert one(after, Listen).dress.headers["Mcp-Session-Id"] == "two"
+
+
+@pytest.mark.req("X2", "L6")
+def test_a_renewal_that_is_not_answered_ends_in_time() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    refuse(rig, wire_id, 404)
+    rig.wait(rig.policy.timeouts.handshake)
+    assert rig.state == "backoff"
+    assert rig.error(ticket).kind == "timeout"
+
+
+@pytest.mark.req("X2", "L7")
+def test_closing_while_a_session_is_renewed_leaves_nothing_behind() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    refuse(rig, wire_id, 404)
+    rig.close()
+    assert rig.error(ticket).kind == "shutdown"
+    assert rig.report(Expired(rig.engine.generation, "one")) == []
+
+
+@pytest.mark.req("L9")
+def test_the_end_of_an_older_links_session_is_not_heard() -> None:
+    rig = ready()
+    before = rig.engine.generation
+    rig.lose()
+    assert rig.report(Expired(before, "one")) == []
+
+
+# Finding the era
+
+
+@pytest.mark.req("L3")
+def test_the_modern_error_in_a_400_is_recognised_before_any_fallback() -> None:
+    rig = Rig()
+    rig.open()
+    probe = opened(rig)
+    fault = Fault(-32022, "Unsupported", {"supported": ["2025-06-18"]})
+    (asked,) = frames(refuse(rig, probe["id"], 400, fault=fault))
+    assert asked["params"]["protocolVersion"] == "2025-06-18"
+
+
+@pytest.mark.req("L3")
+def test_nothing_in_common_in_a_400_ends_it_for_good() -> None:
+    rig = Rig()
+    rig.open()
+    probe = opened(rig)
+    supported = unsupported("2099-01-01")["error"]
+    refuse(rig, probe["id"], 400, fault=Fault(**supported))
+    assert rig.state == "closed"
+    assert "2099-01-01" in str(rig.engine.reason)
+
+
+@pytest.mark.req("L3")
+@pytest.mark.parametrize("status", [400, 404, 405, 406, 415, 500, 501])
+def test_any_other_refusal_of_the_probe_leads_to_initialize(status: int) -> None:
+    rig = Rig()
+    rig.open()
+    probe = opened(rig)
+    (asked,) = frames(refuse(rig, probe["id"], status, fault=Fault(-32000, "Bad Request")))
+    assert asked["method"] == "initialize"
+
+
+@pytest.mark.req("L3")
+@pytest.mark.parametrize("status", [401, 403, 429, 502, 503, None])
+def test_a_refusal_that_says_nothing_of_the_era_ends_the_attempt(status: int | None) -> None:
+    rig = Rig()
+    rig.open()
+    probe = opened(rig)
+    refuse(rig, probe["id"], status, error=TransportError("not now"))
+    assert rig.state == "backoff"
+    assert str(rig.engine.reason) == "not now"
+
+
+@pytest.mark.req("L3")
+def test_a_server_known_to_be_modern_that_breaks_is_broken() -> None:
+    rig = Rig(opening="discover")
+    rig.open()
+    refuse(rig, opened(rig)["id"], 500, error=TransportError("HTTP status 500"))
+    assert rig.state == "backoff"
+
+
+@pytest.mark.req("X3", "L3")
+@pytest.mark.parametrize("status", [400, 404, 405])
+def test_an_address_that_takes_no_post_is_tried_the_older_way(status: int) -> None:
+    rig = Rig()
+    rig.open()
+    (asked,) = frames(refuse(rig, opened(rig)["id"], status))
+    again = one(refuse(rig, asked["id"], status), Open)
+    assert again.manner == "sse"
+    (asked,) = frames(rig.report(Opened(rig.engine.generation)))
+    assert asked["method"] == "initialize"
+    rig.answer(asked["id"], INITIALIZED)
+    assert rig.state == "ready"
+    rig.lose()
+    reopened = one(rig.wait(5), Open)
+    assert reopened.manner == "sse", "the way that worked is remembered"
+
+
+@pytest.mark.req("X3", "E2")
+def test_when_both_ways_fail_the_error_tells_both_stories() -> None:
+    rig = Rig()
+    rig.open()
+    (asked,) = frames(refuse(rig, opened(rig)["id"], 404))
+    refuse(rig, asked["id"], 404, error=TransportError("POST gave 404"))
+    rig.lose(TransportError("GET gave 405"))
+    assert rig.state == "backoff"
+    assert "GET gave 405" in str(rig.engine.reason)
+    assert "POST gave 404" in str(rig.engine.reason)
+
+
+@pytest.mark.req("X3", "R2")
+def test_a_pending_call_hears_both_stories_too() -> None:
+    rig = Rig()
+    ticket: Ticket = rig.call()
+    (asked,) = frames(refuse(rig, opened(rig)["id"], 404))
+    refuse(rig, asked["id"], 404, error=TransportError("POST gave 404"))
+    rig.lose(TransportError("GET gave 405"))
+    assert "GET gave 405" in rig.error(ticket).message
+    assert "POST gave 404" in rig.error(ticket).message

@@ -1,0 +1,106 @@
+"""What is sent besides requests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from holdfast.boundary import Asked, Effect, Generation, Listen, Send
+from holdfast.engine.inflight import Inflight, Stray
+from holdfast.engine.line import Line
+from holdfast.engine.outbox import Outbox
+from holdfast.eras.base import Era
+from holdfast.eras.handshake import Handshake
+from holdfast.eras.stateless import Stateless
+
+ASKED = Asked(Generation(1), "a", "roots/list", None)
+
+
+def legacy(session: str | None = "s") -> Handshake:
+    era = Handshake("2025-11-25")
+    era.session = session
+    return era
+
+
+def modern() -> Stateless:
+    return Stateless("2026-07-28", {"name": "x", "version": "1"}, {})
+
+
+def outbox(era: Era, *, streams: bool = True) -> tuple[Outbox, Inflight]:
+    inflight = Inflight(75, 100)
+    line = Line(generation=Generation(1), streams=streams, era=era)
+    return Outbox(line, inflight), inflight
+
+
+def frame(effects: list[Effect]) -> Any:
+    (send,) = effects
+    assert isinstance(send, Send)
+    assert send.wire_id is None
+    return json.loads(send.frame)
+
+
+@pytest.mark.req("P4", "X2")
+def test_an_answer_wears_the_session() -> None:
+    box, _ = outbox(legacy())
+    effects = box.answer(ASKED, {"roots": []})
+    assert frame(effects) == {"jsonrpc": "2.0", "id": "a", "result": {"roots": []}}
+    (send,) = effects
+    assert isinstance(send, Send)
+    assert send.dress is not None
+    assert send.dress.headers["Mcp-Session-Id"] == "s"
+
+
+@pytest.mark.req("X1")
+def test_on_a_shared_channel_nothing_is_worn() -> None:
+    box, _ = outbox(legacy(), streams=False)
+    (send,) = box.notify("notifications/roots/list_changed", None)
+    assert isinstance(send, Send)
+    assert send.dress is None
+
+
+@pytest.mark.req("R12")
+def test_a_result_that_cannot_be_written_becomes_an_error() -> None:
+    box, _ = outbox(legacy())
+    assert frame(box.answer(ASKED, object()))["error"]["code"] == -32603
+
+
+@pytest.mark.req("P7")
+def test_a_refusal_is_an_error_with_its_code() -> None:
+    box, _ = outbox(legacy())
+    assert frame(box.refuse(ASKED, -32601, "no"))["error"] == {"code": -32601, "message": "no"}
+
+
+@pytest.mark.req("X2")
+def test_a_conversation_opens_with_initialized_before_all_else_and_then_listens() -> None:
+    box, _ = outbox(legacy())
+    told, listen = box.open_conversation(legacy(), 0)
+    assert isinstance(told, Send)
+    assert told.dress is not None
+    assert told.dress.first
+    assert isinstance(listen, Listen)
+    assert not listen.dress.first
+
+
+@pytest.mark.req("X2")
+def test_a_stateless_conversation_opens_with_nothing() -> None:
+    box, _ = outbox(modern())
+    assert box.open_conversation(modern(), 0) == []
+
+
+@pytest.mark.req("X1")
+def test_on_a_shared_channel_there_is_no_stream_to_open() -> None:
+    box, _ = outbox(legacy(), streams=False)
+    (told,) = box.open_conversation(legacy(), 0)
+    assert isinstance(told, Send)
+
+
+@pytest.mark.req("P5", "R5")
+def test_the_log_level_is_told_and_its_answer_is_nobodys() -> None:
+    box, inflight = outbox(legacy())
+    box.log_level = "debug"
+    *_, told = box.open_conversation(legacy(), 0)
+    assert isinstance(told, Send)
+    assert json.loads(told.frame)["params"] == {"level": "debug"}
+    assert inflight.stray(told.wire_id, 1) is Stray.LATE
