@@ -13,7 +13,7 @@ STALE := stale
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test conformance lint bench requirements clean stale
+.PHONY: help venv demo test interop conformance lint bench requirements clean stale
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -28,6 +28,9 @@ test: $(STAMP) ## run the whole test suite (ARGS="-k name" for a part of it)
 
 conformance: $(STAMP) ## run the official conformance suite (needs npm)
 	@$(RUN) -m pytest tests/conformance $(ARGS)
+
+interop: $(STAMP) ## try every real server, the heavy ones too (installs them in .cache)
+	@HOLDFAST_INTEROP=all $(RUN) -m pytest tests/interop -v $(ARGS)
 
 lint: $(STAMP) ## check style, formatting and types
 	@$(RUN) -m ruff check $(CODE)
