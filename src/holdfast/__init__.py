@@ -17,10 +17,24 @@ Imports point downwards; the pure parts know no clock, no loop and no descriptor
 
 from __future__ import annotations
 
+from holdfast.calls.audit import AuditRecord
 from holdfast.calls.handlers import Handlers, Notification
+from holdfast.calls.invocation import Invocation
+from holdfast.calls.misfits import Misfit
+from holdfast.calls.reading import is_stale
 from holdfast.calls.running import RunningCall
+from holdfast.calls.store import CacheEntry, MemoryStore, Store
 from holdfast.client import Client, connect
-from holdfast.config import Backoff, Identity, Limits, Timeouts
+from holdfast.config import (
+    Backoff,
+    Cache,
+    Identity,
+    Limits,
+    Redaction,
+    Telemetry,
+    Timeouts,
+    Tools,
+)
 from holdfast.engine.state import State
 from holdfast.errors import (
     AuthError,
@@ -48,9 +62,12 @@ from holdfast.types.tools import Tool, ToolResult
 __version__ = "0.1.0"
 
 __all__ = [
+    "AuditRecord",
     "AuthError",
     "Backoff",
     "BackpressureError",
+    "Cache",
+    "CacheEntry",
     "CancelledCallError",
     "Client",
     "DriftError",
@@ -58,13 +75,17 @@ __all__ = [
     "HandshakeTimeout",
     "HoldfastError",
     "Identity",
+    "Invocation",
     "Limits",
+    "MemoryStore",
+    "Misfit",
     "Notification",
     "Progress",
     "Prompt",
     "PromptResult",
     "ProtocolError",
     "ReadResult",
+    "Redaction",
     "RequestTimeout",
     "Resource",
     "ResourceNotFoundError",
@@ -75,12 +96,16 @@ __all__ = [
     "State",
     "StateError",
     "Stdio",
+    "Store",
+    "Telemetry",
     "Timeouts",
     "Tool",
     "ToolError",
     "ToolResult",
+    "Tools",
     "TransportError",
     "ValidationError",
     "__version__",
     "connect",
+    "is_stale",
 ]

@@ -152,6 +152,7 @@ class Expired(Struct, frozen=True):
     """The server does not know our session any more."""
 
     generation: Generation
+    session: str | None = None
 
 
 class Busy(Struct, frozen=True):

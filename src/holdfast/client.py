@@ -11,28 +11,35 @@ import msgspec
 from msgspec import Raw
 
 from holdfast.boundary import Call
-from holdfast.calls import openings
+from holdfast.calls import acquaintance, openings
+from holdfast.calls.assembly import Assembly
 from holdfast.calls.handlers import Handlers, Notification, ProgressHandler
-from holdfast.calls.mirrors import Mirrors
-from holdfast.calls.pipeline import Pipeline
+from holdfast.calls.invocation import Invocation, invoke
 from holdfast.calls.running import RunningCall
-from holdfast.calls.standing import Standing
-from holdfast.config import Backoff, Identity, Limits, Policy, Replay, Timeouts, WhenDown
-from holdfast.engine.state import State
-from holdfast.errors import (
-    HoldfastError,
-    ResourceNotFoundError,
-    RpcError,
-    ValidationError,
+from holdfast.calls.tools import ToolOptions
+from holdfast.config import (
+    Backoff,
+    Cache,
+    CacheMode,
+    Identity,
+    Limits,
+    Policy,
+    Replay,
+    Telemetry,
+    Timeouts,
+    Tools,
+    WhenDown,
 )
+from holdfast.engine.state import State
+from holdfast.errors import HoldfastError, ValidationError
 from holdfast.targets import Target, transport_for
+from holdfast.telemetry import Events
 from holdfast.transports.stderr import Sink
-from holdfast.types.base import Wire, decode
+from holdfast.types.base import Wire
 from holdfast.types.lifecycle import Implementation, ServerCapabilities
 from holdfast.types.prompts import Prompt, PromptResult
 from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
 from holdfast.types.tools import Tool, ToolResult
-from holdfast.wire.jsonrpc import INVALID_PARAMS, RESOURCE_NOT_FOUND
 
 if TYPE_CHECKING:
     from holdfast.transports.web import Headers
@@ -74,6 +81,9 @@ def connect(
     handlers: Handlers | None = None,
     when_down: WhenDown = "fail",
     replay: Replay = "never",
+    tools: Tools | None = None,
+    cache: Cache | None = None,
+    telemetry: Telemetry | None = None,
     **options: Unpack[Options],
 ) -> Client:
     """A client for ``target``; nothing is started before its first use.
@@ -89,6 +99,9 @@ def connect(
         protocol=protocol,
         when_down=when_down,
         replay=replay,
+        tools=tools or Tools(),
+        cache=cache or Cache(),
+        telemetry=telemetry or Telemetry(),
     )
     transport = transport_for(target, options, os.environ)
     return Client(transport, policy, handlers or Handlers(), name=name)
@@ -108,11 +121,9 @@ class Client:
         self._policy = policy
         self.name: str = transport.name if name is None else name
         opening = openings.recall(transport.key) if policy.protocol is None else None
-        self._pipeline = Pipeline(self.name, transport, policy, handlers, opening)
-        self._standing = Standing(self._pipeline)
-        self._mirrors = Mirrors(self._pipeline)
-        self._safe_tools: frozenset[str] = frozenset()
-        """Tools that say of themselves that running them twice does no harm."""
+        parts = Assembly(self.name, transport, policy, handlers, opening)
+        self._pipeline, self._standing = parts.pipeline, parts.standing
+        self._reader, self._toolbox = parts.reader, parts.toolbox
 
     def __repr__(self) -> str:
         return f"<Client {self.name} {self.state}>"
@@ -177,37 +188,22 @@ class Client:
     @property
     def server_info(self) -> Implementation | None:
         """Who the server says it is; None before the first connection, or if it does not."""
-        driver = self._pipeline.started
-        if driver is None or driver.engine.facts is None or driver.engine.facts.info is None:
-            return None
-        try:
-            return decode(driver.engine.facts.info, Implementation)
-        except msgspec.DecodeError:
-            return None
+        return acquaintance.info(self._pipeline)
 
     @property
     def server_capabilities(self) -> ServerCapabilities | None:
         """What the server says it can do; None before the first connection."""
-        driver = self._pipeline.started
-        if driver is None or driver.engine.facts is None:
-            return None
-        try:
-            return decode(driver.engine.facts.capabilities, ServerCapabilities)
-        except msgspec.DecodeError:
-            return ServerCapabilities()
+        return acquaintance.capabilities(self._pipeline)
 
     @property
     def protocol_version(self) -> str | None:
         """The revision agreed on; None before the first connection."""
-        driver = self._pipeline.started
-        return None if driver is None or driver.engine.era is None else driver.engine.era.version
+        return acquaintance.version(self._pipeline)
 
     @property
     def instructions(self) -> str | None:
         """What the server would have a model know about it."""
-        driver = self._pipeline.started
-        facts = None if driver is None else driver.engine.facts
-        return None if facts is None else facts.instructions
+        return acquaintance.instructions(self._pipeline)
 
     @property
     def violations(self) -> dict[str, int]:
@@ -217,12 +213,14 @@ class Client:
 
     # Tools
 
-    async def list_tools(self) -> list[Tool]:
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools listed last, by name; their ``timeout`` and ``enabled`` can be set."""
+        return self._toolbox.tools
+
+    async def list_tools(self, *, cache: CacheMode | None = None) -> list[Tool]:
         """Every tool, of every page."""
-        listed = await self._pipeline.listing("tools/list", "tools", Tool)
-        tools = self._mirrors.learn(listed)
-        self._safe_tools = frozenset(tool.name for tool in tools if _harmless(tool))
-        return tools
+        return await self._toolbox.list(cache)
 
     async def available_tools(self) -> bool:
         """Whether there is any tool to call."""
@@ -230,7 +228,7 @@ class Client:
         capabilities = self.server_capabilities
         if capabilities is not None and capabilities.tools is None:
             return False
-        return bool(await self.list_tools())
+        return any(tool.enabled for tool in await self.list_tools())
 
     async def call_tool(
         self,
@@ -243,22 +241,22 @@ class Client:
         meta: Mapping[str, Any] | None = None,
     ) -> ToolResult:
         """Call a tool. A tool that fails gives a result with ``is_error``, not an exception."""
-        params: dict[str, Any] = {
-            "name": name,
-            "arguments": {} if arguments is None else arguments,
-        }
-        call = self._pipeline.prepare(
-            "tools/call",
-            params,
-            about=name,
-            timeout=timeout,
-            total_timeout=total_timeout,
-            meta=meta,
-        )
-        call.repeatable = name in self._safe_tools
-        call.progress = True
-        raw = await self._mirrors.run(call, params["arguments"], on_progress, self.list_tools)
-        return self._pipeline.decode(call, raw, ToolResult)
+        options = ToolOptions(timeout, total_timeout, on_progress, meta)
+        return await self._toolbox.call(name, arguments, options)
+
+    async def invoke_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        on_progress: ProgressHandler | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Invocation:
+        """Call a tool; whatever goes wrong with the call is in the value, not raised."""
+        options = ToolOptions(timeout, total_timeout, on_progress, meta)
+        return await invoke(self._toolbox.call(name, arguments, options))
 
     def start_tool(
         self,
@@ -271,34 +269,27 @@ class Client:
         meta: Mapping[str, Any] | None = None,
     ) -> RunningCall[ToolResult]:
         """Start a tool call and go on; await what it gives back, or ``cancel()`` it."""
-        work = self.call_tool(
-            name,
-            arguments,
-            timeout=timeout,
-            total_timeout=total_timeout,
-            on_progress=on_progress,
-            meta=meta,
-        )
+        options = ToolOptions(timeout, total_timeout, on_progress, meta)
+        work = self._toolbox.call(name, arguments, options)
         return RunningCall(f"{self.name}: tools/call {name!r}", work)
 
     # Resources
 
-    async def list_resources(self) -> list[Resource]:
-        return await self._pipeline.listing("resources/list", "resources", Resource)
+    async def list_resources(self, *, cache: CacheMode | None = None) -> list[Resource]:
+        return await self._reader.listing("resources/list", "resources", Resource, cache)
 
-    async def list_resource_templates(self) -> list[ResourceTemplate]:
-        return await self._pipeline.listing(
-            "resources/templates/list", "resourceTemplates", ResourceTemplate
+    async def list_resource_templates(
+        self, *, cache: CacheMode | None = None
+    ) -> list[ResourceTemplate]:
+        return await self._reader.listing(
+            "resources/templates/list", "resourceTemplates", ResourceTemplate, cache
         )
 
-    async def read_resource(self, uri: str, *, timeout: float | None = None) -> ReadResult:
+    async def read_resource(
+        self, uri: str, *, timeout: float | None = None, cache: CacheMode | None = None
+    ) -> ReadResult:
         """The contents of a resource, text and binary."""
-        call = self._pipeline.prepare("resources/read", {"uri": uri}, about=uri, timeout=timeout)
-        call.repeatable = True
-        try:
-            return self._pipeline.decode(call, await self._pipeline.run(call), ReadResult)
-        except RpcError as error:
-            raise _not_found(error) from None
+        return await self._reader.read(uri, timeout, cache)
 
     async def subscribe_resource(self, uri: str) -> None:
         """Hear ``notifications/resources/updated`` for a resource, over reconnects too."""
@@ -309,8 +300,8 @@ class Client:
 
     # Prompts and completion
 
-    async def list_prompts(self) -> list[Prompt]:
-        return await self._pipeline.listing("prompts/list", "prompts", Prompt)
+    async def list_prompts(self, *, cache: CacheMode | None = None) -> list[Prompt]:
+        return await self._reader.listing("prompts/list", "prompts", Prompt, cache)
 
     async def get_prompt(
         self,
@@ -393,6 +384,11 @@ class Client:
 
     # Listening
 
+    @property
+    def events(self) -> Events:
+        """Where to ``subscribe`` to what happens: requests, states, notifications, violations."""
+        return self._pipeline.observation.events
+
     def on_notification(
         self, handler: Callable[[Notification], Any], method: str | None = None
     ) -> Callable[[], None]:
@@ -411,15 +407,3 @@ class Client:
                 watchers.remove(handler)
 
         return remove
-
-
-def _harmless(tool: Tool) -> bool:
-    hints = tool.annotations
-    return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
-
-
-def _not_found(error: RpcError) -> RpcError:
-    """Servers say "no such resource" in two ways, by revision."""
-    if error.code not in (RESOURCE_NOT_FOUND, INVALID_PARAMS):
-        return error
-    return ResourceNotFoundError(error.message, code=error.code, data=error.data)

@@ -2,31 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from holdfast.errors import ValidationError
 
 WhenDown = Literal["fail", "wait"]
 Replay = Literal["never", "safe"]
+Validate = Literal["known", "always", "off"]
+Results = Literal["warn", "raise", "off"]
+CacheMode = Literal["use", "refresh", "bypass"]
 
 EPSILON = 5.0
 """Seconds added to a tombstone's life for jitter and scheduling."""
+
+
+_MAY_BE_NONE = frozenset({"tools", "resources", "prompts", "reads", "attempts"})
 
 
 def _positive(policy: Struct, names: Iterable[str], *, zero: bool = False) -> None:
     """Refuse a number that could never work, by name and value."""
     for name in names:
         value = getattr(policy, name)
-        if value is None:
+        if value is None and name in _MAY_BE_NONE:
             continue
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or value != value or value < 0 or (value == 0 and not zero):
             least = "0 or more" if zero else "more than 0"
             owner = type(policy).__name__
             raise ValidationError(f"{owner}({name}={value!r}): must be a number, {least}")
+
+
+def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        choices = " or ".join(repr(choice) for choice in allowed)
+        raise ValidationError(f"{name}={value!r}: must be {choices}")
+
+
+def _hold(policy: Struct, *names: str) -> None:
+    """Keep names as tuples: a generator could be looked at only once."""
+    for name in names:
+        value = getattr(policy, name)
+        if isinstance(value, str):
+            owner = type(policy).__name__
+            raise ValidationError(f"{owner}({name}={value!r}): must be a list, not one string")
+        if value is not None:
+            force_setattr(policy, name, tuple(value))
 
 
 class Timeouts(Struct, frozen=True, kw_only=True):
@@ -135,6 +159,137 @@ class Identity(Struct, frozen=True, kw_only=True):
         return {"name": self.name, "version": self.version, **title}
 
 
+class Tools(Struct, frozen=True, kw_only=True):
+    """Which tools are called, for how long, and what is checked.
+
+    Names in ``timeouts``, ``allow`` and ``deny`` may be patterns (``"browser.*"``); of two
+    that fit, the longer one counts. ``allow`` is everything unless given; ``deny`` wins.
+    ``validate`` checks arguments: ``"known"`` against a schema that was listed already,
+    ``"always"`` lists the tools once if need be. ``results`` says what becomes of a
+    structured result that does not fit its schema.
+    """
+
+    timeouts: Mapping[str, float] = field(default_factory=dict)
+    allow: Iterable[str] | None = None
+    deny: Iterable[str] = ()
+    validate: Validate = "known"
+    results: Results = "warn"
+
+    def __post_init__(self) -> None:
+        one_of("validate", self.validate, ("known", "always", "off"))
+        one_of("results", self.results, ("warn", "raise", "off"))
+        _hold(self, "allow", "deny")
+        for tool, seconds in self.timeouts.items():
+            if type(seconds) not in (int, float) or not seconds > 0:
+                text = f"Tools(timeouts={{{tool!r}: {seconds!r}}}): must be a number, more than 0"
+                raise ValidationError(text)
+
+    def enables(self, name: str) -> bool:
+        allowed = self.allow is None or _fitting(name, self.allow) is not None
+        return allowed and _fitting(name, self.deny) is None
+
+    def timeout(self, name: str) -> float | None:
+        fitting = _fitting(name, self.timeouts)
+        return None if fitting is None else self.timeouts[fitting]
+
+
+def _fitting(name: str, patterns: Iterable[str]) -> str | None:
+    """The name itself, or the longest pattern that fits it."""
+    from fnmatch import fnmatchcase
+
+    found = [one for one in patterns if one == name or fnmatchcase(name, one)]
+    return max(found, key=lambda one: (one == name, len(one)), default=None)
+
+
+class Cache(Struct, frozen=True, kw_only=True):
+    """How long lists and resources are kept. A server's own word (``ttlMs``) comes first.
+
+    ``ttl`` seconds apply where the server says nothing (0: not kept); ``tools``, ``prompts``,
+    ``resources`` (both lists of them) and ``reads`` replace it for their kind.
+    """
+
+    ttl: float = 0.0
+    tools: float | None = None
+    prompts: float | None = None
+    resources: float | None = None
+    reads: float | None = None
+    max_ttl: float = 86_400.0
+    """No server's word counts for longer than this."""
+    mode: CacheMode = "use"
+    """What calls do that do not say: ``"bypass"`` switches the cache off."""
+    serve_stale: bool = False
+    """Give an old answer, marked as stale, when the server cannot be reached."""
+    invalidate_on: Iterable[str] = ()
+    """Tools after which nothing that was kept is fresh any more."""
+    watch: bool = False
+    """Subscribe to list changes where they come only to those who ask."""
+    entries: int = 1000
+    bytes: int = 64 * 1024 * 1024
+    store: Any = None
+    """A `holdfast.Store` to use instead of memory of the client's own."""
+    context: str | None = None
+    """Whose private answers are in the store: clients with the same word share theirs."""
+
+    def __post_init__(self) -> None:
+        _positive(self, ("ttl", "tools", "prompts", "resources", "reads", "max_ttl"), zero=True)
+        _positive(self, ("entries", "bytes"))
+        one_of("mode", self.mode, ("use", "refresh", "bypass"))
+        _hold(self, "invalidate_on")
+
+    def ttl_for(self, method: str) -> float:
+        """The seconds for a method whose answer does not say."""
+        own: float | None = getattr(self, _CACHED[method])
+        return self.ttl if own is None else own
+
+
+_CACHED = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resources",
+    "resources/read": "reads",
+}
+
+
+_SECRETS = """
+password passwd passphrase passcode pwd secret secrets token apikey accesskey privatekey
+secretkey authorization auth bearer jwt credential credentials cookie sessionid otp pin cvv ssn
+"""
+SECRETS = tuple(_SECRETS.split())
+"""What secrets are called."""
+
+
+class Redaction(Struct, frozen=True, kw_only=True):
+    """What is blacked out in audit records and call logs.
+
+    ``keys`` are words: a field is secret if its name has one of them (``api_key``, ``apiKey``
+    and ``X-API-Key`` alike). ``patterns`` are regular expressions for secrets inside texts.
+    ``schema`` also goes by the tool's own hints: ``writeOnly`` and ``format: password``.
+    """
+
+    keys: Iterable[str] = SECRETS
+    patterns: Iterable[str] = ()
+    schema: bool = True
+    on: bool = True
+
+    def __post_init__(self) -> None:
+        _hold(self, "keys", "patterns")
+
+
+class Telemetry(Struct, frozen=True, kw_only=True):
+    """Who hears of calls. Everything here is off, and costs nothing, unless asked for.
+
+    ``audit`` is called with a record of every tool call. ``opentelemetry`` makes spans and
+    metrics; without providers of your own, OpenTelemetry's global ones are used.
+    """
+
+    audit: Callable[[Any], Any] | None = None
+    redaction: Redaction = Redaction()
+    opentelemetry: bool = False
+    tracer_provider: Any = None
+    meter_provider: Any = None
+
+
 class Policy(Struct, frozen=True, kw_only=True):
     """All policies of one client, together."""
 
@@ -146,19 +301,16 @@ class Policy(Struct, frozen=True, kw_only=True):
     protocol: str | None = None
     when_down: WhenDown = "fail"
     replay: Replay = "never"
+    tools: Tools = Tools()
+    cache: Cache = Cache()
+    telemetry: Telemetry = Telemetry()
 
     def __post_init__(self) -> None:
-        _one_of("when_down", self.when_down, ("fail", "wait"))
-        _one_of("replay", self.replay, ("never", "safe"))
+        one_of("when_down", self.when_down, ("fail", "wait"))
+        one_of("replay", self.replay, ("never", "safe"))
 
     @property
     def tombstone_ttl(self) -> float:
         """Covers the longest way of a late answer: request, backoff, handshake."""
         times = self.timeouts
         return times.request + times.handshake + self.backoff.max + EPSILON
-
-
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        choices = " or ".join(repr(choice) for choice in allowed)
-        raise ValidationError(f"{name}={value!r}: must be {choices}")

@@ -7,13 +7,10 @@ annotations are not allowed is left out of the list, as the specification demand
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import Raw
-
 from holdfast.boundary import Call
-from holdfast.calls.handlers import ProgressHandler
 from holdfast.calls.pipeline import Pipeline
 from holdfast.eras import headers
 from holdfast.errors import RpcError
@@ -48,25 +45,12 @@ class Mirrors:
             return False
         return True
 
-    async def run(
-        self,
-        call: Call,
-        arguments: Mapping[str, Any],
-        on_progress: ProgressHandler | None,
-        relist: Callable[[], Awaitable[object]],
-    ) -> Raw:
-        """A tool call, once more if the server's wishes turn out to have changed."""
-        call.mirror = self._headers(call.about, arguments)
-        try:
-            return await self._pipeline.run(call, on_progress)
-        except RpcError as error:
-            if error.code != HEADER_MISMATCH or not self._pipeline.driver.engine.mirrors:
-                raise
-        # A mismatch is found before anything runs, so the call may be repeated.
-        await relist()
-        call.mirror = self._headers(call.about, arguments)
-        return await self._pipeline.run(call, on_progress)
+    def dress(self, call: Call, arguments: Mapping[str, Any]) -> None:
+        """Have a call repeat what its tool wants repeated."""
+        if self._tools:
+            wanted = self._tools.get(call.about)
+            call.mirror = None if wanted is None else headers.mirrored(wanted, arguments)
 
-    def _headers(self, name: str, arguments: Mapping[str, Any]) -> dict[str, str] | None:
-        wanted = self._tools.get(name)
-        return None if wanted is None else headers.mirrored(wanted, arguments)
+    def mismatched(self, error: RpcError) -> bool:
+        """The server's wishes turn out to have changed. That is found before anything runs."""
+        return error.code == HEADER_MISMATCH and self._pipeline.driver.engine.mirrors

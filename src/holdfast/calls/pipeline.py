@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -13,6 +13,7 @@ from msgspec import Raw
 from holdfast.boundary import Call, Transport
 from holdfast.calls.handlers import Handlers, ProgressHandler
 from holdfast.calls.inputs import Inputs
+from holdfast.calls.observation import Observation, correlation_id
 from holdfast.calls.reception import Reception
 from holdfast.config import Policy
 from holdfast.engine import wording
@@ -22,9 +23,10 @@ from holdfast.eras.negotiation import Opening, Plan
 from holdfast.errors import HoldfastError, ProtocolError, StateError, ValidationError
 from holdfast.runtime.driver import Driver
 from holdfast.runtime.mailbox import log
-from holdfast.types.base import decode
-from holdfast.types.page import Page, W, decode_page
+from holdfast.types.base import Wire, decode
 from holdfast.types.progress import Progress
+
+W = TypeVar("W", bound=Wire)
 
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises for bytes that are not what they should be."""
@@ -44,7 +46,8 @@ class Pipeline:
         self.name = name
         self.policy = policy
         self.inputs = Inputs(handlers)
-        self.reception = Reception(name, self.inputs, policy.limits.asks)
+        self.observation = Observation(name)
+        self.reception = Reception(name, self.inputs, policy.limits.asks, self.observation)
         self.watchers: list[ProgressHandler] = []
         """Who hears the progress of every call."""
         self._transport = transport
@@ -74,6 +77,7 @@ class Pipeline:
             driver = Driver(self.name, self._transport, self.policy, self._plan, self.reception)
             self._driver = driver
             self.reception.driver = driver
+            self.observation.events.post = driver.mailbox.post
         elif driver.loop is not asyncio.get_running_loop():
             raise StateError(
                 f"{self.name}: this client belongs to another event loop; open one client per loop",
@@ -109,8 +113,19 @@ class Pipeline:
             total = _span("total_timeout", total_timeout)
         return Call(method, params, None if meta is None else dict(meta), idle, total, about)
 
-    async def run(self, call: Call, on_progress: ProgressHandler | None = None) -> Raw:
+    def run(
+        self,
+        call: Call,
+        on_progress: ProgressHandler | None = None,
+        correlation: str | None = None,
+    ) -> Coroutine[Any, Any, Raw]:
         """The final result of a call."""
+        work = self._run(call, on_progress)
+        if not self.observation.events.active and self.observation.tracer is None:
+            return work
+        return self.observation.watch(call, correlation or correlation_id(), work)
+
+    async def _run(self, call: Call, on_progress: ProgressHandler | None) -> Raw:
         driver = self.driver
         sink = None
         if on_progress is not None or self.watchers:
@@ -190,44 +205,7 @@ class Pipeline:
 
         return tell
 
-    async def pages(self, call: Call, key: str, kind: type[W]) -> list[Page[W]]:
-        """Every page of a list. A cursor that comes again, or too many, ends in an error."""
-        driver = self.driver
-        until = driver.loop.time() + call.total
-        pages: list[Page[W]] = []
-        seen: set[str] = set()
-        for _ in range(self.policy.limits.pages):
-            page = self.decode_page(call, await self.run(call), key, kind)
-            pages.append(page)
-            cursor = page.next_cursor
-            if cursor is None:
-                return pages
-            if cursor in seen:
-                raise self.broken(call, f"the cursor {cursor!r} came twice")
-            seen.add(cursor)
-            total = max(0.001, until - driver.loop.time())
-            call = msgspec.structs.replace(call, params={"cursor": cursor}, total=total)
-        raise self.broken(call, f"more than {self.policy.limits.pages} pages")
-
-    async def listing(self, method: str, key: str, kind: type[W]) -> list[W]:
-        """Every item of a list."""
-        call = self.prepare(method)
-        call.repeatable = True
-        pages = await self.pages(call, key, kind)
-        return [item for page in pages for item in page.items]
-
-    def decode_page(self, call: Call, raw: Raw, key: str, kind: type[W]) -> Page[W]:
-        try:
-            page = decode_page(raw, kind, key)
-        except UNREADABLE as error:
-            raise self.broken(call, str(error)) from error
-        for fault in page.faults:
-            text = "%s: %s: left out %s (number %d): %s"
-            name = fault.name or "one without a name"
-            log.warning(text, self.name, call.method, name, fault.index, fault.reason)
-        return page
-
-    def decode(self, call: Call, raw: Raw, kind: type[W]) -> W:
+    def decode(self, call: Call, raw: Raw | bytes, kind: type[W]) -> W:
         """A result as the type that the call expects."""
         try:
             return decode(raw, kind)

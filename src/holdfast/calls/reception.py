@@ -12,9 +12,11 @@ from msgspec import Raw
 from holdfast.boundary import Asked, Dismissed, Generation, Moved, Violated
 from holdfast.calls.handlers import Notification, NotificationHandler
 from holdfast.calls.inputs import Inputs
+from holdfast.calls.observation import Observation
 from holdfast.engine.state import State
 from holdfast.errors import RpcError
 from holdfast.runtime.driver import Driver
+from holdfast.telemetry import NotificationReceived, ProtocolViolation, Transition
 from holdfast.wire.jsonrpc import INTERNAL_ERROR, Id
 
 log = logging.getLogger("holdfast")
@@ -23,9 +25,15 @@ log = logging.getLogger("holdfast")
 class Reception:
     """Passes on what the driver hears; never makes it wait."""
 
-    def __init__(self, name: str, inputs: Inputs, asks: int) -> None:
+    def __init__(self, name: str, inputs: Inputs, asks: int, observation: Observation) -> None:
         self.driver: Driver | None = None
         self.on_ready: Callable[[], None] = _nothing
+        self.on_again: Callable[[], None] = _nothing
+        """The server is there again: whatever it said before may have changed meanwhile."""
+        self.on_change: Callable[[str, Raw | None], None] = _nothing
+        """Hears every notification before the handlers do."""
+        self._observation = observation
+        self._ready_before = False
         self._name = name
         self._inputs = inputs
         self._limit = asks
@@ -54,6 +62,10 @@ class Reception:
     # Heard from the driver
 
     def noticed(self, method: str, params: Raw | None) -> None:
+        self.on_change(method, params)
+        events = self._observation.events
+        if events.active:
+            events.emit(NotificationReceived(client=self._name, method=method))
         if not self._handlers or self.driver is None:
             return
         notification = Notification(method, params)
@@ -79,13 +91,30 @@ class Reception:
 
     def moved(self, moved: Moved) -> None:
         log.debug("%s: %s → %s %s", self._name, moved.old, moved.new, moved.reason or "")
+        self._tell(moved)
         if moved.new == State.READY:
+            if self._ready_before:
+                self.on_again()
+            self._ready_before = True
             self.on_ready()
+
+    def _tell(self, moved: Moved) -> None:
+        if self._observation.tracer is not None:
+            self._observation.tracer.moved(moved)
+        events = self._observation.events
+        if events.active:
+            old, new, reason = moved.old, moved.new, moved.reason
+            events.emit(Transition(client=self._name, old=old, new=new, reason=reason))
 
     def violated(self, violated: Violated) -> None:
         level = logging.WARNING if violated.count == 1 else logging.DEBUG
         text = "%s: dropped: %s: %s"
         log.log(level, text, self._name, violated.reason, violated.detail)
+        events = self._observation.events
+        if events.active:
+            reason, detail, count = violated.reason, violated.detail, violated.count
+            event = ProtocolViolation(client=self._name, reason=reason, detail=detail, count=count)
+            events.emit(event)
 
     async def _answer(self, asked: Asked) -> None:
         assert self.driver is not None
@@ -100,5 +129,5 @@ class Reception:
             self.driver.send(engine.answer(asked, result))
 
 
-def _nothing() -> None:
+def _nothing(*_: object) -> None:
     pass

@@ -60,11 +60,10 @@ class Inbox:
             if type(message) is Junk:
                 self._violate(message.reason, message.snippet, out, message.count)
             elif message.method is UNSET:  # type: ignore[union-attr]
-                if stream is None:
+                if stream is None or _says_nothing(message):  # type: ignore[arg-type]
                     self._answer(message, now, out)  # type: ignore[arg-type]
-                else:
-                    if self._belongs(message, stream, out):  # type: ignore[arg-type]
-                        self._answer(message, now, out)  # type: ignore[arg-type]
+                elif self._belongs(message, stream, out):  # type: ignore[arg-type]
+                    self._answer(message, now, out)  # type: ignore[arg-type]
                     out.append(Finish(stream))
             elif message.id is UNSET:  # type: ignore[union-attr]
                 self._notice(message, now, out)  # type: ignore[arg-type]
@@ -77,9 +76,9 @@ class Inbox:
         """Whether an answer came on the stream of its own request.
 
         Another's answer is never handed on: a server that mixes streams up would give one
-        caller the data of another.
+        caller the data of another. An error under no name of ours is no such data.
         """
-        if message.id is None and message.error is not UNSET:
+        if message.error is not UNSET and not isinstance(message.id, int | float):
             message.id = stream
         if message.id == stream:
             return True
@@ -87,6 +86,7 @@ class Inbox:
         pending = self._inflight.settle(stream)
         if pending is not None:
             out.append(self._bad(pending, f"its stream carried the answer to {message.id!r}"))
+            out.append(Finish(stream))
         return False
 
     def _answer(self, message: Message, now: float, out: list[Effect]) -> None:
@@ -199,6 +199,11 @@ class Inbox:
         before = self.violations[reason]
         self.violations[reason] = before + times
         out.append(Violated(reason, detail, before + 1))
+
+
+def _says_nothing(message: Message) -> bool:
+    """It is an object, but no message."""
+    return message.id is UNSET and message.result is UNSET and message.error is UNSET
 
 
 class _Cancelled(Struct):

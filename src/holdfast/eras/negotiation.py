@@ -34,7 +34,7 @@ from holdfast.eras.base import (
 from holdfast.eras.handshake import Handshake
 from holdfast.eras.stateless import SERVER_INFO, Stateless, request_meta
 from holdfast.errors import HoldfastError, ProtocolError, RpcError, ValidationError
-from holdfast.wire.jsonrpc import MALFORMED, Fault, encode
+from holdfast.wire.jsonrpc import MALFORMED, METHOD_NOT_FOUND, Fault, encode
 
 DISCOVER: Final = "server/discover"
 INITIALIZE: Final = "initialize"
@@ -43,6 +43,8 @@ OLDER: Final = "sse"
 """The manner of the transport before Streamable HTTP."""
 OLDER_STATUS: Final = (400, 404, 405)
 """How an address of the older kind refuses a POST."""
+DEMANDS: Final = (-32020, -32021)
+"""A modern server wants other headers, or abilities that we lack."""
 
 Opening: TypeAlias = Literal["discover", "initialize"]
 
@@ -182,6 +184,9 @@ def _fall_back(plan: Plan, answer: Answer) -> Conversation:
         story = _story(answer)
         message = f"the server does not speak {plan.pin}: {story}; drop protocol= to fall back"
         raise NoAgreement(ProtocolError(message), final=True)
+    if answer.status is not None and answer.fault is not None and answer.fault.code in DEMANDS:
+        # Only a modern server refuses like this: another opening would not please it either.
+        raise NoAgreement(_refused(answer))
     return (yield from _initialize(plan, HANDSHAKE[0], before=answer))
 
 
@@ -210,6 +215,8 @@ def _hedge(plan: Plan) -> Conversation:
         if probe is not None and greeting is not None:
             if modern:
                 return (yield from _judge(plan, probe))
+            if _may_be_older(plan, greeting):
+                raise StartAgain("initialize", OLDER, _refused(greeting))
             raise NoAgreement(_both_refused(probe, greeting))
         told = modern or (greeting is not None and _is_modern(greeting))
         heard = yield Say((), plan.patience if told else None)
@@ -225,8 +232,7 @@ def _initialize(plan: Plan, version: str, before: Answer | None = None) -> Conve
         answer = yield from _answer_to(_initialize_wish(plan, older))
         if answer.result is not None:
             return _handshake_agreement(plan, older, answer.result)
-    elif answer.status in OLDER_STATUS and plan.streams and plan.manner is None:
-        # The address may be of the older kind, with a stream to be opened first.
+    elif _may_be_older(plan, answer):
         raise StartAgain("initialize", OLDER, _refused(answer))
     elif before is None and plan.pin is None and best(offered, STATELESS):
         # We came here by memory, and the server has been replaced by a modern one.
@@ -234,6 +240,13 @@ def _initialize(plan: Plan, version: str, before: Answer | None = None) -> Conve
     if before is not None:
         raise NoAgreement(_both_refused(before, answer))
     raise NoAgreement(_refused(answer))
+
+
+def _may_be_older(plan: Plan, answer: Answer) -> bool:
+    """Whether the address may be of the older kind, with a stream to be opened first."""
+    refused = answer.status in OLDER_STATUS and plan.streams and plan.manner is None
+    code = None if answer.fault is None else answer.fault.code
+    return refused and code not in (METHOD_NOT_FOUND, UNSUPPORTED_VERSION, *DEMANDS)
 
 
 def _answer_to(wish: Wish) -> Generator[Say, Heard, Answer]:

@@ -238,21 +238,28 @@ class Driver:
         if waiter is not None and waiter.on_related is not None:
             waiter.on_related(outcome.params)
 
+    def _inform(self, listener: Callable[..., None], *what: Any) -> None:
+        """Tell the listener. Should it fail, what remains to be done is still done."""
+        try:
+            listener(*what)
+        except Exception:
+            log.exception("%s: a listener failed", self.engine.name)
+
     def _noticed(self, outcome: b.Noticed) -> None:
-        self._listener.noticed(outcome.method, outcome.params)
+        self._inform(self._listener.noticed, outcome.method, outcome.params)
 
     def _asked(self, outcome: Asked) -> None:
-        self._listener.asked(outcome)
+        self._inform(self._listener.asked, outcome)
 
     def _dismissed(self, outcome: b.Dismissed) -> None:
-        self._listener.dismissed(outcome)
+        self._inform(self._listener.dismissed, outcome)
 
     def _moved(self, outcome: b.Moved) -> None:
         self._signal()
-        self._listener.moved(outcome)
+        self._inform(self._listener.moved, outcome)
 
     def _violated(self, outcome: b.Violated) -> None:
-        self._listener.violated(outcome)
+        self._inform(self._listener.violated, outcome)
 
     def _check_attempt(self, wait: bool) -> None:
         """Raise why the server is not becoming ready, if it is not."""

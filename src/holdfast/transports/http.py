@@ -35,7 +35,7 @@ from holdfast.transports.web import (
     Web,
     content_type,
 )
-from holdfast.wire.framing import Event, Events, FrameTooLarge
+from holdfast.wire.framing import Events, FrameTooLarge, one_line
 
 log = logging.getLogger("holdfast")
 
@@ -274,7 +274,7 @@ class HttpLink:
                 found = stream.events.feed(chunk)
             except FrameTooLarge as error:
                 raise Refusal(self._web.too_large(error)) from None
-            data = lines(found)
+            data = b"".join(event.line for event in found)
             if data:
                 self._deliver(data, stream)
 
@@ -385,13 +385,3 @@ class HttpLink:
                 pass
         except Refusal as refusal:
             log.debug("%s: the session was not deleted: %s", self._web.origin, refusal)
-
-
-def one_line(body: bytes) -> bytes:
-    """A JSON text as one line: outside of strings its line ends are only white space."""
-    return body.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
-
-
-def lines(events: list[Event]) -> bytes:
-    """The messages of some events, one a line; priming events have no data."""
-    return b"".join(one_line(event.data) for event in events if event.data.strip())

@@ -104,9 +104,8 @@ class SseLink:
         if self._endpoint is None:
             self._endpoint = self._checked(event)
             self._report(Opened(self._generation))
-        elif event.data.strip() and not self._over:
-            data = event.data.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
-            self._report(Delivered(self._generation, data))
+        elif event.line and not self._over:
+            self._report(Delivered(self._generation, event.line))
 
     def _checked(self, event: Event) -> URL:
         """Where to send to: only ever at home, for that is where our credentials belong."""
@@ -130,7 +129,10 @@ class SseLink:
         if gate is not None:
             await gate.wait()
         try:
-            async with self._web.request("POST", {}, body=frame, url=self._endpoint) as response:
+            async with (
+                self._web.slots,
+                self._web.request("POST", {}, body=frame, url=self._endpoint) as response,
+            ):
                 arrived.set()
                 await self._web.skip(response)
         except Refusal as refusal:

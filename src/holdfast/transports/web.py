@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import inspect
+import io
 import os
 import ssl
 import time
@@ -43,6 +44,7 @@ _REDIRECTS: Final = frozenset({301, 302, 307, 308})
 """Where the same request is to be sent again; 303 means that it was processed."""
 _MOST_REDIRECTS: Final = 5
 _ERROR_BODY: Final = 64 * 1024
+_LARGE: Final = 1024 * 1024
 _UNAUTHORIZED, _FORBIDDEN, _TOO_MANY, _UNAVAILABLE = 401, 403, 429, 503
 _MAYBE_RUN: Final = frozenset({303, 408})
 JSON, EVENTS = "application/json", "text/event-stream"
@@ -176,8 +178,10 @@ class Web:
         self, method: str, url: URL, headers: CIMultiDict[str], body: bytes | None
     ) -> aiohttp.ClientResponse:
         try:
+            # A large body is handed over as a file: it is written bit by bit.
+            data = io.BytesIO(body) if body is not None and len(body) > _LARGE else body
             return await self._session.request(
-                method, url, data=body, headers=headers, allow_redirects=False, proxy=self._proxy
+                method, url, data=data, headers=headers, allow_redirects=False, proxy=self._proxy
             )
         except aiohttp.ClientError:
             raise

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, field
 
 from holdfast.types.base import Meta, Result, Wire, empty_list, encode
 from holdfast.types.content import Content, Icon, joined_text
+
+T = TypeVar("T")
 
 TASK_SUPPORT: Final = ("forbidden", "optional", "required")
 
@@ -137,6 +139,21 @@ class ToolResult(Result, kw_only=True):
         """All text contents, joined by newlines."""
         return joined_text(self.content)
 
+    @property
+    def faults(self) -> tuple[Any, ...]:
+        """Where the structured result does not fit the tool's schema, if it was checked."""
+        found: tuple[Any, ...] = self.__dict__.get("_faults", ())
+        return found
+
+    def as_type(self, kind: type[T]) -> T:
+        """The structured result as a dataclass, TypedDict, msgspec struct or pydantic model.
+
+        Without a structured result, the text is read as JSON. Servers that can return only
+        objects wrap other values as ``{"result": …}``: that is taken off where it has to be.
+        """
+        self.raise_for_error()
+        return _convert(self, kind)
+
     def raise_for_error(self) -> ToolResult:
         """This result, or a `ToolError` with the tool's own words if it is an error."""
         if not self.is_error:
@@ -144,3 +161,32 @@ class ToolResult(Result, kw_only=True):
         from holdfast.errors import ToolError
 
         raise ToolError(self.text or "The tool failed and gave no reason.", data=self)
+
+
+def _convert(result: ToolResult, kind: type[T]) -> T:
+    from holdfast.errors import ValidationError
+
+    try:
+        value = result.structured if result.has_structured else msgspec.json.decode(result.text)
+    except msgspec.DecodeError:
+        text = f"as_type({_name(kind)}): the result is neither structured nor JSON"
+        raise ValidationError(text, data=result) from None
+    try:
+        return _read(value, kind)
+    except (msgspec.ValidationError, ValueError, TypeError) as error:
+        if isinstance(value, dict) and value.keys() == {"result"}:
+            try:
+                return _read(value["result"], kind)
+            except (msgspec.ValidationError, ValueError, TypeError):
+                pass
+        raise ValidationError(f"as_type({_name(kind)}): {error}", data=result) from error
+
+
+def _read(value: Any, kind: type[T]) -> T:
+    """Pydantic's models read themselves; all other types are msgspec's to read."""
+    validate = getattr(kind, "model_validate", None)
+    return validate(value) if callable(validate) else msgspec.convert(value, kind)
+
+
+def _name(kind: Any) -> str:
+    return getattr(kind, "__name__", str(kind))

@@ -83,6 +83,19 @@ class Event(Struct, frozen=True):
     data: bytes
     name: str = "message"
 
+    @property
+    def line(self) -> bytes:
+        """The message in it, as a line; empty if there is none.
+
+        Priming events have no data, and those of other names only keep a stream alive.
+        """
+        return one_line(self.data) if self.name == "message" and self.data.strip() else b""
+
+
+def one_line(text: bytes) -> bytes:
+    """A JSON text as one line: outside of strings its line ends are only white space."""
+    return text.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
+
 
 class Events:
     """Reads server-sent events out of chunks that may be cut anywhere.

@@ -1,0 +1,78 @@
+"""The parts of one client, put together: who knows whom is decided in this one place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Raw
+
+from holdfast.calls.audit import Auditor
+from holdfast.calls.cache import Kept
+from holdfast.calls.handlers import Handlers
+from holdfast.calls.pipeline import Pipeline
+from holdfast.calls.reading import Reader
+from holdfast.calls.standing import Standing
+from holdfast.calls.tools import Toolbox
+from holdfast.config import Policy
+from holdfast.eras.negotiation import Opening
+
+TOOLS_CHANGED = "notifications/tools/list_changed"
+
+
+class Assembly:
+    """A pipeline, and what stands on it."""
+
+    def __init__(
+        self,
+        name: str,
+        transport: Any,
+        policy: Policy,
+        handlers: Handlers,
+        opening: Opening | None,
+    ) -> None:
+        self.pipeline = Pipeline(name, transport, policy, handlers, opening)
+        self.standing = Standing(self.pipeline)
+        self._kept = Kept(policy.cache, *partition(transport, policy))
+        self.reader = Reader(self.pipeline, self._kept)
+        auditor = Auditor(name, policy)
+        auditor.post = self._post
+        self.toolbox = Toolbox(self.pipeline, self.reader, auditor)
+        self.pipeline.reception.on_change = self._changed
+        self.pipeline.reception.on_again = self._kept.invalidate
+        if policy.telemetry.opentelemetry:
+            from holdfast.calls.spans import Spans
+
+            self.pipeline.observation.tracer = Spans(self.pipeline, transport)
+
+    def _changed(self, method: str, params: Raw | None) -> None:
+        self._kept.noticed(method, params)
+        if method == TOOLS_CHANGED:
+            self.toolbox.forget()
+
+    def _post(self, handler: Any, value: Any) -> None:
+        self.pipeline.driver.mailbox.post(handler, value)
+
+
+def partition(transport: Any, policy: Policy) -> tuple[str, Any]:
+    """How a store tells this client's entries from others': the server, and whose they are.
+
+    In memory of the client's own nothing needs to be told apart. In a shared store, public
+    entries belong to the server; private ones to the context that the application names,
+    else to this client alone. A transport that sends credentials tells them apart as well.
+    """
+    if policy.cache.store is None:
+        return "", lambda: "own"
+    from hashlib import sha256
+    from secrets import token_hex
+
+    def digest(*parts: object) -> str:
+        return sha256(repr(parts).encode()).hexdigest()[:32]
+
+    server = token_hex(16) if transport.key is None else digest(transport.key)
+    whose = token_hex(16) if policy.cache.context is None else policy.cache.context
+    credentials = getattr(transport, "credentials", None)
+
+    def context() -> str:
+        return digest(whose, None if credentials is None else credentials())
+
+    return server, context

@@ -1,0 +1,318 @@
+"""Freshness, scope and invalidation, without a client: the clock is a number."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw, json
+
+from holdfast.calls.cache import CHANGES, MOST_URIS, READ, Kept
+from holdfast.calls.store import CacheEntry, MemoryStore
+from holdfast.config import Cache
+
+LIST = "tools/list"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Rig:
+    """One client's cache, by hand."""
+
+    def __init__(
+        self, policy: Cache | None = None, clock: Clock | None = None, context: str = "me"
+    ) -> None:
+        self.clock = clock or Clock()
+        self.context = context
+        self.kept = Kept(policy or Cache(), "server", lambda: self.context, clock=self.clock)
+
+    async def keep(
+        self, method: str = LIST, params: Any = None, asked: float | None = None, **hints: Any
+    ) -> CacheEntry | None:
+        asked = self.clock.now if asked is None else asked
+        return await self.kept.keep(method, params, Raw(json.encode(hints)), asked)
+
+    async def fresh(self, method: str = LIST, params: Any = None) -> bool:
+        entry = await self.kept.find(method, params)
+        return entry is not None and self.kept.is_fresh(method, params, entry)
+
+
+@pytest.mark.req("C1")
+async def test_the_servers_ttl_rules() -> None:
+    rig = Rig(Cache(ttl=5))
+    await rig.keep(ttlMs=2000)
+    rig.clock.now += 1.999
+    assert await rig.fresh()
+    rig.clock.now += 0.001
+    assert not await rig.fresh()
+
+
+@pytest.mark.req("C1")
+async def test_where_the_server_says_nothing_the_default_does() -> None:
+    rig = Rig(Cache(ttl=5))
+    await rig.keep()
+    rig.clock.now += 4.9
+    assert await rig.fresh()
+    rig.clock.now += 0.1
+    assert not await rig.fresh()
+
+
+@pytest.mark.req("C1")
+@pytest.mark.parametrize(
+    ("method", "setting"),
+    [
+        ("tools/list", "tools"),
+        ("prompts/list", "prompts"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resources"),
+        ("resources/read", "reads"),
+    ],
+)
+async def test_each_kind_can_have_its_own_default(method: str, setting: str) -> None:
+    rig = Rig(Cache(**{setting: 5}))  # type: ignore[arg-type]
+    await rig.keep(method)
+    assert await rig.fresh(method)
+    other = LIST if method != LIST else READ
+    assert await rig.keep(other) is None
+
+
+@pytest.mark.req("C1")
+@pytest.mark.parametrize("ttl", [0, -1, -5.5, "60", True, [1]])
+async def test_a_ttl_of_nothing_or_nonsense_is_not_kept(ttl: Any) -> None:
+    assert await Rig(Cache(ttl=60)).keep(ttlMs=ttl) is None
+
+
+@pytest.mark.req("C1")
+async def test_without_any_ttl_nothing_is_kept() -> None:
+    assert await Rig().keep() is None
+
+
+@pytest.mark.req("C1")
+async def test_no_ttl_is_longer_than_the_longest() -> None:
+    rig = Rig(Cache(max_ttl=60))
+    await rig.keep(ttlMs=10**18)
+    rig.clock.now += 60
+    assert not await rig.fresh()
+
+
+@pytest.mark.req("C1")
+async def test_other_parameters_are_another_entry() -> None:
+    rig = Rig()
+    await rig.keep(READ, {"uri": "a"}, ttlMs=1000)
+    assert not await rig.fresh(READ, {"uri": "b"})
+    await rig.keep(LIST, {"cursor": ""}, ttlMs=1000)
+    assert not await rig.fresh(LIST)
+
+
+@pytest.mark.req("C1")
+async def test_a_clock_that_was_set_back_makes_nothing_live_longer() -> None:
+    rig = Rig()
+    await rig.keep(ttlMs=1000)
+    rig.clock.now -= 500
+    assert not await rig.fresh()
+
+
+# Scope
+
+
+@pytest.mark.req("C4")
+async def test_public_entries_are_everybodys_and_private_ones_are_not() -> None:
+    store, clock = MemoryStore(), Clock()
+    mine = Rig(Cache(store=store), clock, "me")
+    yours = Rig(Cache(store=store), clock, "you")
+    await mine.keep(LIST, ttlMs=1000, cacheScope="public")
+    await mine.keep(READ, {"uri": "a"}, ttlMs=1000, cacheScope="private")
+    assert await yours.fresh(LIST)
+    assert not await yours.fresh(READ, {"uri": "a"})
+    assert await mine.fresh(READ, {"uri": "a"})
+
+
+@pytest.mark.req("C4")
+@pytest.mark.parametrize("scope", [None, "PUBLIC", "shared", 5, ["public"]])
+async def test_what_is_not_said_to_be_public_is_private(scope: Any) -> None:
+    store, clock = MemoryStore(), Clock()
+    mine = Rig(Cache(store=store), clock, "me")
+    hints = {} if scope is None else {"cacheScope": scope}
+    await mine.keep(ttlMs=1000, **hints)
+    assert await mine.fresh()
+    assert not await Rig(Cache(store=store), clock, "you").fresh()
+
+
+@pytest.mark.req("C4")
+async def test_new_credentials_are_another_context() -> None:
+    rig = Rig()
+    await rig.keep(ttlMs=1000)
+    rig.context = "somebody else"
+    assert not await rig.fresh()
+
+
+# Invalidation
+
+
+@pytest.mark.req("C2")
+@pytest.mark.parametrize("notification", CHANGES)
+async def test_a_list_change_invalidates_its_lists_with_all_pages(notification: str) -> None:
+    rig = Rig(Cache(ttl=60))
+    methods = {method for changed in CHANGES.values() for method in changed}
+    for method in (*methods, READ):
+        await rig.keep(method)
+        await rig.keep(method, {"cursor": "2"})
+    rig.clock.now += 1
+    rig.kept.noticed(notification, None)
+    for method in (*methods, READ):
+        gone = method in CHANGES[notification]
+        assert await rig.fresh(method) is not gone
+        assert await rig.fresh(method, {"cursor": "2"}) is not gone
+
+
+@pytest.mark.req("C2")
+async def test_an_update_invalidates_the_resource_and_what_it_is_in() -> None:
+    rig = Rig(Cache(ttl=60))
+    uris = ["file:///a/b/c", "file:///a/b", "file:///a/", "file:///a/b/x", "file:///other"]
+    for uri in uris:
+        await rig.keep(READ, {"uri": uri})
+    rig.clock.now += 1
+    rig.kept.noticed("notifications/resources/updated", Raw(b'{"uri":"file:///a/b/c"}'))
+    fresh = [uri for uri in uris if await rig.fresh(READ, {"uri": uri})]
+    assert fresh == ["file:///a/b/x", "file:///other"]
+
+
+@pytest.mark.req("C2")
+@pytest.mark.parametrize("params", [None, Raw(b"{}"), Raw(b'{"uri":5}'), Raw(b"[]")])
+async def test_an_update_of_nobody_knows_what_invalidates_all_resources(params: Any) -> None:
+    rig = Rig(Cache(ttl=60))
+    await rig.keep(READ, {"uri": "a"})
+    rig.kept.noticed("notifications/resources/updated", params)
+    assert not await rig.fresh(READ, {"uri": "a"})
+
+
+@pytest.mark.req("C2")
+async def test_an_answer_on_its_way_when_the_news_comes_is_not_fresh() -> None:
+    rig = Rig(Cache(ttl=60))
+    asked = rig.clock.now
+    rig.clock.now += 1
+    rig.kept.noticed("notifications/tools/list_changed", None)
+    rig.clock.now += 1
+    await rig.keep(asked=asked)
+    assert not await rig.fresh()
+
+
+async def test_a_flood_of_updates_is_bounded() -> None:
+    rig = Rig(Cache(ttl=60))
+    await rig.keep(READ, {"uri": "x:a"})
+    for number in range(MOST_URIS + 1):
+        rig.clock.now += 0.001
+        rig.kept.noticed("notifications/resources/updated", Raw(b'{"uri":"x:%d"}' % number))
+    assert len(rig.kept._updated) <= MOST_URIS
+    assert not await rig.fresh(READ, {"uri": "x:a"})
+    assert not await rig.fresh(READ, {"uri": "x:7"})
+
+
+def test_a_uri_of_many_parts_is_bounded() -> None:
+    rig = Rig()
+    params = Raw(json.encode({"uri": "x:" + "/a" * 100_000}))
+    rig.kept.noticed("notifications/resources/updated", params)
+    assert len(rig.kept._updated) < 100
+
+
+# A store that fails
+
+
+class Broken:
+    async def get(self, key: str) -> CacheEntry | None:
+        raise ConnectionError(key)
+
+    async def put(self, key: str, entry: CacheEntry) -> None:
+        raise ConnectionError(key)
+
+
+@pytest.mark.req("C4")
+async def test_a_store_that_fails_costs_an_entry_and_no_more() -> None:
+    rig = Rig(Cache(ttl=60, store=Broken()))
+    assert await rig.keep() is None
+    assert await rig.kept.find(LIST, None) is None
+
+
+# Properties
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("ask"), st.sampled_from("ab")),
+        st.tuples(
+            st.just("answer"),
+            st.sampled_from("ab"),
+            st.sampled_from(["public", "private", None]),
+            st.sampled_from([None, 0, -1, 500, 2000, 60_000]),
+        ),
+        st.tuples(st.just("changed")),
+        st.tuples(st.just("updated"), st.sampled_from("ab")),
+        st.tuples(st.just("wait"), st.floats(0, 3)),
+        st.tuples(st.just("become"), st.sampled_from(["me", "you"])),
+        st.tuples(st.just("look"), st.sampled_from("ab")),
+    ),
+    max_size=40,
+)
+
+
+@pytest.mark.req("C1", "C2", "C4")
+@given(STEPS)
+def test_nothing_is_served_past_its_ttl_across_scopes_or_after_its_invalidation(
+    steps: list[tuple[Any, ...]],
+) -> None:
+    rig = Rig(Cache(ttl=1))
+    asked: dict[str, float] = {}
+    invalid: dict[str, float] = {"a": float("-inf"), "b": float("-inf")}
+    told: list[tuple[str, str | None, str, float, float]] = []
+    """uri, scope, context, asked, expires of everything that was kept."""
+
+    async def step(what: str, *details: Any) -> None:
+        now = rig.clock.now
+        match what:
+            case "ask":
+                asked[details[0]] = now
+            case "answer" if details[0] in asked:
+                uri, scope, ttl = details
+                hints = {"cacheScope": scope, "ttlMs": ttl}
+                given_ = {key: value for key, value in hints.items() if value is not None}
+                await rig.keep(READ, {"uri": uri}, asked=asked[uri], text=len(told), **given_)
+                life = 1.0 if ttl is None else max(0, ttl) / 1000
+                told.append((uri, scope, rig.context, asked[uri], now + life))
+            case "changed":
+                rig.kept.invalidate()
+                invalid.update(dict.fromkeys(invalid, now))
+            case "updated":
+                rig.kept.noticed(
+                    "notifications/resources/updated", Raw(json.encode({"uri": details[0]}))
+                )
+                invalid[details[0]] = now
+            case "wait":
+                rig.clock.now += details[0]
+            case "become":
+                rig.context = details[0]
+            case "look":
+                await look(details[0])
+
+    async def look(uri: str) -> None:
+        entry = await rig.kept.find(READ, {"uri": uri})
+        if entry is None or not rig.kept.is_fresh(READ, {"uri": uri}, entry):
+            return
+        of, scope, context, when, expires = told[json.decode(entry.raw)["text"]]
+        assert of == uri
+        assert rig.clock.now < expires
+        assert scope == "public" or context == rig.context
+        assert when > invalid[uri]
+
+    async def run() -> None:
+        for one in steps:
+            await step(*one)
+
+    asyncio.run(run())
