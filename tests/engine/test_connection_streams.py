@@ -263,6 +263,35 @@ def test_an_error_without_an_id_belongs_to_the_request_of_its_stream() -> None:
     assert rig.error(ticket).code == -32700
 
 
+@pytest.mark.req("R2")
+def test_an_error_under_a_name_that_is_not_ours_belongs_to_the_request_of_its_stream() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    error = {"code": -32600, "message": "x"}
+    deliver(rig, wire_id, {"jsonrpc": "2.0", "id": "server-error", "error": error})
+    assert rig.error(ticket).code == -32600
+
+
+@pytest.mark.req("R10")
+def test_an_object_that_is_no_message_is_dropped() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    assert only(deliver(rig, wire_id, {}, {"type": "ping"}), Finish) == []
+    assert rig.open_tickets() == {ticket}
+    assert rig.violations() == ["not a JSON-RPC message"] * 2
+
+
+@pytest.mark.req("L3")
+def test_an_answer_to_something_else_does_not_end_the_greeting_quietly() -> None:
+    """The transport says that nothing came, and the attempt ends at once."""
+    rig = Rig()
+    rig.open()
+    probe = opened(rig)
+    assert only(deliver(rig, probe["id"], {"jsonrpc": "2.0", "id": 99, "result": {}}), Finish) == []
+    refuse(rig, probe["id"], error=ProtocolError("gave no answer"))
+    assert rig.state == "backoff"
+
+
 @pytest.mark.req("P7")
 def test_a_ping_on_any_stream_is_answered_with_the_session() -> None:
     rig = ready()
@@ -666,6 +695,39 @@ def test_an_address_that_takes_no_post_is_tried_the_older_way(status: int) -> No
     rig.lose()
     reopened = one(rig.wait(5), Open)
     assert reopened.manner == "sse", "the way that worked is remembered"
+
+
+@pytest.mark.req("X3", "L3")
+def test_a_slow_address_of_the_older_kind_is_tried_the_older_way_too() -> None:
+    rig = Rig()
+    rig.open()
+    probe = opened(rig)
+    rig.wait(rig.policy.timeouts.probe)
+    (hedge,) = frames(rig.sounded())
+    refuse(rig, probe["id"], 404)
+    assert one(refuse(rig, hedge["id"], 404), Open).manner == "sse"
+
+
+@pytest.mark.req("X3", "L3")
+@pytest.mark.parametrize("code", [-32601, -32020, -32021, -32022])
+def test_a_modern_error_is_no_sign_of_the_older_kind(code: int) -> None:
+    rig = Rig(opening="initialize")
+    rig.open()
+    effects = refuse(rig, opened(rig)["id"], 404, fault=Fault(code, "no"))
+    assert only(effects, Open) == []
+    assert rig.state == "backoff"
+
+
+@pytest.mark.req("L3", "E2")
+@pytest.mark.parametrize("code", [-32020, -32021])
+def test_a_modern_demand_that_we_do_not_meet_is_told_without_a_fallback(code: int) -> None:
+    rig = Rig()
+    rig.open()
+    effects = refuse(rig, opened(rig)["id"], 400, fault=Fault(code, "Header mismatch"))
+    assert only(effects, Send) == []
+    assert rig.engine.reason is not None
+    assert rig.engine.reason.code == code
+    assert "Header mismatch" in str(rig.engine.reason)
 
 
 @pytest.mark.req("X3", "E2")

@@ -361,6 +361,18 @@ async def test_a_handshake_timeout_reaches_the_callers_and_leads_to_backoff() ->
             await client.open()
 
 
+@pytest.mark.req("R2", "R12")
+async def test_a_listener_that_fails_holds_nothing_up(caplog: pytest.LogCaptureFixture) -> None:
+    def boom() -> None:
+        raise RuntimeError("boom")
+
+    client = holdfast.connect(silent_peer())
+    client._pipeline.reception.on_ready = boom
+    async with client:
+        assert (await client.call_tool("quick", timeout=5)).text == "done"
+    assert "boom" in caplog.text
+
+
 @pytest.mark.req("L12")
 def test_a_client_stays_with_its_loop() -> None:
     client = holdfast.connect(silent_peer())

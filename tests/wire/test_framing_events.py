@@ -169,6 +169,22 @@ def test_a_line_feed_after_a_reconnect_is_no_half_of_an_older_crlf() -> None:
     assert events.feed(b"data: b\r\n\r\n") == [Event(b"b")]
 
 
+@pytest.mark.req("X2")
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (Event(b"{}"), b"{}\n"),
+        (Event(b'{\n  "a": 1\r\n}'), b'{   "a": 1  }\n'),
+        (Event(b""), b""),
+        (Event(b" \n "), b""),
+        (Event(b"{}", "ping"), b""),
+        (Event(b"/messages", "endpoint"), b""),
+    ],
+)
+def test_the_message_of_an_event_is_one_line_if_there_is_one(event: Event, line: bytes) -> None:
+    assert event.line == line
+
+
 # The limit
 
 

@@ -1,0 +1,59 @@
+"""The obedient server of the transport contract, in each of the shapes of HTTP."""
+
+from __future__ import annotations
+
+from holdfast.testing.obedient import Die, obey
+from tests.http.rogue import Reply, Request, Rogue, event
+
+
+class Obedient(Rogue):
+    """Does what it is told, until it is told to die."""
+
+    events = False
+    """Answer with a stream even where one message is all."""
+
+    async def obey(self, request: Request, reply: Reply) -> None:
+        try:
+            lines = list(obey(request.body))
+        except Die:
+            await self.die(reply)
+        else:
+            await self.write(lines, request, reply)
+
+    async def die(self, reply: Reply) -> None:
+        self.deafen()
+        reply.reset()
+
+    async def write(self, lines: list[bytes], request: Request, reply: Reply) -> None:
+        if not lines:
+            await reply.gone()
+        elif len(lines) == 1 and not self.events:
+            await reply.body(lines[0])
+        else:
+            await reply.stream(b"".join(event(line.decode().rstrip("\n")) for line in lines))
+            await reply.end()
+
+
+class ObedientSse(Obedient):
+    """The same over one stream, as in 2024-11-05."""
+
+    stream: Reply | None = None
+
+    async def obey(self, request: Request, reply: Reply) -> None:
+        if request.method == "GET":
+            await reply.stream(event("/messages", name="endpoint"))
+            self.stream = reply
+            await reply.gone()
+        else:
+            await super().obey(request, reply)
+
+    async def die(self, reply: Reply) -> None:
+        await super().die(reply)
+        assert self.stream is not None
+        self.stream.reset()
+
+    async def write(self, lines: list[bytes], request: Request, reply: Reply) -> None:
+        await reply.status(202)
+        assert self.stream is not None
+        if lines:
+            await self.stream.send(b"".join(event(line.decode().rstrip("\n")) for line in lines))

@@ -1,0 +1,429 @@
+"""Streamable HTTP, link by link. What a client makes of it is in tests/http."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast import ValidationError
+from holdfast.boundary import (
+    Delivered,
+    Drained,
+    Dress,
+    Expired,
+    Generation,
+    Opened,
+    Refused,
+    Transport,
+    WireId,
+)
+from holdfast.config import Limits
+from holdfast.testing.contract import Probe, TransportContract
+from holdfast.transports.http import LONGEST_PAUSE, Http, HttpLink, Stream
+from holdfast.wire import jsonrpc
+from holdfast.wire.framing import Events
+from tests.http.obedient import Obedient
+from tests.http.rogue import Gate, Legacy, Reply, Request, Rogue, answer, event, notice
+
+SESSION = {"Mcp-Session-Id": "s", "MCP-Protocol-Version": "2025-11-25"}
+LASTING = Dress(SESSION, resume=True)
+
+
+@pytest.mark.req("V2", "X2", "R9")
+class TestJsonAnswers(TransportContract):
+    streams = True
+    ordered = False
+    events = False
+
+    @asynccontextmanager
+    async def transport(self) -> AsyncIterator[Transport]:
+        async with Obedient() as server:
+            server.events = self.events
+            yield Http(server.url)
+
+
+@pytest.mark.req("V2", "X2", "R9")
+class TestEventAnswers(TestJsonAnswers):
+    events = True
+
+
+# Targets
+
+
+@pytest.mark.req("X5", "E2")
+@pytest.mark.parametrize("url", ["http://", "ftp://host/x", "http:///x", "host/mcp", "http://[x"])
+def test_what_is_no_url_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError, match="target"):
+        Http(url)
+
+
+@pytest.mark.req("X5")
+def test_a_transport_of_no_known_kind_is_refused() -> None:
+    with pytest.raises(ValidationError, match="'auto', 'streamable' or 'sse'"):
+        Http("http://host/", transport="grpc")  # type: ignore[arg-type]
+
+
+@pytest.mark.req("X5")
+def test_credentials_are_not_shown() -> None:
+    target = Http("https://me:secret@host:8443/mcp")
+    assert target.name == "host:8443"
+    assert "secret" not in repr(target)
+
+
+@pytest.mark.req("L3")
+def test_the_same_url_is_the_same_server() -> None:
+    assert Http("http://host/mcp").key == Http("http://host/mcp", headers={"a": "b"}).key
+    assert Http("http://host/mcp").key != Http("http://host/other").key
+
+
+@pytest.mark.req("X5", "E2")
+async def test_a_ca_that_cannot_be_read_is_told() -> None:
+    target = Http("https://127.0.0.1:1/mcp", ca="/no/such/file")
+    async with holdfast.connect(target) as client:
+        with pytest.raises(holdfast.TransportError, match="TLS settings cannot be used"):
+            await client.open()
+
+
+# Links
+
+
+@asynccontextmanager
+async def linked(
+    server: Rogue, *, limits: Limits | None = None, **options: Any
+) -> AsyncIterator[tuple[Probe, HttpLink]]:
+    probe = Probe()
+    transport = Http(server.url, **options)
+    link = transport.open(Generation(1), limits or Limits(), probe.report)
+    assert isinstance(link, HttpLink)
+    probe.link = link
+    await probe.until(lambda: probe.seen(Opened))
+    try:
+        yield probe, link
+    finally:
+        link.close()
+        await probe.until(lambda: probe.seen(Drained))
+
+
+def ask(link: HttpLink, number: int = 1, dress: Dress = LASTING) -> None:
+    link.send(jsonrpc.request(number, "tools/call"), WireId(number), dress)
+
+
+@pytest.mark.req("X2", "R11")
+async def test_a_stream_that_was_taken_is_never_said_to_be_unprocessed() -> None:
+    """A 404, or a "later", for the resumption says nothing of the request, which has run."""
+
+    async def post(request: Request, reply: Reply) -> None:
+        await reply.stream(b"retry: 0\n" + event("", id="1"))
+        await reply.end()
+
+    async def get(request: Request, reply: Reply) -> None:
+        await reply.status(status, Retry_After="0")
+
+    for status in (404, 405, 429, 503):
+        async with Rogue() as server:
+            server.on.update(POST=post, GET=get)
+            async with linked(server) as (probe, link):
+                ask(link)
+                await probe.until(partial(probe.seen, Refused))
+                (refused,) = probe.seen(Refused)
+                assert refused.processed
+                assert (refused.status, refused.retry_after) == (None, None)
+                assert str(status) in refused.error.message
+                expected = [Expired(Generation(1), "s")] if status == 404 else []
+                assert probe.seen(Expired) == expected
+
+
+@pytest.mark.req("X2")
+async def test_only_a_broken_stream_is_taken_up_again() -> None:
+    """One that was too large, or unreadable, would only be so again."""
+
+    async def post(request: Request, reply: Reply) -> None:
+        await reply.stream(event("", id="1") + event("x" * 5000))
+        await reply.gone()
+
+    async with Rogue() as server:
+        server.on["POST"] = post
+        async with linked(server, limits=Limits(frame_bytes=1000)) as (probe, link):
+            ask(link)
+            (refused,) = await probe.until(lambda: probe.seen(Refused))
+            assert "1000" in refused.error.message
+        assert server.gets() == []
+
+
+@pytest.mark.req("X2")
+async def test_a_broken_event_does_not_spoil_the_resumed_stream() -> None:
+    async def post(request: Request, reply: Reply) -> None:
+        await reply.stream(b"retry: 0\n" + event("", id="1") + b'id: 2\ndata: {"half')
+        reply.reset()
+
+    async def get(request: Request, reply: Reply) -> None:
+        assert request.header("Last-Event-ID") == "1"
+        await reply.stream(event(answer(1, {"n": 1}), id="2"))
+        await reply.end()
+
+    async with Rogue() as server:
+        server.on.update(POST=post, GET=get)
+        async with linked(server) as (probe, link):
+            ask(link)
+            assert await probe.answer(1) == {"n": 1}
+
+
+@pytest.mark.req("X2")
+async def test_a_server_may_have_us_ask_again_as_often_as_it_likes() -> None:
+    polls = 8
+
+    async def post(request: Request, reply: Reply) -> None:
+        await reply.stream(b"retry: 1\n" + event("", id="0"))
+        await reply.end()
+
+    async def get(request: Request, reply: Reply) -> None:
+        count = len(server.gets())
+        await reply.stream(event("", id=f"{count}") if count < polls else event(answer(1, {})))
+        await reply.end()
+
+    async with Rogue() as server:
+        server.on.update(POST=post, GET=get)
+        async with linked(server) as (probe, link):
+            ask(link)
+            await probe.answer(1)
+        seen = [request.header("Last-Event-ID") for request in server.gets()]
+        assert seen == [str(number) for number in range(polls)]
+
+
+@pytest.mark.req("X2")
+async def test_a_session_named_before_a_stream_broke_is_not_forgotten() -> None:
+    async def post(request: Request, reply: Reply) -> None:
+        await reply.stream(b"retry: 0\n" + event("", id="1"), Mcp_Session_Id="named")
+        await reply.end()
+
+    async def get(request: Request, reply: Reply) -> None:
+        await reply.stream(event(answer(1, {})))
+        await reply.end()
+
+    async with Rogue() as server:
+        server.on.update(POST=post, GET=get)
+        async with linked(server) as (probe, link):
+            ask(link, dress=Dress({}, resume=True))
+            await probe.answer(1)
+            assert probe.seen(Delivered)[-1].session == "named"
+
+
+@pytest.mark.req("X2", "L8")
+async def test_a_stream_that_stays_open_after_its_answer_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdfast.transports.http.LINGER", 0.01)
+    gone = asyncio.Event()
+
+    async def post(request: Request, reply: Reply) -> None:
+        await reply.stream(event(answer(1, {})))
+        await reply.gone()
+        gone.set()
+
+    async with Rogue() as server:
+        server.on["POST"] = post
+        async with linked(server) as (probe, link):
+            ask(link)
+            await probe.answer(1)
+            await asyncio.wait_for(gone.wait(), 20)
+            assert "0 streams" in repr(link)
+            assert probe.seen(Refused) == []
+
+
+@pytest.mark.req("X2")
+async def test_what_follows_waits_for_the_first_message_and_for_no_more_than_its_arrival() -> None:
+    gate = Gate()
+    order = []
+
+    async def post(request: Request, reply: Reply) -> None:
+        order.append(request.message["method"])
+        if request.id is None:
+            await gate()
+            # A stream in answer to a notification never ends; nobody should wait for that.
+            await reply.stream()
+            await reply.gone()
+        else:
+            await reply.json(answer(request.id, {}))
+
+    async with Rogue() as server:
+        server.on["POST"] = post
+        async with linked(server) as (probe, link):
+            link.send(jsonrpc.notification("first"), None, Dress({}, first=True))
+            ask(link)
+            await server.until(lambda: gate.waiting)
+            assert order == ["first"]
+            gate.open()
+            await probe.answer(1)
+
+
+@pytest.mark.req("X2")
+async def test_a_first_message_that_is_not_taken_holds_nobody_back() -> None:
+    async with Rogue() as server:
+        server.on["tools/call"] = lambda request, reply: reply.json(answer(1, {}))
+        async with linked(server) as (probe, link):
+            link.send(jsonrpc.notification("first"), None, Dress({}, first=True))
+            ask(link)
+            await probe.answer(1)
+
+
+@pytest.mark.req("P4", "R12", "R2")
+async def test_answers_to_the_server_get_through_when_all_connections_are_busy() -> None:
+    async def post(request: Request, reply: Reply) -> None:
+        if "method" not in request.message:
+            await reply.status(202)
+            heard.set()
+        else:
+            await reply.stream(event(notice("busy")))
+            await heard.wait()
+            await reply.send(event(answer(request.id, {})))
+            await reply.end()
+
+    heard = asyncio.Event()
+    async with Rogue() as server:
+        server.on["POST"] = post
+        async with linked(server, connections=2) as (probe, link):
+            for number in (1, 2, 3):
+                ask(link, number)
+            await server.until(lambda: len(server.posts()) == 2)
+            link.send(jsonrpc.response("x", {}), None, LASTING)
+            for number in (1, 2, 3):
+                await probe.answer(number)
+        assert len(server.posts("tools/call")) == 3
+
+
+@pytest.mark.req("X2")
+async def test_the_servers_own_stream_is_held_and_taken_up_again() -> None:
+    async def get(request: Request, reply: Reply) -> None:
+        count = len(server.gets())
+        if count == 3:
+            await reply.stream(event(notice("again"), id="c"))
+            await reply.gone()
+        await reply.stream(b"retry: 1\n", event(notice("hello"), id=f"{count}"))
+        if count == 2:
+            reply.reset()
+        else:
+            await reply.end()
+
+    async with Rogue() as server:
+        server.on["GET"] = get
+        async with linked(server) as (probe, link):
+            link.listen(LASTING)
+            await probe.until(lambda: len(probe.messages()) == 3)
+            assert {report.stream for report in probe.seen(Delivered)} == {0}
+        assert [get.header("Last-Event-ID") for get in server.gets()] == [None, "1", "2"]
+        assert server.gets()[0].header("Accept") == "text/event-stream"
+
+
+@pytest.mark.req("X2")
+@pytest.mark.parametrize("status", [400, 404, 405, 406, 501])
+async def test_a_server_without_a_stream_of_its_own_is_left_alone(status: int) -> None:
+    async with Rogue() as server:
+        server.on["GET"] = lambda request, reply: reply.status(status)
+        server.on["POST"] = lambda request, reply: reply.json(answer(request.id, {}))
+        async with linked(server) as (probe, link):
+            link.listen(LASTING)
+            await server.until(server.gets)
+            ask(link)
+            await probe.answer(1)
+            assert probe.seen(Expired) == [], "a 404 may mean that there is no such stream"
+        assert len(server.gets()) == 1
+
+
+@pytest.mark.req("X2")
+async def test_a_stream_that_stood_tells_that_its_session_is_gone() -> None:
+    async def get(request: Request, reply: Reply) -> None:
+        if len(server.gets()) > 1:
+            await reply.status(404)
+        else:
+            await reply.stream(b"retry: 0\n\n")
+            await reply.end()
+
+    async with Rogue() as server:
+        server.on["GET"] = get
+        async with linked(server) as (probe, link):
+            link.listen(LASTING)
+            await probe.until(lambda: probe.seen(Expired))
+            assert probe.seen(Expired) == [Expired(Generation(1), "s")]
+
+
+@pytest.mark.req("X2")
+async def test_a_new_session_has_a_new_stream_and_the_old_one_ends() -> None:
+    gone = asyncio.Event()
+
+    async def get(request: Request, reply: Reply) -> None:
+        await reply.stream(event(notice("hello")))
+        await reply.gone()
+        gone.set()
+
+    async with Rogue() as server:
+        server.on["GET"] = get
+        async with linked(server) as (probe, link):
+            link.listen(LASTING)
+            await probe.until(lambda: probe.seen(Delivered))
+            link.listen(Dress({"Mcp-Session-Id": "t"}))
+            await asyncio.wait_for(gone.wait(), 20)
+            await probe.until(lambda: len(probe.seen(Delivered)) == 2)
+        assert [get.header("Mcp-Session-Id") for get in server.gets()] == ["s", "t"]
+
+
+@pytest.mark.req("X2", "R2")
+def test_the_pause_is_the_servers_word_and_grows_while_it_stays_mute() -> None:
+    stream = Stream(WireId(1), LASTING, Events(100))
+    assert [stream.pause() for _ in range(4)] == [1.0, 1.0, 2.0, 4.0]
+    for _ in range(20):
+        stream.pause()
+    assert stream.pause() == LONGEST_PAUSE
+    stream.heard = True
+    assert stream.pause() == 1.0
+    stream.events.feed(b"retry: 90000\n")
+    assert stream.pause() == 90.0, "never sooner than the server says"
+    stream.events.feed(b"retry: 0\n")
+    stream.heard = True
+    assert 0 < stream.pause() < 1, "and never at once"
+
+
+@pytest.mark.req("R4", "R6")
+async def test_a_withdrawn_request_ends_its_stream_and_says_nothing_more() -> None:
+    gone = asyncio.Event()
+
+    async def post(request: Request, reply: Reply) -> None:
+        await reply.stream(event(notice("begun")))
+        await reply.gone()
+        gone.set()
+
+    async with Rogue() as server:
+        server.on["POST"] = post
+        async with linked(server) as (probe, link):
+            ask(link)
+            await probe.until(lambda: probe.seen(Delivered))
+            assert not link.withdraw(WireId(1))
+            assert not link.withdraw(WireId(1))
+            await asyncio.wait_for(gone.wait(), 20)
+            assert probe.seen(Refused) == []
+
+
+@pytest.mark.req("L7", "L8")
+async def test_a_silent_delete_cannot_hold_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.transports.http.FAREWELL", 0.01)
+    async with Legacy() as server:
+        server.sessions.append("s")
+        server.on["DELETE"] = lambda request, reply: reply.gone()
+        async with linked(server) as (probe, link):
+            link.close(Dress(SESSION))
+            await probe.until(lambda: probe.seen(Drained))
+        assert server.said() == ["DELETE"]
+
+
+@pytest.mark.req("L8")
+async def test_what_is_sent_after_the_end_goes_nowhere() -> None:
+    async with Rogue() as server:
+        async with linked(server) as (_, link):
+            link.close()
+            ask(link)
+        assert server.requests == []
