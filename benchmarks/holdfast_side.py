@@ -14,6 +14,11 @@ def client(command: list[str]) -> holdfast.Client:
     return holdfast.connect(command)
 
 
+def keeping(command: list[str]) -> holdfast.Client:
+    """A client that keeps the list of tools, of a server that does not say for how long."""
+    return holdfast.connect(command, cache=holdfast.Cache(tools=60))
+
+
 def check_era(server: holdfast.Client, legacy: bool) -> None:
     """That the row shows what its name says."""
     expected = "2025-11-25" if legacy else "2026-07-28"

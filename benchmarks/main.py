@@ -13,14 +13,17 @@ import os
 import pstats
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import server, sides
+from benchmarks import http_peer, http_server, server, sides
 from benchmarks.report import Results, show
-from benchmarks.rows import ROWS, Bench, MeasureError, Row, Stopwatch
+from benchmarks.rows import Bench, MeasureError, Row, Stopwatch, all_rows
 from benchmarks.sides import Side
 
-TOTAL_SECONDS = 165.0
+TOTAL_SECONDS = 300.0
 
 
 def arguments() -> argparse.Namespace:
@@ -29,18 +32,19 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="two rounds")
-    parser.add_argument("--rows", help=f"some of {','.join(row.key for row in ROWS)}")
+    parser.add_argument("--rows", help=f"some of {','.join(row.key for row in all_rows())}")
     parser.add_argument("--only", help="some sides, by name, or 'holdfast' for both eras")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every number there")
     parser.add_argument("--loop", choices=("asyncio", "uvloop"), default="asyncio")
     parser.add_argument("--shared", action="store_true", help="measure in one client process")
     parser.add_argument("--python-server", action="store_true", help="do not use the C server")
+    parser.add_argument("--peers", action="store_true", help="also other clients, over HTTP")
     parser.add_argument("--profile", metavar="ROW", help="profile holdfast in this row")
     return parser.parse_args()
 
 
 def chosen_rows(keys: str | None) -> list[Row]:
-    known = {row.key: row for row in ROWS}
+    known = {row.key: row for row in all_rows()}
     names = keys.split(",") if keys else list(known)
     if unknown := [name for name in names if name not in known]:
         raise SystemExit(f"no such row: {', '.join(unknown)} (there are: {', '.join(known)})")
@@ -49,6 +53,7 @@ def chosen_rows(keys: str | None) -> list[Row]:
 
 def sides_of(row: Row, chosen: list[Side]) -> list[Side]:
     """One of each family where eras and descriptors make no difference."""
+    chosen = [side for side in chosen if side.wire in (None, row.wire)]
     if row.eras:
         return chosen
     families = {side.family: side for side in reversed(chosen)}
@@ -114,7 +119,8 @@ def measure_all(rows: list[Row], chosen: list[Side], rounds: Rounds) -> list[Res
     found: list[Results] = []
     for index, row in enumerate(rows):
         tell(f"{row.title} …")
-        found.append(rounds.of(row, sides_of(row, chosen), len(rows) - index))
+        if here := sides_of(row, chosen):
+            found.append(rounds.of(row, here, len(rows) - index))
     tell("")
     return found
 
@@ -123,6 +129,26 @@ def tell(text: str) -> None:
     """Where it is, for a person who waits."""
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def served(bench: Bench, rows: list[Row]) -> Iterator[Bench]:
+    """The bench with a server to reach by URL, if one of the rows wants that."""
+    if not any(row.wire == "http" for row in rows):
+        yield bench
+        return
+    with http_server.running(bench.path) as web:
+        yield replace(bench, web=web)
+
+
+def peers_note(wanted: bool) -> tuple[bool, str]:
+    """Whether others can be measured too, and what the reader is told of it."""
+    if not wanted:
+        return False, "the official SDK's client is left out; --peers installs and measures it"
+    failure = http_peer.install()
+    if failure is not None:
+        return False, f"the official SDK's client could not be installed: {failure}"
+    return True, f"mcp {http_peer.installed()}, the official SDK's client"
 
 
 def profile(row: Row, side: Side, bench: Bench) -> None:
@@ -155,14 +181,22 @@ def main() -> int:
     bench = Bench(server.find(compiled=not chosen.python_server), chosen.loop, tuple(path))
     if chosen.profile:
         only = sides.chosen(chosen.only or "holdfast-handshake")
-        profile(chosen_rows(chosen.profile)[0], only[0], bench)
+        rows = chosen_rows(chosen.profile)
+        with served(bench, rows) as bench:
+            profile(rows[0], only[0], bench)
         return 0
+    rows = chosen_rows(chosen.rows)
+    http = any(row.wire == "http" for row in rows)
+    peers, note = peers_note(chosen.peers)
     load = os.getloadavg()[0]
     started = time.monotonic()
-    rounds = Rounds(bench, 2 if chosen.quick else chosen.rounds, chosen.shared)
-    found = measure_all(chosen_rows(chosen.rows), sides.chosen(chosen.only), rounds)
+    with served(bench, rows) as bench:
+        rounds = Rounds(bench, 2 if chosen.quick else chosen.rounds, chosen.shared)
+        found = measure_all(rows, sides.chosen(chosen.only, peers=peers), rounds)
     about = {
         "server": bench.server.about,
+        "http": http_server.about() if http else None,
+        "peers": note if http else None,
         "loop": chosen.loop,
         "cpu": cpu,
         "rounds": rounds.count,
@@ -172,6 +206,6 @@ def main() -> int:
     }
     print(show(found, about))
     if chosen.json:
-        rows = [results.as_json() for results in found]
-        chosen.json.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
+        values = [results.as_json() for results in found]
+        chosen.json.write_text(json.dumps({"about": about, "rows": values}, indent=1) + "\n")
     return 1 if any(results.failures for results in found) else 0

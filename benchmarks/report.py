@@ -29,6 +29,8 @@ time for one notification, from the read to the callback.
 raw's sequential calls depend on what the process did before: asyncio asks for 256 KiB a read, and
 until the C allocator has learned that size each read maps and unmaps memory. A fresh process has
 not; --shared shows raw in one that may have, where it takes about half the time.
+Over HTTP, raw and raw-stateless are bare aiohttp loops that make the same requests as holdfast in
+the same era, and decode with msgspec; 'x raw' is to the one of the side's own era.
 Absolute numbers vary with the machine and the hour: only ratios of one run compare."""
 
 
@@ -51,7 +53,8 @@ class Results:
 
     def ratios(self, name: str) -> list[float]:
         """Each round's own ratio to raw."""
-        pairs = zip(self.values.get(name, []), self.values.get("raw", []), strict=False)
+        floors = self.values.get(self.row.floors.get(name, "raw"), [])
+        pairs = zip(self.values.get(name, []), floors, strict=False)
         # Memory is counted in pages: over few connections raw's growth can be none.
         return [mine / floor for mine, floor in pairs if floor > 0]
 
@@ -165,12 +168,22 @@ def footer(about: dict[str, Any]) -> list[str]:
         f"msgspec {version('msgspec')}, holdfast {version('holdfast')}, "
         f"loop {about['loop']}{uvloop_version(about['loop'])}",
         f"server    {about['server']}; client and server {pinned}",
+        *over_http(about),
         f"rounds    {about['rounds']}, sides in turns, {processes(about['shared'])}; "
         f"{about['seconds']} s in all",
         f"load      {about['load']} at the start"
         + (" (not idle: expect noise)" * (about["load"] > 0.3)),
         "",
         *NOTES.splitlines(),
+    ]
+
+
+def over_http(about: dict[str, Any]) -> list[str]:
+    if about["http"] is None:
+        return []
+    return [
+        f"HTTP      aiohttp {version('aiohttp')}; server {about['http']}, in a process of its own",
+        f"peers     {about['peers']}",
     ]
 
 

@@ -13,9 +13,9 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +64,7 @@ class Bench:
     server: Server
     loop: str = "asyncio"
     path: tuple[str, ...] = ()
+    web: str = ""
 
     def run(self, work: Awaitable[float]) -> float:
         async def bounded() -> float:
@@ -73,10 +74,12 @@ class Bench:
         with asyncio.Runner(loop_factory=loop_factory(self.loop)) as runner:
             return runner.run(bounded())
 
-    def python(self, code: str, *options: str) -> subprocess.CompletedProcess[str]:
+    def python(
+        self, code: str, *options: str, python: str = sys.executable
+    ) -> subprocess.CompletedProcess[str]:
         """Some code in a fresh interpreter, started the same way every time."""
         done = subprocess.run(
-            [sys.executable, "-P", *options, "-c", code],
+            [python, "-P", *options, "-c", code],
             capture_output=True,
             text=True,
             timeout=DEADLINE + 2,
@@ -93,10 +96,10 @@ class Bench:
         code = (
             "from benchmarks.rows import Bench, Server, by_key; "
             "from benchmarks.sides import named; "
-            f"bench = Bench({server}, {self.loop!r}); "
+            f"bench = Bench({server}, {self.loop!r}, web={self.web!r}); "
             f"print(by_key({row.key!r}).measure(bench, named({side.name!r})))"
         )
-        return float(self.python(code).stdout)
+        return float(self.python(code, python=side.python).stdout)
 
     @asynccontextmanager
     async def connected(self, side: Side, tools: int = 8) -> AsyncIterator[Session]:
@@ -328,6 +331,8 @@ class Row:
     per_second: str | None = None
     eras: bool = True
     spawns: bool = False  # starts its own processes: nothing is gained by another around them
+    wire: str = "stdio"
+    floors: Mapping[str, str] = field(default_factory=dict)  # of sides whose floor is not raw
 
 
 ROWS = (
@@ -359,5 +364,11 @@ ROWS = (
 )
 
 
+def all_rows() -> tuple[Row, ...]:
+    from benchmarks import call_rows, http_rows
+
+    return ROWS + call_rows.ROWS + http_rows.ROWS
+
+
 def by_key(key: str) -> Row:
-    return next(row for row in ROWS if row.key == key)
+    return next(row for row in all_rows() if row.key == key)

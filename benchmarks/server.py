@@ -14,6 +14,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE / "echo.c"
 
+Target = list[str] | str
+"""A command, or a URL."""
+
 
 @dataclass(frozen=True)
 class Server:
@@ -22,7 +25,7 @@ class Server:
     command: tuple[str, ...]
     about: str
 
-    def listing(self, tools: int, *, legacy: bool = False) -> list[str]:
+    def listing(self, tools: int, *, legacy: bool = False) -> Target:
         extra = ["--legacy"] if legacy else []
         return [*self.command, "--tools", str(tools), *extra]
 

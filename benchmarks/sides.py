@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
+
+from benchmarks import http_peer
+from benchmarks.server import Target
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -29,24 +33,30 @@ class Side:
     legacy: bool
     imports: str
     proof: str  # fails if what was imported is not the real thing
+    wire: str | None = None  # the only one that it is measured on
 
-    def session(self, command: list[str]) -> Session:
+    @property
+    def python(self) -> str:
+        return str(http_peer.python()) if self.family == "mcp" else sys.executable
+
+    def session(self, target: Target) -> Session:
         """A new client; its module is imported here, so that one side can run alone."""
         if self.family == "raw":
-            made = self.module().KINDS[self.name](command)
+            made = self.module(target).KINDS[self.name](target)
         else:
-            made = self.module().client(command)
+            made = self.module().client(target)
         return cast(Session, made)
 
-    def module(self) -> Any:
-        name = "raw" if self.family == "raw" else "holdfast_side"
+    def module(self, target: Target = "") -> Any:
+        floor = "http_raw" if isinstance(target, str) else "raw"
+        name = {"raw": floor, "mcp": "http_peer"}.get(self.family, "holdfast_side")
         return importlib.import_module(f"benchmarks.{name}")
 
     def check(self, session: Session) -> None:
-        if self.family == "holdfast":
+        if self.family != "raw":
             self.module().check_era(session, self.legacy)
 
-    def cold_code(self, command: list[str]) -> str:
+    def cold_code(self, command: Target) -> str:
         if self.family == "raw":
             return f"from benchmarks import raw; raw.cold({self.name!r}, {command!r})"
         return f"from benchmarks import holdfast_side; holdfast_side.cold({command!r})"
@@ -54,16 +64,19 @@ class Side:
 
 SIDES = (
     Side("raw", "raw", True, "asyncio, msgspec", "msgspec.json.decode"),
-    Side("raw-fd", "raw", True, "asyncio, msgspec", "msgspec.json.decode"),
+    Side("raw-fd", "raw", True, "asyncio, msgspec", "msgspec.json.decode", "stdio"),
+    Side("raw-stateless", "raw", False, "asyncio, msgspec", "msgspec.json.decode", "http"),
     Side("holdfast-handshake", "holdfast", True, "holdfast", "holdfast.connect"),
     Side("holdfast-stateless", "holdfast", False, "holdfast", "holdfast.connect"),
+    Side("mcp-handshake", "mcp", True, "mcp", "mcp.Client", "http"),
+    Side("mcp-stateless", "mcp", False, "mcp", "mcp.Client", "http"),
 )
 
 
-def chosen(only: str | None) -> list[Side]:
-    """Sides by name or family (``raw,raw-fd`` or ``holdfast``); all of them by default."""
+def chosen(only: str | None, *, peers: bool = False) -> list[Side]:
+    """Sides by name or family (``raw,raw-fd`` or ``holdfast``); all of ours by default."""
     if not only:
-        return list(SIDES)
+        return [side for side in SIDES if peers or side.family != "mcp"]
     names = only.split(",")
     known = {side.name for side in SIDES} | {side.family for side in SIDES}
     if unknown := [name for name in names if name not in known]:
