@@ -60,6 +60,22 @@ def test_a_url_that_is_none_is_refused(url: str) -> None:
 
 
 @pytest.mark.req("X5")
+def test_an_option_of_the_other_kind_of_target_is_refused_by_name() -> None:
+    with pytest.raises(ValidationError, match=r"headers=.*env, inherit_env"):
+        transport_for("python x.py", {"headers": {}}, {})
+    with pytest.raises(ValidationError, match=r"cwd=.*headers, transport"):
+        transport_for("http://x/", {"cwd": "/"}, {})
+
+
+@pytest.mark.req("X5")
+def test_the_places_of_an_old_server_can_be_given() -> None:
+    places = {"base_url": "http://x:1/a/", "sse_endpoint": "/s", "message_endpoint": "/m"}
+    assert "http://x:1/s" in repr(transport_for(None, places, {}))
+    with pytest.raises(ValidationError, match="same origin"):
+        transport_for(None, {**places, "message_endpoint": "http://y/m"}, {})
+
+
+@pytest.mark.req("X5")
 def test_an_unknown_transport_is_refused_by_name() -> None:
     with pytest.raises(ValidationError, match="carrier-pigeon"):
         transport_for("http://x/", {"transport": "carrier-pigeon"}, {})

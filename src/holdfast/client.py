@@ -56,6 +56,9 @@ class Options(TypedDict, total=False):
 
     headers: Headers | None
     transport: Literal["auto", "streamable", "sse"]
+    base_url: str
+    sse_endpoint: str | None
+    message_endpoint: str | None
     ca: str | None
     cert: str | tuple[str, str] | None
     proxy: str | None

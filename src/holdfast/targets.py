@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
@@ -19,16 +20,17 @@ def transport_for(
     target: Target, options: Mapping[str, Any], environment: Mapping[str, str]
 ) -> Transport:
     """The transport for a target: a command, a server in memory, or a ready transport."""
+    options = dict(options)
     if target is None:
-        target = environment.get(VARIABLE)
+        target = options.pop("base_url", None) or environment.get(VARIABLE)
         if not target:
-            raise ValidationError(f"no target: give a command, or set {VARIABLE}")
+            raise ValidationError(f"no target: give a command or a URL, or set {VARIABLE}")
     if isinstance(target, str) and target.lower().startswith(("http://", "https://")):
         from holdfast.transports.http import Http
 
-        return Http(target, **options)
+        return Http(target, **_fitting(options, Http, target))
     if isinstance(target, str | list | tuple):
-        return Stdio(target, **options)
+        return Stdio(target, **_fitting(options, Stdio, target))
     if options:
         named = ", ".join(sorted(options))
         raise ValidationError(f"{named}: only for a command; {target!r} has its own settings")
@@ -41,3 +43,14 @@ def transport_for(
         f"target of type {kind}: give a command (string or list), holdfast.Stdio, "
         f"holdfast.testing.Peer, or nothing and set {VARIABLE}"
     )
+
+
+def _fitting(options: dict[str, Any], kind: type, target: object) -> dict[str, Any]:
+    """The options, if this kind of target has them all."""
+    parameters = inspect.signature(kind).parameters.values()
+    known = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+    for name in options:
+        if name not in known:
+            fitting = ", ".join(known)
+            raise ValidationError(f"{name}=…: not an option for {target!r} (it takes {fitting})")
+    return options

@@ -580,7 +580,7 @@ def test_every_conversation_ends_in_a_few_turns_whatever_is_heard(
                 )
             )
             unanswered.extend(talk.said[before:])
-    assert talk.said.count("server/discover") <= 1
+    assert talk.said.count("server/discover") <= 3
     assert talk.said.count("initialize") <= 3
     if isinstance(talk.end, Agreement):
         assert talk.end.era.version in VERSIONS

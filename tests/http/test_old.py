@@ -51,6 +51,25 @@ async def test_it_is_found_out_when_a_post_is_refused(status: int) -> None:
 
 
 @pytest.mark.req("X3", "X5")
+async def test_its_places_can_be_given() -> None:
+    """A server that never names its endpoint can still be used."""
+    async with Old() as server:
+
+        async def mute(request: Request, reply: Reply) -> None:
+            await reply.stream(b": nothing to name\n\n")
+            server.stream = reply
+            server.changed()
+            await reply.gone()
+
+        server.on["GET"] = mute
+        client = holdfast.connect(
+            base_url=server.url, sse_endpoint=server.path, message_endpoint=server.endpoint
+        )
+        async with client:
+            assert await say(client) == "ahoy"
+
+
+@pytest.mark.req("X3", "X5")
 async def test_it_can_be_chosen() -> None:
     async with Old() as server:
         async with connect(server, transport="sse") as client:

@@ -61,7 +61,8 @@ class Http:
 
     ``headers`` is a mapping, or a function, sync or async, that gives one for each request.
     They, and all credentials, stay with the URL's origin. ``transport="sse"`` chooses the
-    transport of 2024-11-05, which is otherwise found out.
+    transport of 2024-11-05, which is otherwise found out; ``sse_endpoint`` and
+    ``message_endpoint`` are its two places below the URL, for a server that does not name them.
     """
 
     def __init__(
@@ -70,6 +71,8 @@ class Http:
         *,
         headers: Headers | None = None,
         transport: Manner = "auto",
+        sse_endpoint: str | None = None,
+        message_endpoint: str | None = None,
         ca: str | None = None,
         cert: str | tuple[str, str] | None = None,
         proxy: str | None = None,
@@ -78,10 +81,13 @@ class Http:
     ) -> None:
         if transport not in ("auto", "streamable", "sse"):
             raise ValidationError(f"transport={transport!r}: must be 'auto', 'streamable' or 'sse'")
-        self._url = _checked(url)
+        self._url = _below(_checked(url), sse_endpoint)
+        self._messages = None if message_endpoint is None else _below(self._url, message_endpoint)
+        if sse_endpoint is not None or message_endpoint is not None:
+            transport = "sse"
         self._transport = transport
         self._settings = Settings(
-            url=url,
+            url=str(self._url),
             headers=headers,
             ca=ca,
             cert=cert,
@@ -116,8 +122,16 @@ class Http:
         except OSError as error:
             raise TransportError(f"the TLS settings cannot be used: {error}") from error
         if manner == "sse" or self._transport == "sse":
-            return SseLink(web, generation, report)
+            return SseLink(web, generation, report, self._messages)
         return HttpLink(web, generation, report)
+
+
+def _below(url: URL, place: str | None) -> URL:
+    """A place at the same origin: another one would be sent our credentials."""
+    found = url if place is None else url.join(URL(place))
+    if found.origin() != url.origin():
+        raise ValidationError(f"endpoint {place!r}: must be of the same origin as {url.origin()}")
+    return found
 
 
 def _checked(url: str) -> URL:

@@ -26,12 +26,19 @@ from holdfast.wire.framing import Event, Events, FrameTooLarge
 class SseLink:
     """One open stream; when it ends, the link is lost."""
 
-    def __init__(self, web: Web, generation: Generation, report: Callable[[Report], None]) -> None:
+    def __init__(
+        self,
+        web: Web,
+        generation: Generation,
+        report: Callable[[Report], None],
+        endpoint: URL | None = None,
+    ) -> None:
         self._web = web
         self._generation = generation
         self._report = report
         self._loop = asyncio.get_running_loop()
-        self._endpoint: URL | None = None
+        self._endpoint = endpoint
+        """Where to send to: given, or named by the server's first event."""
         self._posts: set[asyncio.Task[None]] = set()
         self._gate: asyncio.Event | None = None
         self._over = False
@@ -83,6 +90,8 @@ class SseLink:
             async with self._web.request("GET", {"Accept": EVENTS}) as response:
                 if content_type(response) != EVENTS:
                     raise self._web.wrong_content(response, b"")
+                if self._endpoint is not None:
+                    self._report(Opened(self._generation))
                 await self._events(response)
         except Refusal as refusal:
             error = refusal.error
@@ -104,7 +113,7 @@ class SseLink:
         if self._endpoint is None:
             self._endpoint = self._checked(event)
             self._report(Opened(self._generation))
-        elif event.line and not self._over:
+        elif event.name != "endpoint" and event.line and not self._over:
             self._report(Delivered(self._generation, event.line))
 
     def _checked(self, event: Event) -> URL:
