@@ -52,6 +52,7 @@ from tests.engine.rig import (
     Rig,
     frames,
     get_ready,
+    line,
     methods,
     one,
     only,
@@ -826,3 +827,26 @@ def test_outcomes_and_commands_are_the_only_effects() -> None:
     ticket = rig.call()
     assert Failed in {type(effect) for effect in rig.cancel(ticket)}
     assert State(rig.state) is State.READY
+
+
+@pytest.mark.req("X2")
+@pytest.mark.parametrize("streams", [True, False])
+def test_arguments_are_repeated_in_headers_only_where_there_are_headers(streams: bool) -> None:
+    rig = Rig()
+    assert not rig.engine.mirrors
+    rig.open()
+    (sent,) = only(rig.report(Opened(rig.engine.generation, streams)), Send)
+    assert sent.wire_id is not None
+    reply = {"jsonrpc": "2.0", "id": sent.wire_id, **DISCOVERED}
+    stream = sent.wire_id if streams else None
+    rig.report(Delivered(rig.engine.generation, line(reply), stream))
+    assert rig.state == "ready"
+    assert rig.engine.mirrors is streams
+
+
+@pytest.mark.req("P5")
+def test_the_log_level_is_remembered() -> None:
+    rig = ready()
+    assert rig.engine.log_level is None
+    rig.engine.log_level = "debug"
+    assert rig.engine.log_level == "debug"

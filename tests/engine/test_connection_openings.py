@@ -409,3 +409,20 @@ def test_abilities_are_declared_in_the_way_of_each_era() -> None:
     assert declared == {"roots": {}, "elicitation": {"form": {}}}
     (greeting,) = frames(rig.answer(probe["id"], MISSING))
     assert greeting["params"]["capabilities"]["roots"] == {"listChanged": True}
+
+
+@pytest.mark.req("L3")
+def test_an_answer_to_the_probe_that_was_lost_is_asked_for_again() -> None:
+    """A print ran into it; the hedge is refused as a modern server refuses it."""
+    rig = Rig()
+    rig.open()
+    rig.opened()
+    rig.at(rig.engine.due)
+    (hedge,) = frames(rig.sounded())
+    assert hedge["method"] == INITIALIZE
+    rig.answer(hedge["id"], unsupported(MODERN))
+    rig.at(rig.engine.due)
+    (again,) = frames(rig.sounded())
+    assert again["method"] == DISCOVER
+    rig.answer(again["id"], DISCOVERED)
+    assert rig.state == "ready"

@@ -569,3 +569,17 @@ def test_a_call_made_while_starting_waits_for_the_first_attempt_alone_unless_tol
         assert "tools/call" in methods(reconnect(rig))
     else:
         assert "it had not been sent" in rig.error(ticket).message
+
+
+@pytest.mark.req("R7")
+def test_many_retries_go_out_a_few_at_a_time() -> None:
+    """Their frames are all in memory at once otherwise, and a deaf server has many waiting."""
+    rig = ready()
+    for _ in range(20):
+        _, wire_id = rig.request()
+        rig.busy(wire_id)
+    sent = []
+    while rig.engine.due < rig.now + 0.1:
+        sent.append(len(only(rig.at(rig.engine.due), Send)))
+    assert sum(sent) == 20
+    assert max(sent) <= 8
