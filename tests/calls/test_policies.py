@@ -104,10 +104,11 @@ def test_a_server_without_a_name_is_shared_with_nobody() -> None:
 
 
 @pytest.mark.req("C4")
-def test_other_credentials_are_another_context() -> None:
+@pytest.mark.parametrize("cache", [Cache(), Cache(store=MemoryStore(), context="me")])
+def test_other_credentials_are_another_context(cache: Cache) -> None:
     tokens = iter(["one", "two"])
     transport = SimpleNamespace(key=("http", "u"), credentials=lambda: next(tokens))
-    policy = Policy(cache=Cache(store=MemoryStore(), context="me"))
+    policy = Policy(cache=cache)
     _, whose = partition(transport, policy)
     assert whose() != whose()
 

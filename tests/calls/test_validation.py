@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from msgspec import Raw, json
 
 from holdfast.calls import effort, validation
-from holdfast.calls.misfits import Misfit
-from holdfast.calls.validation import Checker, Checkers, Unusable
+from holdfast.calls.misfits import Misfit, Unusable
+from holdfast.calls.validation import Checker, Checkers
 
 BOUND = 10.0
 """Seconds: a guard against a hang, far above what any of these takes."""

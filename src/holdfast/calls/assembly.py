@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Raw
@@ -53,14 +54,15 @@ class Assembly:
         self.pipeline.driver.mailbox.post(handler, value)
 
 
-def partition(transport: Any, policy: Policy) -> tuple[str, Any]:
+def partition(transport: Any, policy: Policy) -> tuple[str, Callable[[], str]]:
     """How a store tells this client's entries from others': the server, and whose they are.
 
-    In memory of the client's own nothing needs to be told apart. In a shared store, public
-    entries belong to the server; private ones to the context that the application names,
-    else to this client alone. A transport that sends credentials tells them apart as well.
+    In a shared store, public entries belong to the server; private ones to the context that
+    the application names, else to this client alone. A transport whose ``credentials()`` may
+    change in a client's life tells those apart as well, in memory of the client's own too.
     """
-    if policy.cache.store is None:
+    credentials = getattr(transport, "credentials", None)
+    if policy.cache.store is None and credentials is None:
         return "", lambda: "own"
     from hashlib import sha256
     from secrets import token_hex
@@ -70,9 +72,4 @@ def partition(transport: Any, policy: Policy) -> tuple[str, Any]:
 
     server = token_hex(16) if transport.key is None else digest(transport.key)
     whose = token_hex(16) if policy.cache.context is None else policy.cache.context
-    credentials = getattr(transport, "credentials", None)
-
-    def context() -> str:
-        return digest(whose, None if credentials is None else credentials())
-
-    return server, context
+    return server, lambda: digest(whose, None if credentials is None else credentials())

@@ -11,17 +11,19 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from holdfast.calls.misfits import Misfit
 from holdfast.calls.observation import correlation_id, reason
-from holdfast.calls.redaction import Redactor
 from holdfast.config import Policy
 from holdfast.errors import HoldfastError
 from holdfast.types.tools import ToolResult
+
+if TYPE_CHECKING:
+    from holdfast.calls.redaction import Redactor
 
 audit_log = logging.getLogger("holdfast.audit")
 log = logging.getLogger("holdfast")
@@ -63,6 +65,8 @@ class Auditor:
 
     @cached_property
     def redactor(self) -> Redactor:
+        from holdfast.calls.redaction import Redactor
+
         return Redactor(self._policy)
 
     def wanted(self) -> bool:

@@ -18,6 +18,10 @@ LONGEST: Final = 200
 ALTERNATIVES: Final = 5
 
 
+class Unusable(Exception):  # noqa: N818  (a finding, not a failure)
+    """A schema, or a check, that cannot be carried out; says why."""
+
+
 class Misfit(Struct, frozen=True):
     """One fault: where (a JSON pointer; empty for the whole), what is wrong, by which keyword."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Coroutine, Mapping
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw, Struct, UnsetType
 
@@ -13,14 +14,16 @@ from holdfast.boundary import Call
 from holdfast.calls.audit import Auditor
 from holdfast.calls.handlers import ProgressHandler
 from holdfast.calls.mirrors import Mirrors
-from holdfast.calls.misfits import Misfit, lines
+from holdfast.calls.misfits import Misfit, Unusable, lines
 from holdfast.calls.pipeline import Pipeline
 from holdfast.calls.reading import Listing, Reader
-from holdfast.calls.validation import Checker, Checkers, Unusable
 from holdfast.config import CacheMode
 from holdfast.errors import RpcError, ValidationError
 from holdfast.types.tools import Tool, ToolResult
 from holdfast.wire.jsonrpc import METHOD_NOT_FOUND
+
+if TYPE_CHECKING:
+    from holdfast.calls.validation import Checker, Checkers
 
 log = logging.getLogger("holdfast")
 
@@ -58,7 +61,6 @@ class Toolbox:
         self._auditor = auditor
         self._policy = pipeline.policy.tools
         self._mirrors = Mirrors(pipeline)
-        self._checkers = Checkers()
         self._tools: dict[str, Tool] = {}
         self._plans: dict[str, _Plan] = {}
         self._unlisted: dict[str, tuple[bool, float | None]] = {}
@@ -66,6 +68,13 @@ class Toolbox:
         self._current = False
         """The list is known, and the server has not said since that it changed."""
         self._invalidates = frozenset(pipeline.policy.cache.invalidate_on)
+
+    @cached_property
+    def _checkers(self) -> Checkers:
+        """Made with the first schema: not every client needs one."""
+        from holdfast.calls.validation import Checkers
+
+        return Checkers()
 
     @property
     def tools(self) -> Mapping[str, Tool]:

@@ -18,7 +18,7 @@ from msgspec import Raw
 
 from holdfast.calls import effort
 from holdfast.calls.effort import Outline, TooMuch
-from holdfast.calls.misfits import Misfit, describe
+from holdfast.calls.misfits import Misfit, Unusable, describe
 from holdfast.wire import jsonrpc
 
 if TYPE_CHECKING:
@@ -39,10 +39,6 @@ PATTERN_SECONDS: Final = 0.25
 FEW: Final = 20
 KEPT: Final = 2000
 """Compiled schemas that are kept."""
-
-
-class Unusable(Exception):  # noqa: N818  (a finding, not a failure)
-    """A schema, or a check, that cannot be carried out; says why."""
 
 
 class Checker:

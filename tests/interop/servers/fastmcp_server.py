@@ -1,10 +1,15 @@
-"""A server built with FastMCP (PyPI ``fastmcp``), of version 2 as well as of later ones."""
+"""A server built with FastMCP (PyPI ``fastmcp``), of version 2 as well as of later ones.
+
+On stdio; or over HTTP, by the name that the library has for it, at ``$PORT``.
+"""
 
 # mypy: ignore-errors
 # Its libraries are in its own virtual environment, not in ours.
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 
 import anyio
@@ -113,4 +118,6 @@ def greet(name: str) -> str:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        server.run(sys.argv[1], port=int(os.environ["PORT"]))
     server.run()

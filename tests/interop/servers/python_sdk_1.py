@@ -1,9 +1,15 @@
-"""A server built with version 1 of the Python SDK (PyPI ``mcp``), for others to try."""
+"""A server built with version 1 of the Python SDK (PyPI ``mcp``), for others to try.
+
+On stdio; or over HTTP, by the name that the library has for it, at ``$PORT``.
+"""
 
 # mypy: ignore-errors
 # Its libraries are in its own virtual environment, not in ours.
 
 from __future__ import annotations
+
+import os
+import sys
 
 import anyio
 from mcp.server.fastmcp import Context, FastMCP
@@ -18,7 +24,7 @@ from mcp.types import (
 )
 from pydantic import BaseModel
 
-server = FastMCP("workshop")
+server = FastMCP("workshop", port=int(os.environ.get("PORT", "0")))
 begun: list[anyio.Event] = [anyio.Event()]
 ended: list[anyio.Event] = [anyio.Event()]
 
@@ -125,4 +131,4 @@ async def complete(
 
 
 if __name__ == "__main__":
-    server.run()
+    server.run(*sys.argv[1:])

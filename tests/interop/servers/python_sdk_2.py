@@ -1,10 +1,15 @@
-"""A server built with version 2 of the Python SDK (PyPI ``mcp``), which speaks both eras."""
+"""A server built with version 2 of the Python SDK (PyPI ``mcp``), which speaks both eras.
+
+On stdio; or over HTTP, by the name that the library has for it, at ``$PORT``.
+"""
 
 # mypy: ignore-errors
 # Its libraries are in its own virtual environment, not in ours.
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Annotated
 
 import anyio
@@ -152,4 +157,6 @@ async def complete(
 
 
 if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        server.run(sys.argv[1], port=int(os.environ["PORT"]))
     server.run()
