@@ -117,3 +117,19 @@ def test_other_credentials_are_another_context(cache: Cache) -> None:
 def test_no_secret_stands_in_a_key() -> None:
     server, whose = parts(("stdio", (("TOKEN", "hunter2"),)), "me", lambda: "hunter2")
     assert "hunter2" not in server + whose
+
+
+@pytest.mark.req("C4")
+def test_private_entries_are_told_apart_by_the_credentials_of_a_url() -> None:
+    from holdfast.transports.http import Http
+
+    def whose(policy: Policy, **options: Any) -> list[str]:
+        _, context = partition(Http("http://x/", **options), policy)
+        return [context(), context()]
+
+    fixed = whose(Policy(), headers={"Authorization": "a"})
+    assert fixed[0] == fixed[1]
+    changing = whose(Policy(), headers=dict)
+    assert changing[0] != changing[1]
+    named = whose(Policy(cache=Cache(context="ann")), headers=dict)
+    assert named[0] == named[1]

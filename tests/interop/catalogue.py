@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from tests.interop.install import Source
 
@@ -41,6 +41,20 @@ class Oddity:
 Command = Callable[[Path, Path], list[str]]
 """From the folder of the installation and a folder to work in."""
 
+Way: TypeAlias = Literal["stdio", "http", "sse"]
+"""``http`` is Streamable HTTP, ``sse`` is HTTP+SSE of 2024-11-05."""
+
+WAYS: Final[tuple[Way, ...]] = ("stdio", "http", "sse")
+
+
+@dataclass(frozen=True)
+class Door:
+    """How a server is started so that it listens at ``$PORT``, and where it is found there."""
+
+    command: Command
+    path: str
+    quick: bool = False
+
 
 @dataclass(frozen=True)
 class Server:
@@ -69,6 +83,22 @@ class Server:
     oddities: tuple[Oddity, ...] = ()
     quick: bool = False
     """Small enough to be tried by ``make test``; the others are left to ``make interop``."""
+    doors: dict[Way, Door] = field(default_factory=dict, hash=False)
+    """The ways in besides stdio, each with a ``quick`` of its own."""
+
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        return ("stdio", *self.doors)
+
+    def is_quick(self, way: Way) -> bool:
+        return self.quick if way == "stdio" else self.doors[way].quick
+
+    def eras(self, way: Way) -> tuple[str, ...]:
+        """One revision of each era that it speaks; the old transport has the old era only."""
+        newest = self.speaks[0]
+        if newest in HANDSHAKE:
+            return (newest,)
+        return HANDSHAKE[:1] if way == "sse" else (newest, HANDSHAKE[0])
 
     def __str__(self) -> str:
         return self.name
@@ -85,8 +115,16 @@ def in_npm(program: str, *arguments: str) -> Command:
     return lambda folder, _: [str(folder / "node_modules" / ".bin" / program), *arguments]
 
 
-def script(name: str) -> Command:
-    return lambda folder, _: [str(folder / "bin" / "python"), str(SCRIPTS / name)]
+def script(name: str, *arguments: str) -> Command:
+    return lambda folder, _: [str(folder / "bin" / "python"), str(SCRIPTS / name), *arguments]
+
+
+def doors(command: Callable[[str], Command], http: str, *, quick: bool) -> dict[Way, Door]:
+    """Both ways in; ``http`` is the server's own word for the first."""
+    return {
+        "http": Door(command(http), "/mcp", quick),
+        "sse": Door(command("sse"), "/sse", quick),
+    }
 
 
 # What they are asked
@@ -212,6 +250,7 @@ EVERYTHING = Server(
         ),
     ),
     quick=True,
+    doors=doors(lambda how: in_npm("mcp-server-everything", how), "streamableHttp", quick=True),
 )
 
 FILESYSTEM = Server(
@@ -403,6 +442,7 @@ PYTHON_1 = Server(
             "test_a_resource_that_is_not_there_is_refused",
         ),
     ),
+    doors=doors(lambda how: script("python_sdk_1.py", how), "streamable-http", quick=False),
 )
 
 PYTHON_2 = Server(
@@ -415,6 +455,7 @@ PYTHON_2 = Server(
     command=script("python_sdk_2.py"),
     question=addition,
     offers=("tools", "resources", "prompts", "completions"),
+    doors=doors(lambda how: script("python_sdk_2.py", how), "streamable-http", quick=True),
 )
 
 FASTMCP_2 = Server(
@@ -434,6 +475,7 @@ FASTMCP_2 = Server(
             "test_a_resource_that_is_not_there_is_refused",
         ),
     ),
+    doors=doors(lambda how: script("fastmcp_server.py", how), "http", quick=False),
 )
 
 FASTMCP_4 = Server(
@@ -446,6 +488,7 @@ FASTMCP_4 = Server(
     command=script("fastmcp_server.py"),
     question=addition,
     offers=("tools", "resources", "prompts", "logging"),
+    doors=doors(lambda how: script("fastmcp_server.py", how), "http", quick=False),
 )
 
 SERVERS: Final = (

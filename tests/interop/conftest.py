@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.catalogue import Server
+from tests.interop.catalogue import Server, Way
 from tests.interop.home import Home, Settle
+from tests.interop.hosting import Hosted
 from tests.interop.install import Broken, NotHere, install
 
 EVERY_SERVER = os.environ.get("HOLDFAST_INTEROP") == "all"
@@ -38,10 +39,9 @@ def swift(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(scope="session")
 def settle(tmp_path_factory: pytest.TempPathFactory) -> Settle:
-    """Install a server if need be, and give it a folder to work in."""
     unreachable: list[str] = []
 
-    def make(server: Server) -> Home:
+    def make(server: Server, way: Way = "stdio") -> Home:
         if unreachable:
             pytest.skip(unreachable[0])
         try:
@@ -54,6 +54,8 @@ def settle(tmp_path_factory: pytest.TempPathFactory) -> Settle:
             pytest.skip(f"{server}: {reason}")
         except Broken as fault:
             pytest.fail(f"{server} could not be installed:\n{fault}", pytrace=False)
-        return Home(server, folder, work)
+        if way == "stdio":
+            return Home(server, folder, work)
+        return Hosted(server, folder, work, way=way)
 
     return make

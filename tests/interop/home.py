@@ -10,14 +10,23 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 import pytest
 
 import holdfast
-from holdfast import Backoff, Client, Handlers, Notification, Stdio, Timeouts, TransportError
-from tests.interop.catalogue import Question, Server
+from holdfast import (
+    Backoff,
+    Client,
+    Handlers,
+    Notification,
+    Stdio,
+    Timeouts,
+    TransportError,
+)
+from holdfast.transports.http import Http
+from tests.interop.catalogue import Question, Server, Way
 from tests.interop.processes import MARK, child_of, ended, family, freeze, gone, outermost, thaw
 
 PATIENT = Timeouts(handshake=30.0, request=45.0)
@@ -36,12 +45,12 @@ class Home:
     work: Path
     mark: str = field(default_factory=lambda: uuid4().hex)
 
-    def target(self, **options: Any) -> Stdio:
+    def target(self, **options: Any) -> Stdio | Http:
         env = {**self.server.env(self.work), MARK: self.mark}
         options = {"grace": GRACE, **options}
         return Counted(self.server.command(self.folder, self.work), env=env, **options)
 
-    def connect(self, target: Stdio | None = None, **options: Any) -> Client:
+    def connect(self, target: Stdio | Http | None = None, **options: Any) -> Client:
         options = {"timeouts": PATIENT, "backoff": SOON, "name": self.server.name, **options}
         return holdfast.connect(self.target() if target is None else target, **options)
 
@@ -72,16 +81,26 @@ class Home:
             await ended(pid)
         return caught.value
 
+    def remains(self) -> int:
+        """How much there is of what the client has to clear up."""
+        return len(self.processes())
+
     async def is_empty(self) -> bool:
         return await gone(self.mark)
 
     @asynccontextmanager
+    async def up(self) -> AsyncIterator[None]:
+        """The server can be reached; on stdio it always can."""
+        yield
+
+    @asynccontextmanager
     async def visit(self, **options: Any) -> AsyncIterator[Client]:
-        """An open client; afterwards nothing of the server is left."""
-        async with self.connect(**options) as client:
-            await client.open()
-            yield client
-        assert await self.is_empty()
+        """An open client; afterwards nothing of it is left."""
+        async with self.up():
+            async with self.connect(**options) as client:
+                await client.open()
+                yield client
+            assert await self.is_empty()
 
 
 class Counted(Stdio):
@@ -94,7 +113,10 @@ class Counted(Stdio):
         return super().open(*arguments)
 
 
-Settle = Callable[[Server], Home]
+class Settle(Protocol):
+    """Install a server if need be, and give it a folder to work in."""
+
+    def __call__(self, server: Server, way: Way = "stdio") -> Home: ...
 
 
 async def ask(client: Client, question: Question) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import pytest
 import pytest_asyncio
 
 from holdfast import Client, ProtocolError, RequestTimeout, RpcError
 from holdfast.errors import CancelledCallError
-from tests.interop.catalogue import ALL, SERVERS, TIME_1_0, Server
+from tests.interop.catalogue import ALL, SERVERS, TIME_1_0, WAYS, Server
 from tests.interop.home import Home, Settle, ask, ask_until_answered
 from tests.interop.processes import children_that_ended, freeze, thaw
 
@@ -22,12 +23,14 @@ AT_ONCE = 200
 
 def eras() -> Iterator[object]:
     """Each server as it comes, and those of both eras once more in the older one."""
-    for server in SERVERS:
-        marks = [] if server.quick else [pytest.mark.slow_interop]
-        both = server.speaks == ALL
-        for pin in (None, "2025-11-25") if both else (None,):
-            name = server.name if pin is None else f"{server.name}-{pin}"
-            yield pytest.param((server, pin), id=name, marks=marks)
+    for server, way in product(SERVERS, WAYS):
+        if way not in server.ways:
+            continue
+        marks = [] if server.is_quick(way) else [pytest.mark.slow_interop]
+        newest, *older = server.eras(way)
+        for pin in (None, *older):
+            name = "-".join(filter(None, (server.name, way, pin)))
+            yield pytest.param((server, way, pin, pin or newest), id=name, marks=marks)
 
 
 @dataclass
@@ -36,11 +39,8 @@ class Link:
 
     home: Home
     pin: str | None
+    agreed: str
     client: Client | None = None
-
-    @property
-    def agreed(self) -> str:
-        return self.pin or self.home.server.speaks[0]
 
     async def open(self) -> Client:
         if self.client is None:
@@ -56,10 +56,11 @@ class Link:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=eras())
 async def link(request: pytest.FixtureRequest, settle: Settle) -> AsyncIterator[Link]:
-    server, pin = request.param
-    link = Link(settle(server), pin)
-    yield link
-    await link.close()
+    server, way, pin, agreed = request.param
+    link = Link(settle(server, way), pin, agreed)
+    async with link.home.up():
+        yield link
+        await link.close()
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def server(link: Link) -> Server:
     return link.home.server
 
 
-@pytest.mark.req("V3", "L3", "L10")
+@pytest.mark.req("V3", "X2", "X3", "L3", "L10")
 async def test_the_newest_common_revision_is_agreed(link: Link, server: Server) -> None:
     client = await link.open()
     assert client.protocol_version == link.agreed
@@ -82,7 +83,7 @@ async def test_the_newest_common_revision_is_agreed(link: Link, server: Server) 
 OFFERS = ("tools", "resources", "prompts", "completions", "logging")
 
 
-@pytest.mark.req("V3", "L2", "T1", "T7", "P1", "P3")
+@pytest.mark.req("V3", "X2", "X3", "L2", "T1", "T7", "P1", "P3")
 async def test_every_list_can_be_read(link: Link, server: Server) -> None:
     client = await link.open()
     tools = await client.list_tools()
@@ -97,14 +98,14 @@ async def test_every_list_can_be_read(link: Link, server: Server) -> None:
     assert client.violations == {}
 
 
-@pytest.mark.req("V3", "T2")
+@pytest.mark.req("V3", "X2", "X3", "T2")
 async def test_a_known_question_gets_its_known_answer(link: Link) -> None:
     client = await link.open()
     await ask(client, link.home.question(7))
     await client.ping()
 
 
-@pytest.mark.req("V3", "T2", "E3")
+@pytest.mark.req("V3", "X2", "X3", "T2", "E3")
 async def test_an_unknown_tool_is_an_error(link: Link, server: Server) -> None:
     """Asked in the raw: a client that knows the tools need not send this at all."""
     client = await link.open()
@@ -117,14 +118,14 @@ async def test_an_unknown_tool_is_an_error(link: Link, server: Server) -> None:
     assert caught.value.code == server.unknown_tool
 
 
-@pytest.mark.req("V3", "R2")
+@pytest.mark.req("V3", "X2", "X3", "R2")
 async def test_two_hundred_calls_at_once_get_their_own_answers(link: Link) -> None:
     client = await link.open()
     await asyncio.gather(*(ask(client, link.home.question(n)) for n in range(AT_ONCE)))
     assert client.violations == {}
 
 
-@pytest.mark.req("V3", "R2", "R4", "R5", "R6")
+@pytest.mark.req("V3", "X2", "X3", "R2", "R4", "R5", "R6")
 async def test_calls_that_were_given_up_do_not_disturb_the_next(link: Link, server: Server) -> None:
     """The server is frozen for as long as it takes to give up; its answers come late."""
     client = await link.open()
@@ -153,7 +154,7 @@ async def test_calls_that_were_given_up_do_not_disturb_the_next(link: Link, serv
     assert link.home.process() == process
 
 
-@pytest.mark.req("V3", "L5", "L9", "R11", "E2")
+@pytest.mark.req("V3", "X2", "X3", "L5", "L9", "R11", "E2")
 async def test_a_server_that_is_killed_comes_back_by_itself(link: Link) -> None:
     client = await link.open()
     error = await link.home.crash(client)
@@ -162,11 +163,11 @@ async def test_a_server_that_is_killed_comes_back_by_itself(link: Link) -> None:
     await ask(client, link.home.question(3))
 
 
-@pytest.mark.req("V3", "L8")
-async def test_closing_leaves_no_process(link: Link) -> None:
+@pytest.mark.req("V3", "X2", "X3", "L8")
+async def test_closing_leaves_nothing_behind(link: Link) -> None:
     client = await link.open()
     await ask(client, link.home.question(1))
-    assert link.home.processes()
+    assert link.home.remains()
     await link.close()
     assert not client.is_connected
     assert await link.home.is_empty()

@@ -24,7 +24,7 @@ from holdfast.types.content import (
     TextResourceContents,
 )
 from holdfast.types.elicitation import FormElicitation, UrlElicitation
-from tests.interop.catalogue import EVERYTHING
+from tests.interop.catalogue import EVERYTHING, WAYS, Way
 from tests.interop.home import Heard, Home, Person, Settle
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -41,15 +41,21 @@ def home(settle: Settle) -> Home:
     return settle(EVERYTHING)
 
 
+@pytest.fixture(scope="module", params=WAYS)
+def way(request: pytest.FixtureRequest) -> Way:
+    found: Way = request.param
+    return found
+
+
 @pytest.fixture(scope="module")
-def person() -> Person:
+def person(way: Way) -> Person:
     return Person()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def client(settle: Settle, person: Person) -> AsyncIterator[Client]:
+async def client(settle: Settle, way: Way, person: Person) -> AsyncIterator[Client]:
     """One client that can do everything, for most of the tests."""
-    async with settle(EVERYTHING).visit(handlers=person.handlers) as client:
+    async with settle(EVERYTHING, way).visit(handlers=person.handlers) as client:
         yield client
 
 
@@ -71,7 +77,7 @@ async def test_more_tools_are_offered_to_a_client_that_declares_more(
         assert not asking & {tool.name for tool in await bare.list_tools()}
 
 
-@pytest.mark.req("V3", "T2")
+@pytest.mark.req("V3", "X2", "X3", "T2")
 async def test_pictures_and_annotations_arrive(client: Client) -> None:
     arguments = {"messageType": "error", "includeImage": True}
     text, picture = (await client.call_tool("get-annotated-message", arguments)).content
@@ -84,7 +90,7 @@ async def test_pictures_and_annotations_arrive(client: Client) -> None:
     assert picture.bytes.startswith(b"\x89PNG")
 
 
-@pytest.mark.req("V3", "T2")
+@pytest.mark.req("V3", "X2", "X3", "T2")
 async def test_structured_content_comes_with_its_text(client: Client) -> None:
     weather = await client.call_tool("get-structured-content", {"location": "Chicago"})
     expected = {"temperature": 36, "conditions": "Light rain / drizzle", "humidity": 82}
@@ -94,7 +100,7 @@ async def test_structured_content_comes_with_its_text(client: Client) -> None:
     assert tool.output_schema["required"] == ["temperature", "conditions", "humidity"]
 
 
-@pytest.mark.req("V3", "T2", "P1")
+@pytest.mark.req("V3", "X2", "X3", "T2", "P1")
 async def test_links_to_resources_can_be_followed(client: Client) -> None:
     result = await client.call_tool("get-resource-links", {"count": 2})
     links = [one for one in result.content if isinstance(one, ResourceLink)]
@@ -105,7 +111,7 @@ async def test_links_to_resources_can_be_followed(client: Client) -> None:
     assert (await client.read_resource(links[1].uri)).text.startswith("Resource 2:")
 
 
-@pytest.mark.req("V3", "T2")
+@pytest.mark.req("V3", "X2", "X3", "T2")
 async def test_a_resource_can_come_inside_a_result(client: Client) -> None:
     arguments = {"resourceType": "Blob", "resourceId": 4}
     result = await client.call_tool("get-resource-reference", arguments)
@@ -114,7 +120,7 @@ async def test_a_resource_can_come_inside_a_result(client: Client) -> None:
     assert found.resource.bytes.startswith(b"Resource 4:")
 
 
-@pytest.mark.req("V3", "P1", "P6")
+@pytest.mark.req("V3", "X2", "X3", "P1", "P6")
 async def test_a_resource_made_by_a_tool_is_announced_and_can_be_read(
     client: Client, person: Person
 ) -> None:
@@ -128,7 +134,7 @@ async def test_a_resource_made_by_a_tool_is_announced_and_can_be_read(
     assert gzip.decompress(packed.bytes) == b"hello"
 
 
-@pytest.mark.req("V3", "T2")
+@pytest.mark.req("V3", "X2", "X3", "T2")
 async def test_wrong_arguments_are_an_error_of_the_tool(client: Client) -> None:
     """In the raw, past whatever looks at the arguments on our side."""
     params = {"name": "get-sum", "arguments": {"a": "one"}}
@@ -137,7 +143,7 @@ async def test_wrong_arguments_are_an_error_of_the_tool(client: Client) -> None:
     assert "Invalid arguments" in result["content"][0]["text"]
 
 
-@pytest.mark.req("V3", "X1")
+@pytest.mark.req("V3", "X1", "X2", "X3")
 @pytest.mark.parametrize(
     "said", ["ünï\u2028code\n\t\0\U0001f980\x7f", "x" * 1_000_000, "", '{"jsonrpc":"2.0"}\n']
 )
@@ -148,7 +154,7 @@ async def test_any_text_comes_back_as_it_went(client: Client, said: str) -> None
 # Long calls
 
 
-@pytest.mark.req("V3", "P5")
+@pytest.mark.req("V3", "X2", "X3", "P5")
 async def test_progress_comes_in_order(client: Client) -> None:
     mine: list[Progress] = []
     everybody_s: list[Progress] = []
@@ -161,14 +167,14 @@ async def test_progress_comes_in_order(client: Client) -> None:
     assert everybody_s == mine
 
 
-@pytest.mark.req("V3", "R3", "P5")
+@pytest.mark.req("V3", "X2", "X3", "R3", "P5")
 async def test_progress_keeps_a_call_alive(client: Client) -> None:
     """Each step comes well within the timeout, which the whole exceeds."""
     result = await client.call_tool(LONG, {"duration": 1.5, "steps": 30}, timeout=1.0)
     assert "completed" in result.text
 
 
-@pytest.mark.req("V3", "R4", "R6")
+@pytest.mark.req("V3", "X2", "X3", "R4", "R6")
 @pytest.mark.parametrize("how", ["task", "call", "timeout"])
 async def test_a_long_call_can_be_ended_and_the_next_one_works(client: Client, how: str) -> None:
     under_way = asyncio.Event()
@@ -219,7 +225,7 @@ async def test_the_progress_of_a_call_that_was_cancelled_is_not_delivered(home: 
 # Resources, prompts, completion
 
 
-@pytest.mark.req("V3", "P1")
+@pytest.mark.req("V3", "X2", "X3", "P1")
 async def test_documents_are_listed_and_read(client: Client) -> None:
     uris = {resource.uri for resource in await client.list_resources()}
     assert DOCUMENT in uris
@@ -233,14 +239,14 @@ async def test_documents_are_listed_and_read(client: Client) -> None:
 KINDS = ("text", "blob")
 
 
-@pytest.mark.req("V3", "E3")
+@pytest.mark.req("V3", "X2", "X3", "E3")
 async def test_a_resource_that_is_not_there_is_told_apart(client: Client) -> None:
     with pytest.raises(ResourceNotFoundError, match="not found") as caught:
         await client.read_resource("demo://resource/none")
     assert caught.value.code == -32602
 
 
-@pytest.mark.req("V3", "P3")
+@pytest.mark.req("V3", "X2", "X3", "P3")
 async def test_prompts_are_filled_in(client: Client) -> None:
     names = {prompt.name for prompt in await client.list_prompts()}
     assert {"simple-prompt", "args-prompt", "completable-prompt", "resource-prompt"} <= names
@@ -253,14 +259,14 @@ async def test_prompts_are_filled_in(client: Client) -> None:
     assert isinstance(embedded.content, EmbeddedResource)
 
 
-@pytest.mark.req("V3", "P3", "E3")
+@pytest.mark.req("V3", "X2", "X3", "P3", "E3")
 async def test_a_prompt_without_its_arguments_is_refused(client: Client) -> None:
     with pytest.raises(RpcError) as caught:
         await client.get_prompt("args-prompt")
     assert caught.value.code == -32602
 
 
-@pytest.mark.req("V3", "P3")
+@pytest.mark.req("V3", "X2", "X3", "P3")
 async def test_arguments_are_completed(client: Client) -> None:
     prompt = PromptReference(name="completable-prompt")
     assert (await client.complete(prompt, "department", "S")).values == ["Sales", "Support"]
@@ -273,7 +279,7 @@ async def test_arguments_are_completed(client: Client) -> None:
 # What the server says of its own accord
 
 
-@pytest.mark.req("V3", "P5")
+@pytest.mark.req("V3", "X2", "X3", "P5")
 async def test_the_log_level_is_kept_to(client: Client, person: Person) -> None:
     """The server tells of a subscription at level "info", before it answers."""
     quiet, loud = (f"demo://resource/dynamic/text/{number}" for number in (7, 8))
@@ -334,7 +340,7 @@ async def test_it_is_ended_though_it_ignores_the_end_of_its_input(home: Home) ->
 # What the server asks
 
 
-@pytest.mark.req("V3", "P4")
+@pytest.mark.req("V3", "X2", "X3", "P4")
 async def test_the_server_s_model_is_the_client_s(client: Client, person: Person) -> None:
     arguments = {"prompt": "the capital of France?", "maxTokens": 7}
     result = await client.call_tool("trigger-sampling-request", arguments)
@@ -345,7 +351,7 @@ async def test_the_server_s_model_is_the_client_s(client: Client, person: Person
     assert "capital of France" in request.messages[0].text
 
 
-@pytest.mark.req("V3", "P4")
+@pytest.mark.req("V3", "X2", "X3", "P4")
 async def test_a_form_of_every_kind_of_field_is_filled_in(client: Client, person: Person) -> None:
     """What the person leaves out has the server's default."""
     person.answer = {"action": "accept", "content": {"name": "Ada", "check": True}}
@@ -367,7 +373,7 @@ async def test_a_form_of_every_kind_of_field_is_filled_in(client: Client, person
     }
 
 
-@pytest.mark.req("V3", "P4")
+@pytest.mark.req("V3", "X2", "X3", "P4")
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_a_person_may_say_no(client: Client, person: Person, action: str) -> None:
     person.answer = {"action": action}
@@ -375,7 +381,7 @@ async def test_a_person_may_say_no(client: Client, person: Person, action: str) 
     assert f'"action": "{action}"' in result.text
 
 
-@pytest.mark.req("V3", "P4")
+@pytest.mark.req("V3", "X2", "X3", "P4")
 async def test_a_person_is_sent_to_a_page(client: Client, person: Person) -> None:
     person.answer = {"action": "accept"}
     arguments = {"url": "https://example.org/consent", "elicitationId": "one"}
@@ -386,7 +392,7 @@ async def test_a_person_is_sent_to_a_page(client: Client, person: Person) -> Non
     assert (page.url, page.elicitation_id) == ("https://example.org/consent", "one")
 
 
-@pytest.mark.req("V3", "E3")
+@pytest.mark.req("V3", "X2", "X3", "E3")
 async def test_an_error_that_asks_for_a_page_keeps_its_data(client: Client) -> None:
     arguments = {"url": "https://example.org/first", "errorPath": True}
     with pytest.raises(RpcError) as caught:
@@ -395,7 +401,7 @@ async def test_an_error_that_asks_for_a_page_keeps_its_data(client: Client) -> N
     assert caught.value.data["elicitations"][0]["mode"] == "url"
 
 
-@pytest.mark.req("V3", "P4")
+@pytest.mark.req("V3", "X2", "X3", "P4")
 async def test_roots_are_told_and_told_again_when_they_change(
     client: Client, person: Person
 ) -> None:

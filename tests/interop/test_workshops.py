@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from itertools import product
 
 import pytest
 import pytest_asyncio
@@ -14,12 +15,12 @@ from holdfast.errors import CancelledCallError
 from holdfast.types.completion import PromptReference
 from holdfast.types.content import BlobResourceContents, TextContent
 from tests.interop.catalogue import (
-    ALL,
     FASTMCP_2,
     FASTMCP_4,
     PYTHON_1,
     PYTHON_2,
     TYPESCRIPT_2,
+    WAYS,
     WORKSHOPS,
     Server,
 )
@@ -33,10 +34,12 @@ UPDATED = "notifications/resources/updated"
 
 
 def eras() -> Iterator[object]:
-    for server in WORKSHOPS:
-        marks = [] if server.quick else [pytest.mark.slow_interop]
-        for pin in (MODERN, "2025-11-25") if server.speaks == ALL else ("2025-11-25",):
-            yield pytest.param((server, pin), id=f"{server.name}-{pin}", marks=marks)
+    for server, way in product(WORKSHOPS, WAYS):
+        if way in server.ways:
+            marks = [] if server.is_quick(way) else [pytest.mark.slow_interop]
+            for pin in server.eras(way):
+                name = f"{server.name}-{way}-{pin}"
+                yield pytest.param((server, way, pin), id=name, marks=marks)
 
 
 @dataclass
@@ -60,18 +63,18 @@ class Shop:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=eras())
 async def shop(request: pytest.FixtureRequest, settle: Settle) -> AsyncIterator[Shop]:
-    server, pin = request.param
-    home, person = settle(server), Person()
+    server, way, pin = request.param
+    home, person = settle(server, way), Person()
     async with home.visit(protocol=pin, handlers=person.handlers) as client:
         yield Shop(home, pin, client, person)
 
 
-@pytest.mark.req("V3", "T2")
+@pytest.mark.req("V3", "X2", "X3", "T2")
 async def test_a_tool_that_raises_gives_an_error_as_its_result(shop: Shop) -> None:
     assert (await shop.client.call_tool("fail")).is_error
 
 
-@pytest.mark.req("V3", "P5")
+@pytest.mark.req("V3", "X2", "X3", "P5")
 async def test_progress_comes_in_order(shop: Shop) -> None:
     heard: list[Progress] = []
     result = await shop.client.call_tool("count", {"steps": 9}, on_progress=heard.append)
@@ -79,7 +82,7 @@ async def test_progress_comes_in_order(shop: Shop) -> None:
     assert [(step.progress, step.total) for step in heard] == [(n, 9) for n in range(1, 10)]
 
 
-@pytest.mark.req("V3", "P5")
+@pytest.mark.req("V3", "X2", "X3", "P5")
 async def test_log_messages_come(shop: Shop) -> None:
     """The stateless era sends none that were not asked for."""
     if shop.pin == MODERN:
@@ -90,7 +93,7 @@ async def test_log_messages_come(shop: Shop) -> None:
     )
 
 
-@pytest.mark.req("V3", "P4")
+@pytest.mark.req("V3", "X2", "X3", "P4")
 async def test_a_person_is_asked(shop: Shop) -> None:
     name = "value" if shop.server is FASTMCP_2 or is_old_fastmcp(shop) else "name"
     shop.person.answer = {"action": "accept", "content": {name: "Grace"}}
@@ -102,7 +105,7 @@ def is_old_fastmcp(shop: Shop) -> bool:
     return shop.server is FASTMCP_4 and shop.pin != MODERN
 
 
-@pytest.mark.req("V3", "P4")
+@pytest.mark.req("V3", "X2", "X3", "P4")
 async def test_a_model_and_roots_are_asked_for(shop: Shop) -> None:
     """FastMCP 4 has neither any more."""
     if shop.server is FASTMCP_4:
@@ -113,7 +116,7 @@ async def test_a_model_and_roots_are_asked_for(shop: Shop) -> None:
     assert (await shop.call("roots")).rstrip("/") == "file:///somewhere"
 
 
-@pytest.mark.req("V3", "R4", "R6")
+@pytest.mark.req("V3", "X2", "X3", "R4", "R6")
 @pytest.mark.parametrize("how", ["task", "call", "timeout"])
 async def test_the_server_hears_that_a_call_was_given_up(shop: Shop, how: str) -> None:
     if how == "timeout":
@@ -136,7 +139,7 @@ async def test_the_server_hears_that_a_call_was_given_up(shop: Shop, how: str) -
     assert shop.client.violations == {}
 
 
-@pytest.mark.req("V3", "P1")
+@pytest.mark.req("V3", "X2", "X3", "P1")
 async def test_resources_are_read_as_text_and_as_bytes(shop: Shop) -> None:
     client = shop.client
     uris = {resource.uri for resource in await client.list_resources()}
@@ -150,7 +153,7 @@ async def test_resources_are_read_as_text_and_as_bytes(shop: Shop) -> None:
     assert found.bytes == b"\x00\xff"
 
 
-@pytest.mark.req("V3", "E3")
+@pytest.mark.req("V3", "X2", "X3", "E3")
 async def test_a_resource_that_is_not_there_is_refused(shop: Shop) -> None:
     with pytest.raises(RpcError) as caught:
         await shop.client.read_resource("note://nothing")
@@ -158,7 +161,7 @@ async def test_a_resource_that_is_not_there_is_refused(shop: Shop) -> None:
     assert caught.value.code == (0 if odd else -32602)
 
 
-@pytest.mark.req("V3", "P3")
+@pytest.mark.req("V3", "X2", "X3", "P3")
 async def test_a_prompt_is_filled_in(shop: Shop) -> None:
     (prompt,) = await shop.client.list_prompts()
     assert prompt.name == "greet"
@@ -167,7 +170,7 @@ async def test_a_prompt_is_filled_in(shop: Shop) -> None:
     assert message.content.text == "Greet Ada."
 
 
-@pytest.mark.req("V3", "P3")
+@pytest.mark.req("V3", "X2", "X3", "P3")
 async def test_an_argument_is_completed_where_that_is_offered(shop: Shop) -> None:
     prompt = PromptReference(name="greet")
     if "completions" in shop.server.offers:
@@ -178,7 +181,7 @@ async def test_an_argument_is_completed_where_that_is_offered(shop: Shop) -> Non
     assert caught.value.code == -32601
 
 
-@pytest.mark.req("V3", "P2")
+@pytest.mark.req("V3", "X2", "X3", "P2")
 async def test_updates_come_to_those_who_listen_where_that_is_offered(shop: Shop) -> None:
     if shop.pin != MODERN or shop.server not in (PYTHON_2, TYPESCRIPT_2):
         with pytest.raises(HoldfastError):

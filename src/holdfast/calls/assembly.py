@@ -57,9 +57,10 @@ class Assembly:
 def partition(transport: Any, policy: Policy) -> tuple[str, Callable[[], str]]:
     """How a store tells this client's entries from others': the server, and whose they are.
 
-    In a shared store, public entries belong to the server; private ones to the context that
-    the application names, else to this client alone. A transport whose ``credentials()`` may
-    change in a client's life tells those apart as well, in memory of the client's own too.
+    Public entries belong to the server; private ones to the context that the application
+    names, and to the credentials of the moment. Where those may change with each request
+    (``credentials()`` is None) and no context is named, nobody can tell whose an entry is,
+    and it is not found again.
     """
     credentials = getattr(transport, "credentials", None)
     if policy.cache.store is None and credentials is None:
@@ -72,4 +73,11 @@ def partition(transport: Any, policy: Policy) -> tuple[str, Callable[[], str]]:
 
     server = token_hex(16) if transport.key is None else digest(transport.key)
     whose = token_hex(16) if policy.cache.context is None else policy.cache.context
-    return server, lambda: digest(whose, None if credentials is None else credentials())
+
+    def context() -> str:
+        found = "" if credentials is None else credentials()
+        if found is None and policy.cache.context is None:
+            return token_hex(16)
+        return digest(whose, found)
+
+    return server, context

@@ -107,6 +107,11 @@ class Http:
     def key(self) -> Hashable | None:
         return ("http", str(self._url))
 
+    def credentials(self) -> str | None:
+        """What tells one user of this server from another; None: it may change at any time."""
+        own = self._settings.headers
+        return None if callable(own) else repr(sorted((own or {}).items()))
+
     def open(
         self,
         generation: Generation,

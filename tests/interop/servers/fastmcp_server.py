@@ -118,6 +118,5 @@ def greet(name: str) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        server.run(sys.argv[1], port=int(os.environ["PORT"]))
-    server.run()
+    options = {"port": int(os.environ["PORT"])} if sys.argv[1:] else {}
+    server.run(*sys.argv[1:], **options)
