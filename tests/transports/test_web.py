@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from holdfast.errors import AuthError, ProtocolError, TransportError, ValidationError
-from holdfast.transports.web import JSON, Headers, Refusal, Settings, Web
+from holdfast.transports.refusal import Refusal
+from holdfast.transports.web import JSON, Headers, Settings, Web
 from tests.http.rogue import Handler, Reply, Request, Rogue, fault, nobody
 
 LIMIT = 10_000

@@ -27,6 +27,7 @@ class Handshake:
         self.version = version
         self.batches = version == _BATCHING
         self.session: str | None = None
+        self._worn: Dress | None = None
 
     def __repr__(self) -> str:
         return f"<Handshake {self.version}>"
@@ -55,8 +56,11 @@ class Handshake:
         params: dict[str, Any] | None = None,
         mirror: dict[str, str] | None = None,
     ) -> Dress:
-        named = {} if self.session is None else {headers.SESSION: self.session}
-        return Dress({headers.VERSION: self.version, **named}, resume=True)
+        worn = self._worn
+        if worn is None or worn.headers.get(headers.SESSION) != self.session:
+            named = {} if self.session is None else {headers.SESSION: self.session}
+            worn = self._worn = Dress({headers.VERSION: self.version, **named}, resume=True)
+        return worn
 
     def cancel(self, wire_id: WireId, reason: str, *, streams: bool = False) -> bytes | None:
         return cancelled(wire_id, reason)

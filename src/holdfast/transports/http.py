@@ -24,13 +24,14 @@ from holdfast.boundary import (
 )
 from holdfast.config import Limits
 from holdfast.errors import ProtocolError, TransportError, ValidationError
+from holdfast.transports.refusal import Refusal
 from holdfast.transports.sse import SseLink
 from holdfast.transports.web import (
+    BROKEN,
     EVENTS,
     JSON,
     LINGER,
     Headers,
-    Refusal,
     Settings,
     Web,
     content_type,
@@ -182,8 +183,8 @@ class HttpLink:
         self._report = report
         self._loop = asyncio.get_running_loop()
         self._exchanges: dict[WireId, asyncio.Task[None]] = {}
-        self._finished: dict[WireId, asyncio.TimerHandle] = {}
-        """Answered requests whose streams have not ended yet."""
+        self._finished: dict[WireId, asyncio.TimerHandle | None] = {}
+        """Answered requests whose streams have not ended yet, and when they will be ended."""
         self._others: set[asyncio.Task[None]] = set()
         self._own: asyncio.Task[None] | None = None
         self._gate: asyncio.Event | None = None
@@ -221,8 +222,13 @@ class HttpLink:
         return False
 
     def finish(self, wire_id: WireId) -> None:
-        task = self._exchanges.get(wire_id)
-        if task is not None and wire_id not in self._finished:
+        if wire_id in self._exchanges:
+            self._finished.setdefault(wire_id, None)
+
+    def _let_go(self, wire_id: WireId) -> None:
+        """A stream that goes on after its answer has a moment left."""
+        if wire_id in self._finished and self._finished[wire_id] is None:
+            task = self._exchanges[wire_id]
             self._finished[wire_id] = self._loop.call_later(LINGER, task.cancel)
 
     def unread(self) -> bool:
@@ -265,8 +271,13 @@ class HttpLink:
 
     async def _ask(self, frame: bytes, stream: Stream) -> None:
         try:
-            async with self._web.request("POST", stream.dress.headers, body=frame) as response:
+            response = await self._web.open("POST", stream.dress.headers, frame)
+            try:
                 await self._answer(response, stream)
+            except BROKEN as error:
+                raise self._web.broken(error) from error
+            finally:
+                response.release()
         except Refusal as refusal:
             if not (refusal.broken and self._resumable(stream)):
                 raise
@@ -296,6 +307,7 @@ class HttpLink:
             data = b"".join(event.line for event in found)
             if data:
                 self._deliver(data, stream)
+                self._let_go(stream.wire_id)
 
     def _deliver(self, data: bytes, stream: Stream) -> None:
         self._report(Delivered(self._generation, data, stream.wire_id, stream.session))

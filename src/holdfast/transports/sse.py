@@ -19,7 +19,8 @@ from holdfast.boundary import (
     WireId,
 )
 from holdfast.errors import HoldfastError, ProtocolError, TransportError
-from holdfast.transports.web import EVENTS, LINGER, Refusal, Web, content_type, joined
+from holdfast.transports.refusal import Refusal
+from holdfast.transports.web import EVENTS, LINGER, Web, content_type, joined
 from holdfast.wire.framing import Event, Events, FrameTooLarge
 
 

@@ -7,24 +7,20 @@ Bodies are decompressed here, so that a small one cannot become a large one unno
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import inspect
 import io
 import os
 import ssl
-import time
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 
 import aiohttp
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 from multidict import CIMultiDict
 from yarl import URL
 
-from holdfast.boundary import Generation, Refused, WireId
 from holdfast.errors import (
     AuthError,
     HoldfastError,
@@ -33,8 +29,9 @@ from holdfast.errors import (
     ValidationError,
 )
 from holdfast.transports.inflate import CODINGS, BadBody, Inflater
+from holdfast.transports.refusal import Refusal, fault_in, retry_after
 from holdfast.wire.framing import FrameTooLarge
-from holdfast.wire.jsonrpc import Fault, decode_fault, snippet
+from holdfast.wire.jsonrpc import snippet
 
 Headers: TypeAlias = (
     "Mapping[str, str] | Callable[[], Mapping[str, str] | Awaitable[Mapping[str, str]]]"
@@ -62,40 +59,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     connections: int = 100
 
 
-class Refusal(Exception):  # noqa: N818  (a finding, reported by the link)
-    """A request that was not answered with a message."""
-
-    def __init__(
-        self,
-        error: HoldfastError,
-        *,
-        status: int | None = None,
-        fault: Fault | None = None,
-        processed: bool = True,
-        retry_after: float | None = None,
-        broken: bool = False,
-    ) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.status = status
-        self.fault = fault
-        self.processed = processed
-        self.retry_after = retry_after
-        self.broken = broken
-        """The connection failed; the server may be fine."""
-
-    def report(self, generation: Generation, wire_id: WireId) -> Refused:
-        return Refused(
-            generation,
-            wire_id,
-            self.error,
-            self.status,
-            self.fault,
-            self.processed,
-            self.retry_after,
-        )
-
-
 class Web:
     """The HTTP side of one link."""
 
@@ -113,7 +76,7 @@ class Web:
             ),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=30),
             auto_decompress=False,
-            skip_auto_headers=("Accept", "Accept-Encoding", "User-Agent"),
+            headers={**BASIC} if callable(settings.headers) else _merged(settings.headers),
             read_bufsize=256 * 1024,
         )
 
@@ -141,18 +104,32 @@ class Web:
         url: URL | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """A response whose status is good; ``Refusal`` for every other ending."""
+        response = await self.open(method, headers, body, url)
+        try:
+            yield response
+        except BROKEN as error:
+            raise self.broken(error) from error
+        finally:
+            response.release()
+
+    async def open(
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        url: URL | None = None,
+    ) -> aiohttp.ClientResponse:
+        """The same without its end: the caller reads, and releases it."""
         try:
             response = await self._follow(method, url or self.url, headers, body)
+            if response.status < 300:
+                return response
             try:
-                if response.status >= 300:
-                    raise await self._refusal(response)
-                yield response
+                raise await self._refusal(response)
             finally:
                 response.release()
-        except aiohttp.ClientError as error:
-            raise self._broken(error) from error
-        except (OSError, TimeoutError) as error:
-            raise self._broken(error) from error
+        except BROKEN as error:
+            raise self.broken(error) from error
 
     async def _follow(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
@@ -161,9 +138,10 @@ class Web:
         fresh = callable(self._settings.headers)
         hops = 0
         while True:
-            worn = CIMultiDict(BASIC)
-            worn.update(await self._own_headers())
-            worn.update(headers)
+            worn = headers
+            if callable(self._settings.headers):
+                worn = CIMultiDict(await self._own_headers())
+                worn.update(headers)
             response = await self._send(method, url, worn, body)
             if response.status == _UNAUTHORIZED and fresh:
                 fresh = False
@@ -175,7 +153,7 @@ class Web:
             response.release()
 
     async def _send(
-        self, method: str, url: URL, headers: CIMultiDict[str], body: bytes | None
+        self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
     ) -> aiohttp.ClientResponse:
         try:
             # A large body is handed over as a file: it is written bit by bit.
@@ -191,10 +169,7 @@ class Web:
 
     async def _own_headers(self) -> Mapping[str, str]:
         own = self._settings.headers
-        if own is None:
-            return {}
-        if not callable(own):
-            return own
+        assert callable(own)
         try:
             found = own()
             return dict(await found if inspect.isawaitable(found) else found)
@@ -221,12 +196,31 @@ class Web:
     async def read(self, response: aiohttp.ClientResponse, limit: int | None = None) -> bytes:
         """A whole body, within the limit."""
         most = self.limit if limit is None else limit
+        if "Content-Encoding" not in response.headers:
+            return await self._read_plain(response, most)
         chunks, size = [], 0
         async for chunk in self.chunks(response):
             size += len(chunk)
             if size > most:
                 raise Refusal(self.too_large(FrameTooLarge(size, most)))
             chunks.append(chunk)
+        return b"".join(chunks)
+
+    async def _read_plain(self, response: aiohttp.ClientResponse, most: int) -> bytes:
+        """The same, without the detour: nearly every body is plain, and in one piece."""
+        try:
+            body = await response.content.readany()
+            size = len(body)
+            if response.content.at_eof() and size <= most:
+                return body
+            chunks = [body]
+            while size <= most and (chunk := await response.content.readany()):
+                chunks.append(chunk)
+                size += len(chunk)
+        except BROKEN as error:
+            raise self.broken(error) from error
+        if size > most:
+            raise Refusal(self.too_large(FrameTooLarge(size, most)))
         return b"".join(chunks)
 
     async def skip(self, response: aiohttp.ClientResponse) -> None:
@@ -261,7 +255,7 @@ class Web:
         """What a status outside 2xx means."""
         status = response.status
         body = await self._beginning(response)
-        fault = _fault(body)
+        fault = fault_in(body)
         said = (fault.message if fault else None) or snippet(body.strip()) or response.reason or ""
         text = f"{self.origin} answered with HTTP status {status}: {said}"
         if status in (_UNAUTHORIZED, _FORBIDDEN):
@@ -269,7 +263,7 @@ class Web:
             return Refusal(error, status=status, processed=False)
         error = TransportError(text, code=status)
         turned_away = status in (_TOO_MANY, _UNAVAILABLE)
-        retry = _retry_after(response) if turned_away else None
+        retry = retry_after(response.headers) if turned_away else None
         processed = status in _MAYBE_RUN or (status >= 500 and not turned_away)
         return Refusal(error, status=status, fault=fault, processed=processed, retry_after=retry)
 
@@ -285,7 +279,7 @@ class Web:
             pass
         return found
 
-    def _broken(self, error: BaseException) -> Refusal:
+    def broken(self, error: BaseException) -> Refusal:
         if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
             text = f"cannot connect to {self.origin}: TLS: {error}; ca=… adds a trusted CA"
             return Refusal(TransportError(text), processed=False)
@@ -314,6 +308,8 @@ class Web:
         return Refusal(ProtocolError(text), status=response.status)
 
 
+BROKEN: Final = (aiohttp.ClientError, OSError, TimeoutError)
+"""What a connection may end in at any moment."""
 LINGER: Final = 2.0
 """Seconds for a response to end by itself after its use, so that its connection is used again."""
 BASIC: Final = {
@@ -322,6 +318,12 @@ BASIC: Final = {
     "Content-Type": JSON,
     "User-Agent": "holdfast",
 }
+
+
+def _merged(own: Mapping[str, str] | None) -> CIMultiDict[str]:
+    merged = CIMultiDict(BASIC)
+    merged.update(own or {})
+    return merged
 
 
 def _proxy(settings: Settings, url: URL) -> str | None:
@@ -354,37 +356,9 @@ def _tls(settings: Settings) -> ssl.SSLContext:
     return context
 
 
-class _ErrorBody(Struct):
-    error: Raw
-
-
-_error_body = msgspec.json.Decoder(_ErrorBody)
-
-
-def _fault(body: bytes) -> Fault | None:
-    """The JSON-RPC error in a body, if that is what it is."""
-    try:
-        fault = decode_fault(_error_body.decode(body).error)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return fault if fault is not None and fault.code is not None else None
-
-
 def _errno_words(error: OSError) -> str:
     number = error.errno
     return os.strerror(number) if number and number > 0 else str(error)
-
-
-def _retry_after(response: aiohttp.ClientResponse) -> float:
-    """Seconds, said as such or as a date."""
-    value = response.headers.get("Retry-After", "").strip()
-    if value.isascii() and value.isdigit():
-        return float(value)
-    try:
-        date = email.utils.parsedate_to_datetime(value)
-    except (ValueError, TypeError):
-        return 1.0
-    return max(0.0, date.timestamp() - time.time())
 
 
 def content_type(response: aiohttp.ClientResponse) -> str:

@@ -94,7 +94,9 @@ class Event(Struct, frozen=True):
 
 def one_line(text: bytes) -> bytes:
     """A JSON text as one line: outside of strings its line ends are only white space."""
-    return text.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
+    if b"\n" in text or b"\r" in text:
+        text = text.replace(b"\r", b" ").replace(b"\n", b" ")
+    return text + b"\n"
 
 
 class Events:
