@@ -185,14 +185,13 @@ class Pipeline:
         self, driver: Driver, on_progress: ProgressHandler | None
     ) -> Callable[[Progress], None]:
         """Progress goes straight from the read to plain functions, by mailbox to async ones."""
-        handlers = list(self.watchers)
-        if on_progress is not None:
-            handlers.append(on_progress)
+        wanted = [*self.watchers, *(() if on_progress is None else (on_progress,))]
+        handlers = [(one, inspect.iscoroutinefunction(one)) for one in wanted]
         post = driver.mailbox.post
 
         def tell(progress: Progress) -> None:
-            for handler in handlers:
-                if inspect.iscoroutinefunction(handler):
+            for handler, is_async in handlers:
+                if is_async:
                     post(handler, progress)
                     continue
                 try:

@@ -232,7 +232,8 @@ class Web:
         """A body as it comes, decompressed."""
         coding = response.headers.get("Content-Encoding", "identity").strip().lower()
         if coding in ("", "identity"):
-            async for chunk in response.content.iter_any():
+            readany = response.content.readany
+            while chunk := await readany():
                 yield chunk
             return
         if coding not in CODINGS:

@@ -158,13 +158,14 @@ class Events:
             line = line.removeprefix(b"\xef\xbb\xbf")
         if not line:
             return self._finish()
+        if line.startswith(b"data: "):
+            # Nearly every line is one of these.
+            self._add(line[6:])
+            return None
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
-            self._size += len(value) + (1 if self._data else 0)
-            if self._size > self.limit:
-                raise FrameTooLarge(self._size, self.limit)
-            self._data.append(value)
+            self._add(value)
         elif field == b"event":
             self._name = value.decode("utf-8", "replace")
         elif field == b"id" and b"\0" not in value:
@@ -173,6 +174,12 @@ class Events:
             self.retry = int(value[:9]) / 1000
         return None
 
+    def _add(self, value: bytes) -> None:
+        self._size += len(value) + (1 if self._data else 0)
+        if self._size > self.limit:
+            raise FrameTooLarge(self._size, self.limit)
+        self._data.append(value)
+
     def _finish(self) -> Event | None:
         if self._id is not None:
             self.last_id = self._id or None
@@ -180,4 +187,4 @@ class Events:
         self._data, self._name, self._size = [], "", 0
         if not data:
             return None
-        return Event(b"\n".join(data), name or "message")
+        return Event(data[0] if len(data) == 1 else b"\n".join(data), name or "message")
