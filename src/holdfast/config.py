@@ -195,6 +195,8 @@ class Tools(Struct, frozen=True, kw_only=True):
 
 def _fitting(name: str, patterns: Iterable[str]) -> str | None:
     """The name itself, or the longest pattern that fits it."""
+    if not patterns:
+        return None
     from fnmatch import fnmatchcase
 
     found = [one for one in patterns if one == name or fnmatchcase(name, one)]

@@ -47,6 +47,8 @@ def transport_for(
 
 def _fitting(options: dict[str, Any], kind: type, target: object) -> dict[str, Any]:
     """The options, if this kind of target has them all."""
+    if not options:
+        return options
     parameters = inspect.signature(kind).parameters.values()
     known = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
     for name in options:
