@@ -54,8 +54,7 @@ def settle(tmp_path_factory: pytest.TempPathFactory) -> Settle:
             pytest.skip(f"{server}: {reason}")
         except Broken as fault:
             pytest.fail(f"{server} could not be installed:\n{fault}", pytrace=False)
-        if way == "stdio":
-            return Home(server, folder, work)
-        return Hosted(server, folder, work, way=way)
+        kind = Home if way == "stdio" else Hosted
+        return kind(server, folder, work, way)
 
     return make

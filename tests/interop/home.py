@@ -43,6 +43,7 @@ class Home:
     server: Server
     folder: Path
     work: Path
+    way: Way = "stdio"
     mark: str = field(default_factory=lambda: uuid4().hex)
 
     def target(self, **options: Any) -> Stdio | Http:

@@ -17,7 +17,7 @@ import pytest
 
 from holdfast import Client, RunningCall, ToolResult, TransportError
 from holdfast.transports.http import Http
-from tests.interop.catalogue import EVERYTHING, Way
+from tests.interop.catalogue import EVERYTHING
 from tests.interop.home import Home
 from tests.interop.processes import MARK, connections_to
 
@@ -38,7 +38,6 @@ def free_port() -> int:
 class Hosted(Home):
     """A server that is started by us, not by the client, and can be ended and started again."""
 
-    way: Way = "http"
     port: int = field(default_factory=free_port)
     said: list[str] = field(default_factory=list)
     _process: asyncio.subprocess.Process | None = None

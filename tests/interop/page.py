@@ -6,7 +6,7 @@ python -m tests.interop.page
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -20,8 +20,9 @@ INTRODUCTION: Final = """\
 # Real servers
 
 What Holdfast is tried against, besides servers of its own: programs that others wrote, installed
-from the registries at exactly these versions, on stdio. Those marked * run with every
-`make test`; all of them run with
+from the registries at exactly these versions. Each is started on stdio; some also behind a URL,
+where `http` is Streamable HTTP and `sse` is HTTP+SSE of 2024-11-05. What is marked * runs with
+every `make test`; all of it runs with
 
 ```console
 make interop
@@ -37,12 +38,23 @@ This page is written by `tests/interop/page.py` from what the tests check.
 CHAPTERS: Final = (
     ("test_every_server.py", "Tried with every server"),
     ("test_workshops.py", "Tried with every library"),
+    ("test_remote.py", "Tried with every server behind a URL"),
     ("test_everything.py", "Tried with everything"),
     ("test_filesystem.py", "Tried with filesystem"),
     ("test_memory.py", "Tried with memory"),
     ("test_time.py", "Tried with time"),
     ("test_git.py", "Tried with git"),
     ("test_kubernetes.py", "Tried with kubernetes"),
+)
+
+COLUMNS: Final = (
+    "server",
+    "package",
+    "built with",
+    "tried on",
+    "agreed",
+    "also taken, if pinned",
+    "unknown tool",
 )
 
 
@@ -53,9 +65,12 @@ def page() -> str:
 
 
 def table() -> str:
-    rows = ["| server | package | built with | agreed | also taken, if pinned | unknown tool |"]
-    rows += ["|---|---|---|---|---|---|", *map(_row, SERVERS)]
-    return "\n".join(rows) + "\n"
+    rule = "|---" * len(COLUMNS) + "|"
+    return "\n".join([line(COLUMNS), rule, *map(_row, SERVERS)]) + "\n"
+
+
+def line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _row(server: Server) -> str:
@@ -64,14 +79,15 @@ def _row(server: Server) -> str:
     if server.unknown_tool is not None:
         refusal = f"error {server.unknown_tool}"
     cells = [
-        server.name + ("*" if server.quick else ""),
+        server.name,
         f"`{server.package}` {server.version}",
         server.built_with,
+        ", ".join(way + ("*" if server.is_quick(way) else "") for way in server.ways),
         agreed,
         ", ".join(others) or "none",
         refusal,
     ]
-    return f"| {' | '.join(cells)} |"
+    return line(cells)
 
 
 def oddities() -> str:

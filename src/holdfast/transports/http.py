@@ -35,6 +35,7 @@ from holdfast.transports.web import (
     Settings,
     Web,
     content_type,
+    knows_no_session,
 )
 from holdfast.wire.framing import Events, FrameTooLarge, one_line
 
@@ -52,7 +53,6 @@ MOST_FAILURES: Final = 5
 OWN_STREAM: Final = WireId(0)
 """The stream of what the server says of its own accord."""
 _NO_STREAM: Final = frozenset({400, 404, 405, 406, 501})
-_BAD_REQUEST, _NOT_FOUND = 400, 404
 
 Manner = Literal["auto", "streamable", "sse"]
 
@@ -343,13 +343,7 @@ class HttpLink:
 
     def _unknown(self, refusal: Refusal, stream: Stream) -> bool:
         """Whether a refusal means that the server does not know our session any more."""
-        if "Mcp-Session-Id" not in stream.dress.headers:
-            return False
-        if refusal.status == _BAD_REQUEST:
-            # Not what the specification says, but what many servers do.
-            fault = refusal.fault
-            return fault is not None and "session" in (fault.message or "").lower()
-        return refusal.status == _NOT_FOUND
+        return "Mcp-Session-Id" in stream.dress.headers and knows_no_session(refusal)
 
     async def _reopen(self, stream: Stream) -> None:
         stream.events.restart()
