@@ -174,20 +174,25 @@ async def test_a_server_that_forgets_every_session_gives_an_error_and_no_loop() 
         assert len(server.posts("initialize")) == 2
 
 
+def say_400(server: Legacy) -> None:
+    """Have a server answer with 400, not 404, for a session that it does not know."""
+    strict = server.handle
+
+    async def careless(request: Request, reply: Reply) -> None:
+        session = request.header("Mcp-Session-Id")
+        if session is None or session in server.sessions:
+            await strict(request, reply)
+        else:
+            message = "Bad Request: No valid session ID provided"
+            await reply.json(fault(None, -32000, message), 400)
+
+    server.handle = careless  # type: ignore[method-assign]
+
+
 @pytest.mark.req("X2")
 async def test_a_server_that_says_400_for_an_unknown_session_is_understood() -> None:
     async with Legacy() as server:
-        strict = server.handle
-
-        async def careless(request: Request, reply: Reply) -> None:
-            session = request.header("Mcp-Session-Id")
-            if session is None or session in server.sessions:
-                await strict(request, reply)
-            else:
-                message = "Bad Request: No valid session ID provided"
-                await reply.json(fault(request.id, -32000, message), 400)
-
-        server.handle = careless  # type: ignore[method-assign]
+        say_400(server)
         async with connect(server) as client:
             await say(client)
             server.sessions.clear()
@@ -277,8 +282,11 @@ async def test_a_question_of_the_server_is_answered_by_a_post(own: bool) -> None
 
 
 @pytest.mark.req("X2", "L5")
-async def test_the_end_of_a_session_is_noticed_between_calls() -> None:
+@pytest.mark.parametrize("status", [404, 400])
+async def test_the_end_of_a_session_is_noticed_between_calls(status: int) -> None:
     async with Talker() as server, connect(server) as client:
+        if status == 400:
+            say_400(server)
         await client.open()
         stream = await server.stream()
         server.sessions.clear()
