@@ -45,6 +45,8 @@ class Call(Struct, gc=False):
     """A stream that stays open: it has no deadline."""
     wait: bool | None = None
     """Wait for a server that is down; None: as the policy says."""
+    wire_id: WireId | None = None
+    """What it was sent as last, once it was sent."""
     mirror: dict[str, str] | None = None
     """Arguments that are repeated in headers, where there are headers."""
 

@@ -105,6 +105,7 @@ async def test_a_tool_call_is_a_client_span(bench: Bench) -> None:
         "gen_ai.tool.name": "greet",
         "gen_ai.operation.name": "execute_tool",
         "mcp.protocol.version": version,
+        "jsonrpc.request.id": str(bench.peer.received[-1].id),
     }
 
 

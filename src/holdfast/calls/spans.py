@@ -120,7 +120,8 @@ class RequestSpan:
         duration = time.perf_counter() - self._began
         # Only now is it sure that there is a connection, and which.
         known = {**self._known, **self._spans.common(), **ending}
-        self._span.set_attributes({**known, **self._spans.session()})
+        sent = {} if self._call.wire_id is None else {"jsonrpc.request.id": str(self._call.wire_id)}
+        self._span.set_attributes({**known, **self._spans.session(), **sent})
         self._span.end()
         self._spans.operations.record(duration, known)
 

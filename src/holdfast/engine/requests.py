@@ -34,7 +34,7 @@ class Requests:
         era = self._line.era
         assert era is not None
         call = pending.call
-        wire_id = self.inflight.dispatch(pending)
+        wire_id = call.wire_id = self.inflight.dispatch(pending)
         pending.session = era.session
         token = wire_id if call.progress else None
         try:
