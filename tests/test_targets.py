@@ -53,7 +53,7 @@ def test_a_url_is_reached_by_http() -> None:
 
 
 @pytest.mark.req("X5")
-@pytest.mark.parametrize("url", ["http://", "https://?x", "http://[bad"])
+@pytest.mark.parametrize("url", ["http://", "https://?x", "http://[bad", "ftp://host/x"])
 def test_a_url_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(ValidationError, match="URL"):
         transport_for(url, {}, {})

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from holdfast.config import Limits
 from holdfast.errors import HoldfastError
 from holdfast.types.progress import Progress
-from holdfast.wire.jsonrpc import Fault, Id
+from holdfast.wire.jsonrpc import METHOD_NOT_FOUND, Fault, Id
 
 Ticket = NewType("Ticket", int)
 WireId = NewType("WireId", int)
@@ -148,6 +148,17 @@ class Refused(Struct, frozen=True):
     fault: Fault | None = None
     processed: bool = True
     retry_after: float | None = None
+
+
+_BAD_REQUEST, _NOT_FOUND = 400, 404
+
+
+def no_such_session(status: int | None, fault: Fault | None) -> bool:
+    """Whether, where a session was named, a refusal says that the server does not know it."""
+    if status == _BAD_REQUEST:
+        # Not what the specification says, but what many servers do.
+        return fault is not None and "session" in (fault.message or "").lower()
+    return status == _NOT_FOUND and (fault is None or fault.code != METHOD_NOT_FOUND)
 
 
 class Expired(Struct, frozen=True):

@@ -29,6 +29,8 @@ def transport_for(
         from holdfast.transports.http import Http
 
         return Http(target, **_fitting(options, Http, target))
+    if isinstance(target, str) and "://" in target.partition(" ")[0]:
+        raise ValidationError(f"target {target!r}: a URL begins with http:// or https://")
     if isinstance(target, str | list | tuple):
         return Stdio(target, **_fitting(options, Stdio, target))
     if options:
@@ -40,7 +42,7 @@ def transport_for(
         return target  # type: ignore[return-value]
     kind = type(target).__name__
     raise ValidationError(
-        f"target of type {kind}: give a command (string or list), holdfast.Stdio, "
+        f"target of type {kind}: give a command (string or list), a URL, holdfast.Stdio, "
         f"holdfast.testing.Peer, or nothing and set {VARIABLE}"
     )
 

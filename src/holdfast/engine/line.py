@@ -5,12 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.boundary import Dress, Generation, Refused
+from holdfast.boundary import Dress, Generation, Refused, no_such_session
 from holdfast.engine.greeting import Greeting
 from holdfast.eras.base import Era
-from holdfast.wire.jsonrpc import METHOD_NOT_FOUND
-
-_BAD_REQUEST, _NOT_FOUND = 400, 404
 
 
 class Line(Struct):
@@ -40,10 +37,5 @@ class Line(Struct):
 
     def session_ended(self, report: Refused) -> bool:
         """Whether a refusal means that the server does not know our session any more."""
-        if self.era is None or self.era.session is None:
-            return False
-        fault = report.fault
-        if report.status == _BAD_REQUEST:
-            # Not what the specification says, but what many servers do.
-            return fault is not None and "session" in (fault.message or "").lower()
-        return report.status == _NOT_FOUND and (fault is None or fault.code != METHOD_NOT_FOUND)
+        named = self.era is not None and self.era.session is not None
+        return named and no_such_session(report.status, report.fault)

@@ -21,6 +21,7 @@ from holdfast.boundary import (
     Opened,
     Report,
     WireId,
+    no_such_session,
 )
 from holdfast.config import Limits
 from holdfast.errors import ProtocolError, TransportError, ValidationError
@@ -35,7 +36,6 @@ from holdfast.transports.web import (
     Settings,
     Web,
     content_type,
-    knows_no_session,
 )
 from holdfast.wire.framing import Events, FrameTooLarge, one_line
 
@@ -343,7 +343,8 @@ class HttpLink:
 
     def _unknown(self, refusal: Refusal, stream: Stream) -> bool:
         """Whether a refusal means that the server does not know our session any more."""
-        return "Mcp-Session-Id" in stream.dress.headers and knows_no_session(refusal)
+        named = "Mcp-Session-Id" in stream.dress.headers
+        return named and no_such_session(refusal.status, refusal.fault)
 
     async def _reopen(self, stream: Stream) -> None:
         stream.events.restart()

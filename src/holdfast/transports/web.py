@@ -43,7 +43,6 @@ _MOST_REDIRECTS: Final = 5
 _ERROR_BODY: Final = 64 * 1024
 _LARGE: Final = 1024 * 1024
 _UNAUTHORIZED, _FORBIDDEN, _TOO_MANY, _UNAVAILABLE = 401, 403, 429, 503
-_BAD_REQUEST, _NOT_FOUND = 400, 404
 _MAYBE_RUN: Final = frozenset({303, 408})
 JSON, EVENTS = "application/json", "text/event-stream"
 
@@ -365,11 +364,3 @@ def _errno_words(error: OSError) -> str:
 
 def content_type(response: aiohttp.ClientResponse) -> str:
     return response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-
-
-def knows_no_session(refusal: Refusal) -> bool:
-    """Whether, where a session was named, the server says that it has no such session."""
-    if refusal.status == _BAD_REQUEST:
-        # Not what the specification says, but what many servers do.
-        return refusal.fault is not None and "session" in (refusal.fault.message or "").lower()
-    return refusal.status == _NOT_FOUND
