@@ -17,47 +17,52 @@ Imports point downwards; the pure parts know no clock, no loop and no descriptor
 
 from __future__ import annotations
 
-from holdfast.calls.audit import AuditRecord
-from holdfast.calls.handlers import Handlers, Notification
-from holdfast.calls.invocation import Invocation
-from holdfast.calls.misfits import Misfit
-from holdfast.calls.reading import is_stale
-from holdfast.calls.running import RunningCall
-from holdfast.calls.store import CacheEntry, MemoryStore, Store
-from holdfast.client import Client, connect
-from holdfast.config import (
-    Backoff,
-    Cache,
-    Identity,
-    Limits,
-    Redaction,
-    Telemetry,
-    Timeouts,
-    Tools,
-)
-from holdfast.engine.state import State
-from holdfast.errors import (
-    AuthError,
-    BackpressureError,
-    CancelledCallError,
-    DriftError,
-    HandshakeTimeout,
-    HoldfastError,
-    ProtocolError,
-    RequestTimeout,
-    ResourceNotFoundError,
-    RpcError,
-    ShutdownError,
-    StateError,
-    ToolError,
-    TransportError,
-    ValidationError,
-)
-from holdfast.transports.stdio import Stdio
-from holdfast.types.progress import Progress
-from holdfast.types.prompts import Prompt, PromptResult
-from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
-from holdfast.types.tools import Tool, ToolResult
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from holdfast.calls.audit import AuditRecord
+    from holdfast.calls.handlers import Handlers, Notification
+    from holdfast.calls.invocation import Invocation
+    from holdfast.calls.misfits import Misfit
+    from holdfast.calls.reading import is_stale
+    from holdfast.calls.running import RunningCall
+    from holdfast.calls.store import CacheEntry, MemoryStore, Store
+    from holdfast.client import Client
+    from holdfast.config import (
+        Backoff,
+        Cache,
+        Identity,
+        Limits,
+        Redaction,
+        Telemetry,
+        Timeouts,
+        Tools,
+    )
+    from holdfast.connecting import connect
+    from holdfast.engine.state import State
+    from holdfast.errors import (
+        AuthError,
+        BackpressureError,
+        CancelledCallError,
+        DriftError,
+        HandshakeTimeout,
+        HoldfastError,
+        ProtocolError,
+        RequestTimeout,
+        ResourceNotFoundError,
+        RpcError,
+        ShutdownError,
+        StateError,
+        ToolError,
+        TransportError,
+        ValidationError,
+    )
+    from holdfast.transports.stdio import Stdio
+    from holdfast.types.progress import Progress
+    from holdfast.types.prompts import Prompt, PromptResult
+    from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
+    from holdfast.types.tools import Tool, ToolResult
 
 __version__ = "0.1.0"
 
@@ -109,3 +114,100 @@ __all__ = [
     "connect",
     "is_stale",
 ]
+
+_HOMES: Final = {
+    "holdfast.calls.audit": ("AuditRecord",),
+    "holdfast.calls.handlers": (
+        "Handlers",
+        "Notification",
+    ),
+    "holdfast.calls.invocation": ("Invocation",),
+    "holdfast.calls.misfits": ("Misfit",),
+    "holdfast.calls.reading": ("is_stale",),
+    "holdfast.calls.running": ("RunningCall",),
+    "holdfast.calls.store": (
+        "CacheEntry",
+        "MemoryStore",
+        "Store",
+    ),
+    "holdfast.client": ("Client",),
+    "holdfast.config": (
+        "Backoff",
+        "Cache",
+        "Identity",
+        "Limits",
+        "Redaction",
+        "Telemetry",
+        "Timeouts",
+        "Tools",
+    ),
+    "holdfast.connecting": ("connect",),
+    "holdfast.engine.state": ("State",),
+    "holdfast.errors": (
+        "AuthError",
+        "BackpressureError",
+        "CancelledCallError",
+        "DriftError",
+        "HandshakeTimeout",
+        "HoldfastError",
+        "ProtocolError",
+        "RequestTimeout",
+        "ResourceNotFoundError",
+        "RpcError",
+        "ShutdownError",
+        "StateError",
+        "ToolError",
+        "TransportError",
+        "ValidationError",
+    ),
+    "holdfast.transports.stdio": ("Stdio",),
+    "holdfast.types.progress": ("Progress",),
+    "holdfast.types.prompts": (
+        "Prompt",
+        "PromptResult",
+    ),
+    "holdfast.types.resources": (
+        "ReadResult",
+        "Resource",
+        "ResourceTemplate",
+    ),
+    "holdfast.types.tools": (
+        "Tool",
+        "ToolResult",
+    ),
+}
+"""Where each public name lives. It is loaded when it is first used, not before."""
+
+_MODULES: Final = (
+    "codegen",
+    "config",
+    "configuration",
+    "errors",
+    "handles",
+    "registry",
+    "servers",
+    "sync",
+    "tape",
+    "telemetry",
+    "testing",
+    "types",
+)
+"""Parts that can be reached as ``holdfast.<part>`` without an import of their own."""
+
+_WHERE: Final = {name: home for home, names in _HOMES.items() for name in names}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name in _WHERE:
+            found = getattr(import_module(_WHERE[name]), name)
+        elif name in _MODULES:
+            found = import_module(f"holdfast.{name}")
+        else:
+            raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_MODULES])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -16,25 +15,14 @@ from holdfast.calls.assembly import Assembly
 from holdfast.calls.handlers import Handlers, Notification, ProgressHandler
 from holdfast.calls.invocation import Invocation, invoke
 from holdfast.calls.running import RunningCall
-from holdfast.calls.tools import ToolOptions
+from holdfast.calls.tools import Recorder, ToolOptions
 from holdfast.config import (
-    Backoff,
-    Cache,
     CacheMode,
-    Identity,
-    Limits,
     Policy,
-    Replay,
-    Telemetry,
-    Timeouts,
-    Tools,
-    WhenDown,
 )
 from holdfast.engine.state import State
 from holdfast.errors import HoldfastError, ValidationError
-from holdfast.targets import Target, transport_for
 from holdfast.telemetry import Events
-from holdfast.transports.stderr import Sink
 from holdfast.types.base import Wire
 from holdfast.types.lifecycle import Implementation, ServerCapabilities
 from holdfast.types.prompts import Prompt, PromptResult
@@ -42,72 +30,12 @@ from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
-    from holdfast.transports.web import Headers
     from holdfast.types.completion import Completion, Reference
     from holdfast.types.roots import Root
     from holdfast.types.sampling import SamplingRequest
 
 T = TypeVar("T", bound=Wire)
 R = TypeVar("R")
-
-
-class Options(TypedDict, total=False):
-    """What a command can be started with (`holdfast.Stdio`), or a URL reached (`Http`)."""
-
-    headers: Headers | None
-    transport: Literal["auto", "streamable", "sse"]
-    base_url: str
-    sse_endpoint: str | None
-    message_endpoint: str | None
-    ca: str | None
-    cert: str | tuple[str, str] | None
-    proxy: str | None
-    trust_env: bool
-    connections: int
-    env: Mapping[str, str] | None
-    inherit_env: Iterable[str] | bool
-    cwd: str | os.PathLike[str] | None
-    stderr: Sink | Literal["inherit"]
-    grace: float
-    shutdown_request: bool
-
-
-def connect(
-    target: Target = None,
-    *,
-    name: str | None = None,
-    protocol: str | None = None,
-    timeouts: Timeouts | None = None,
-    limits: Limits | None = None,
-    backoff: Backoff | None = None,
-    identity: Identity | None = None,
-    handlers: Handlers | None = None,
-    when_down: WhenDown = "fail",
-    replay: Replay = "never",
-    tools: Tools | None = None,
-    cache: Cache | None = None,
-    telemetry: Telemetry | None = None,
-    **options: Unpack[Options],
-) -> Client:
-    """A client for ``target``; nothing is started before its first use.
-
-    ``target`` is a command (a string, or a list of words), a `holdfast.Stdio`, a server in
-    memory such as `holdfast.testing.Peer`, or None for what ``MCP_SERVER_URL`` says.
-    """
-    policy = Policy(
-        timeouts=timeouts or Timeouts(),
-        limits=limits or Limits(),
-        backoff=backoff or Backoff(),
-        identity=identity or Identity(),
-        protocol=protocol,
-        when_down=when_down,
-        replay=replay,
-        tools=tools or Tools(),
-        cache=cache or Cache(),
-        telemetry=telemetry or Telemetry(),
-    )
-    transport = transport_for(target, options, os.environ)
-    return Client(transport, policy, handlers or Handlers(), name=name)
 
 
 class Client:
@@ -118,7 +46,13 @@ class Client:
     """
 
     def __init__(
-        self, transport: Any, policy: Policy, handlers: Handlers, *, name: str | None = None
+        self,
+        transport: Any,
+        policy: Policy,
+        handlers: Handlers,
+        *,
+        name: str | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self._transport = transport
         self._policy = policy
@@ -127,6 +61,7 @@ class Client:
         parts = Assembly(self.name, transport, policy, handlers, opening)
         self._pipeline, self._standing = parts.pipeline, parts.standing
         self._reader, self._toolbox = parts.reader, parts.toolbox
+        self._toolbox.recorder = recorder
 
     def __repr__(self) -> str:
         return f"<Client {self.name} {self.state}>"
@@ -161,7 +96,11 @@ class Client:
         await self._say_goodbye()
         self._remember_opening()
         self._standing.close()
-        return await self._pipeline.close()
+        try:
+            return await self._pipeline.close()
+        finally:
+            if self._toolbox.recorder is not None:
+                self._toolbox.recorder.close()
 
     async def _say_goodbye(self) -> None:
         """A ``shutdown`` request, which is not part of MCP, where the option asks for it."""
@@ -224,6 +163,16 @@ class Client:
     async def list_tools(self, *, cache: CacheMode | None = None) -> list[Tool]:
         """Every tool, of every page."""
         return await self._toolbox.list(cache)
+
+    def guard_tools(
+        self, check: Callable[[Sequence[Tool], str | None], None]
+    ) -> Callable[[], None]:
+        """Have every new list of tools, and the server's instructions, checked before use.
+
+        ``check`` refuses them by raising. It sees the list before the first call, when the
+        server says that it changed, and after a reconnect; the result removes it again.
+        """
+        return self._toolbox.guard(check)
 
     async def available_tools(self) -> bool:
         """Whether there is any tool to call."""

@@ -67,6 +67,7 @@ HEAVY = (
     "email",
     "http",
     "jsonschema_rs",
+    "msgspec",
     "opentelemetry",
     "pydantic",
     "rich",
@@ -127,6 +128,18 @@ def test_every_public_name_can_be_had() -> None:
 def test_importing_the_package_is_light() -> None:
     if _package_exists():
         assert heavy_imports(PACKAGE, HEAVY) == []
+
+
+@pytest.mark.parametrize("name", ["errors", "sync", "testing", "types"])
+def test_a_part_can_be_reached_without_an_import_of_its_own(name: str) -> None:
+    assert getattr(importlib.import_module(PACKAGE), name).__name__ == f"{PACKAGE}.{name}"
+
+
+def test_an_unknown_name_is_refused_as_any_module_would() -> None:
+    package = importlib.import_module(PACKAGE)
+    with pytest.raises(AttributeError, match="has no attribute 'gadget'"):
+        _ = package.gadget
+    assert {*package.__all__, "sync"} <= {*dir(package)}
 
 
 def test_a_heavy_import_is_noticed() -> None:

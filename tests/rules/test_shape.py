@@ -13,6 +13,8 @@ PROVEN_ELSEWHERE: dict[str, str] = {
     "boundary": "tests/engine/test_connection.py",
     "calls": "tests/test_client.py",
     "demo_server": "tests/demo_server/test_demo_server.py",
+    "connecting": "tests/test_targets.py",
+    "sync": "tests/sync/test_client.py",
     "transports.refusal": "tests/transports/test_web.py",
     "testing.contract": "tests/transports/test_contract.py",
     "testing.obedient": "tests/transports/test_contract.py",

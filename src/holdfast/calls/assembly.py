@@ -40,6 +40,7 @@ class Assembly:
         self.toolbox = Toolbox(self.pipeline, self.reader, auditor)
         self.pipeline.reception.on_change = self._changed
         self.pipeline.reception.on_again = self._kept.invalidate
+        self.pipeline.reception.on_down = self.toolbox.disconnected
         if policy.telemetry.opentelemetry:
             from holdfast.calls.spans import Spans
 

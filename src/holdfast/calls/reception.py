@@ -29,6 +29,7 @@ class Reception:
         self.driver: Driver | None = None
         self.on_ready: Callable[[], None] = _nothing
         self.on_again: Callable[[], None] = _nothing
+        self.on_down: Callable[[], None] = _nothing
         """The server is there again: whatever it said before may have changed meanwhile."""
         self.on_change: Callable[[str, Raw | None], None] = _nothing
         """Hears every notification before the handlers do."""
@@ -92,6 +93,8 @@ class Reception:
     def moved(self, moved: Moved) -> None:
         log.debug("%s: %s → %s %s", self._name, moved.old, moved.new, moved.reason or "")
         self._tell(moved)
+        if moved.old == State.READY:
+            self.on_down()
         if moved.new == State.READY:
             if self._ready_before:
                 self.on_again()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from msgspec import Raw, Struct, UnsetType
 
 from holdfast.boundary import Call
+from holdfast.calls import acquaintance
 from holdfast.calls.audit import Auditor
 from holdfast.calls.handlers import ProgressHandler
 from holdfast.calls.mirrors import Mirrors
@@ -41,6 +42,24 @@ class ToolOptions(Struct, gc=False):
     meta: Mapping[str, Any] | None = None
 
 
+Guard: TypeAlias = Callable[[Sequence[Tool], "str | None"], None]
+"""Sees each new list of tools, and the server's instructions; refuses them by raising."""
+
+
+class Recorder(Protocol):
+    """Writes down each call, before it and after it."""
+
+    async def watch(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        schema: Callable[[], Any],
+        work: Coroutine[Any, Any, ToolResult],
+    ) -> ToolResult: ...
+
+    def close(self) -> None: ...
+
+
 class _Plan(Struct):
     """What is known of a tool that was called before."""
 
@@ -68,6 +87,8 @@ class Toolbox:
         self._current = False
         """The list is known, and the server has not said since that it changed."""
         self._invalidates = frozenset(pipeline.policy.cache.invalidate_on)
+        self._guards: list[Guard] = []
+        self.recorder: Recorder | None = None
 
     @cached_property
     def _checkers(self) -> Checkers:
@@ -86,8 +107,31 @@ class Toolbox:
         found = await self._reader.listing(LIST, "tools", Tool, mode)
         found[:] = self._mirrors.learn(found)
         if not self._current or not _same(found.pages, self._pages):
+            self._examine(found)
             self._learn(found)
         return found
+
+    def _examine(self, found: Sequence[Tool]) -> None:
+        """Nothing of a list that a guard refuses is used."""
+        self.forget()
+        for guard in tuple(self._guards):
+            guard(found, acquaintance.instructions(self._pipeline))
+
+    def guard(self, guard: Guard) -> Callable[[], None]:
+        """Have each new list seen by ``guard`` first, from the next call on."""
+        self._guards.append(guard)
+        self.forget()
+
+        def remove() -> None:
+            if guard in self._guards:
+                self._guards.remove(guard)
+
+        return remove
+
+    def disconnected(self) -> None:
+        """What comes back may be another program: to a guard it is a stranger again."""
+        if self._guards:
+            self.forget()
 
     def _learn(self, found: Listing[Tool]) -> None:
         """Take over a list. What was set on a record before stays set on its successor."""
@@ -115,14 +159,34 @@ class Toolbox:
         self, name: str, arguments: Mapping[str, Any] | None, options: ToolOptions
     ) -> Coroutine[Any, Any, ToolResult]:
         given = {} if arguments is None else arguments
+        if self.recorder is not None:
+            return self._recorded(self.recorder, name, given, options)
+        return self._audited(name, given, options)
+
+    async def _recorded(
+        self,
+        recorder: Recorder,
+        name: str,
+        arguments: Mapping[str, Any],
+        options: ToolOptions,
+    ) -> ToolResult:
+        work = self._audited(name, arguments, options)
+        return await recorder.watch(name, arguments, lambda: self._schema(name), work)
+
+    def _audited(
+        self, name: str, arguments: Mapping[str, Any], options: ToolOptions
+    ) -> Coroutine[Any, Any, ToolResult]:
         if not self._auditor.wanted():
-            return self._call(name, given, options)
+            return self._call(name, arguments, options)
         return self._auditor.watch(
             name,
-            given,
-            lambda: self._tools[name].input_schema if name in self._tools else None,
-            lambda correlation: self._call(name, given, options, correlation),
+            arguments,
+            lambda: self._schema(name),
+            lambda correlation: self._call(name, arguments, options, correlation),
         )
+
+    def _schema(self, name: str) -> Any:
+        return self._tools[name].input_schema if name in self._tools else None
 
     async def _call(
         self,
@@ -132,7 +196,7 @@ class Toolbox:
         correlation: str | None = None,
     ) -> ToolResult:
         plan = self._plans.get(name)
-        if plan is None and (self._current or self._policy.validate == "always"):
+        if plan is None and (self._current or self._guards or self._policy.validate == "always"):
             plan = await self._find(name)
         call = self._prepare(name, arguments, options, plan)
         try:
@@ -196,6 +260,7 @@ class Toolbox:
             if error.code != METHOD_NOT_FOUND:
                 raise
             # It has tools, perhaps, and no list of them: nothing can be checked.
+            self._examine(())
 
     def _make_plan(self, tool: Tool) -> _Plan:
         hints = tool.annotations

@@ -1,0 +1,52 @@
+"""What a server offers, reduced to a few digits: the same tools give the same ones, always.
+
+The order of keys, of tools and of pages says nothing, so it does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+from msgspec import UnsetType
+
+from holdfast.types.tools import Tool
+
+HASH_DIGITS: Final = 12
+
+
+def canonical(value: Any) -> bytes:
+    """The one JSON text of a value: keys sorted, no spaces, UTF-8."""
+    return msgspec.json.encode(value, order="sorted")
+
+
+def fingerprint(value: Any) -> str:
+    """A name for exactly this value."""
+    return f"sha256:{sha256(canonical(value)).hexdigest()}"
+
+
+def registry_hash(tools: Iterable[Tool]) -> str:
+    """What callers rely on, names and input schemas, in twelve digits."""
+    parts = sorted(canonical({"name": tool.name, "inputSchema": _plain(tool)}) for tool in tools)
+    return sha256(b"[" + b",".join(parts) + b"]").hexdigest()[:HASH_DIGITS]
+
+
+def definition(tool: Tool) -> dict[str, Any]:
+    """All of a tool that a model or a caller goes by, as plain JSON. What was not said is not in."""
+    found: dict[str, Any] = {"name": tool.name, "inputSchema": _plain(tool)}
+    if tool.title is not None:
+        found["title"] = tool.title
+    if tool.description is not None:
+        found["description"] = tool.description
+    if not isinstance(tool.output_schema_json, UnsetType):
+        found["outputSchema"] = msgspec.json.decode(tool.output_schema_json)
+    if tool.annotations is not None:
+        found["annotations"] = msgspec.to_builtins(tool.annotations)
+    return found
+
+
+def _plain(tool: Tool) -> Any:
+    """The input schema as it came, even where it is not an object."""
+    return msgspec.json.decode(tool.input_schema_json)

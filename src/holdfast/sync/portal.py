@@ -1,0 +1,146 @@
+"""The loop behind the synchronous face: one per process, in a thread of its own.
+
+Whoever calls waits in their own thread, so a loop that runs there already (a notebook's, say)
+is not in the way, and Ctrl-C reaches them: the call is cancelled on the loop, which tells the
+server, and the interrupt goes on its way at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from typing import Any, Final, Protocol, TypeVar
+
+from holdfast.errors import ShutdownError, StateError
+
+T = TypeVar("T")
+
+LAST_MOMENTS: Final = 10.0
+"""Seconds that closing everything may take when the program ends."""
+
+
+class Closable(Protocol):
+    """What is closed when the program ends."""
+
+    def close(self) -> Coroutine[Any, Any, Any]: ...
+
+
+class Portal:
+    """A running loop that any other thread may hand work to."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self._open: set[Closable] = set()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._work, name="holdfast-sync", daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
+
+    def keep(self, closable: Closable) -> None:
+        """Close it when the program ends, unless it is dropped before."""
+        self._open.add(closable)
+
+    def drop(self, closable: Closable) -> None:
+        self._open.discard(closable)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of a coroutine, waited for here. Interrupting the wait cancels it there."""
+        return self.wait(self.start(work))
+
+    def do(self, action: Callable[[], T]) -> T:
+        """Call a plain function on the loop, and wait for what it returns."""
+
+        async def act() -> T:
+            return action()
+
+        return self.run(act())
+
+    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Begin a coroutine on the loop."""
+        try:
+            self._check()
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+        except BaseException:
+            work.close()
+            raise
+
+    def wait(self, future: Future[T], timeout: float | None = None) -> T:
+        """What came of work that was begun. If this wait ends before it, the work ends too."""
+        try:
+            return future.result(timeout)
+        except CancelledError:
+            raise ShutdownError("the program is ending: nothing is called any more") from None
+        except BaseException:
+            if not future.done():
+                future.cancel()
+            raise
+
+    def _check(self) -> None:
+        if self._pid != os.getpid():
+            raise StateError(
+                "this client was made before the process forked, and its connection belongs to "
+                "the parent: make a new one in the child with holdfast.sync.connect()"
+            )
+        if threading.current_thread() is self._thread:
+            raise StateError(
+                "a callback on Holdfast's own thread cannot wait for another call, which runs on "
+                "that thread: hand the work to a thread of your own"
+            )
+        if self._stopped:
+            raise ShutdownError("the program is ending: nothing is called any more")
+
+    def stop(self) -> None:
+        """Close what is open, within bounds, and end the thread. In a fork: nothing."""
+        if self._pid != os.getpid() or self._stopped:
+            return
+        ending = asyncio.run_coroutine_threadsafe(self._close_all(), self._loop)
+        self._stopped = True
+        try:
+            ending.result(LAST_MOMENTS)
+        except Exception:
+            pass  # Whatever it was, it must not keep the program from ending.
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(1.0)
+
+    async def _close_all(self) -> None:
+        closing = [one.close() for one in tuple(self._open)]
+        await asyncio.gather(*closing, return_exceptions=True)
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+
+_portal: Portal | None = None
+_lock = threading.Lock()
+
+
+def portal() -> Portal:
+    """The process's portal; started by the first who asks, and again in a fork's child."""
+    global _portal  # noqa: PLW0603 - one per process is the point
+    with _lock:
+        if _portal is None:
+            _portal = Portal()
+            atexit.register(_portal.stop)
+        return _portal
+
+
+def _forget() -> None:
+    """In a fork's child there is no thread behind the portal, and nobody to release the lock."""
+    global _portal, _lock
+    _portal, _lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,37 @@
+"""A call under way, seen from a thread."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from holdfast.calls.running import RunningCall as AsyncRunningCall
+from holdfast.sync.portal import Portal
+
+R = TypeVar("R")
+
+
+class RunningCall(Generic[R]):
+    """A call under way. ``result()`` waits for it; ``cancel()`` ends it and tells the server."""
+
+    def __init__(self, portal: Portal, call: AsyncRunningCall[R]) -> None:
+        self._portal = portal
+        self._call = call
+
+    def __repr__(self) -> str:
+        return repr(self._call)
+
+    @property
+    def done(self) -> bool:
+        return self._call.done
+
+    def cancel(self) -> bool:
+        """True if this ended it; False if it had ended already."""
+        return self._portal.do(self._call.cancel)
+
+    def result(self, timeout: float | None = None) -> R:
+        """Wait for the result. A ``TimeoutError`` means it goes on: ask again, or cancel."""
+        waiting = self._portal.start(self._wait())
+        return self._portal.wait(waiting, timeout)
+
+    async def _wait(self) -> R:
+        return await self._call  # Shielded: a wait that is given up leaves the call alone.

@@ -1,0 +1,129 @@
+"""A guard sees every new list of tools before anything of it is used."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+import holdfast
+from holdfast import Backoff, DriftError, Tool
+from holdfast.telemetry import Transition
+from holdfast.testing import Peer, PeerError
+
+AT_ONCE = Backoff(first=0.001, max=0.001, jitter=0)
+
+
+def make_peer() -> Peer:
+    peer = Peer(instructions="be kind")
+
+    @peer.tool()
+    def greet(name: str = "you") -> str:
+        return f"hello {name}"
+
+    return peer
+
+
+class Watch:
+    """A guard that writes down what it saw, and refuses when told to."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[list[str], str | None]] = []
+        self.refuses = False
+
+    def __call__(self, tools: Sequence[Tool], instructions: str | None) -> None:
+        self.seen.append(([tool.name for tool in tools], instructions))
+        if self.refuses:
+            raise DriftError("not what it was")
+
+
+@pytest.mark.req("H4", "H8")
+async def test_a_guard_sees_the_list_before_the_first_call() -> None:
+    watch = Watch()
+    async with holdfast.connect(make_peer()) as client:
+        client.guard_tools(watch)
+        assert (await client.call_tool("greet")).text == "hello you"
+        await client.call_tool("greet")
+    assert watch.seen == [(["greet"], "be kind")]
+
+
+@pytest.mark.req("H4", "H8")
+async def test_a_refused_list_is_not_used_and_its_tools_are_not_called() -> None:
+    peer, watch = make_peer(), Watch()
+    watch.refuses = True
+    async with holdfast.connect(peer) as client:
+        client.guard_tools(watch)
+        for _ in range(2):
+            with pytest.raises(DriftError):
+                await client.call_tool("greet")
+        with pytest.raises(DriftError):
+            await client.list_tools()
+        assert not client.tools
+        assert "tools/call" not in [one.method for one in peer.received]
+        watch.refuses = False
+        assert (await client.call_tool("greet")).text == "hello you"
+
+
+@pytest.mark.req("H4", "H8")
+async def test_a_guard_looks_again_when_the_list_changed() -> None:
+    peer, watch = make_peer(), Watch()
+    async with holdfast.connect(peer) as client:
+        client.guard_tools(watch)
+        await client.call_tool("greet")
+
+        @peer.tool()
+        async def more() -> str:
+            return "more"
+
+        peer.notify("notifications/tools/list_changed")
+        await client.ping()
+        await client.call_tool("greet")
+    assert [names for names, _ in watch.seen] == [["greet"], ["greet", "more"]]
+
+
+@pytest.mark.req("H4", "H8")
+async def test_a_guard_looks_again_after_a_reconnect() -> None:
+    peer, watch = make_peer(), Watch()
+    async with holdfast.connect(peer, backoff=AT_ONCE, when_down="wait") as client:
+        client.guard_tools(watch)
+        await client.call_tool("greet")
+        down = asyncio.Event()
+        client.events.subscribe(lambda event: down.set(), Transition.name)
+        peer.hang_up()
+        await down.wait()
+        await client.call_tool("greet")
+    assert len(watch.seen) == 2
+
+
+async def test_a_guard_that_comes_late_sees_the_list_that_is_known() -> None:
+    watch = Watch()
+    async with holdfast.connect(make_peer()) as client:
+        await client.list_tools()
+        client.guard_tools(watch)
+        await client.call_tool("greet")
+    assert len(watch.seen) == 1
+
+
+async def test_a_guard_that_is_removed_sees_nothing() -> None:
+    watch = Watch()
+    async with holdfast.connect(make_peer()) as client:
+        remove = client.guard_tools(watch)
+        remove()
+        remove()
+        await client.call_tool("greet")
+    assert not watch.seen
+
+
+async def test_a_server_that_lists_nothing_is_seen_as_one_without_tools() -> None:
+    def no_list(_: object) -> None:
+        raise PeerError(-32601, "Method not found")
+
+    peer, watch = make_peer(), Watch()
+    peer.on("tools/list", no_list)
+    watch.refuses = True
+    async with holdfast.connect(peer) as client:
+        client.guard_tools(watch)
+        with pytest.raises(DriftError):
+            await client.call_tool("greet")
+    assert watch.seen == [([], "be kind")]

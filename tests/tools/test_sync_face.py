@@ -1,0 +1,28 @@
+"""The synchronous faces are written by a tool; what is in the tree is what it writes."""
+
+from __future__ import annotations
+
+import ast
+
+from tools import sync_face
+
+
+def test_the_synchronous_faces_are_fresh() -> None:
+    for path, face in sync_face.FACES.items():
+        fresh = sync_face.tidy(face())
+        assert path.read_text() == fresh, "run: python tools/sync_face.py"
+
+
+def test_a_new_verb_would_be_carried_over() -> None:
+    source = '''
+class Client:
+    async def brew(self, cup: str, *, sugar: int = 0) -> Tea:
+        """Make tea."""
+        return Tea(cup)
+'''
+    (method,) = sync_face.verbs(ast.parse(source), "Client")
+    assert method.render().split("\n") == [
+        "    def brew(self, cup: str, *, sugar: int=0) -> Tea:",
+        '        """Make tea."""',
+        "        return self._portal.run(self._client.brew(cup, sugar=sugar))",
+    ]

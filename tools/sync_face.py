@@ -1,0 +1,231 @@
+"""Write the synchronous faces from the asynchronous ones: same verbs, same words, no copy by hand.
+
+``python tools/sync_face.py`` writes; with ``--check`` it only says whether they are fresh.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+SRC = Path(__file__).resolve().parents[1] / "src" / "holdfast"
+HEAD = '''"""{title}
+
+Written by tools/sync_face.py from {origin}: change that, and run it again.
+"""
+
+from __future__ import annotations
+
+'''
+
+
+@dataclass(frozen=True)
+class Method:
+    """One verb: its text, as far as it is the same on both sides, and its kind."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef
+
+    @property
+    def is_property(self) -> bool:
+        return any(isinstance(one, ast.Name) and one.id == "property" for one in self._decorators)
+
+    @property
+    def _decorators(self) -> list[ast.expr]:
+        return self.node.decorator_list
+
+    @property
+    def is_async(self) -> bool:
+        return isinstance(self.node, ast.AsyncFunctionDef)
+
+    @property
+    def returns(self) -> str:
+        assert self.node.returns is not None
+        return ast.unparse(self.node.returns)
+
+    def passed_on(self) -> str:
+        """The arguments, as they are handed to the method of the same name."""
+        given = self.node.args
+        plain = [one.arg for one in (*given.posonlyargs, *given.args) if one.arg != "self"]
+        named = [f"{one.arg}={one.arg}" for one in given.kwonlyargs]
+        star = [f"**{given.kwarg.arg}"] if given.kwarg else []
+        return ", ".join([*plain, *named, *star])
+
+    def render(self) -> str:
+        lines = [f"def {self.node.name}({ast.unparse(self.node.args)}) -> {self.returns}:"]
+        if self.is_property:
+            lines.insert(0, "@property")
+        text = ast.get_docstring(self.node, clean=False)
+        if text is not None:
+            lines.append(f'    """{text}"""')
+        lines += [f"    {line}" for line in self.body()]
+        return "\n".join(f"    {line}" if line else "" for line in "\n".join(lines).split("\n"))
+
+    def body(self) -> list[str]:
+        call = f"self._client.{self.node.name}"
+        if self.is_property:
+            return [f"return {call}"]
+        call = f"{call}({self.passed_on()})"
+        if self.node.name == "close":
+            return [
+                "try:",
+                f"    return self._portal.run({call})",
+                "finally:",
+                "    self._portal.drop(self._client)",
+            ]
+        if self.returns == "Self":
+            return [f"self._portal.run({call})", "return self"]
+        if self.returns.startswith("RunningCall["):
+            begun = f"self._portal.do(lambda: {call})"
+            return [f"return RunningCall(self._portal, {begun})"]
+        if self.node.name == "on_notification":
+            call = call.replace("(handler,", "(in_thread(handler),")
+        work = f"self._portal.run({call})" if self.is_async else f"self._portal.do(lambda: {call})"
+        return [work if self.returns == "None" else f"return {work}"]
+
+
+def verbs(tree: ast.Module, name: str) -> Iterator[Method]:
+    """The public methods and properties of a class, in their order."""
+    (found,) = (one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == name)
+    for node in found.body:
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if not node.name.startswith("_"):
+            yield Method(node)
+
+
+def imports_for(tree: ast.Module, used: set[str], own: str) -> str:
+    """The import statements of a module, reduced to the names that are used here, and ``own``."""
+    plain, guarded = [], []
+    for node in tree.body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            guarded += list(_reduced(node.body, used))
+        else:
+            plain += list(_reduced([node], used))
+    lines = [*(ast.unparse(one) for one in plain), own]
+    if guarded:
+        lines += ["if TYPE_CHECKING:", *(f"    {ast.unparse(one)}" for one in guarded)]
+    return "\n".join(lines)
+
+
+def _reduced(nodes: list[ast.stmt], used: set[str]) -> Iterator[ast.stmt]:
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module != "__future__":
+            node.names = [one for one in node.names if (one.asname or one.name) in used]
+            if node.names:
+                yield node
+
+
+def names_in(source: str) -> set[str]:
+    return {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+
+
+def client_face() -> str:
+    tree = ast.parse((SRC / "client.py").read_text())
+    methods = "\n\n".join(method.render() for method in verbs(tree, "Client"))
+    body = f'''
+class Client:
+    """One server, for as long as you need it. May be shared by threads.
+
+    ``with`` closes it at the end; the server starts at the first use.
+    """
+
+    def __init__(self, client: AsyncClient, portal: Portal) -> None:
+        self._client = client
+        self._portal = portal
+        self.name: str = client.name
+        portal.keep(client)
+
+    def __repr__(self) -> str:
+        return repr(self._client)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+{methods}
+'''
+    own = """
+from holdfast.client import Client as AsyncClient
+from holdfast.sync.handlers import in_thread
+from holdfast.sync.portal import Portal
+from holdfast.sync.running import RunningCall
+"""
+    used = names_in(body) | {"TYPE_CHECKING"}
+    found = imports_for(tree, used - {"RunningCall"}, own)
+    head = HEAD.format(title="The client's verbs, for code without a loop.", origin="client.py")
+    return head + found + body
+
+
+def connect_face() -> str:
+    tree = ast.parse((SRC / "connecting.py").read_text())
+    (node,) = (
+        one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == "connect"
+    )
+    method = Method(node)
+    signature = f"def connect({ast.unparse(node.args)}) -> Client:"
+    text = ast.get_docstring(node, clean=False)
+    given = method.passed_on().replace("handlers=handlers", "handlers=in_threads(handlers)")
+    body = f'''
+{signature}
+    """{text}"""
+    client = connecting.connect({given})
+    return Client(client, portal())
+'''
+    own = """
+from holdfast import connecting
+from holdfast.connecting import LockTarget, LogTarget, Options
+from holdfast.sync.client import Client
+from holdfast.sync.handlers import in_threads
+from holdfast.sync.portal import portal
+"""
+    found = imports_for(tree, names_in(body) - {"Client"}, own)
+    title = "``connect``, for code without a loop."
+    return HEAD.format(title=title, origin="connecting.py") + found + body
+
+
+FACES = {
+    SRC / "sync" / "client.py": client_face,
+    SRC / "sync" / "connecting.py": connect_face,
+}
+
+
+def tidy(source: str) -> str:
+    """As the project's own formatter would leave it."""
+    for arguments in (["check", "--fix", "--quiet", "--select=I,F401"], ["format", "--quiet"]):
+        command = [sys.executable, "-m", "ruff", *arguments, "--stdin-filename", "face.py", "-"]
+        done = subprocess.run(
+            command, input=source, capture_output=True, text=True, check=False, cwd=SRC.parent
+        )
+        if done.returncode:
+            raise SystemExit(done.stderr or done.stdout)
+        source = done.stdout
+    return source
+
+
+def main(arguments: list[str]) -> int:
+    """0 if all is fresh now; 1 if ``--check`` found that it was not."""
+    stale, check = 0, "--check" in arguments
+    for path, face in FACES.items():
+        wanted = tidy(face())
+        if path.exists() and path.read_text() == wanted:
+            continue
+        stale = 1
+        print(f"{path.relative_to(SRC.parent)}: {'not fresh' if check else 'written'}")
+        if not check:
+            path.write_text(wanted)
+    return stale if check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
