@@ -124,6 +124,11 @@ class Client:
         return self._pipeline.state
 
     @property
+    def transport(self) -> Any:
+        """The way to the server, such as a `holdfast.Stdio`."""
+        return self._transport
+
+    @property
     def is_connected(self) -> bool:
         return self.state is State.READY
 

@@ -6,7 +6,8 @@
     ├── RpcError                  jsonrpc       the server answered with an error
     │   └── ResourceNotFoundError jsonrpc       ... which says that there is no such resource
     ├── StateError                state         the client is not in a state to do this
-    │   └── CancelledCallError    state         the call was cancelled by its owner
+    │   ├── CancelledCallError    state         the call was cancelled by its owner
+    │   └── TrustError            trust         a project's file wants what nobody approved
     ├── RequestTimeout            timeout       no answer in time (also a TimeoutError)
     │   └── HandshakeTimeout      timeout       ... while connecting
     ├── ShutdownError             shutdown      the client was closed
@@ -124,6 +125,12 @@ class StateError(HoldfastError):
 
 class CancelledCallError(StateError):
     """The call was cancelled through its ``cancel()``."""
+
+
+class TrustError(StateError):
+    """A project's own configuration says this, and nobody has approved it."""
+
+    kind = "trust"
 
 
 class RequestTimeout(HoldfastError, TimeoutError):  # noqa: N818  (named like TimeoutError's kin)

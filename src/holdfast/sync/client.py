@@ -79,6 +79,11 @@ class Client:
         return self._client.state
 
     @property
+    def transport(self) -> Any:
+        """The way to the server, such as a `holdfast.Stdio`."""
+        return self._client.transport
+
+    @property
     def is_connected(self) -> bool:
         return self._client.is_connected
 

@@ -64,6 +64,8 @@ class Stdio:
         self.stderr = stderr
         self.grace = grace
         self.shutdown_request = shutdown_request
+        self.ended_by: str | None = None
+        """What it took to end the last run: nothing but the end of its input, or a signal."""
         self._check()
 
     def __repr__(self) -> str:
@@ -91,7 +93,12 @@ class Stdio:
         process = spawn(self.command, env, self.cwd, inherit_stderr=inherit_stderr)
         sink = None if isinstance(self.stderr, str) else self.stderr
         stderr = Stderr(self.name, sink, limits.stderr_bytes)
-        return StdioLink(process, generation, limits, report, stderr=stderr, grace=self.grace)
+        return StdioLink(
+            process, generation, limits, report, stderr=stderr, grace=self.grace, ended=self._ended
+        )
+
+    def _ended(self, by: str) -> None:
+        self.ended_by = by
 
     def _check(self) -> None:
         if not self.grace >= 0:
@@ -126,6 +133,7 @@ class StdioLink:
         *,
         stderr: Stderr,
         grace: float,
+        ended: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._process = process
@@ -133,6 +141,7 @@ class StdioLink:
         self._report = report
         self._stderr = stderr
         self._grace = grace
+        self._tell_ending = ended
         self._lines = Lines(limits.frame_bytes)
         self._exited: asyncio.Future[None] = self._loop.create_future()
         self._lost = False
@@ -288,11 +297,15 @@ class StdioLink:
     async def _tear_down(self) -> None:
         try:
             self._writer.close()
+            how = "the end of its input"
             if not await self._exits_within(self._grace):
+                how = "SIGTERM"
                 self._signal(signal.SIGTERM)
                 if not await self._exits_within(self._grace):
+                    how = "SIGKILL"
                     self._signal(signal.SIGKILL)
                     await self._exits_within(KILLED)
+            self._tell_ending(how)
             await self._end_group()
         finally:
             self._release()

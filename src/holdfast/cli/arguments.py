@@ -1,0 +1,254 @@
+"""Arguments for a tool, from words: ``k=v`` by the tool's schema, ``k:=json``, ``k=@file``.
+
+Pure: what ``@file`` and ``-`` stand for is handed in as functions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from holdfast.errors import ValidationError
+
+Read = Callable[[str], str]
+
+
+def parse(words: Iterable[str], schema: Mapping[str, Any], read: Read) -> dict[str, Any]:
+    """The arguments that the words say. ``read`` gives the text of a file, ``-`` being stdin."""
+    found: dict[str, Any] = {}
+    for word in words:
+        if word == "-":
+            found.update(whole(read("-"), "stdin"))
+            continue
+        key, value = _one(word, schema, read)
+        _put(found, _path(key, schema), value, _schema_at(schema, _path(key, schema)))
+    return found
+
+
+def whole(text: str, where: str) -> dict[str, Any]:
+    """A JSON object that is all of the arguments, or many of them."""
+    value = _json(text, where)
+    if not isinstance(value, dict):
+        raise ValidationError(f"{where}: the arguments must be a JSON object, not {_kind(value)}")
+    return value
+
+
+def _one(word: str, schema: Mapping[str, Any], read: Read) -> tuple[str, Any]:
+    key, sign, text = word.partition("=")
+    if not sign or not key.strip(":"):
+        raise ValidationError(
+            f"{word!r} is no argument: write name=value, name:=json, name=@file, or - for JSON"
+        )
+    if key.endswith(":"):
+        key = key[:-1]
+        return key, _json(read(text[1:]) if text.startswith("@") else text, key)
+    wanted = _schema_at(schema, _path(key, schema))
+    if text.startswith("@@"):
+        return key, coerce(text[1:], wanted, key)
+    if text.startswith("@"):
+        return key, coerce(read(text[1:]), wanted, key)
+    return key, coerce(text, wanted, key)
+
+
+def _path(key: str, schema: Mapping[str, Any]) -> list[str]:
+    """``a.b`` reaches into an object, unless there is a parameter of just that name."""
+    properties = _properties(schema)
+    if "." not in key or key in properties:
+        return [key]
+    first = key.partition(".")[0]
+    return key.split(".") if first in properties else [key]
+
+
+def _schema_at(schema: Mapping[str, Any], path: list[str]) -> Any:
+    found: Any = schema
+    for key in path:
+        found = _properties(resolve(found, schema)).get(key)
+        if found is None:
+            return {}
+    return resolve(found, schema)
+
+
+def _properties(schema: Any) -> Mapping[str, Any]:
+    found = schema.get("properties") if isinstance(schema, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def resolve(part: Any, schema: Mapping[str, Any], steps: int = 16) -> Any:
+    """A part of a schema, its reference followed if that leads somewhere within the schema."""
+    while isinstance(part, Mapping) and isinstance(part.get("$ref"), str) and steps:
+        steps -= 1
+        target: Any = schema
+        reference: str = part["$ref"]
+        if not reference.startswith("#"):
+            return {}
+        for key in reference[1:].strip("/").split("/"):
+            key = key.replace("~1", "/").replace("~0", "~")
+            target = target.get(key) if isinstance(target, Mapping) and key else target
+        part = target
+    return part if isinstance(part, Mapping) else {}
+
+
+def _put(found: dict[str, Any], path: list[str], value: Any, schema: Any) -> None:
+    """Set a value. The same name again makes a list, where the schema has one."""
+    *folders, last = path
+    for folder in folders:
+        found = found.setdefault(folder, {})
+        if not isinstance(found, dict):
+            raise ValidationError(f"{'.'.join(path)}: {folder} is not an object")
+    if last in found:
+        if "array" not in types(schema):
+            raise ValidationError(f"{'.'.join(path)} is given twice")
+        value = [*found[last], *(value if isinstance(value, list) else [value])]
+    found[last] = value
+
+
+# A text as the schema would have it
+
+
+def types(schema: Any) -> set[str]:
+    """The types that a schema admits, so far as it says; of its alternatives all."""
+    if not isinstance(schema, Mapping):
+        return set()
+    said = schema.get("type")
+    found = {said} if isinstance(said, str) else {*said} if isinstance(said, list) else set()
+    for keyword in ("anyOf", "oneOf"):
+        branches = schema.get(keyword)
+        for branch in branches if isinstance(branches, list) else ():
+            found |= types(branch)
+    if not found and isinstance(schema.get("enum"), list):
+        found = {_kind(value) for value in schema["enum"]}
+    if not found and "const" in schema:
+        found = {_kind(schema["const"])}
+    return found
+
+
+def coerce(text: str, schema: Any, name: str) -> Any:
+    """A text as the first type of the schema that it can be; a string where strings may be."""
+    wanted = types(schema)
+    for kind, read in _READERS.items():
+        if kind in wanted:
+            ok, value = read(text)
+            if ok:
+                return value
+    if not wanted or "string" in wanted:
+        return text
+    if "array" in wanted:
+        return [coerce(text, _items(schema), name)]
+    if "null" in wanted and not text:
+        return None
+    raise ValidationError(f"{name}={text!r}: must be {_wish(wanted)}")
+
+
+def _items(schema: Any) -> Any:
+    return schema.get("items", {}) if isinstance(schema, Mapping) else {}
+
+
+def _read_null(text: str) -> tuple[bool, Any]:
+    return text == "null", None
+
+
+def _read_boolean(text: str) -> tuple[bool, Any]:
+    told = {"true": True, "yes": True, "on": True, "1": True}
+    told |= {"false": False, "no": False, "off": False, "0": False}
+    return text.lower() in told, told.get(text.lower())
+
+
+def _read_integer(text: str) -> tuple[bool, Any]:
+    try:
+        return True, int(text)
+    except ValueError:
+        return False, None
+
+
+def _read_number(text: str) -> tuple[bool, Any]:
+    try:
+        value = float(text)
+    except ValueError:
+        return False, None
+    finite = value - value == 0
+    return finite, int(value) if finite and value == int(value) and "." not in text else value
+
+
+def _read_json(kind: type) -> Callable[[str], tuple[bool, Any]]:
+    def read(text: str) -> tuple[bool, Any]:
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return False, None
+        return isinstance(value, kind), value
+
+    return read
+
+
+_READERS: dict[str, Callable[[str], tuple[bool, Any]]] = {
+    "null": _read_null,
+    "boolean": _read_boolean,
+    "integer": _read_integer,
+    "number": _read_number,
+    "array": _read_json(list),
+    "object": _read_json(dict),
+}
+
+_WISHES = {
+    "null": "null",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "array": "a JSON list",
+    "object": "a JSON object",
+}
+
+
+def _wish(wanted: Iterable[str]) -> str:
+    return " or ".join(_WISHES[kind] for kind in _WISHES if kind in wanted) or "JSON"
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValidationError(f"{where}: not JSON: {error}") from None
+
+
+def _kind(value: Any) -> str:
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
+    return "null" if value is None else names.get(type(value), "object")
+
+
+# What is missing, and what is misspelt
+
+
+def complaints(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
+    """What a person should hear before anything is sent; the full check is the client's."""
+    properties = _properties(schema)
+    found = []
+    if properties and schema.get("additionalProperties") is not True:
+        for name in arguments:
+            near = get_close_matches(name, properties, 1)
+            if name not in properties and near:
+                found.append(f"there is no parameter {name!r}: did you mean {near[0]!r}?")
+            elif name not in properties and schema.get("additionalProperties") is False:
+                found.append(f"there is no parameter {name!r} (there are: {', '.join(properties)})")
+    required = schema.get("required")
+    found += [
+        f"missing: {name}={describe(resolve(properties.get(name), schema))}"
+        for name in (required if isinstance(required, list) else ())
+        if name not in arguments
+    ]
+    return found
+
+
+def describe(schema: Any) -> str:
+    """What a parameter may be, in a word or two."""
+    if isinstance(schema, Mapping):
+        if isinstance(schema.get("enum"), list):
+            return "|".join(json.dumps(one).strip('"') for one in schema["enum"])
+        if "const" in schema:
+            return json.dumps(schema["const"])
+    kinds = sorted(types(schema))
+    if kinds == ["array"]:
+        inner = describe(_items(schema))
+        return f"array of {inner}" if inner != "any" else "array"
+    return " or ".join(kinds) or "any"

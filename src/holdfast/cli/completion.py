@@ -1,0 +1,31 @@
+"""``holdfast completion``: the script that a shell needs for Tab."""
+
+from __future__ import annotations
+
+import os
+
+import click
+from click.shell_completion import get_completion_class
+
+from holdfast.cli.output import write
+
+VARIABLE = "_HOLDFAST_COMPLETE"
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), required=False)
+def completion(shell: str | None) -> None:
+    """Shell completion for servers, tools and parameters; starts no server.
+
+    \b
+    bash:  eval "$(holdfast completion bash)"      in ~/.bashrc
+    zsh:   eval "$(holdfast completion zsh)"       in ~/.zshrc
+    fish:  holdfast completion fish | source       in ~/.config/fish/config.fish
+    """
+    from holdfast.cli.app import root
+
+    shell = shell or os.path.basename(os.environ.get("SHELL", ""))
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"No completion for the shell {shell!r}: name bash, zsh or fish.")
+    write(kind(root, {}, "holdfast", VARIABLE).source().encode() + b"\n")

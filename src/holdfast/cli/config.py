@@ -1,0 +1,180 @@
+"""``holdfast config``: show, explain, trust, untrust and import configuration."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.exits import Exit
+from holdfast.cli.output import Output, harmless
+from holdfast.cli.suggest import servers as suggest_servers
+from holdfast.errors import ValidationError
+
+if TYPE_CHECKING:
+    from holdfast.configuration import Approval, Explanation
+
+CONFIG = click.option("--config", metavar="FILE", help="A configuration, not the usual ones.")
+OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default="text")
+
+
+@click.group()
+def config() -> None:
+    """Show, explain, trust and import configuration."""
+
+
+@config.command()
+@CONFIG
+@OUTPUT
+def show(config: str | None, output: str) -> None:
+    """Every file that was found, in the order in which they count, and its servers."""
+    from holdfast.configuration import load
+    from holdfast.configuration import show as overview
+
+    out = Output(output)
+    found = overview(load(config))
+    if out.json:
+        out.value(found)
+        return
+    for file in found.files:
+        out.text(f"{file.path} ({file.dialect}, {file.scope}): {', '.join(file.servers) or 'none'}")
+        for problem in file.problems:
+            out.text(f"  ! {problem}")
+    for one in found.servers:
+        out.text(f"{one.name}: {one.target} [{one.trust}{', disabled' if one.disabled else ''}]")
+        for problem in (*one.problems, *one.warnings):
+            out.text(f"  ! {problem}")
+    if not found.files:
+        out.note("No configuration was found.")
+
+
+@config.command()
+@click.argument("name", shell_complete=suggest_servers)
+@CONFIG
+@OUTPUT
+def explain(name: str, config: str | None, output: str) -> None:
+    """Everything about one server: where it comes from, its variables, whether it may run."""
+    from holdfast.configuration import explain as explained
+    from holdfast.configuration import load
+
+    out = Output(output)
+    found = explained(load(config), name)
+    if out.json:
+        out.value(found)
+    else:
+        out.text(_told(found))
+
+
+def _told(found: Explanation) -> str:
+    where = " › ".join(found.section)
+    lines = [
+        f"{found.name}: {found.kind}{', disabled' if found.disabled else ''}",
+        f"  from      {found.file}{f' ({where})' if where else ''}, {found.dialect}, {found.scope}",
+        f"  says      {json.dumps(found.definition, ensure_ascii=False)}",
+    ]
+    if found.settings:
+        lines.append(f"  settings  {json.dumps(found.settings, ensure_ascii=False)}")
+    for one in found.variables:
+        state = "set" if one.is_set else "has a default" if one.has_default else "NOT SET"
+        lines.append(f"  variable  {one.name}: {state} (in {', '.join(one.fields)})")
+    lines.append(f"  trust     {found.trust}")
+    lines += [f"            {change}" for change in found.changes]
+    if found.approve:
+        lines.append(f"            approve it with: {found.approve}")
+    lines += [f"  hides     {other}" for other in found.shadows]
+    lines += [f"  ! {problem}" for problem in (*found.problems, *found.warnings)]
+    return "\n".join(lines)
+
+
+@config.command()
+@click.argument("name", shell_complete=suggest_servers)
+@click.option("-y", "--yes", is_flag=True, help="Approve without being asked.")
+@CONFIG
+@OUTPUT
+def trust(name: str, yes: bool, config: str | None, output: str) -> int:
+    """Approve a server of a project's own file, as it stands now.
+
+    The approval holds until its command, arguments, environment, URL or files change.
+    """
+    from holdfast.configuration import load, preview
+    from holdfast.configuration import trust as approve
+
+    out = Output(output)
+    found = load(config)
+    before = preview(found, name)
+    if before.verdict in ("own", "trusted"):
+        out.note(f"{name}: {'is your own' if before.verdict == 'own' else 'is trusted already'}.")
+        return Exit.OK
+    if not yes:
+        _present(before)
+        if not sys.stdin.isatty():
+            raise ValidationError(f"{name}: nobody to ask; approve it with --yes after reading it")
+        if not click.confirm("Approve it?", err=True):
+            return Exit.AUTH
+    after = approve(found, name)
+    if out.json:
+        out.value(after)
+    else:
+        out.note(f"{name}: approved, as {after.file} has it now.")
+    return Exit.OK
+
+
+def _present(approval: Approval) -> None:
+    """What is about to be approved, to the letter."""
+    text = json.dumps(approval.definition, indent=2, ensure_ascii=False)
+    lines = [f"{approval.name}, from {approval.file}:", text]
+    lines += [f"changed: {change}" for change in approval.changes]
+    lines += [f"careful: {caution}" for caution in approval.cautions]
+    print(harmless("\n".join(lines)), file=sys.stderr)
+
+
+@config.command()
+@click.argument("name", shell_complete=suggest_servers)
+@CONFIG
+def untrust(name: str, config: str | None) -> None:
+    """Take an approval back."""
+    from holdfast.configuration import load
+    from holdfast.configuration import untrust as revoke
+
+    done = revoke(load(config), name)
+    Output().note(f"{name}: {'no longer approved' if done else 'was not approved'}.")
+
+
+@config.command("import")
+@click.argument("file", type=click.Path())
+@click.option("--to", metavar="FILE", help="Write there (a new file) rather than to stdout.")
+def import_(file: str, to: str | None) -> None:
+    """Another program's configuration as an mcp.json, with a word on what was lost."""
+    from holdfast.configuration import import_ as read
+
+    out = Output()
+    found = read(file)
+    if to is None:
+        out.text(found.text.rstrip("\n"))
+    else:
+        _write_new(Path(to), found.text)
+        out.note(f"{to}: {len(found.servers)} servers.")
+    for lost in found.lost:
+        out.note(f"lost: {lost}")
+
+
+def _write_new(path: Path, text: str) -> None:
+    """A new file, whole or not at all; one that is there stays."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent)
+        try:
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.link(temporary, path)
+        finally:
+            os.unlink(temporary)
+    except FileExistsError:
+        raise ValidationError(f"{path} is there already; nothing was written") from None
+    except OSError as error:
+        raise ValidationError(f"{path}: cannot be written: {error.strerror}") from None

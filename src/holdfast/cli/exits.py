@@ -1,0 +1,43 @@
+"""The exit codes, and which error ends in which."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from holdfast import errors
+
+
+class Exit(IntEnum):
+    """How the program ended, for scripts."""
+
+    OK = 0
+    TOOL = 1
+    """The server answered, and the answer is an error."""
+    USAGE = 2
+    """The words on the command line, a file or the configuration are wrong; nothing was sent."""
+    CONNECT = 3
+    """The server cannot be started or reached, went away, or does not speak the protocol."""
+    TIMEOUT = 4
+    AUTH = 5
+    """The server wants credentials, or its configuration has not been approved."""
+    DRIFT = 6
+    """The tools are not those of the lock file or of the generated handle."""
+    INTERRUPTED = 130
+    BROKEN_PIPE = 141
+
+
+ENDINGS: tuple[tuple[type[BaseException], Exit], ...] = (
+    (errors.DriftError, Exit.DRIFT),
+    (errors.AuthError, Exit.AUTH),
+    (errors.TrustError, Exit.AUTH),
+    (errors.RequestTimeout, Exit.TIMEOUT),
+    (errors.ValidationError, Exit.USAGE),
+    (errors.ToolError, Exit.TOOL),
+    (errors.RpcError, Exit.TOOL),
+    (errors.HoldfastError, Exit.CONNECT),
+)
+"""The first that fits counts: what is special stands before what is general."""
+
+
+def exit_for(error: BaseException) -> Exit:
+    return next((code for kind, code in ENDINGS if isinstance(error, kind)), Exit.CONNECT)

@@ -1,0 +1,107 @@
+"""What goes to stdout and stderr. stdout carries the result alone; stderr is for the person.
+
+Text that came from a server is shown on a terminal without what would steer the terminal;
+through a pipe it goes as it came.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import sys
+from typing import Any, Final
+
+from holdfast.cli.exits import Exit, exit_for
+from holdfast.errors import HoldfastError
+
+_STEERING: Final = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+)
+"""Control characters but for tab and newline, and those that turn the direction of writing."""
+
+
+class Output:
+    """Where one command's words go, and in what form."""
+
+    def __init__(self, form: str = "text") -> None:
+        self.json = form == "json"
+        self.is_terminal = sys.stdout.isatty()
+
+    def text(self, text: str) -> None:
+        """A result, as text."""
+        write((self.safe(text) + "\n").encode("utf-8", "backslashreplace"))
+
+    def value(self, value: Any) -> None:
+        """A result, as JSON: easy to read on a terminal, one line elsewhere."""
+        import msgspec
+
+        data = msgspec.json.encode(value)
+        write((msgspec.json.format(data, indent=2) if self.is_terminal else data) + b"\n")
+
+    def safe(self, text: str) -> str:
+        return harmless(text) if self.is_terminal else text
+
+    def note(self, text: str) -> None:
+        """A word to the person, not part of the result."""
+        print(harmless(text), file=sys.stderr)
+
+    def fail(self, error: BaseException) -> int:
+        """Say what went wrong, and give the exit code for it."""
+        code = exit_for(error)
+        self.complain(str(error) or type(error).__name__, code, _facts(error))
+        return code
+
+    def complain(self, message: str, code: int, facts: dict[str, Any] | None = None) -> None:
+        if self.json:
+            import msgspec
+
+            told = {"error": {"message": message, "exit": int(code), **(facts or {})}}
+            line = msgspec.json.encode(told, enc_hook=str).decode()
+        else:
+            line = paint("holdfast:", "1;31") + " " + harmless(message)
+        try:
+            print(line, file=sys.stderr, flush=True)
+        except OSError:
+            pass
+
+
+def harmless(text: str) -> str:
+    """Text with every character visible that would otherwise move the cursor or the eye."""
+    return _STEERING.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def paint(text: str, style: str) -> str:
+    """Colour for stderr, where that is a terminal and nobody objects."""
+    if not sys.stderr.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return f"\x1b[{style}m{text}\x1b[0m"
+
+
+def write(data: bytes) -> None:
+    """All of it to stdout, also where a child has made the pipe a non-blocking one."""
+    sys.stdout.flush()
+    descriptor = sys.stdout.fileno()
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(descriptor, view) :]
+        except BlockingIOError:
+            select.select([], [descriptor], [])
+
+
+def abandon() -> int:
+    """Nobody reads any more: end without a word, from the interpreter neither."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Exit.BROKEN_PIPE
+
+
+def _facts(error: BaseException) -> dict[str, Any]:
+    if not isinstance(error, HoldfastError):
+        return {"kind": type(error).__name__}
+    facts: dict[str, Any] = {"kind": error.kind}
+    if error.code is not None:
+        facts["code"] = error.code
+    if error.outcome_unknown:
+        facts["outcomeUnknown"] = True
+    return facts

@@ -1,0 +1,68 @@
+"""What a server's failure usually means, and what to do about it. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from holdfast.errors import AuthError, HandshakeTimeout, HoldfastError
+
+_MISSING_VARIABLE: Final = re.compile(
+    r"\b([A-Z][A-Z0-9]*_[A-Z0-9_]*|[A-Z0-9]*(?:TOKEN|KEY|SECRET|PASSWORD))\b"
+    r"[^\n]{0,60}\b(?:required|missing|not set|not defined|must be set|undefined|unset)\b",
+    re.I,
+)
+_MISSING_VARIABLE_AFTER: Final = re.compile(
+    r"\b(?:required|missing|not set|set|provide|define)\b[^\n]{0,60}?"
+    r"\b([A-Z][A-Z0-9]*_[A-Z0-9_]*|[A-Z0-9]*(?:TOKEN|KEY|SECRET|PASSWORD))\b"
+)
+_KEY_ERROR: Final = re.compile(r"KeyError: '([A-Z][A-Z0-9_]{2,})'")
+
+_BY_TEXT: Final = (
+    (r"command not found", "check the spelling, install it, or give its full path"),
+    (r"permission denied", "make it executable (chmod +x), or start it through its interpreter"),
+    (
+        r"no such file or directory",
+        "a path does not exist: check the command, its arguments, --cwd",
+    ),
+    (r"ModuleNotFoundError|No module named", "the package is not installed for that interpreter"),
+    (r"Cannot find module|ERR_MODULE_NOT_FOUND", "the package is not installed: npm install it"),
+    (r"EADDRINUSE|address already in use", "another process has its port: stop that one first"),
+    (r"ENOTFOUND|getaddrinfo|Name or service not known", "the name cannot be resolved: check it"),
+    (r"connection refused", "nothing listens there: is the server running, is the port right?"),
+    (
+        r"certificate|CERTIFICATE_VERIFY_FAILED",
+        "the certificate is not trusted: see ca= for your own",
+    ),
+    (
+        r"\b(404|405)\b|Not Found",
+        "there is no MCP endpoint at this path: is it /mcp, /sse, another?",
+    ),
+    (r"usage:|unrecognized arguments|unknown option", "the server does not take these arguments"),
+    (r"npm (error|ERR)|404 Not Found - GET", "npm could not install it: check the package's name"),
+)
+
+
+def missing_variable(text: str) -> str | None:
+    """The environment variable that a server misses, if its words name one."""
+    for pattern in (_KEY_ERROR, _MISSING_VARIABLE, _MISSING_VARIABLE_AFTER):
+        found = pattern.search(text)
+        if found:
+            return found[1]
+    return None
+
+
+def advice(error: HoldfastError) -> str:
+    """What to try. Empty where nothing better is known than the error itself."""
+    text = str(error)
+    if isinstance(error, AuthError):
+        return "it wants credentials: give --header 'Authorization: Bearer …'"
+    variable = missing_variable(getattr(error, "stderr_tail", "") or "")
+    if variable is not None:
+        return f"it misses a variable: --env {variable}=…, or env in the configuration"
+    for pattern, cure in _BY_TEXT:
+        if re.search(pattern, text, re.I):
+            return cure
+    if isinstance(error, HandshakeTimeout):
+        return "it started and does not answer: is it an MCP server, on stdio? see --verbose"
+    return "see what it says itself with --verbose"

@@ -1,0 +1,214 @@
+"""Call logs and stored sequences: replay, run, diff, serve-log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from holdfast.cli.aim import Aim, aimed
+from holdfast.cli.exits import Exit, exit_for
+from holdfast.cli.output import Output
+from holdfast.errors import ValidationError
+
+if TYPE_CHECKING:
+    from holdfast.tape.replay import Report
+
+GO_ON = click.option("--go-on", is_flag=True, help="Go on after a call that fails.")
+FILL = click.option(
+    "--fill", metavar="K=V", multiple=True, help="A value for what the log has blacked out."
+)
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True, metavar="[SERVER] LOG")
+@GO_ON
+@FILL
+@aimed
+async def replay(aim: Aim, words: tuple[str, ...], go_on: bool, fill: tuple[str, ...]) -> int:
+    """Send the calls of a log again, and compare each outcome with the recorded one.
+
+    \b
+    holdfast replay git calls.jsonl
+    holdfast replay calls.jsonl -- python server.py
+    """
+    from holdfast.tape.replay import replay as play
+
+    server, (log,) = _one(aim, words, "LOG")
+    async with aim.client(server) as client:
+        report = await play(client, _path(log), stop=not go_on, fill=_pairs("--fill", fill))
+    return _reported(aim, report)
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True, metavar="[SERVER] FILE")
+@GO_ON
+@FILL
+@click.option("--session", metavar="NAME", help="Run it in a session of this name.")
+@click.option("--session-key", metavar="PARAMETER", default="sessionName", show_default=True)
+@click.option("--open", "open_tool", metavar="TOOL", default="session.open", show_default=True)
+@click.option("--close", "close_tool", metavar="TOOL", default="session.close", show_default=True)
+@click.option("--rename", metavar="OLD=NEW", multiple=True, help="Rename arguments; calls nothing.")
+@click.option("--write", is_flag=True, help="With --rename: write the file anew.")
+@aimed
+def run(
+    aim: Aim,
+    *,
+    words: tuple[str, ...],
+    go_on: bool,
+    fill: tuple[str, ...],
+    session: str | None,
+    session_key: str,
+    open_tool: str,
+    close_tool: str,
+    rename: tuple[str, ...],
+    write: bool,
+) -> Any:
+    """Run a stored sequence of calls: JSON lines, without a session.
+
+    \b
+    holdfast run browser login.jsonl --session test
+    holdfast run login.jsonl --rename id=sessionName --write
+    """
+    if rename:
+        return _rename(aim, words, dict(_pairs("--rename", rename)), write)
+    if write:
+        raise click.UsageError("--write goes with --rename.")
+    server, (path,) = _one(aim, words, "FILE")
+    options: dict[str, Any] = {"stop": not go_on, "fill": _pairs("--fill", fill)}
+    keys = (session_key, open_tool, close_tool)
+    return _run(aim, server, path, options=options, session=session, keys=keys)
+
+
+async def _run(
+    aim: Aim,
+    server: str | None,
+    path: str,
+    *,
+    options: dict[str, Any],
+    session: str | None,
+    keys: tuple[str, str, str],
+) -> int:
+    from holdfast.handles import Handle, ParameterSession
+    from holdfast.tape.sequence import run_sequence
+
+    client = aim.client(server)
+    if session is None:
+        async with client:
+            return _reported(aim, await run_sequence(client, _path(path), **options))
+    key, open_tool, close_tool = keys
+    adapter = ParameterSession(key=key, open_tool=open_tool, close_tool=close_tool)
+    async with Handle(client, session=session, adapter=adapter) as handle:
+        return _reported(aim, await run_sequence(handle, _path(path), **options))
+
+
+def _rename(aim: Aim, words: tuple[str, ...], keys: dict[str, str], write: bool) -> int:
+    from holdfast.tape.sequence import rename_file
+
+    if len(words) != 1:
+        raise click.UsageError("--rename takes one FILE and no server.")
+    renamed = rename_file(words[0], keys, write=write)
+    if not write:
+        aim.output.text("\n".join(renamed.lines))
+    aim.output.note(f"{words[0]}: {renamed}{'' if write else ' (not written: add --write)'}")
+    return Exit.OK
+
+
+@click.command()
+@click.argument("first", type=click.Path())
+@click.argument("second", type=click.Path())
+@click.option("--durations", is_flag=True, help="Count how long calls took, too.")
+@click.option("--output", type=click.Choice(["text", "json"]), default="text")
+def diff(first: str, second: str, durations: bool, output: str) -> int:
+    """Compare two logs, call by call. Exits with 1 if they differ."""
+    from pathlib import Path
+
+    from holdfast.tape.compare import compare
+
+    out = Output(output)
+    found = compare(Path(first), Path(second), durations=durations)
+    if out.json:
+        out.value({"same": found.same, "different": [str(one) for one in found]})
+    else:
+        out.text(str(found))
+    return Exit.TOOL if found else Exit.OK
+
+
+@click.command("serve-log")
+@click.argument("log", type=click.Path())
+@click.option("--tools", metavar="LOCK", help="A lock file whose tool definitions are listed.")
+@click.option("--server", metavar="NAME", help="Which server of the lock file.")
+@click.option("--loop", is_flag=True, help="Start over when recorded answers run out.")
+def serve_log(log: str, tools: str | None, server: str | None, loop: bool) -> None:
+    """Answer from a log: a mock server on standard input and output.
+
+    \b
+    holdfast tools -- holdfast serve-log calls.jsonl
+    """
+    from holdfast.tape.mock import MockServer, serve_stdio
+
+    definitions: Any = None
+    instructions = None
+    if tools is not None:
+        from holdfast.registry.lock import entry_name, read
+
+        file = read(tools)
+        locked = file.servers[entry_name(file, server, None, tools)]
+        definitions, instructions = locked.definitions, locked.instructions
+    mock = MockServer(_path(log), tools=definitions, instructions=instructions, loop=loop)
+    asyncio.run(serve_stdio(mock))
+
+
+def _reported(aim: Aim, report: Report) -> int:
+    if aim.output.json:
+        rows = [
+            {
+                "name": one.entry.name,
+                "arguments": one.entry.arguments,
+                "verdict": one.verdict,
+                "ok": one.ok,
+                "ms": one.ms,
+                **({"error": one.error} if one.error else {}),
+                **({"note": one.note} if one.note else {}),
+            }
+            for one in report
+        ]
+        aim.output.value({"ok": report.ok, "calls": rows})
+    else:
+        aim.output.text(str(report))
+    failed = next((one.exception for one in report if one.exception and not one.expected), None)
+    if failed is not None:
+        return exit_for(failed)
+    return Exit.OK if report.ok else Exit.TOOL
+
+
+def _one(aim: Aim, words: tuple[str, ...], wanted: str) -> tuple[str | None, list[str]]:
+    server, rest = aim.take(words, wanted)
+    if len(rest) != 1:
+        raise click.UsageError(f"Expected {wanted}, got: {' '.join(rest) or 'nothing'}")
+    return server, rest
+
+
+def _path(name: str) -> Any:
+    from pathlib import Path
+
+    path = Path(name)
+    if not path.is_file():
+        raise ValidationError(f"{name}: there is no such file")
+    return path
+
+
+def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, Any]:
+    """``k=v``; a value that is JSON is that value."""
+    found = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise click.UsageError(f"{option} {text!r}: must be NAME=VALUE")
+        try:
+            found[name] = json.loads(value) if option == "--fill" else value
+        except ValueError:
+            found[name] = value
+    return found

@@ -1,0 +1,52 @@
+"""The table of verbs. Help is printed from it without loading any of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Verb(NamedTuple):
+    """Where a verb lives (a module of this package, and the command's name in it), and its line."""
+
+    module: str
+    command: str
+    summary: str
+
+
+SECTIONS: dict[str, dict[str, Verb]] = {
+    "Look around": {
+        "servers": Verb("servers", "servers", "the configured servers; starts none of them"),
+        "tools": Verb("listing", "tools", "the tools of a server"),
+        "describe": Verb("listing", "describe", "one tool: what it does, what it takes"),
+        "resources": Verb("listing", "resources", "the resources of a server"),
+        "prompts": Verb("listing", "prompts", "the prompts of a server"),
+        "ping": Verb("listing", "ping", "see whether a server answers"),
+        "doctor": Verb("doctor", "doctor", "start a server step by step and say what is wrong"),
+    },
+    "Use a server": {
+        "call": Verb("call", "call", "call a tool"),
+        "read": Verb("reading", "read", "read a resource"),
+        "prompt": Verb("reading", "prompt", "get a prompt"),
+        "complete": Verb("reading", "complete", "suggestions for an argument of a prompt"),
+        "watch": Verb("watch", "watch", "notifications and log messages, as they come"),
+        "shell": Verb("shell", "shell", "a prompt over one kept connection"),
+    },
+    "Hold it to its word": {
+        "codegen": Verb("generate", "codegen", "write a typed Python module for a server's tools"),
+        "lock": Verb("locking", "lock", "write down a server's tools in a lock file"),
+        "check": Verb("locking", "check", "compare servers with the lock file"),
+    },
+    "Call logs": {
+        "replay": Verb("tapes", "replay", "send the calls of a log again"),
+        "run": Verb("tapes", "run", "run a stored sequence of calls"),
+        "diff": Verb("tapes", "diff", "compare two logs"),
+        "serve-log": Verb("tapes", "serve_log", "answer from a log, as a mock server on stdio"),
+    },
+    "Set up": {
+        "config": Verb("config", "config", "show, explain, trust and import configuration"),
+        "completion": Verb("completion", "completion", "shell completion, to be sourced"),
+        "demo": Verb("demo", "demo", "see a client at work, against a server that comes with it"),
+    },
+}
+
+VERBS: dict[str, Verb] = {name: verb for part in SECTIONS.values() for name, verb in part.items()}
