@@ -1,0 +1,207 @@
+"""Where the lines of a log go: a file, a stream, or a function. None of them can fail a call.
+
+What goes wrong is told once, on the log ``holdfast``. A file or stream that failed is left
+alone for a while and then tried again: disks get space, and folders come back.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import json
+import logging
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from holdfast.errors import ValidationError
+
+log = logging.getLogger("holdfast")
+
+PAUSE: Final = 5.0
+"""Seconds that a sink which failed is left alone."""
+PRIVATE: Final = 0o600
+_FLAGS: Final = (
+    os.O_WRONLY
+    | os.O_APPEND
+    | os.O_CREAT
+    | getattr(os, "O_CLOEXEC", 0)
+    # A pipe that nobody reads must not hold up a call.
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_NOCTTY", 0)
+)
+
+
+class Sink(Protocol):
+    """Takes lines, without their newlines."""
+
+    label: str
+
+    def write(self, line: bytes) -> None:
+        """Take a line, or raise."""
+
+    def close(self) -> None:
+        """Let go for now; a later line is taken all the same."""
+
+
+def sink_for(to: Any) -> Sink:
+    """The sink for a path, a stream or a function."""
+    if isinstance(to, str | os.PathLike):
+        return FileSink(os.fspath(to))
+    if callable(getattr(to, "write", None)):
+        return StreamSink(to)
+    if callable(to):
+        return CallbackSink(to)
+    kind = type(to).__name__
+    raise ValidationError(f"log={to!r}: a {kind} is no path, no stream and no function")
+
+
+class FileSink:
+    """Appends to a file. One write a line: those of several processes do not run together."""
+
+    def __init__(self, path: str | bytes) -> None:
+        self.path = os.path.abspath(os.fsdecode(path))
+        self.label = f"the call log {os.fsdecode(path)}"
+        self._descriptor: int | None = None
+        self._torn = False
+        """The last line was not written to its end."""
+        _refuse_hopeless(os.fsdecode(path), self.path)
+
+    def write(self, line: bytes) -> None:
+        if self._descriptor is None:
+            self._torn = self._torn or _ends_torn(self.path)
+            self._descriptor = os.open(self.path, _FLAGS, PRIVATE)
+        whole = rest = b"\n%b\n" % line if self._torn else line + b"\n"
+        while rest:
+            try:
+                rest = rest[os.write(self._descriptor, rest) :]
+            except OSError:
+                self._torn = self._torn or len(rest) < len(whole)
+                raise
+        self._torn = False
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _refuse_hopeless(given: str, path: str) -> None:
+    """What can be told without touching the file."""
+    folder = os.path.dirname(path)
+    if not given or os.path.isdir(path):
+        why = "is a folder" if given else "an empty path"
+    elif "\0" in path:
+        why = "has a NUL character in it"
+    elif not os.path.isdir(folder):
+        why = f"there is no folder {folder}"
+    elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        why = "may not be written"
+    else:
+        return
+    raise ValidationError(f"log={given!r}: {why}")
+
+
+def _ends_torn(path: str) -> bool:
+    """Whether the file's last line has no end: its writer died, or ran out of space."""
+    try:
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode) or not found.st_size:
+            return False
+        with open(path, "rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) != b"\n"
+    except OSError:
+        return False
+
+
+class StreamSink:
+    """Writes to a stream of text or bytes, and flushes it. The stream is its owner's to close."""
+
+    def __init__(self, stream: Any) -> None:
+        self.label = f"the call log {getattr(stream, 'name', None) or type(stream).__name__}"
+        self._stream = stream
+        self._bytes = isinstance(stream, io.RawIOBase | io.BufferedIOBase)
+
+    def write(self, line: bytes) -> None:
+        if self._bytes:
+            self._stream.write(line + b"\n")
+        else:
+            self._write_text(line.decode() + "\n")
+        flush = getattr(self._stream, "flush", None)
+        if flush is not None:
+            flush()
+
+    def _write_text(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+        except UnicodeEncodeError:
+            # A stream that knows ASCII only: JSON can be written in that as well.
+            escaped = json.dumps(json.loads(text), separators=(",", ":"))
+            self._stream.write(escaped + "\n")
+
+    def close(self) -> None:
+        pass
+
+
+class CallbackSink:
+    """Calls a function with each line."""
+
+    def __init__(self, callback: Callable[[str], Any]) -> None:
+        if inspect.iscoroutinefunction(callback):
+            text = f"log={callback!r}: give a plain function; nobody could wait for this one"
+            raise ValidationError(text)
+        self.label = "the function that takes the call log"
+        self._callback = callback
+
+    def write(self, line: bytes) -> None:
+        self._callback(line.decode())
+
+    def close(self) -> None:
+        pass
+
+
+class Guarded:
+    """A sink that never raises, for any number of threads."""
+
+    def __init__(self, sink: Sink, clock: Callable[[], float] = time.monotonic) -> None:
+        self.sink = sink
+        self.lost = 0
+        """Lines that could not be written."""
+        self._clock = clock
+        self._pauses = not isinstance(sink, CallbackSink)
+        self._again = 0.0
+        # A function that takes lines may make a call of its own.
+        self._lock = threading.RLock()
+
+    def write(self, line: bytes) -> None:
+        with self._lock:
+            if self._again and self._clock() < self._again:
+                self.lost += 1
+                return
+            try:
+                self.sink.write(line)
+                self._again = 0.0
+            except Exception as error:
+                self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        if not self.lost:
+            log.warning("%s: a line was lost: %s: %s", self.sink.label, type(error).__name__, error)
+        self.lost += 1
+        if self._pauses:
+            self._again = self._clock() + PAUSE
+            self._close()
+
+    def close(self) -> None:
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        try:
+            self.sink.close()
+        except OSError:
+            pass
