@@ -25,6 +25,7 @@ KINDS = {
     "ResourceNotFoundError": "jsonrpc",
     "StateError": "state",
     "CancelledCallError": "state",
+    "TrustError": "trust",
     "RequestTimeout": "timeout",
     "HandshakeTimeout": "timeout",
     "ShutdownError": "shutdown",
