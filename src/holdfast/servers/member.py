@@ -1,0 +1,193 @@
+"""One server among many: how its client is made, and what is known of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from holdfast.client import Client
+from holdfast.engine.state import State
+from holdfast.errors import HoldfastError, ShutdownError, StateError, ValidationError
+from holdfast.servers.status import DISABLED, INVALID, NOT_STARTED, UNTRUSTED, Failure, Status
+from holdfast.telemetry import Transition
+
+if TYPE_CHECKING:
+    from holdfast.configuration.entry import ServerEntry
+    from holdfast.configuration.loading import Configuration
+
+Config: TypeAlias = "Mapping[str, Any] | Configuration | str | os.PathLike[str] | None"
+"""A mapping leads from names to clients, targets, or options of `holdfast.connect`: literals
+that mix these are of no type that could be written down usefully."""
+
+_FAILED: Final = (State.BACKOFF, State.CLOSED)
+
+
+class Member:
+    """A server, with a client as soon as one is wanted."""
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], Client],
+        *,
+        check: Callable[[], object] | None = None,
+        disabled: bool = False,
+        source: str | None = None,
+    ) -> None:
+        self.name = name
+        self.disabled = disabled
+        self.source = source
+        self.client: Client | None = None
+        self.failure: Failure | None = None
+        self.tools: int | None = None
+        self.closed = False
+        self._reason: BaseException | None = None
+        """What the client said last; it says so again when it is closed."""
+        self._make = make
+        self._check = check
+
+    def __repr__(self) -> str:
+        return f"<Member {self.name} {self.status().state}>"
+
+    def obtain(self) -> Client:
+        """The client; made now if it was not yet, and not started by that."""
+        if self.client is not None:
+            return self.client
+        if self.closed:
+            raise ShutdownError(f"{self.name}: the servers were closed")
+        if self.disabled:
+            where = "" if self.source is None else f" in {self.source}"
+            raise StateError(f"{self.name}: disabled{where}", state=DISABLED)
+        try:
+            client = self._make()
+        except HoldfastError as error:
+            self.note(error)
+            raise
+        client.events.subscribe(self._moved, Transition.name)
+        self.client = client
+        return client
+
+    def note(self, error: HoldfastError) -> Failure:
+        """Remember what went wrong; but not that nothing works while the server is down."""
+        failure = Failure(server=self.name, error=error, time=datetime.now(UTC))
+        if self.failure is None or not isinstance(error, StateError | ShutdownError):
+            self.failure = failure
+        return failure
+
+    def _moved(self, event: Transition) -> None:
+        """A server also dies while nobody calls it."""
+        error = event.reason
+        if event.new not in _FAILED or error is self._reason:
+            return
+        if isinstance(error, HoldfastError):
+            self._reason = error
+            self.note(error)
+
+    def status(self) -> Status:
+        """The truth at this moment. Nothing is started, made or opened for it."""
+        client = self.client
+        if client is None:
+            state, failure = self._unused()
+            return Status(name=self.name, state=state, failure=failure, source=self.source)
+        info = client.server_info
+        return Status(
+            name=self.name,
+            state=NOT_STARTED if client.state is State.NEW else str(client.state),
+            failure=self.failure,
+            tools=self.tools,
+            server=None if info is None else f"{info.name} {info.version}".strip(),
+            protocol_version=client.protocol_version,
+            source=self.source,
+        )
+
+    def _unused(self) -> tuple[str, Failure | None]:
+        if self.disabled:
+            return DISABLED, self.failure
+        if self.closed:
+            return str(State.CLOSED), self.failure
+        try:
+            if self._check is not None:
+                self._check()
+        except HoldfastError as error:
+            state = UNTRUSTED if is_distrust(error) else INVALID
+            return state, Failure(server=self.name, error=error, time=datetime.now(UTC))
+        return NOT_STARTED, self.failure
+
+    async def close(self) -> bool:
+        self.closed = True
+        return False if self.client is None else await self.client.close()
+
+
+def members(config: Config, overrides: Mapping[str, Any]) -> dict[str, Member]:
+    """The servers that a configuration names, in its order. ``overrides`` go to `connect`."""
+    if isinstance(config, Mapping):
+        return {name: _given(name, what, overrides) for name, what in config.items()}
+    found = _read(config) if config is None or isinstance(config, str | os.PathLike) else config
+    return {name: _configured(name, one, overrides) for name, one in found.servers.items()}
+
+
+def _read(path: str | os.PathLike[str] | None) -> Configuration:
+    from holdfast.configuration.loading import load
+
+    return load(path)
+
+
+def is_distrust(error: HoldfastError) -> bool:
+    """Whether this says that nobody has approved a server of a project's own file."""
+    return isinstance(error, StateError) and error.state == UNTRUSTED
+
+
+def _configured(name: str, entry: ServerEntry, overrides: Mapping[str, Any]) -> Member:
+    return Member(
+        name,
+        lambda: entry.connect(**overrides),
+        check=lambda: _look_at(entry),
+        disabled=entry.disabled,
+        source=entry.source.file,
+    )
+
+
+def _look_at(entry: ServerEntry) -> None:
+    """Raise what keeps an entry from being used: no approval, a variable without a value."""
+    from holdfast.configuration.resolution import admit
+
+    admit(entry)
+
+
+def _given(name: str, what: Any, overrides: Mapping[str, Any]) -> Member:
+    if not name:
+        raise ValidationError("a server has no name")
+    if isinstance(what, Client):
+        return Member(name, lambda: what)
+    options = dict(what) if isinstance(what, Mapping) else {"target": what}
+    disabled = bool(options.pop("disabled", False))
+    return Member(name, lambda: _connect(name, {**overrides, **options}), disabled=disabled)
+
+
+def _connect(name: str, options: dict[str, Any]) -> Client:
+    from holdfast.connecting import connect
+
+    target = _target(options)
+    try:
+        return connect(target, **{"name": name, **options})
+    except TypeError as error:
+        raise ValidationError(f"{name}: {error}") from error
+    except HoldfastError as error:
+        error.message = f"{name}: {error.message}"
+        raise
+
+
+def _target(options: dict[str, Any]) -> Any:
+    """The target among some options, or what a configuration file calls it."""
+    if "target" in options:
+        return options.pop("target")
+    command, arguments = options.pop("command", None), options.pop("args", ())
+    if command is not None:
+        return [command, *_words(arguments)]
+    return options.pop("url", None)
+
+
+def _words(arguments: str | Iterable[str]) -> Iterable[str]:
+    return (arguments,) if isinstance(arguments, str) else arguments

@@ -1,0 +1,135 @@
+"""Names of tools for language models: valid everywhere, reversible, and always the same.
+
+A tool of a server is ``server__tool``. That form is kept to what every provider takes: a
+letter or an underscore first, then letters, digits, ``_`` and ``-``, 64 characters at most
+(OpenAI and Anthropic would take a digit first, Gemini a dot within).
+
+A name depends on its own server and tool and on nothing else, so it stays the same whichever
+other servers are there. Two rules make names differ without looking at one another:
+
+- *Plain* names are split at their first ``__``: a server whose name has ``__`` in it, or ends
+  in ``_``, has no plain names.
+- What is not plain (other characters, too long, ambiguous) is made readable and ends in ``_``
+  and eight hexadecimal digits of a hash. A tool whose own name ends like that has no plain
+  name either.
+
+Only should two hashes meet does a name depend on another: the later gets sixteen digits.
+Upper and lower case are different, as they are to every provider.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from hashlib import sha256
+from typing import Final
+
+from holdfast.errors import ValidationError
+
+SEPARATOR: Final = "__"
+LIMIT: Final = 64
+LEAST: Final = 32
+"""Below this a hash leaves no room for anything to read."""
+DIGITS: Final = 8
+NEAR: Final = 0.8
+"""How like one another names must be to be taken for each other: they all begin alike."""
+
+VALID: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
+_TOOL: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+_HASHED: Final = re.compile(r"_(?:[0-9a-f]{8}){1,8}\Z")
+_ODD: Final = re.compile(r"[^A-Za-z0-9-]+", re.ASCII)
+
+
+def name_of(server: str, tool: str, *, limit: int = LIMIT, digits: int = DIGITS) -> str:
+    """The name of a tool; of plain names `split` gives both parts back."""
+    if digits == DIGITS and _is_plain(server, tool):
+        plain = f"{server}{SEPARATOR}{tool}"
+        if len(plain) <= limit:
+            return plain
+    return _hashed(server, tool, limit, digits)
+
+
+def split(name: str) -> tuple[str, str] | None:
+    """Server and tool of a plain name; None for a name that only a table can resolve."""
+    server, separator, tool = name.partition(SEPARATOR)
+    return (server, tool) if separator and _is_plain(server, tool) else None
+
+
+def _is_plain(server: str, tool: str) -> bool:
+    return (
+        VALID.fullmatch(server) is not None
+        and SEPARATOR not in server
+        and not server.endswith("_")
+        and _TOOL.fullmatch(tool) is not None
+        and _HASHED.search(SEPARATOR + tool) is None
+    )
+
+
+def _hashed(server: str, tool: str, limit: int, digits: int) -> str:
+    # The length goes in, so that ("ab", "c") and ("a", "bc") are told apart.
+    text = f"{len(server)}:{server}{tool}".encode("utf-8", "surrogatepass")
+    digest = sha256(text).hexdigest()[:digits]
+    room = limit - len(SEPARATOR) - 1 - digits
+    first, second = _readable(server, "server"), _readable(tool, "tool")
+    if not VALID.match(first):
+        first = "_" + first
+    share = min(len(first), max(room - len(second), room // 3))
+    return f"{first[:share]}{SEPARATOR}{second[: room - share]}_{digest}"
+
+
+def _readable(text: str, otherwise: str) -> str:
+    return _ODD.sub("_", text).strip("_") or otherwise
+
+
+class Names:
+    """The names of some tools, and the way back."""
+
+    def __init__(self, pairs: Iterable[tuple[str, str]] = (), *, limit: int = LIMIT) -> None:
+        if limit < LEAST:
+            raise ValidationError(f"Names(limit={limit}): must be {LEAST} or more")
+        self.limit = limit
+        self._names: dict[tuple[str, str], str] = {}
+        self._pairs: dict[str, tuple[str, str]] = {}
+        for server, tool in sorted(set(pairs)):
+            self.add(server, tool)
+
+    def __repr__(self) -> str:
+        return f"<Names {len(self._pairs)} tools>"
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pairs)
+
+    def add(self, server: str, tool: str) -> str:
+        """The name of a tool, which is known from now on."""
+        pair = (server, tool)
+        known = self._names.get(pair)
+        if known is not None:
+            return known
+        name, digits = name_of(server, tool, limit=self.limit), DIGITS
+        while name in self._pairs:
+            # Two hashes met. A server could bring that about for tools of its own.
+            digits += DIGITS
+            name = name_of(server, tool, limit=self.limit, digits=digits)
+        self._names[pair] = name
+        self._pairs[name] = pair
+        return name
+
+    def resolve(self, name: str) -> tuple[str, str]:
+        """Server and tool of a name. Plain names need not have been added."""
+        pair = self._pairs.get(name) or split(name)
+        if pair is None:
+            raise ValidationError(f"no tool is called {name!r}{hint(name, self._pairs, NEAR)}")
+        return pair
+
+
+def hint(name: str, known: Iterable[str], nearness: float = 0.6) -> str:
+    """A question to end an error with, if something known is nearly called that."""
+    return question(get_close_matches(name[:200], list(known), 3, nearness))
+
+
+def question(near: list[str]) -> str:
+    return f". Did you mean {' or '.join(map(repr, near[:3]))}?" if near else ""

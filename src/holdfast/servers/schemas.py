@@ -1,0 +1,383 @@
+"""JSON Schemas taken apart and put together again, for those who read only a part of them.
+
+Every change that makes a schema say less is written down as a `Loss`. Schemas come from
+servers: nothing here recurses deeper, or makes more of a small schema, than a fixed bound.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
+from typing import Any, Final, TypeAlias
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+Schema: TypeAlias = dict[str, Any]
+
+DEEPEST: Final = 48
+"""Levels that are converted; what is deeper says nothing any more."""
+MOST_NODES: Final = 10_000
+"""Schemas that references may unfold to."""
+
+MAPS: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
+SINGLES: Final = (
+    *("items", "additionalProperties", "not", "if", "then", "else", "contains"),
+    *("propertyNames", "unevaluatedItems", "unevaluatedProperties"),
+)
+SILENT: Final = frozenset(
+    {"$schema", "$id", "$comment", "$anchor", "$vocabulary", "$defs", "definitions", "id"}
+    | {"readOnly", "writeOnly", "deprecated", "discriminator", "$dynamicAnchor", "nullable"}
+)
+"""Say nothing about which values are good, or are used up by the conversion."""
+
+
+class Loss(Struct, frozen=True):
+    """Something that a provider is not told, or is told in other words.
+
+    ``where`` is the place in the schema, ``keyword`` what stood there.
+    """
+
+    where: str
+    keyword: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.where or '/'}: {self.keyword}: {self.text}"
+
+
+class Report(list[Loss]):
+    """What was lost so far."""
+
+    def add(self, where: str, keyword: str, text: str) -> None:
+        loss = Loss(where, keyword, text)
+        if loss not in self:
+            self.append(loss)
+
+
+def below(where: str, *steps: object) -> str:
+    """The place further down: a JSON pointer."""
+    escaped = (str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+    return "/".join((where, *escaped))
+
+
+def rewrite(node: Schema, change: Callable[[Any, str], Any], where: str = "") -> Schema:
+    """A copy with every schema directly inside replaced by ``change(schema, its place)``."""
+    copy = dict(node)
+    for key in MAPS:
+        if isinstance(inside := node.get(key), dict):
+            copy[key] = {name: change(one, below(where, key, name)) for name, one in inside.items()}
+    for key in (*LISTS, "items"):
+        if isinstance(inside := node.get(key), list):
+            copy[key] = [change(one, below(where, key, i)) for i, one in enumerate(inside)]
+    for key in SINGLES:
+        if isinstance(inside := node.get(key), dict):
+            copy[key] = change(inside, below(where, key))
+    return copy
+
+
+# References
+
+
+def resolve(root: Schema, pointer: str) -> Any:
+    """What a reference within a schema leads to; None if it leads nowhere."""
+    if not pointer.startswith("#") or (len(pointer) > 1 and pointer[1] != "/"):
+        return None
+    found: Any = root
+    for step in unquote(pointer[2:]).split("/") if len(pointer) > 1 else ():
+        step = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list) and step.isdigit() and int(step) < len(found):
+            found = found[int(step)]
+        elif isinstance(found, dict) and step in found:
+            found = found[step]
+        else:
+            return None
+    return found
+
+
+class Expansion:
+    """A schema with what its references lead to in their place."""
+
+    def __init__(self, root: Schema, report: Report) -> None:
+        self._root = root
+        self._report = report
+        self._left = MOST_NODES
+
+    def run(self) -> Schema:
+        found = self._expand(self._root, "", ())
+        return found if isinstance(found, dict) else {}
+
+    def _expand(self, node: Any, where: str, trail: tuple[str, ...]) -> Any:
+        if not isinstance(node, dict):
+            return node
+        self._left -= 1
+        if self._left < 0 or where.count("/") > 2 * DEEPEST:
+            self._report.add(where, "schema", "too large or too deep; any value is told")
+            return {}
+        pointer = node.get("$ref")
+        if isinstance(pointer, str):
+            return self._follow(node, pointer, where, trail)
+        bare = {key: value for key, value in node.items() if key not in ("$defs", "definitions")}
+        return rewrite(bare, lambda one, place: self._expand(one, place, trail), where)
+
+    def _follow(self, node: Schema, pointer: str, where: str, trail: tuple[str, ...]) -> Any:
+        beside = {key: value for key, value in node.items() if key != "$ref"}
+        target = resolve(self._root, pointer)
+        if pointer in trail:
+            self._report.add(where, "$ref", f"{pointer} leads back to itself; it is not followed")
+            kind = target.get("type") if isinstance(target, dict) else None
+            return {**({"type": kind} if kind is not None else {}), **_words(beside)}
+        if target is None or isinstance(target, bool):
+            self._report.add(where, "$ref", f"{pointer} leads nowhere; any value is told")
+            return _words(beside)
+        found = self._expand(target, where, (*trail, pointer))
+        extra = self._expand(beside, where, trail)
+        return merge(found, extra, where, self._report) if extra else found
+
+
+def _words(node: Schema) -> Schema:
+    return {key: node[key] for key in ("title", "description") if key in node}
+
+
+# Merging
+
+
+def merge(first: Schema, second: Schema, where: str, report: Report) -> Schema:
+    """A schema for values that fit both, as far as one schema can say it."""
+    merged = dict(first)
+    for key, value in second.items():
+        if key not in merged or merged[key] == value:
+            merged[key] = value
+        elif key in _MERGERS:
+            merged[key] = _MERGERS[key](merged[key], value, below(where, key), report)
+        elif key in ("description", "title", "default", "examples"):
+            merged[key] = value  # the nearer one speaks
+        else:
+            report.add(where, key, "two demands on the same value; the first is kept")
+    return merged
+
+
+def _merge_properties(first: Any, second: Any, where: str, report: Report) -> Any:
+    merged = dict(first)
+    for name, one in second.items():
+        known = merged.get(name)
+        if isinstance(known, dict) and isinstance(one, dict):
+            one = merge(known, one, below(where, name), report)
+        merged[name] = one
+    return merged
+
+
+def _merge_types(first: Any, second: Any, where: str, report: Report) -> Any:
+    ours, theirs = types_of({"type": first}), types_of({"type": second})
+    common = [kind for kind in ours if kind in theirs]
+    common += ["integer"] * ({"integer"} < {*ours, *theirs} and "number" in {*ours, *theirs})
+    unique = list(dict.fromkeys(common))
+    if not unique:
+        report.add(where, "type", "two types that exclude each other; the first is kept")
+        return first
+    return unique[0] if len(unique) == 1 else unique
+
+
+_MERGERS: Final[dict[str, Callable[[Any, Any, str, Report], Any]]] = {
+    "properties": _merge_properties,
+    "required": lambda first, second, where, report: list(dict.fromkeys([*first, *second])),
+    "type": _merge_types,
+    "enum": lambda first, second, where, report: [one for one in first if one in second],
+    "minimum": lambda first, second, where, report: max(first, second),
+    "maximum": lambda first, second, where, report: min(first, second),
+    "minLength": lambda first, second, where, report: max(first, second),
+    "maxLength": lambda first, second, where, report: min(first, second),
+    "minItems": lambda first, second, where, report: max(first, second),
+    "maxItems": lambda first, second, where, report: min(first, second),
+}
+
+
+def without_all_of(node: Schema, where: str, report: Report) -> Schema:
+    """A node whose ``allOf`` has become part of itself."""
+    parts = node.get("allOf")
+    if not isinstance(parts, list):
+        return node
+    merged = {key: value for key, value in node.items() if key != "allOf"}
+    for index, part in enumerate(parts):
+        if isinstance(part, dict):
+            place = below(where, "allOf", index)
+            merged = merge(merged, without_all_of(part, place, report), where, report)
+    return merged
+
+
+# Types
+
+
+def types_of(node: Schema) -> list[str]:
+    """The types that a node names, in order; none if it names none."""
+    kind = node.get("type")
+    kinds = kind if isinstance(kind, list) else [kind]
+    return [one for one in kinds if isinstance(one, str)]
+
+
+def inferred_types(node: Schema) -> list[str]:
+    """The types that a node names, or those its other words speak of."""
+    named = types_of(node)
+    if named:
+        return named
+    if isinstance(node.get("enum"), list):
+        return list(dict.fromkeys(filter(None, map(type_of_value, node["enum"]))))
+    return next(([kind] for kind, words in _HINTS.items() if words & node.keys()), [])
+
+
+_HINTS: Final[dict[str, frozenset[str]]] = {
+    "object": frozenset({"properties", "required", "additionalProperties", "minProperties"}),
+    "array": frozenset({"items", "prefixItems", "minItems", "maxItems", "uniqueItems"}),
+    "string": frozenset({"pattern", "minLength", "maxLength", "format"}),
+    "number": frozenset({"minimum", "maximum", "multipleOf", "exclusiveMinimum"}),
+}
+
+
+def type_of_value(value: Any) -> str | None:
+    kinds: dict[type, str] = {
+        bool: "boolean",
+        int: "integer",
+        float: "number",
+        str: "string",
+        list: "array",
+        dict: "object",
+        type(None): "null",
+    }
+    return kinds.get(type(value))
+
+
+def accepts_null(node: Any) -> bool:
+    """Whether a null is a good value, as far as can be seen from here."""
+    if not isinstance(node, dict):
+        return node is True
+    if None in node.get("enum", ()) or node.get("nullable") is True:
+        return True
+    for key in ("anyOf", "oneOf"):
+        if isinstance(node.get(key), list):
+            return any(accepts_null(one) for one in node[key])
+    kinds = types_of(node)
+    return "null" in kinds if kinds else not (node.keys() - {"title", "description", "default"})
+
+
+# Words
+
+
+def tell(node: Schema, notes: Mapping[str, Any]) -> Schema:
+    """A node whose description also says what it cannot say otherwise."""
+    if not notes:
+        return node
+    text = "; ".join(f"{key}: {_short(value)}" for key, value in notes.items())
+    before = node.get("description")
+    return {**node, "description": f"{before} ({text})" if before else text}
+
+
+def _short(value: Any, most: int = 200) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+# The arguments as a whole
+
+
+def object_root(schema: Schema, report: Report) -> Schema:
+    """The schema of the arguments as one object: no provider takes alternatives at the top."""
+    root: Any = schema
+    for _ in range(DEEPEST):
+        if not isinstance(root.get("$ref"), str):
+            break
+        target = resolve(schema, root["$ref"])
+        if not isinstance(target, dict) or target is root:
+            break
+        beside = {key: value for key, value in root.items() if key != "$ref"}
+        root = {**beside, **target} if "$defs" not in target else {**target, **beside}
+    flat = without_all_of(_inlined(root, schema, "allOf"), "", report)
+    for key in ("anyOf", "oneOf"):
+        flat = _without_variants(_inlined(flat, schema, key), key, report)
+    for key in ("enum", "const", "not", "if", "then", "else"):
+        if flat.pop(key, None) is not None:
+            report.add("", key, "cannot be said of the arguments as a whole")
+    properties = flat.get("properties")
+    if not isinstance(properties, dict):
+        flat.pop("properties", None)
+        properties = {}
+    flat.pop("$ref", None)
+    return {**flat, "type": "object", "properties": properties}
+
+
+def _inlined(node: Schema, root: Schema, key: str) -> Schema:
+    """A copy whose alternatives are there, and not only referred to."""
+    parts = node.get(key)
+    if not isinstance(parts, list):
+        return dict(node)
+    found = [_target(part, root) for part in parts if isinstance(part, dict)]
+    return {**node, key: found}
+
+
+def _target(part: Schema, root: Schema) -> Schema:
+    pointer = part.get("$ref")
+    found = resolve(root, pointer) if isinstance(pointer, str) else part
+    return found if isinstance(found, dict) else {}
+
+
+def _without_variants(node: Schema, key: str, report: Report) -> Schema:
+    variants = node.pop(key, None)
+    if not variants:
+        return node
+    report.add("", key, "alternatives for the arguments as a whole; they are told as one object")
+    properties: Schema = dict(node.get("properties") or {})
+    for variant in variants:
+        for name, one in (variant.get("properties") or {}).items():
+            known = properties.get(name)
+            if known is None or known == one:
+                properties[name] = one
+            elif isinstance(known, dict) and isinstance(known.get("anyOf"), list):
+                properties[name] = {**known, "anyOf": [*known["anyOf"], one]}
+            else:
+                properties[name] = {"anyOf": [known, one]}
+    always = [name for name in properties if all(_requires(one, name) for one in variants)]
+    required = list(dict.fromkeys([*_names(node.get("required")), *always]))
+    return {**node, "properties": properties, **({"required": required} if required else {})}
+
+
+def _requires(node: Schema, name: str) -> bool:
+    return name in _names(node.get("required"))
+
+
+def _names(value: Any) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def safe_keys(
+    schema: Schema, allowed: re.Pattern[str], odd: re.Pattern[str], report: Report
+) -> tuple[Schema, dict[str, str]]:
+    """The schema with parameters renamed that the provider would refuse, and the way back."""
+    properties: Schema = schema.get("properties") or {}
+    renamed = dict(_renamed(properties, allowed, odd))
+    if not renamed:
+        return schema, {}
+    for name, safe in renamed.items():
+        report.add(below("", "properties", name), name, f"is called {safe!r}, and called back")
+    copy = {renamed.get(name, name): one for name, one in properties.items()}
+    required = [renamed.get(name, name) for name in _names(schema.get("required"))]
+    back = {safe: name for name, safe in renamed.items()}
+    return {**schema, "properties": copy, **({"required": required} if required else {})}, back
+
+
+def _renamed(
+    names: Iterable[str], allowed: re.Pattern[str], odd: re.Pattern[str]
+) -> Iterator[tuple[str, str]]:
+    taken = {name for name in names if allowed.fullmatch(name)}
+    for name in names:
+        if name in taken:
+            continue
+        safe = odd.sub("_", name)[:64] or "_"
+        if not allowed.fullmatch(safe):
+            safe = ("_" + safe)[:64]
+        if safe in taken:
+            digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+            safe = f"{safe[:55]}_{digest}"
+        taken.add(safe)
+        yield name, safe

@@ -1,0 +1,138 @@
+"""One server among many: from what was said of it to a client."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast import StateError, ValidationError
+from holdfast.configuration import load
+from holdfast.servers import Servers
+from holdfast.servers.member import Member, members
+from holdfast.testing.peer import Peer
+from tests.servers.processes import DEMO
+
+
+@pytest.fixture
+def calm() -> Peer:
+    peer = Peer()
+    peer.tool("echo")(lambda: "done")
+    return peer
+
+
+def only(config: Any, **overrides: Any) -> Member:
+    (member,) = members(config, overrides).values()
+    return member
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("python -m x", "s"),
+        (["python", "-m", "x"], "s"),
+        ({"target": "python -m x"}, "s"),
+        ({"target": "python -m x", "name": "mine"}, "mine"),
+        ({"command": "python", "args": ["-m", "x"]}, "s"),
+        ({"command": "python", "args": "x"}, "s"),
+        ({"url": "https://example.com/mcp"}, "s"),
+    ],
+)
+def test_a_server_can_be_said_in_many_ways(given: Any, name: str) -> None:
+    client = only({"s": given}).obtain()
+    assert (client.name, str(client.state)) == (name, "new")
+
+
+def test_a_client_is_taken_as_it_is(calm: Peer) -> None:
+    client = holdfast.connect(calm, name="other")
+    member = only({"s": client})
+    assert member.obtain() is member.obtain() is client
+
+
+def test_a_mapping_s_own_options_count_more_than_those_for_all(calm: Peer) -> None:
+    config = {"a": {"target": calm, "when_down": "wait"}, "b": calm}
+    found = members(config, {"when_down": "fail", "protocol": "2025-11-25"})
+    policies = [member.obtain()._policy for member in found.values()]
+    assert [(one.when_down, one.protocol) for one in policies] == [
+        ("wait", "2025-11-25"),
+        ("fail", "2025-11-25"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"target": "x", "colour": "red"}, "s: .*colour"),
+        ({"target": 5}, "s: target of type int"),
+        ({"target": ["x"], "when_down": "cry"}, "s: when_down='cry'"),
+    ],
+)
+def test_what_makes_no_client_is_refused_when_it_is_wanted(given: Any, why: str) -> None:
+    member = only({"s": given})
+    assert member.status().state == "not started"
+    with pytest.raises(ValidationError, match=why):
+        member.obtain()
+    assert member.status().failure is not None
+
+
+def test_a_server_needs_a_name() -> None:
+    with pytest.raises(ValidationError, match="a server has no name"):
+        members({"": "x"}, {})
+
+
+# From a file
+
+
+def write(folder: Path, servers: dict[str, Any]) -> Path:
+    path = folder / ".mcp.json"
+    path.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+    return path
+
+
+@pytest.mark.req("F3")
+async def test_servers_come_from_a_file(tmp_path: Path) -> None:
+    command, *args = DEMO
+    path = write(
+        tmp_path,
+        {
+            "demo": {"command": command, "args": args},
+            "off": {"command": "x", "disabled": True},
+            "unset": {"command": "${HOLDFAST_NO_SUCH_VARIABLE}"},
+        },
+    )
+    async with Servers(path, when_down="wait") as servers:
+        assert [(one.name, one.state) for one in servers.statuses] == [
+            ("demo", "not started"),
+            ("off", "disabled"),
+            ("unset", "invalid"),
+        ]
+        assert servers.status("demo").source == str(path)
+        assert "HOLDFAST_NO_SUCH_VARIABLE" in str(servers.status("unset").error)
+        assert (await servers.call("demo.add", {"a": 1, "b": 2})).structured == {"sum": 3}
+        assert servers["demo"]._policy.when_down == "wait"
+        tools = await servers.list_tools()
+        assert [failure.server for failure in tools.failures] == ["unset"]
+
+
+@pytest.mark.req("F3")
+async def test_a_project_s_own_servers_are_listed_and_not_started(tmp_path: Path) -> None:
+    """A project that somebody else wrote says: run this."""
+    project, home, mark = tmp_path / "project", tmp_path / "home", tmp_path / "mark"
+    project.mkdir()
+    home.mkdir()
+    write(project, {"evil": {"command": "/bin/sh", "args": ["-c", f"touch {mark}"]}})
+    found = load(start=project, environ={"HOME": str(home)}, home=home)
+    async with Servers(found) as servers:
+        (status,) = servers.statuses
+        assert (status.name, status.state) == ("evil", "untrusted")
+        (status,) = await servers.open()
+        assert status.state == "untrusted"
+        assert "holdfast config trust evil" in str(status.error)
+        tools = await servers.list_tools()
+        assert (list(tools), [one.server for one in tools.failures]) == ([], ["evil"])
+        with pytest.raises(StateError, match="not trusted"):
+            await servers.call("evil.anything")
+    assert not mark.exists()
