@@ -1,0 +1,50 @@
+"""Typed handles: a server's tools as methods, in a session, one call after the other.
+
+handle      the handle itself: opening, calling, closing
+namespace   the tools of one namespace
+invoker     whose turn it is
+session     one session over many connections
+adapters    how sessions are opened, closed and named
+drift       whether the tools are still the ones of the handle
+flight      what is done once for many
+unset       arguments that were left out
+sync        the same without ``await``
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.handles.adapters import ParameterSession, SessionAdapter
+from holdfast.handles.drift import Drift, Registry
+from holdfast.handles.handle import Handle, Log
+from holdfast.handles.namespace import Namespace
+from holdfast.handles.unset import UNSET, Unset
+from holdfast.targets import Target
+
+if TYPE_CHECKING:
+    from holdfast.handles.sync import SyncHandle, SyncNamespace
+
+__all__ = [
+    "UNSET",
+    "Drift",
+    "Handle",
+    "Log",
+    "Namespace",
+    "ParameterSession",
+    "Registry",
+    "SessionAdapter",
+    "SyncHandle",
+    "SyncNamespace",
+    "Target",
+    "Unset",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """The synchronous face, when it is wanted."""
+    if name in ("SyncHandle", "SyncNamespace"):
+        from holdfast.handles import sync
+
+        return getattr(sync, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

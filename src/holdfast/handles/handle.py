@@ -1,0 +1,358 @@
+"""The handle: a server's tools as methods, in one session, with one end.
+
+    async with mcp_tools.connect("p4n-test") as mcp:
+        await mcp.nav.goto(url="https://park4night.com/en")
+
+Before the first call the server is started, its tools are compared with those that the
+handle was generated from, and the session is opened, in this order and on one connection.
+After a reconnect the same is done again before the next call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, ClassVar, Final, Self, TypeAlias
+
+from holdfast.calls.handlers import ProgressHandler
+from holdfast.client import Client
+from holdfast.connecting import LogTarget, connect
+from holdfast.engine.state import State
+from holdfast.errors import RpcError, StateError, ValidationError
+from holdfast.handles.adapters import SessionAdapter
+from holdfast.handles.drift import MODES, Drift, Registry, Watch
+from holdfast.handles.flight import Flight, look
+from holdfast.handles.invoker import Invoker
+from holdfast.handles.namespace import Namespace, attribute_for
+from holdfast.handles.session import Session
+from holdfast.handles.unset import given
+from holdfast.targets import Target
+from holdfast.telemetry import NotificationReceived, Transition
+from holdfast.types.tools import ToolResult
+from holdfast.wire.jsonrpc import METHOD_NOT_FOUND
+
+Log: TypeAlias = "LogTarget | None"
+
+log = logging.getLogger("holdfast")
+
+TOOLS_CHANGED: Final = "notifications/tools/list_changed"
+MOST_ROUNDS: Final = 4
+"""How often one call has things made ready that change again meanwhile."""
+PATIENCE: Final = 5.0
+"""Seconds that closing waits for the calls under way."""
+
+
+class Handle:
+    """What generated handles are made of. It may be shared by tasks of one event loop.
+
+    ``target`` and the options are those of `holdfast.connect`; a client that is there already
+    will do as well. ``session`` is opened through ``adapter``, with ``open_arguments``; without
+    either there is none. ``drift`` says what to do when the server's tools are not those of
+    ``registry``, which generated handles have.
+    """
+
+    _REGISTRY: ClassVar[Registry]
+    _NAMESPACES: ClassVar[Mapping[str, type[Namespace]]] = {}
+    """The attributes of a generated handle, and what they are made as."""
+
+    def __init__(
+        self,
+        target: Target | Client = None,
+        *,
+        session: str | None = None,
+        adapter: SessionAdapter | None = None,
+        drift: Drift = "raise",
+        log: Log = None,
+        open_arguments: Mapping[str, object] | None = None,
+        registry: Registry | None = None,
+        **options: Any,
+    ) -> None:
+        check_settings(session, adapter, open_arguments, drift)
+        self.client = client = client_for(target, log, options)
+        self.registry: Registry | None = (
+            getattr(self, "_REGISTRY", None) if registry is None else registry
+        )
+        self.adapter = adapter
+        self._session: Session | None = None
+        if adapter is not None and session is not None:
+            self._session = Session(client, adapter, session, open_arguments or {})
+        self._watch = Watch(client.name, self.registry, drift)
+        self._invoker = Invoker(client.name)
+        self._preparation = Flight(self._prepare)
+        self._opened = False
+        self._listed = not (self._watch.looks or self._session)
+        """The tools are known as they are now, or nobody has to know them."""
+        self._removals: list[Callable[[], None]] = []
+        if not self._listed:
+            self._follow()
+        self._ending: asyncio.Task[None] | None = None
+        for attribute, kind in self._NAMESPACES.items():
+            setattr(self, attribute, kind(self))
+
+    def __repr__(self) -> str:
+        session = "" if self._session is None else f" {self._session!r}"
+        state = "closed" if self._invoker.closed else "open" if self._opened else "new"
+        return f"<{type(self).__name__} {self.client.name} {state}{session}>"
+
+    @property
+    def session(self) -> str | None:
+        """The session's name."""
+        return None if self._session is None else self._session.name
+
+    @property
+    def closed(self) -> bool:
+        """Whether calls are refused for good."""
+        return self._invoker.closed
+
+    def __getitem__(self, name: str) -> Namespace:
+        """A namespace by what stands before the first dot; ``_root`` for tools without one."""
+        found: Namespace = getattr(self, attribute_for(self._NAMESPACES, name))
+        return found
+
+    # Life
+
+    async def __aenter__(self) -> Self:
+        try:
+            return await self.open()
+        except asyncio.CancelledError:
+            # Nobody will come to leave what was never entered.
+            with suppress(Exception):
+                await self.close(wait=0)
+            raise
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            await self.close()
+        except Exception as failure:
+            if error is None:
+                raise
+            # What went wrong inside matters more than how it ended.
+            log.warning("%s: %s", self.client.name, failure)
+
+    async def open(self) -> Self:
+        """Start now rather than at the first call. If that fails, the handle is closed."""
+        self._invoker.check("open")
+        await self._ready("open")
+        if self.client.state is State.NEW:
+            await self._start()
+        return self
+
+    async def close(self, *, wait: float = PATIENCE) -> bool:
+        """End the session, then the client, whatever came of the session.
+
+        Calls that wait in the queue are refused at once; those under way have ``wait``
+        seconds to end, after which the client's end is theirs. Any time, any number of times,
+        any task: True for the call that closed the handle, which also raises what went wrong
+        with the session; False for those that found it closed.
+        """
+        first = not self._invoker.closed
+        self._invoker.close()
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end(wait), name="holdfast-handle-end")
+            self._ending.add_done_callback(look)
+        await asyncio.wait((self._ending,))
+        if first:
+            self._ending.result()
+        return first
+
+    async def _end(self, wait: float) -> None:
+        try:
+            await self._preparation.stop()
+            await self._invoker.idle(wait)
+            # A list that is refused must not keep the session from being closed.
+            self._unfollow()
+            if self._session is not None:
+                await self._session.close()
+        finally:
+            self._unfollow()
+            await self.client.close()
+
+    # Calls
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        parallel: bool = False,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        on_progress: ProgressHandler | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> ToolResult:
+        """Call a tool by its name, in the session and in its turn; raise what the tool fails with.
+
+        ``parallel`` does not wait for the calls before it, nor keep those after it waiting.
+        """
+        result = await self.call_tool(
+            name,
+            arguments,
+            parallel=parallel,
+            timeout=timeout,
+            total_timeout=total_timeout,
+            on_progress=on_progress,
+            meta=meta,
+        )
+        return result.raise_for_error()
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        parallel: bool = False,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        on_progress: ProgressHandler | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> ToolResult:
+        """The same, but a tool that fails gives a result with ``is_error``, as the client does."""
+
+        async def work() -> ToolResult:
+            await self._ready(name)
+            return await self.client.call_tool(
+                name,
+                self._complete(name, given(arguments or {})),
+                timeout=timeout,
+                total_timeout=total_timeout,
+                on_progress=on_progress,
+                meta=meta,
+            )
+
+        return await self._invoker.run(name, work, parallel=parallel)
+
+    def _complete(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if self._session is None:
+            return arguments
+        return self._session.place(self.client.tools.get(name), arguments)
+
+    # Being ready
+
+    async def _ready(self, subject: str) -> None:
+        """Connected, compared and in session."""
+        for _ in range(MOST_ROUNDS):
+            if self._is_ready():
+                return
+            if not await self._preparation.join():
+                raise self._invoker.refusal(subject)
+        if self._session is not None and not self._session.is_open:
+            text = f"session {self.session!r} is lost each time it is opened; nothing was sent"
+            raise StateError(f"{self.client.name}: {subject}: {text}", state=self.client.state)
+        # A list that changes whenever it is read is used as it was read last.
+
+    def _is_ready(self) -> bool:
+        return self._opened and self._listed and (self._session is None or self._session.is_open)
+
+    async def _prepare(self) -> None:
+        try:
+            await self._connect()
+        except Exception as error:
+            if not self._opened:
+                await self._give_up(error)
+            raise
+        self._opened = True
+
+    async def _start(self) -> None:
+        """Nothing had to be asked of the server, so it was not started yet."""
+        try:
+            await self.client.open()
+        except Exception as error:
+            await self._give_up(error)
+            raise
+
+    async def _connect(self) -> None:
+        if not self._listed:
+            await self._list()
+        if self._session is not None:
+            await self._session.open()
+
+    async def _list(self) -> None:
+        """Have the client learn the tools, and its guards look at them."""
+        # Set before, not after: news that comes while the list is under way counts.
+        self._listed = True
+        try:
+            await self._learn()
+        except BaseException:
+            self._listed = False
+            raise
+
+    async def _learn(self) -> None:
+        try:
+            await self.client.list_tools()
+        except RpcError as error:
+            if error.code != METHOD_NOT_FOUND:
+                raise
+            self._watch.check((), None)
+
+    async def _give_up(self, error: Exception) -> None:
+        """What could not be opened is closed."""
+        self._invoker.close(error)
+        self._unfollow()
+        try:
+            if self._session is not None:
+                await self._session.close()
+        finally:
+            await self.client.close()
+
+    # Hearing of changes
+
+    def _follow(self) -> None:
+        client = self.client
+        self._removals = [
+            client.guard_tools(self._watch.check),
+            client.events.subscribe(self._heard, Transition.name, NotificationReceived.name),
+        ]
+
+    def _unfollow(self) -> None:
+        while self._removals:
+            self._removals.pop()()
+
+    def _heard(self, event: Transition | NotificationReceived) -> None:
+        if isinstance(event, NotificationReceived):
+            if event.method == TOOLS_CHANGED:
+                self._listed = False
+        elif event.old == State.READY:
+            self._listed = False
+            if self._session is not None:
+                self._session.lost()
+
+
+def client_for(target: Target | Client, log: Log, options: dict[str, Any]) -> Client:
+    """The client to use: the one that is there, or a new one."""
+    if not isinstance(target, Client):
+        return connect(target, log=log, **options)
+    refuse_options(log, options)
+    return target
+
+
+def refuse_options(log: Log, options: dict[str, Any]) -> None:
+    """A client that is there already has its own."""
+    given_too = sorted([*options, *(() if log is None else ("log",))])
+    if given_too:
+        raise ValidationError(f"{', '.join(given_too)}: not for a client that is there already")
+
+
+def check_settings(
+    session: str | None,
+    adapter: SessionAdapter | None,
+    open_arguments: Mapping[str, object] | None,
+    drift: Drift,
+) -> None:
+    """Refuse what would otherwise be passed over in silence."""
+    if session is not None and adapter is None:
+        raise ValidationError(
+            f"session={session!r}: there is no adapter that knows how the server keeps sessions "
+            "(give adapter=…, or generate the handle with --session)"
+        )
+    if session is None and open_arguments is not None:
+        raise ValidationError("open_arguments=…: there is no session to open with them")
+    if drift not in MODES:
+        raise ValidationError(f"drift={drift!r}: must be one of {', '.join(MODES)}")

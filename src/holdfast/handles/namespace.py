@@ -1,0 +1,91 @@
+"""A namespace of a handle: the tools whose names begin alike, as methods."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from holdfast.errors import ProtocolError
+from holdfast.types.tools import ToolResult
+
+if TYPE_CHECKING:
+    from holdfast.handles.handle import Handle
+
+T = TypeVar("T")
+
+
+class Methods:
+    """The methods of a namespace by what the server calls them: ``browser["run.file"]``.
+
+    All names are private, because the public ones are the server's to give.
+    """
+
+    _NAME: ClassVar[str] = ""
+    """What stands before the first dot of the tools' names."""
+    _METHODS: ClassVar[Mapping[str, str]] = {}
+    """What follows it, for each tool, and the attribute that it became."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._METHODS)
+
+    def _find(self, key: str) -> Any:
+        if key not in self._METHODS:
+            known = ", ".join(self._METHODS) or "none"
+            raise KeyError(f"{self._NAME}: there is no tool {key!r} (there are: {known})")
+        return getattr(self, self._METHODS[key])
+
+
+class Namespace(Methods):
+    """What generated namespaces are made of."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._handle!r}>"
+
+    def __getitem__(self, key: str) -> Callable[..., Awaitable[Any]]:
+        """A method by what follows the first dot of its tool's name."""
+        found: Callable[..., Awaitable[Any]] = self._find(key)
+        return found
+
+    async def _call(
+        self,
+        tool: str,
+        arguments: Mapping[str, object],
+        *,
+        parallel: bool = False,
+        timeout: float | None = None,
+    ) -> ToolResult:
+        """Call a tool; raise what it fails with."""
+        return await self._handle.call(tool, arguments, parallel=parallel, timeout=timeout)
+
+    async def _structured(  # T is what the generated method promises
+        self,
+        tool: str,
+        arguments: Mapping[str, object],
+        *,
+        parallel: bool = False,
+        timeout: float | None = None,
+    ) -> T:  # pyright: ignore[reportInvalidTypeVarUse]
+        """Call a tool that has an output schema, for what it promises there."""
+        result = await self._handle.call(tool, arguments, parallel=parallel, timeout=timeout)
+        found: T = structured(self._handle.client.name, tool, result)
+        return found
+
+
+def structured(server: str, tool: str, result: ToolResult) -> Any:
+    """The structured content, which a tool with an output schema has to give."""
+    if not result.has_structured:
+        text = "its output schema promises structured content, and the result has none"
+        raise ProtocolError(f"{server}: tools/call {tool!r}: {text}", data=result)
+    return result.structured
+
+
+def attribute_for(namespaces: Mapping[str, type[Methods]], name: str) -> str:
+    """Which attribute of a handle a namespace became."""
+    for attribute, kind in namespaces.items():
+        if name == kind._NAME:
+            return attribute
+    known = ", ".join(kind._NAME for kind in namespaces.values()) or "none"
+    raise KeyError(f"there is no namespace {name!r} (there are: {known})")

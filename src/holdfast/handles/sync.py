@@ -1,0 +1,200 @@
+"""The same handles without ``await``: a thin face over the async ones, on the background loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, ClassVar, Self, TypeVar
+
+from holdfast import sync
+from holdfast.calls.handlers import ProgressHandler
+from holdfast.handles.adapters import SessionAdapter
+from holdfast.handles.drift import Drift, Registry
+from holdfast.handles.handle import PATIENCE, Handle, Log, check_settings, refuse_options
+from holdfast.handles.namespace import Methods, attribute_for, structured
+from holdfast.targets import Target
+from holdfast.types.tools import ToolResult
+
+T = TypeVar("T")
+
+
+class SyncHandle:
+    """A `Handle` for code without a loop. It may be shared by threads."""
+
+    _REGISTRY: ClassVar[Registry]
+    _NAMESPACES: ClassVar[Mapping[str, type[SyncNamespace]]] = {}
+
+    def __init__(
+        self,
+        target: Target | sync.Client = None,
+        *,
+        session: str | None = None,
+        adapter: SessionAdapter | None = None,
+        drift: Drift = "raise",
+        log: Log = None,
+        open_arguments: Mapping[str, object] | None = None,
+        registry: Registry | None = None,
+        **options: Any,
+    ) -> None:
+        check_settings(session, adapter, open_arguments, drift)
+        self.client = client = client_for(target, log, options)
+        self._portal = client._portal
+        self._handle = Handle(
+            client._client,
+            session=session,
+            adapter=adapter,
+            drift=drift,
+            open_arguments=open_arguments,
+            registry=getattr(self, "_REGISTRY", None) if registry is None else registry,
+        )
+        for attribute, kind in self._NAMESPACES.items():
+            setattr(self, attribute, kind(self))
+        # A program that ends without closing: the session first, then the client.
+        self._portal.drop(client._client)
+        self._portal.keep(self._handle)
+
+    def __repr__(self) -> str:
+        return repr(self._handle).replace("<Handle", f"<{type(self).__name__}", 1)
+
+    @property
+    def registry(self) -> Registry | None:
+        return self._handle.registry
+
+    @property
+    def adapter(self) -> SessionAdapter | None:
+        return self._handle.adapter
+
+    @property
+    def session(self) -> str | None:
+        """The session's name."""
+        return self._handle.session
+
+    @property
+    def closed(self) -> bool:
+        """Whether calls are refused for good."""
+        return self._handle.closed
+
+    def __getitem__(self, name: str) -> SyncNamespace:
+        """A namespace by what stands before the first dot; ``_root`` for tools without one."""
+        found: SyncNamespace = getattr(self, attribute_for(self._NAMESPACES, name))
+        return found
+
+    def __enter__(self) -> Self:
+        self._portal.run(self._handle.__aenter__())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._portal.run(self._handle.__aexit__(kind, error, traceback))
+        self._portal.drop(self._handle)
+
+    def open(self) -> Self:
+        """Start now rather than at the first call. If that fails, the handle is closed."""
+        self._portal.run(self._handle.open())
+        return self
+
+    def close(self, *, wait: float = PATIENCE) -> bool:
+        """End the session, then the client; see `Handle.close`."""
+        try:
+            return self._portal.run(self._handle.close(wait=wait))
+        finally:
+            self._portal.drop(self._handle)
+
+    def call(
+        self,
+        name: str,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        parallel: bool = False,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        on_progress: ProgressHandler | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> ToolResult:
+        """Call a tool by its name; raise what it fails with; see `Handle.call`."""
+        return self._portal.run(
+            self._handle.call(
+                name,
+                arguments,
+                parallel=parallel,
+                timeout=timeout,
+                total_timeout=total_timeout,
+                on_progress=on_progress,
+                meta=meta,
+            )
+        )
+
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        parallel: bool = False,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        on_progress: ProgressHandler | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> ToolResult:
+        """The same, but a tool that fails gives a result with ``is_error``."""
+        return self._portal.run(
+            self._handle.call_tool(
+                name,
+                arguments,
+                parallel=parallel,
+                timeout=timeout,
+                total_timeout=total_timeout,
+                on_progress=on_progress,
+                meta=meta,
+            )
+        )
+
+
+class SyncNamespace(Methods):
+    """What generated namespaces of a `SyncHandle` are made of."""
+
+    def __init__(self, handle: SyncHandle) -> None:
+        self._handle = handle
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._handle!r}>"
+
+    def __getitem__(self, key: str) -> Callable[..., Any]:
+        """A method by what follows the first dot of its tool's name."""
+        found: Callable[..., Any] = self._find(key)
+        return found
+
+    def _call(
+        self,
+        tool: str,
+        arguments: Mapping[str, object],
+        *,
+        parallel: bool = False,
+        timeout: float | None = None,
+    ) -> ToolResult:
+        """Call a tool; raise what it fails with."""
+        return self._handle.call(tool, arguments, parallel=parallel, timeout=timeout)
+
+    def _structured(  # T is what the generated method promises
+        self,
+        tool: str,
+        arguments: Mapping[str, object],
+        *,
+        parallel: bool = False,
+        timeout: float | None = None,
+    ) -> T:  # type: ignore[type-var]  # pyright: ignore[reportInvalidTypeVarUse]
+        """Call a tool that has an output schema, for what it promises there."""
+        result = self._handle.call(tool, arguments, parallel=parallel, timeout=timeout)
+        found: T = structured(self._handle.client.name, tool, result)
+        return found
+
+
+def client_for(target: Target | sync.Client, log: Log, options: dict[str, Any]) -> sync.Client:
+    """The client to use: the one that is there, or a new one."""
+    if not isinstance(target, sync.Client):
+        return sync.connect(target, log=log, **options)
+    refuse_options(log, options)
+    return target
