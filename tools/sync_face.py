@@ -28,6 +28,8 @@ class Method:
     """One verb: its text, as far as it is the same on both sides, and its kind."""
 
     node: ast.FunctionDef | ast.AsyncFunctionDef
+    owner: str = "_client"
+    """The attribute that holds the asynchronous object."""
 
     @property
     def is_property(self) -> bool:
@@ -65,7 +67,7 @@ class Method:
         return "\n".join(f"    {line}" if line else "" for line in "\n".join(lines).split("\n"))
 
     def body(self) -> list[str]:
-        call = f"self._client.{self.node.name}"
+        call = f"self.{self.owner}.{self.node.name}"
         if self.is_property:
             return [f"return {call}"]
         call = f"{call}({self.passed_on()})"
@@ -74,7 +76,7 @@ class Method:
                 "try:",
                 f"    return self._portal.run({call})",
                 "finally:",
-                "    self._portal.drop(self._client)",
+                f"    self._portal.drop(self.{self.owner})",
             ]
         if self.returns == "Self":
             return [f"self._portal.run({call})", "return self"]
@@ -87,14 +89,14 @@ class Method:
         return [work if self.returns == "None" else f"return {work}"]
 
 
-def verbs(tree: ast.Module, name: str) -> Iterator[Method]:
+def verbs(tree: ast.Module, name: str, owner: str = "_client") -> Iterator[Method]:
     """The public methods and properties of a class, in their order."""
     (found,) = (one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == name)
     for node in found.body:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         if not node.name.startswith("_"):
-            yield Method(node)
+            yield Method(node, owner)
 
 
 def imports_for(tree: ast.Module, used: set[str], own: str) -> str:
@@ -167,6 +169,63 @@ from holdfast.sync.running import RunningCall
     return head + found + body
 
 
+def servers_face() -> str:
+    tree = ast.parse((SRC / "servers" / "many.py").read_text())
+    methods = "\n\n".join(method.render() for method in verbs(tree, "Servers", "_servers"))
+    (found,) = (one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == "Servers")
+    (made,) = (one for one in found.body if getattr(one, "name", "") == "__init__")
+    assert isinstance(made, ast.FunctionDef)
+    body = f'''
+class Servers:
+    """{ast.get_docstring(found, clean=False)}"""
+
+    def __init__({ast.unparse(made.args)}) -> None:
+        if "handlers" in overrides:
+            overrides["handlers"] = in_threads(overrides["handlers"])
+        self._portal = portal()
+        self._servers = self._portal.do(lambda: AsyncServers({Method(made).passed_on()}))
+        self._portal.keep(self._servers)
+
+    def __repr__(self) -> str:
+        return repr(self._servers)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return len(self._servers)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._servers)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._servers
+
+    def __getitem__(self, name: str) -> Client:
+        """The client of a server."""
+        return Client(self._portal.do(lambda: self._servers[name]), self._portal)
+
+{methods}
+'''
+    own = """
+from holdfast.servers.many import Servers as AsyncServers
+from holdfast.sync.client import Client
+from holdfast.sync.handlers import in_threads
+from holdfast.sync.portal import portal
+"""
+    used = (names_in(body) | {"TYPE_CHECKING"}) - {"Client"}
+    head = HEAD.format(title="Many servers, for code without a loop.", origin="servers/many.py")
+    return head + imports_for(tree, used, own) + body
+
+
 def connect_face() -> str:
     tree = ast.parse((SRC / "connecting.py").read_text())
     (node,) = (
@@ -197,6 +256,7 @@ from holdfast.sync.portal import portal
 FACES = {
     SRC / "sync" / "client.py": client_face,
     SRC / "sync" / "connecting.py": connect_face,
+    SRC / "sync" / "servers.py": servers_face,
 }
 
 

@@ -56,8 +56,13 @@ if TYPE_CHECKING:
         StateError,
         ToolError,
         TransportError,
+        TrustError,
         ValidationError,
     )
+    from holdfast.registry.lock import Lock
+    from holdfast.servers.many import Servers
+    from holdfast.tape.calllog import CallLog
+    from holdfast.tape.mock import MockServer
     from holdfast.transports.stdio import Stdio
     from holdfast.types.progress import Progress
     from holdfast.types.prompts import Prompt, PromptResult
@@ -73,6 +78,7 @@ __all__ = [
     "BackpressureError",
     "Cache",
     "CacheEntry",
+    "CallLog",
     "CancelledCallError",
     "Client",
     "DriftError",
@@ -82,8 +88,10 @@ __all__ = [
     "Identity",
     "Invocation",
     "Limits",
+    "Lock",
     "MemoryStore",
     "Misfit",
+    "MockServer",
     "Notification",
     "Progress",
     "Prompt",
@@ -97,6 +105,7 @@ __all__ = [
     "ResourceTemplate",
     "RpcError",
     "RunningCall",
+    "Servers",
     "ShutdownError",
     "State",
     "StateError",
@@ -109,6 +118,7 @@ __all__ = [
     "ToolResult",
     "Tools",
     "TransportError",
+    "TrustError",
     "ValidationError",
     "__version__",
     "connect",
@@ -158,8 +168,13 @@ _HOMES: Final = {
         "StateError",
         "ToolError",
         "TransportError",
+        "TrustError",
         "ValidationError",
     ),
+    "holdfast.registry.lock": ("Lock",),
+    "holdfast.servers.many": ("Servers",),
+    "holdfast.tape.calllog": ("CallLog",),
+    "holdfast.tape.mock": ("MockServer",),
     "holdfast.transports.stdio": ("Stdio",),
     "holdfast.types.progress": ("Progress",),
     "holdfast.types.prompts": (

@@ -177,7 +177,9 @@ class Client:
         ``check`` refuses them by raising. It sees the list before the first call, when the
         server says that it changed, and after a reconnect; the result removes it again.
         """
-        return self._toolbox.guard(check)
+        remove = self._toolbox.guard(check)
+        self._standing.changes_wanted()
+        return remove
 
     async def available_tools(self) -> bool:
         """Whether there is any tool to call."""

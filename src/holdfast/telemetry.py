@@ -102,6 +102,8 @@ KINDS = (
     ProtocolViolation,
 )
 
+_OF_REQUESTS = frozenset((RequestStart.name, RequestStop.name, RequestException.name))
+
 Subscriber: TypeAlias = Callable[[Any], Any]
 Post: TypeAlias = Callable[[Subscriber, Any], None]
 
@@ -112,6 +114,8 @@ class Events:
     def __init__(self) -> None:
         self.active = False
         """Whether anybody listens: asked before an event is even made."""
+        self.requests = False
+        """Whether anybody listens to requests, which there are many of."""
         self.post: Post | None = None
         """How an async subscriber is reached, once there is a loop."""
         self._subscribers: tuple[tuple[frozenset[str], Subscriber], ...] = ()
@@ -144,6 +148,7 @@ class Events:
     def _set(self, subscribers: tuple[tuple[frozenset[str], Subscriber], ...]) -> None:
         self._subscribers = subscribers
         self.active = bool(subscribers)
+        self.requests = any(not names.isdisjoint(_OF_REQUESTS) for names, _ in subscribers)
 
     def _tell(self, subscriber: Subscriber, event: Event) -> None:
         """What a subscriber raises is logged and goes no further."""

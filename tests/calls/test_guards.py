@@ -9,14 +9,15 @@ import pytest
 
 import holdfast
 from holdfast import Backoff, DriftError, Tool
+from holdfast.eras.base import HANDSHAKE, STATELESS, VERSIONS
 from holdfast.telemetry import Transition
 from holdfast.testing import Peer, PeerError
 
 AT_ONCE = Backoff(first=0.001, max=0.001, jitter=0)
 
 
-def make_peer() -> Peer:
-    peer = Peer(instructions="be kind")
+def make_peer(versions: tuple[str, ...] = VERSIONS) -> Peer:
+    peer = Peer(instructions="be kind", versions=versions)
 
     @peer.tool()
     def greet(name: str = "you") -> str:
@@ -66,11 +67,14 @@ async def test_a_refused_list_is_not_used_and_its_tools_are_not_called() -> None
 
 
 @pytest.mark.req("H4", "H8")
-async def test_a_guard_looks_again_when_the_list_changed() -> None:
-    peer, watch = make_peer(), Watch()
+@pytest.mark.parametrize("versions", [STATELESS, HANDSHAKE], ids=["stateless", "handshake"])
+async def test_a_guard_looks_again_when_the_list_changed(versions: tuple[str, ...]) -> None:
+    peer, watch = make_peer(versions), Watch()
     async with holdfast.connect(peer) as client:
         client.guard_tools(watch)
         await client.call_tool("greet")
+        if versions is STATELESS:
+            await peer.expect("subscriptions/listen")
 
         @peer.tool()
         async def more() -> str:

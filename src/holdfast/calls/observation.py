@@ -48,7 +48,7 @@ class Observation:
             "correlation_id": correlation,
         }
         span = None if self.tracer is None else self.tracer.begin(call, correlation)
-        if self.events.active:
+        if self.events.requests:
             self.events.emit(RequestStart(**facts, time=time.time()))
         begun = time.perf_counter()
         try:
@@ -57,7 +57,7 @@ class Observation:
             duration = time.perf_counter() - begun
             if span is not None:
                 span.fail(error)
-            if self.events.active:
+            if self.events.requests:
                 why = reason(error)
                 event = RequestException(**facts, duration=duration, reason=why, error=error)
                 self.events.emit(event)
@@ -65,7 +65,7 @@ class Observation:
         duration = time.perf_counter() - begun
         if span is not None:
             span.end(raw)
-        if self.events.active:
+        if self.events.requests:
             self.events.emit(RequestStop(**facts, duration=duration))
         return raw
 

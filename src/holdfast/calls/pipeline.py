@@ -121,7 +121,7 @@ class Pipeline:
     ) -> Coroutine[Any, Any, Raw]:
         """The final result of a call."""
         work = self._run(call, on_progress)
-        if not self.observation.events.active and self.observation.tracer is None:
+        if not self.observation.events.requests and self.observation.tracer is None:
             return work
         return self.observation.watch(call, correlation or correlation_id(), work)
 

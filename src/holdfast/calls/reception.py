@@ -30,6 +30,8 @@ class Reception:
         self.on_ready: Callable[[], None] = _nothing
         self.on_again: Callable[[], None] = _nothing
         self.on_down: Callable[[], None] = _nothing
+        self.guards = 0
+        """Who is to see each new list of tools, and so must hear that there is one."""
         """The server is there again: whatever it said before may have changed meanwhile."""
         self.on_change: Callable[[str, Raw | None], None] = _nothing
         """Hears every notification before the handlers do."""
@@ -43,7 +45,7 @@ class Reception:
 
     @property
     def listening(self) -> bool:
-        return bool(self._handlers)
+        return bool(self._handlers or self.guards)
 
     def add(self, handler: NotificationHandler, method: str | None) -> Callable[[], None]:
         """Register a handler; the function given back removes it again."""

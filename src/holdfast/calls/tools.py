@@ -120,11 +120,13 @@ class Toolbox:
     def guard(self, guard: Guard) -> Callable[[], None]:
         """Have each new list seen by ``guard`` first, from the next call on."""
         self._guards.append(guard)
+        self._pipeline.reception.guards += 1
         self.forget()
 
         def remove() -> None:
             if guard in self._guards:
                 self._guards.remove(guard)
+                self._pipeline.reception.guards -= 1
 
         return remove
 

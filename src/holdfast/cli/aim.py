@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from holdfast.cli.output import Output
+from holdfast.cli.output import Output, harmless
 from holdfast.errors import ValidationError
 
 if TYPE_CHECKING:
     from holdfast import Client
-    from holdfast.configuration import Configuration
+    from holdfast.configuration import Configuration, Input
 
 VARIABLE = "MCP_SERVER_URL"
 """As `holdfast.targets` has it, which need not be loaded to ask whether it is set."""
@@ -98,7 +98,7 @@ class Aim:
         if entry is None:
             raise ValidationError(f"There is no server {name!r}. {self._hint(name)}")
         extra = {} if entry.url is not None else self.stdio
-        return entry.connect(**self.options, **extra)
+        return entry.connect(prompt=_ask, **self.options, **extra)
 
     @property
     def _from_variable(self) -> bool:
@@ -118,6 +118,15 @@ class Aim:
             "No server is configured: give --url URL, or a command after --, "
             f"set {VARIABLE}, or add one to .mcp.json."
         )
+
+
+def _ask(wanted: Input) -> str | None:
+    """A value that a configuration leaves to its user; None where nobody can be asked."""
+    if not sys.stdin.isatty():
+        return None
+    text = harmless(wanted.description or wanted.id)
+    answer: str = click.prompt(text, hide_input=wanted.password, default=wanted.default, err=True)
+    return answer
 
 
 def aimed(function: F) -> Any:

@@ -16,15 +16,19 @@ Read = Callable[[str], str]
 
 
 def parse(words: Iterable[str], schema: Mapping[str, Any], read: Read) -> dict[str, Any]:
-    """The arguments that the words say. ``read`` gives the text of a file, ``-`` being stdin."""
+    """The arguments that the words say. ``read`` gives the text of a file, ``-`` being stdin.
+
+    A word counts for more than what stands in the object from stdin.
+    """
+    base: dict[str, Any] = {}
     found: dict[str, Any] = {}
     for word in words:
         if word == "-":
-            found.update(whole(read("-"), "stdin"))
+            base = whole(read("-"), "stdin")
             continue
         key, value = _one(word, schema, read)
         _put(found, _path(key, schema), value, _schema_at(schema, _path(key, schema)))
-    return found
+    return {**base, **found}
 
 
 def whole(text: str, where: str) -> dict[str, Any]:
@@ -112,7 +116,8 @@ def types(schema: Any) -> set[str]:
     if not isinstance(schema, Mapping):
         return set()
     said = schema.get("type")
-    found = {said} if isinstance(said, str) else {*said} if isinstance(said, list) else set()
+    listed = said if isinstance(said, list) else [said]
+    found = {one for one in listed if isinstance(one, str)}
     for keyword in ("anyOf", "oneOf"):
         branches = schema.get(keyword)
         for branch in branches if isinstance(branches, list) else ():

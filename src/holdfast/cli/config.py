@@ -80,7 +80,7 @@ def _told(found: Explanation) -> str:
     if found.settings:
         lines.append(f"  settings  {json.dumps(found.settings, ensure_ascii=False)}")
     for one in found.variables:
-        state = "set" if one.is_set else "has a default" if one.has_default else "NOT SET"
+        state = "has a default" if one.has_default else "set" if one.is_set else "NOT SET"
         lines.append(f"  variable  {one.name}: {state} (in {', '.join(one.fields)})")
     lines.append(f"  trust     {found.trust}")
     lines += [f"            {change}" for change in found.changes]
@@ -116,7 +116,7 @@ def trust(name: str, yes: bool, config: str | None, output: str) -> int:
             raise ValidationError(f"{name}: nobody to ask; approve it with --yes after reading it")
         if not click.confirm("Approve it?", err=True):
             return Exit.AUTH
-    after = approve(found, name)
+    after = approve(found, name, seen=before)
     if out.json:
         out.value(after)
     else:

@@ -216,7 +216,8 @@ def editing(suggest: Callable[[str], list[str]]) -> Iterator[None]:
     def complete(_: str, state: int) -> str | None:
         if state == 0:
             line = readline.get_line_buffer()[: readline.get_endidx()]
-            found[:] = [harmless(one) for one in suggest(line)]
+            words = map(harmless, suggest(line))
+            found[:] = [one if one.endswith("=") else f"{one} " for one in words]
         return found[state] if state < len(found) else None
 
     readline.set_completer(complete)

@@ -8,8 +8,23 @@ All clients share one loop in a thread of its own, started at the first ``connec
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from holdfast.sync.client import Client
 from holdfast.sync.connecting import connect
 from holdfast.sync.running import RunningCall
 
-__all__ = ["Client", "RunningCall", "connect"]
+if TYPE_CHECKING:
+    from holdfast.sync.servers import Servers
+
+__all__ = ["Client", "RunningCall", "Servers", "connect"]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name != "Servers":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from holdfast.sync.servers import Servers
+
+        return Servers
