@@ -51,7 +51,7 @@ def test_values_of_any_depth_can_be_compared() -> None:
 
 def test_comparing_costs_effort() -> None:
     with pytest.raises(TooMuch):
-        same(list(range(100)), list(range(100)), Effort(50))
+        same([[at] for at in range(100)], [[at] for at in range(100)], Effort(50))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_several_types_are_parted_with_what_concerns_each() -> None:
 
 
 def test_values_told_one_by_one_are_joined() -> None:
-    parts = [{"const": "a", "title": "A"}, {"type": "null"}, {"enum": ["b", "a"]}]
+    parts: list[Any] = [{"const": "a", "title": "A"}, {"type": "null"}, {"enum": ["b", "a"]}]
     assert join_values(parts, exclusive=False) == [{"enum": ["a", "b", "a"]}, {"type": "null"}]
     assert join_values(parts, exclusive=True) == parts
 

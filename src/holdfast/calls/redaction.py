@@ -21,14 +21,25 @@ DEEPEST: Final = 64
 
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _LOOKS_SECRET: Final = (
-    r"(?i)\b(?:bearer|basic)\s+[a-z0-9._~+/=-]{8,}",
-    r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
-    r"\b(?:sk|pk|rk)[-_](?:live|test|ant|proj)?[-_]?[A-Za-z0-9_-]{16,}",
-    r"\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-)[A-Za-z0-9_-]{10,}",
-    r"\bA(?:KIA|SIA)[A-Z0-9]{16}\b",
-    r"(?<=://)[^/\s:@]{1,256}:[^/\s@]{1,256}(?=@)",
-    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^-]*(?:-----END [A-Z ]{0,40}PRIVATE KEY-----)?",
+    (("bearer", "basic"), r"(?i)\b(?:bearer|basic)\s+[a-z0-9._~+/=-]{8,}"),
+    (("eyj",), r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
+    (
+        ("sk-", "sk_", "pk-", "pk_", "rk-", "rk_"),
+        r"\b(?:sk|pk|rk)[-_](?:live|test|ant|proj)?[-_]?[A-Za-z0-9_-]{16,}",
+    ),
+    (
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox"),
+        r"\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-)[A-Za-z0-9_-]{10,}",
+    ),
+    (("akia", "asia"), r"\bA(?:KIA|SIA)[A-Z0-9]{16}\b"),
+    (("://",), r"(?<=://)[^/\s:@]{1,256}:[^/\s@]{1,256}(?=@)"),
+    (
+        ("private key-----",),
+        r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^-]*(?:-----END [A-Z ]{0,40}PRIVATE KEY-----)?",
+    ),
 )
+"""What credentials look like. Each pattern is tried only where one of its words stands, in small
+letters: looking for words is many times faster, and most texts have none of them."""
 
 
 class Redactor:
@@ -38,7 +49,8 @@ class Redactor:
         self._on = policy.on
         self._schema = policy.schema
         self._words = frozenset("".join(_words(key)) for key in policy.keys)
-        self._patterns = [re.compile(one) for one in (*_LOOKS_SECRET, *policy.patterns)]
+        self._patterns = [(needles, re.compile(one)) for needles, one in _LOOKS_SECRET]
+        self._patterns += [((), re.compile(one)) for one in policy.patterns]
 
     def is_secret(self, name: str) -> bool:
         """Whether a field of this name holds a secret: by one of its words, or two in a row."""
@@ -48,8 +60,11 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """A text without what looks like a credential."""
-        if self._on:
-            for pattern in self._patterns:
+        if not self._on:
+            return text
+        small = text.lower()
+        for needles, pattern in self._patterns:
+            if not needles or any(needle in small for needle in needles):
                 text = pattern.sub(HIDDEN, text)
         return text
 

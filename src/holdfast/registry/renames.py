@@ -33,9 +33,11 @@ def find(removed: Definitions, added: Definitions, fields: Iterable[str]) -> dic
     new = {name: _profile(name, tool, relevant) for name, tool in added.items()}
     scores = [*_twins(old, new), *_neighbours(old, new)]
     found: dict[str, str] = {}
+    taken: set[str] = set()
     for _, before, after in sorted(scores, key=lambda one: (-one[0], one[1], one[2])):
-        if before not in found and after not in found.values():
+        if before not in found and after not in taken:
             found[before] = after
+            taken.add(after)
     return found
 
 
