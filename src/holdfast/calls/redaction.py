@@ -49,7 +49,9 @@ class Redactor:
         self._on = policy.on
         self._schema = policy.schema
         self._words = frozenset("".join(_words(key)) for key in policy.keys)
-        self._patterns = [(needles, re.compile(one)) for needles, one in _LOOKS_SECRET]
+        self._patterns: list[tuple[tuple[str, ...], re.Pattern[str]]] = [
+            (needles, re.compile(one)) for needles, one in _LOOKS_SECRET
+        ]
         self._patterns += [((), re.compile(one)) for one in policy.patterns]
 
     def is_secret(self, name: str) -> bool:

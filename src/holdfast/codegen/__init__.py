@@ -1,0 +1,60 @@
+"""Modules made of a server's tools: typed handles, from schemas.
+
+Nothing here reads a file, a clock or a server. `generate` takes tools and gives text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from holdfast.codegen.model import Session
+    from holdfast.types.tools import Tool
+
+__all__ = ["Generated", "Session", "generate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """A module's source, and what there is to say of it."""
+
+    source: str
+    reports: tuple[str, ...]
+    """What was renamed, left out or cut short, a sentence each."""
+    tools: int
+    hash: str
+
+
+def generate(
+    tools: Sequence[Tool],
+    *,
+    command: str = "holdfast codegen",
+    target: str | Sequence[str] | None = None,
+    sync: bool = False,
+    stamp: str | None = None,
+    session: Session | None = None,
+    hide: Collection[str] = (),
+) -> Generated:
+    """The source of a module with typed handles for these tools.
+
+    ``command`` is what generates it again, ``target`` what it connects to by itself. ``sync``
+    adds handles for code without an event loop. ``stamp`` is a time to note in the header;
+    without it the same tools give the same bytes. ``session`` describes a server that keeps
+    sessions by name, ``hide`` names tools (``"a.b"``) or namespaces (``"a.*"``) to leave out.
+    """
+    from holdfast.codegen import emit, model
+
+    made = model.build(tools, hide=hide, session=session)
+    source = emit.render(made, command=command, target=target, sync=sync, stamp=stamp)
+    return Generated(source, tuple(made.reports), len(made.schemas), made.hash)
+
+
+def __getattr__(name: str) -> Any:
+    """`Session` is loaded when it is first asked for."""
+    if name == "Session":
+        from holdfast.codegen.model import Session
+
+        return Session
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,285 @@
+"""A registry of tools as namespaces, methods and types: all that is decided before any text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from holdfast.codegen import names
+from holdfast.codegen.kinds import ANY, NONE, Field, Kind, Named, Record
+from holdfast.codegen.names import ROOT, ClassNames
+from holdfast.codegen.schemas import MOST_PARTS as SCHEMA_PARTS
+from holdfast.codegen.schemas import Reader
+from holdfast.codegen.text import literal, one_line
+from holdfast.registry.fingerprint import canonical, definition, registry_hash
+from holdfast.types.tools import Tool
+
+OPEN_ARGUMENTS: Final = "OpenArguments"
+MOST_PARTS: Final = 300_000
+"""Of all schemas together; a thousand tools have some ten thousands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A server that keeps sessions by name: the parameter, and the tools that open and close."""
+
+    key: str = "sessionName"
+    open_tool: str | None = "session.open"
+    close_tool: str | None = "session.close"
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The lifecycle is the adapter's: both tools, and the namespace that they share."""
+        tools = [tool for tool in (self.open_tool, self.close_tool) if tool]
+        spaces = {names.split(tool)[0] for tool in tools}
+        shared = [f"{space}.*" for space in spaces if space is not None and len(spaces) == 1]
+        return (*tools, *shared)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a method; ``name`` is Python's, ``field.wire`` the server's."""
+
+    name: str
+    field: Field
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A tool."""
+
+    tool: str
+    key: str
+    name: str
+    parameters: tuple[Parameter, ...]
+    extra: Kind | None
+    """The kind of further arguments, if the tool takes any."""
+    result: Kind | None
+    """The kind of the structured result, if the tool has one."""
+    description: str
+    hints: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A namespace."""
+
+    wire: str
+    attribute: str
+    class_name: str
+    methods: tuple[Method, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What `emit.render` makes a module of."""
+
+    spaces: tuple[Space, ...]
+    records: tuple[Record, ...]
+    schemas: Mapping[str, str]
+    """Every tool's input schema, as canonical JSON text; also of tools that are hidden."""
+    hash: str
+    session: Session | None = None
+    opening: Kind | None = None
+    """The arguments of the tool that opens a session."""
+    reports: list[str] = field(default_factory=list)
+    """What was renamed, left out or cut short, and why."""
+    taken: frozenset[str] = frozenset()
+    """Names that no further type may have."""
+
+
+def build(
+    tools: Sequence[Tool],
+    *,
+    hide: Collection[str] = (),
+    strip: str | None = None,
+    session: Session | None = None,
+) -> Model:
+    """The model of these tools, in whatever order they come.
+
+    ``hide`` keeps tools (``"a.b"``) and namespaces (``"a.*"``) off the handle, ``strip`` a
+    parameter off every tool; ``session`` does both for its own.
+    """
+    return _Builder(tools, hide, strip, session).build()
+
+
+class _Builder:
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        hide: Collection[str],
+        strip: str | None,
+        session: Session | None,
+    ) -> None:
+        self.reports: list[str] = []
+        self.records: list[Record] = []
+        self.parts_left = MOST_PARTS
+        self.tools = self._unique(tools)
+        self.session = session
+        self.hide = frozenset((*hide, *(session.hidden if session else ())))
+        self.strip = frozenset(filter(None, (strip, session.key if session else None)))
+
+    def build(self) -> Model:
+        shown = [name for name in self.tools if not self._is_hidden(name)]
+        spaces = self._spaces(shown)
+        attributes = names.namespace_names(space for space in spaces if space is not None)
+        methods = {space: names.method_names(keys) for space, keys in spaces.items()}
+        known = {name for found in methods.values() for name in found.values()}
+        self.classes = ClassNames([*known, *attributes.values(), OPEN_ARGUMENTS])
+        made = [
+            self._space(space, ROOT if space is None else attributes[space], methods[space])
+            for space in sorted(spaces, key=lambda space: (space is not None, space or ""))
+        ]
+        opening = self._opening()
+        keys = {one.wire for record in self.records for one in record.fields}
+        return Model(
+            spaces=tuple(made),
+            records=tuple(sorted(self.records, key=lambda record: record.name)),
+            schemas={name: _schema_text(tool) for name, tool in self.tools.items()},
+            hash=registry_hash(self.tools.values()),
+            session=self.session,
+            opening=opening,
+            reports=self.reports,
+            taken=frozenset(self.classes.taken | keys),
+        )
+
+    # The tools
+
+    def _unique(self, tools: Iterable[Tool]) -> dict[str, Tool]:
+        """By name, in the order of names. Of two with one name the order may not choose."""
+        found: dict[str, Tool] = {}
+        for tool in sorted(tools, key=lambda tool: tool.name):
+            if tool.name not in found:
+                found[tool.name] = tool
+                continue
+            self._report(tool.name, "is listed more than once; only one of them is used")
+            found[tool.name] = min(found[tool.name], tool, key=_sort_key)
+        return found
+
+    def _is_hidden(self, name: str) -> bool:
+        space, _ = names.split(name)
+        return name in self.hide or (space is not None and f"{space}.*" in self.hide)
+
+    @staticmethod
+    def _spaces(shown: Iterable[str]) -> dict[str | None, list[str]]:
+        found: dict[str | None, list[str]] = {}
+        for name in shown:
+            space, key = names.split(name)
+            found.setdefault(space, []).append(key)
+        return found
+
+    # Namespaces and methods
+
+    def _space(self, space: str | None, attribute: str, methods: Mapping[str, str]) -> Space:
+        words = () if space is None else (space,)
+        class_name = self.classes.take_pair(*(words or ("root",)))
+        if space is not None and attribute != space:
+            self._say(f"namespace {literal(one_line(space))} is called {attribute}")
+        prefix = "" if space is None else f"{space}."
+        made = [
+            self._method(self.tools[prefix + key], words, attribute, key, name)
+            for key, name in sorted(methods.items())
+        ]
+        # "_root" is where tools without a dot are: a namespace that is called so is "_root.".
+        wire = ROOT if space is None else f"{space}." if space == ROOT else space
+        return Space(wire, attribute, class_name, tuple(made))
+
+    def _method(
+        self, tool: Tool, words: tuple[str, ...], attribute: str, key: str, name: str
+    ) -> Method:
+        if name != key:
+            self._report(tool.name, f"is called {attribute}.{name}")
+        plain = definition(tool)
+        path = (*words, name)
+        fields, extra = self._arguments(tool.name, plain["inputSchema"], path)
+        result = self._result(tool.name, plain.get("outputSchema"), (*path, "result"))
+        title = tool.title or (tool.annotations.title if tool.annotations else None)
+        return Method(
+            tool=tool.name,
+            key=key,
+            name=name,
+            parameters=self._parameters(tool.name, fields),
+            extra=extra,
+            result=result,
+            description=tool.description or title or "",
+            hints=_hints(tool),
+        )
+
+    def _arguments(
+        self, tool: str, schema: Any, path: tuple[str, ...]
+    ) -> tuple[list[Field], Kind | None]:
+        reader = self._reader(schema, path)
+        fields, extra = reader.arguments()
+        self._keep(tool, reader)
+        return [one for one in fields if one.wire not in self.strip], extra
+
+    def _parameters(self, tool: str, fields: list[Field]) -> tuple[Parameter, ...]:
+        called = names.parameter_names(one.wire for one in fields)
+        for wire, name in called.items():
+            if wire != name:
+                self._report(tool, f"parameter {literal(one_line(wire))} is called {name}")
+        return tuple(Parameter(called[one.wire], one) for one in fields)
+
+    def _result(self, tool: str, schema: Any, path: tuple[str, ...]) -> Kind | None:
+        """None also where the schema says nothing: the whole result tells more than Any."""
+        if not isinstance(schema, dict):
+            return None
+        reader = self._reader(schema, path)
+        kind = reader.kind(schema, path)
+        self._keep(tool, reader)
+        return None if kind in (ANY, NONE) else kind
+
+    def _opening(self) -> Kind | None:
+        """What a session may be opened with, besides its name."""
+        tool = self.session and self.session.open_tool and self.tools.get(self.session.open_tool)
+        if not tool:
+            return None
+        reader = self._reader(definition(tool)["inputSchema"], (OPEN_ARGUMENTS,))
+        fields, extra = reader.arguments()
+        self._keep(tool.name, reader)
+        kept = tuple(one for one in fields if one.wire not in self.strip)
+        if not kept or extra is not None or any(not one.wire for one in kept):
+            return None
+        text = f"What ``{one_line(tool.name)}`` takes, besides the session's name."
+        self.records.append(Record(OPEN_ARGUMENTS, kept, text))
+        return Named(OPEN_ARGUMENTS)
+
+    def _reader(self, schema: Any, path: tuple[str, ...]) -> Reader:
+        return Reader(schema, self.classes, path, max(0, min(SCHEMA_PARTS, self.parts_left)))
+
+    def _keep(self, tool: str, reader: Reader) -> None:
+        self.parts_left -= reader.parts
+        self.records += reader.records
+        if reader.cut:
+            self._report(tool, "has a schema too deep or too large; parts of it are Any")
+
+    def _report(self, tool: str, text: str) -> None:
+        self._say(f"tool {literal(one_line(tool))} {text}")
+
+    def _say(self, text: str) -> None:
+        if text not in self.reports:
+            self.reports.append(text)
+
+
+def _hints(tool: Tool) -> tuple[str, ...]:
+    """What the server says of the tool's effects, in words."""
+    said = tool.annotations
+    if said is None:
+        return ()
+    if said.read_only_hint:
+        found = ["read-only"]
+    else:
+        found = ["destructive"] if said.destructive_hint else []
+        found += ["not destructive"] if said.destructive_hint is False else []
+        found += ["idempotent"] if said.idempotent_hint else []
+    found += ["reaches out of the server's own world"] if said.open_world_hint else []
+    return tuple(found)
+
+
+def _schema_text(tool: Tool) -> str:
+    return canonical(definition(tool)["inputSchema"]).decode()
+
+
+def _sort_key(tool: Tool) -> bytes:
+    return canonical(definition(tool))

@@ -1,0 +1,329 @@
+"""From JSON Schema to kinds.
+
+A schema may say more than a type can; what a type cannot say is left out, and what is not
+understood is Any, so that a caller is never kept from a value that the server would take.
+Schemas come from servers: depth and size are bounded, and every keyword may hold anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from holdfast.codegen import merging, notes
+from holdfast.codegen.kinds import (
+    ANY,
+    NONE,
+    STRING,
+    Field,
+    Kind,
+    Listing,
+    Named,
+    Plain,
+    Record,
+    Row,
+    Table,
+    Value,
+    choice,
+    either,
+)
+from holdfast.codegen.names import ClassNames
+from holdfast.codegen.pointers import resolve
+
+DEEPEST: Final = 24
+MOST_PARTS: Final = 5000
+"""Of one schema."""
+MOST_VALUES: Final = 500
+LONGEST_VALUE: Final = 60
+"""Of a value that stands alone, and so has to fit on a line."""
+
+SIMPLE: Final = {
+    "string": STRING,
+    "integer": Plain("int"),
+    "number": Plain("float"),
+    "boolean": Plain("bool"),
+    "null": NONE,
+}
+OBJECT_WORDS: Final = frozenset(
+    {"properties", "additionalProperties", "patternProperties", "required"}
+)
+ARRAY_WORDS: Final = frozenset({"items", "prefixItems"})
+UNIONS: Final = ("anyOf", "oneOf")
+
+
+class Reader:
+    """Reads the schemas of one document, and keeps the records that it comes upon.
+
+    ``path`` is what their names begin with.
+    """
+
+    def __init__(
+        self,
+        document: Any,
+        names: ClassNames,
+        path: tuple[str, ...],
+        most: int = MOST_PARTS,
+    ) -> None:
+        self.records: list[Record] = []
+        self.cut = False
+        """Whether something was too deep or too large, and is Any for that reason."""
+        self._document = document
+        self._names = names
+        self._path = path
+        self._most = most
+        self._depth = 0
+        self.parts = 0
+        """How much was read, for those who have more to read."""
+        self._known: dict[str, Kind] = {}
+        self._open: set[str] = set()
+
+    # What a tool takes
+
+    def arguments(self) -> tuple[tuple[Field, ...], Kind | None]:
+        """The parameters, and the kind of those without a name, if any may be given: of those,
+        too, that were too many to read."""
+        schema = self._settled(self._document)
+        fields = {field.wire: field for field in self._fields(schema, self._path)}
+        for options in (schema.get(word) for word in UNIONS):
+            self._add_options(fields, options)
+        order = sorted(fields.values(), key=lambda field: (not field.required, 0))
+        extra = self._extra(schema, bool(fields))
+        return tuple(order), ANY if extra is None and self.cut else extra
+
+    def _add_options(self, fields: dict[str, Field], options: Any) -> None:
+        """Parameters that only some of the alternatives have are optional."""
+        for option in options if isinstance(options, list) else ():
+            settled = self._settled(option)
+            if not self._affords(len(_keys(settled))):
+                return
+            for field in self._fields(settled, self._path):
+                old = fields.get(field.wire)
+                if old is not None and field.wire not in _properties(settled):
+                    continue
+                kind = field.kind if old is None else _widened(old.kind, field.kind)
+                note = field.note if old is None else old.note or field.note
+                required = old is not None and old.required
+                fields[field.wire] = Field(field.wire, kind, required, note)
+
+    def _extra(self, schema: Mapping[str, Any], closed: bool) -> Kind | None:
+        more = schema.get("additionalProperties")
+        if more is True or (more == {} and isinstance(more, dict)):
+            return ANY
+        if isinstance(more, dict):
+            return self.kind(more, (*self._path, "value"))
+        return None if closed or _says_nothing(schema) or more is False else ANY
+
+    # Kinds
+
+    def kind(self, schema: Any, path: tuple[str, ...]) -> Kind:
+        """The kind of a schema; ``path`` is what a record made of it is called."""
+        if not isinstance(schema, dict) or not schema:
+            return ANY
+        if self._depth >= DEEPEST:
+            self.cut = True
+        if self._depth >= DEEPEST or not self._affords(1):
+            return ANY
+        self._depth += 1
+        try:
+            found = self._kind(schema, path)
+        finally:
+            self._depth -= 1
+        return either((found, NONE)) if schema.get("nullable") is True else found
+
+    def _affords(self, parts: int) -> bool:
+        """Whether that much more may be read. Small schemas can stand for endless ones: parts
+        that are used many times count each time."""
+        self.parts += parts
+        if self.parts > self._most:
+            self.cut = True
+        return self.parts <= self._most
+
+    def _kind(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
+        if isinstance(reference := schema.get("$ref"), str):
+            if merging.has_shape(schema, besides="$ref"):
+                return self._merged(schema, path)
+            return self._referred(reference, path)
+        if "const" in schema:
+            return _choice([schema["const"]])
+        if isinstance(values := schema.get("enum"), list):
+            return _choice(values)
+        if isinstance(schema.get("allOf"), list):
+            return self._merged(schema, path)
+        for word in UNIONS:
+            if isinstance(options := schema.get(word), list) and options:
+                return self._union(schema, word, options, path)
+        return self._typed(schema, schema.get("type"), path)
+
+    def _typed(self, schema: dict[str, Any], name: Any, path: tuple[str, ...]) -> Kind:
+        if isinstance(name, list):
+            return either(self._typed(schema, one, path) for one in name if isinstance(one, str))
+        if isinstance(name, str) and name in SIMPLE:
+            return SIMPLE[name]
+        if name == "array" or (name is None and ARRAY_WORDS & schema.keys()):
+            return self._array(schema, path)
+        if name == "object" or (name is None and OBJECT_WORDS & schema.keys()):
+            return self._object(schema, path)
+        return ANY
+
+    def _array(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
+        items, row = schema.get("items"), schema.get("prefixItems")
+        if row is None and isinstance(items, list):
+            items, row = schema.get("additionalItems"), items
+        if not isinstance(row, list) or not row:
+            return Listing(self.kind(items, (*path, "item")))
+        kinds = [self.kind(one, (*path, f"item{at}")) for at, one in enumerate(row, 1)]
+        if isinstance(items, dict):
+            return Listing(either([*kinds, self.kind(items, (*path, "item"))]))
+        return Row(tuple(kinds))
+
+    def _object(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
+        if _can_be_record(schema) and self._affords(len(_keys(schema))):
+            return self._record(schema, path, self._names.take(*path))
+        more = schema.get("additionalProperties")
+        return Table(self.kind(more, (*path, "value")) if isinstance(more, dict) else ANY)
+
+    def _record(self, schema: dict[str, Any], path: tuple[str, ...], name: str) -> Kind:
+        fields = tuple(sorted(self._fields(schema, path), key=lambda field: not field.required))
+        self.records.append(Record(name, fields, notes.description(schema)))
+        return Named(name)
+
+    def _fields(self, schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[Field]:
+        required = _required(schema)
+        properties = _properties(schema)
+        for key in _keys(schema):
+            value = properties.get(key)
+            kind = self.kind(value, (*path, key))
+            yield Field(key, kind, key in required, notes.note(value))
+
+    def _union(
+        self, schema: dict[str, Any], word: str, options: list[Any], path: tuple[str, ...]
+    ) -> Kind:
+        base = {key: value for key, value in schema.items() if key != word}
+        if not merging.has_shape(base):
+            return either(self._options(options, path))
+        if not any(merging.has_shape(self._settled(option)) for option in options):
+            return self.kind(base, path)
+        if not self._affords(len(options) * len(_properties(base))):
+            return ANY
+        joined = [merging.merge([base, self._settled(option)]) for option in options]
+        return either(self._options(joined, path))
+
+    def _options(self, options: list[Any], path: tuple[str, ...]) -> Iterator[Kind]:
+        shaped = sum(_is_object(option) for option in options)
+        for at, option in enumerate(options, 1):
+            yield self.kind(option, (*path, f"option{at}") if shaped > 1 else path)
+
+    # References and sums
+
+    def _referred(self, reference: str, path: tuple[str, ...]) -> Kind:
+        if reference in self._known:
+            return self._known[reference]
+        target = resolve(self._document, reference)
+        if not isinstance(target, dict) or reference in self._open:
+            return ANY
+        last = reference.rpartition("/")[2].strip("#") or "arguments"
+        own = (*self._path, last)
+        if _is_object(target) and _can_be_record(target):
+            if not self._affords(len(_keys(target))):
+                return ANY
+            # Known before it is read, because it may refer to itself.
+            name = self._names.take(*own)
+            self._known[reference] = Named(name)
+            return self._record(target, own, name)
+        self._open.add(reference)
+        try:
+            found = self.kind(target, own)
+        finally:
+            self._open.discard(reference)
+        self._known[reference] = found
+        return found
+
+    def _merged(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
+        return self.kind(self._settled(schema), path)
+
+    def _settled(self, schema: Any, depth: int = 0) -> dict[str, Any]:
+        """The schema with its ``$ref`` and ``allOf`` worked in."""
+        if not isinstance(schema, dict) or depth > DEEPEST:
+            return {}
+        if not self._affords(1):
+            return {}
+        parts = schema.get("allOf")
+        reference = schema.get("$ref")
+        if not isinstance(parts, list) and not isinstance(reference, str):
+            return schema
+        rest = {key: value for key, value in schema.items() if key not in ("allOf", "$ref")}
+        found = (
+            [self._settled(part, depth + 1) for part in parts] if isinstance(parts, list) else []
+        )
+        if isinstance(reference, str):
+            found.append(self._settled(resolve(self._document, reference), depth + 1))
+        if not self._affords(sum(len(_properties(part)) for part in found)):
+            return rest
+        return merging.merge([rest, *found])
+
+
+def _says_nothing(schema: Mapping[str, Any]) -> bool:
+    """Many servers say of a tool without parameters no more than that it takes an object."""
+    return not (schema.keys() & {"patternProperties", "propertyNames", "minProperties"})
+
+
+def _is_object(schema: Any) -> bool:
+    if not isinstance(schema, dict) or not merging.is_plain(schema):
+        return False
+    name = schema.get("type")
+    return name == "object" or (name is None and bool(OBJECT_WORDS & schema.keys()))
+
+
+def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = schema.get("properties")
+    return found if isinstance(found, dict) else {}
+
+
+def _required(schema: Mapping[str, Any]) -> list[str]:
+    found = schema.get("required")
+    return [key for key in found if isinstance(key, str)] if isinstance(found, list) else []
+
+
+def _keys(schema: Mapping[str, Any]) -> list[str]:
+    """What is required in the order of that list, then the rest by name: the order of an
+    object's keys says nothing."""
+    return list(dict.fromkeys([*_required(schema), *sorted(_properties(schema))]))
+
+
+def _can_be_record(schema: Mapping[str, Any]) -> bool:
+    """With known keys, none of them empty: a TypedDict cannot have that."""
+    keys = _keys(schema)
+    return bool(keys) and "" not in keys
+
+
+def _widened(old: Kind, new: Kind) -> Kind:
+    return old if old == new else either((old, new))
+
+
+def _choice(values: list[Any]) -> Kind:
+    """A Literal where Python has one for the values, else their types."""
+    if not values or not all(isinstance(value, str | int | float | None) for value in values):
+        return ANY
+    plain: list[Value] = [value for value in values if not isinstance(value, float)]
+    if len(plain) < len(values) or len(plain) > MOST_VALUES or not all(map(_spelt, plain)):
+        return either(_type_of(value) for value in values)
+    if set(plain) == {None}:
+        return NONE
+    if len(plain) == 1 and isinstance(plain[0], str) and len(ascii(plain[0])) > LONGEST_VALUE:
+        return STRING
+    if None in plain:
+        return either((choice(value for value in plain if value is not None), NONE))
+    return choice(plain)
+
+
+def _spelt(value: Value) -> bool:
+    """Half a character cannot be written to a file, nor can a number of 5,000 digits be read."""
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**64
+    return value is None or not any("\ud800" <= char <= "\udfff" for char in value)
+
+
+def _type_of(value: Any) -> Kind:
+    if value is None:
+        return NONE
+    return Plain(type(value).__name__)

@@ -1,0 +1,215 @@
+"""What a registry becomes, before it is text."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.codegen.kinds import ANY, Named
+from holdfast.codegen.model import Model, Session, build
+from holdfast.registry.fingerprint import registry_hash
+from holdfast.types.tools import Tool, ToolAnnotations
+from tests.codegen.material import recorded, registries, tool
+
+SESSION = {"type": "object", "properties": {"sessionName": {"type": "string"}, "url": {}}}
+
+
+def calls(model: Model) -> dict[str, str]:
+    """Every tool, and how it is called."""
+    return {
+        method.tool: f"{space.attribute}.{method.name}"
+        for space in model.spaces
+        for method in space.methods
+    }
+
+
+@pytest.mark.req("H2")
+def test_tools_are_sorted_into_namespaces() -> None:
+    names = ["nav.goto", "browser.run_test", "browser.run.file", "health"]
+    model = build([tool(name) for name in names])
+    assert calls(model) == {
+        "health": "_root.health",
+        "browser.run.file": "browser.run_file",
+        "browser.run_test": "browser.run_test",
+        "nav.goto": "nav.goto",
+    }
+    assert [space.wire for space in model.spaces] == ["_root", "browser", "nav"]
+    assert [method.key for method in model.spaces[1].methods] == ["run.file", "run_test"]
+
+
+@pytest.mark.req("H2")
+def test_a_namespace_that_is_called_root_is_another_one() -> None:
+    model = build([tool("x"), tool("_root.x")])
+    assert calls(model) == {"x": "_root.x", "_root.x": "root.x"}
+    assert len({space.wire for space in model.spaces}) == 2
+
+
+@pytest.mark.req("H2")
+def test_what_was_renamed_is_reported() -> None:
+    schema = {"type": "object", "properties": {"from": {}, "to": {}}}
+    model = build([tool("browser.run.file", input_schema=schema), tool("client.ping")])
+    assert model.reports == [
+        'tool "browser.run.file" is called browser.run_file',
+        'tool "browser.run.file" parameter "from" is called from_',
+        'namespace "client" is called client_',
+    ]
+
+
+def test_a_report_shows_what_cannot_be_seen() -> None:
+    (report,) = build([tool("a\x1b[31m\u202e")]).reports
+    assert report == 'tool "a\\\\x1b[31m\\\\u202e" is called _root.a_31m'
+
+
+@pytest.mark.req("H1")
+def test_a_tool_listed_twice_is_used_once_whatever_the_order() -> None:
+    one, two = tool("a", description="one"), tool("a", description="two")
+    first, second = build([one, two]), build([two, one])
+    assert first == second
+    assert first.spaces[0].methods[0].description == "one"
+    assert first.reports == ['tool "a" is listed more than once; only one of them is used']
+
+
+def test_a_schema_without_end_is_reported() -> None:
+    schema = {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}
+    (report,) = build([tool("a", input_schema=schema)]).reports
+    assert report == 'tool "a" has a schema too deep or too large; parts of it are Any'
+
+
+def test_many_schemas_without_end_have_one_end_together() -> None:
+    """Each schema is small, and stands for as much as one may."""
+    schema = {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}
+    tools = [tool(f"a{number:03}", input_schema=schema) for number in range(150)]
+    model = build([*tools, tool("z", input_schema={"properties": {"a": {"type": "string"}}})])
+    assert len(model.reports) == 151
+    last = model.spaces[0].methods[-1]
+    assert (last.parameters, last.extra) == ((), ANY)
+
+
+# Sessions
+
+
+@pytest.mark.req("H1", "H5")
+def test_the_session_is_left_to_the_adapter() -> None:
+    names = ["session.open", "session.close", "session.list", "nav.goto", "health"]
+    model = build([tool(name, input_schema=SESSION) for name in names], session=Session())
+    assert calls(model).keys() == {"nav.goto", "health"}
+    for space in model.spaces:
+        for method in space.methods:
+            assert [one.name for one in method.parameters] == ["url"]
+    assert model.schemas.keys() == set(names)
+    assert model.opening == Named("OpenArguments")
+    (record,) = model.records
+    assert [field.wire for field in record.fields] == ["url"]
+
+
+@pytest.mark.parametrize(
+    ("session", "hidden"),
+    [
+        (Session(), {"session.open", "session.close", "session.*"}),
+        (Session("id", "open", "close"), {"open", "close"}),
+        (Session("id", "a.open", "b.close"), {"a.open", "b.close"}),
+        (Session("id", "a.open", None), {"a.open", "a.*"}),
+        (Session("id", None, None), set()),
+    ],
+)
+def test_what_a_session_hides(session: Session, hidden: set[str]) -> None:
+    assert set(session.hidden) == hidden
+
+
+@pytest.mark.parametrize("names", [["nav.goto"], ["session.open", "nav.goto"]])
+def test_an_opening_that_takes_nothing_has_no_type(names: list[str]) -> None:
+    assert build([tool(name) for name in names], session=Session()).opening is None
+
+
+def test_tools_and_namespaces_can_be_hidden_and_parameters_stripped() -> None:
+    names = ["a.x", "a.y", "b.x", "c"]
+    tools = [tool(name, input_schema=SESSION) for name in names]
+    model = build(tools, hide=["a.*", "c"], strip="url")
+    assert calls(model) == {"b.x": "b.x"}
+    assert [one.name for one in model.spaces[0].methods[0].parameters] == ["sessionName"]
+    assert model.schemas.keys() == set(names)
+
+
+# Results and words
+
+
+@pytest.mark.req("H3")
+def test_an_output_schema_is_the_type_of_the_result() -> None:
+    output = {"type": "object", "properties": {"passed": {"type": "integer"}}}
+    model = build([tool("a.b", output_schema=output), tool("a.c")])
+    typed, untyped = model.spaces[0].methods
+    assert typed.result == Named("ABResult")
+    assert untyped.result is None
+
+
+@pytest.mark.parametrize("output", [{}, {"type": "null"}, {"$ref": "#"}])
+def test_an_output_schema_that_says_nothing_is_none(output: dict[str, object]) -> None:
+    assert build([tool("a", output_schema=output)]).spaces[0].methods[0].result is None
+
+
+@pytest.mark.parametrize(
+    ("annotations", "hints"),
+    [
+        (None, ()),
+        (ToolAnnotations(), ()),
+        (ToolAnnotations(read_only_hint=True, destructive_hint=True), ("read-only",)),
+        (ToolAnnotations(destructive_hint=True), ("destructive",)),
+        (
+            ToolAnnotations(destructive_hint=False, idempotent_hint=True),
+            ("not destructive", "idempotent"),
+        ),
+        (ToolAnnotations(open_world_hint=True), ("reaches out of the server's own world",)),
+    ],
+)
+def test_hints_are_put_in_words(annotations: ToolAnnotations | None, hints: object) -> None:
+    model = build([tool("a", annotations=annotations)])
+    assert model.spaces[0].methods[0].hints == hints
+
+
+def test_a_title_stands_in_for_a_missing_description() -> None:
+    assert build([tool("a", title="Does")]).spaces[0].methods[0].description == "Does"
+
+
+# The same tools, the same model
+
+
+@pytest.mark.req("H1", "H4")
+def test_the_hash_is_the_registry_s() -> None:
+    tools = recorded("everything")
+    assert build(tools).hash == registry_hash(tools)
+
+
+@pytest.mark.req("H1")
+@settings(max_examples=15)
+@given(registries(), st.randoms(use_true_random=False))
+def test_the_order_of_tools_and_keys_does_not_matter(
+    tools: list[Tool], chance: random.Random
+) -> None:
+    shuffled = [_shuffled(one, chance) for one in tools]
+    chance.shuffle(shuffled)
+    assert build(shuffled) == build(tools)
+
+
+def _shuffled(one: Tool, chance: random.Random) -> Tool:
+    return Tool.make(
+        one.name,
+        description=one.description,
+        title=one.title,
+        input_schema=_mixed(one.input_schema, chance),
+        output_schema=_mixed(one.output_schema, chance),
+    )
+
+
+def _mixed(value: Any, chance: random.Random) -> Any:
+    """The same JSON with its keys in another order."""
+    if isinstance(value, dict):
+        keys = list(value)
+        chance.shuffle(keys)
+        return {key: _mixed(value[key], chance) for key in keys}
+    if isinstance(value, list):
+        return [_mixed(one, chance) for one in value]
+    return value
