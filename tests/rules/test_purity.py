@@ -68,6 +68,7 @@ def _is_date_class(node: ast.expr) -> bool:
     return ast.unparse(node).rpartition(".")[2] in ("date", "datetime")
 
 
+@pytest.mark.req("H7")
 def test_pure_units_are_pure() -> None:
     assert not (faults := impurities(SRC)), "\n".join(faults)
 
