@@ -4,7 +4,7 @@
 VENV  := .venv
 RUN   := $(VENV)/bin/python
 STAMP := $(VENV)/.stamp
-CODE  := $(wildcard src tests tools benchmarks)
+CODE  := $(wildcard src tests tools benchmarks examples)
 ARGS  ?=
 
 # An editable install points at this folder by its full path: a moved checkout installs again.
@@ -13,10 +13,11 @@ STALE := stale
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test interop conformance lint bench requirements clean stale
+.PHONY: help venv demo demo-browser demo-service test interop conformance lint docs bench bench-peers
+.PHONY: requirements coverage fuzz release-check audit clean stale
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 venv: $(STAMP) ## make the virtual environment in .venv
 
@@ -39,6 +40,21 @@ lint: $(STAMP) ## check style, formatting and types
 
 bench: $(STAMP) ## measure speed
 	@$(RUN) benchmarks/run.py $(ARGS)
+
+bench-peers: $(STAMP) ## measure other clients beside it, and how each takes a fault (installs them in .cache)
+	@$(RUN) benchmarks/peers/run.py $(ARGS)
+
+coverage: $(STAMP) ## the engine at 100 % of branches (ARGS=--all: the whole suite, every module)
+	@$(RUN) -m tools.coverage $(ARGS)
+
+fuzz: $(STAMP) ## try the framing and the decoder with inputs of any kind (ARGS="--seconds 60 events")
+	@$(RUN) -m tools.fuzz $(ARGS)
+
+release-check: $(STAMP) ## build the wheel and the sdist, and try them with the sources out of the way
+	@$(RUN) -m tools.release $(ARGS)
+
+audit: $(STAMP) ## ask for known vulnerabilities in what Holdfast brings along
+	@$(RUN) -m tools.audit $(ARGS)
 
 requirements: $(STAMP) ## each requirement with the tests that prove it
 	@$(RUN) tools/requirements.py $(ARGS)

@@ -21,6 +21,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from holdfast import codegen as codegen
+    from holdfast import config as config
+    from holdfast import configuration as configuration
+    from holdfast import errors as errors
+    from holdfast import handles as handles
+    from holdfast import registry as registry
+    from holdfast import servers as servers
+    from holdfast import sync as sync
+    from holdfast import tape as tape
+    from holdfast import telemetry as telemetry
+    from holdfast import testing as testing
+    from holdfast import types as types
     from holdfast.calls.audit import AuditRecord
     from holdfast.calls.handlers import Handlers, Notification
     from holdfast.calls.invocation import Invocation

@@ -112,7 +112,7 @@ class Story:
 
     def __init__(self, screen: Screen) -> None:
         self.show = screen
-        self.kept = 0
+        self.kept: int = 0
         self._took = 0.0
         self._stderr: list[str] = []
         command = (*SERVER, sys.executable)

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from msgspec import Struct
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 
 class Event(Struct, frozen=True, kw_only=True):
@@ -112,9 +112,9 @@ class Events:
     """The subscribers of one client."""
 
     def __init__(self) -> None:
-        self.active = False
+        self.active: bool = False
         """Whether anybody listens: asked before an event is even made."""
-        self.requests = False
+        self.requests: bool = False
         """Whether anybody listens to requests, which there are many of."""
         self.post: Post | None = None
         """How an async subscriber is reached, once there is a loop."""

@@ -54,7 +54,9 @@ ABOVE: dict[str, tuple[str, ...]] = {
 STANDS_ALONE = ("demo_server",)
 """Imports nothing of the package, not even what is open to all."""
 
-EXCEPTIONS: dict[tuple[str, str], str] = {}
+EXCEPTIONS: dict[tuple[str, str], str] = {
+    ("__init__", "testing"): "for type checkers only: ``holdfast.testing`` loads when it is used",
+}
 """(module, imported unit): the reason, one sentence. Empty is best."""
 
 _HOW_TO_ADD = (

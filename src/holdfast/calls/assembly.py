@@ -31,13 +31,13 @@ class Assembly:
         handlers: Handlers,
         opening: Opening | None,
     ) -> None:
-        self.pipeline = Pipeline(name, transport, policy, handlers, opening)
-        self.standing = Standing(self.pipeline)
+        self.pipeline: Pipeline = Pipeline(name, transport, policy, handlers, opening)
+        self.standing: Standing = Standing(self.pipeline)
         self._kept = Kept(policy.cache, *partition(transport, policy))
-        self.reader = Reader(self.pipeline, self._kept)
+        self.reader: Reader = Reader(self.pipeline, self._kept)
         auditor = Auditor(name, policy)
         auditor.post = self._post
-        self.toolbox = Toolbox(self.pipeline, self.reader, auditor)
+        self.toolbox: Toolbox = Toolbox(self.pipeline, self.reader, auditor)
         self.pipeline.reception.on_change = self._changed
         self.pipeline.reception.on_again = self._kept.invalidate
         self.pipeline.reception.on_down = self.toolbox.disconnected

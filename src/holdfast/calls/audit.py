@@ -25,8 +25,8 @@ from holdfast.types.tools import ToolResult
 if TYPE_CHECKING:
     from holdfast.calls.redaction import Redactor
 
-audit_log = logging.getLogger("holdfast.audit")
-log = logging.getLogger("holdfast")
+audit_log: logging.Logger = logging.getLogger("holdfast.audit")
+log: logging.Logger = logging.getLogger("holdfast")
 
 LONGEST: Final = 500
 """Characters of an error that are kept."""

@@ -19,7 +19,7 @@ from holdfast.calls.store import CacheEntry, MemoryStore, Store
 from holdfast.config import Cache
 from holdfast.wire import jsonrpc
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 PUBLIC: Final = "public"
 READ: Final = "resources/read"

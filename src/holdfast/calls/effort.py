@@ -49,7 +49,7 @@ class Outline:
     def __init__(self, root: Any) -> None:
         self.root = root
         self.patterns: set[str] = set()
-        self.branches = False
+        self.branches: bool = False
         """It has alternatives, whose faults are costly to tell."""
         self._names: dict[str, list[Any]] = {}
         self._look_over()

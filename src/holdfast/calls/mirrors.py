@@ -16,7 +16,7 @@ from holdfast.eras import headers
 from holdfast.errors import RpcError
 from holdfast.types.tools import Tool
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 HEADER_MISMATCH: Final = -32020
 

@@ -32,7 +32,7 @@ class Observation:
     """Who watches the requests of one client. Nothing is done while nobody does."""
 
     def __init__(self, name: str) -> None:
-        self.events = Events()
+        self.events: Events = Events()
         self.tracer: Tracer | None = None
         self._name = name
         self._count = 0

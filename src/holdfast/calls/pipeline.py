@@ -45,9 +45,11 @@ class Pipeline:
     ) -> None:
         self.name = name
         self.policy = policy
-        self.inputs = Inputs(handlers)
-        self.observation = Observation(name)
-        self.reception = Reception(name, self.inputs, policy.limits.asks, self.observation)
+        self.inputs: Inputs = Inputs(handlers)
+        self.observation: Observation = Observation(name)
+        self.reception: Reception = Reception(
+            name, self.inputs, policy.limits.asks, self.observation
+        )
         self.watchers: list[ProgressHandler] = []
         """Who hears the progress of every call."""
         self._transport = transport

@@ -19,7 +19,7 @@ from holdfast.runtime.driver import Driver
 from holdfast.telemetry import NotificationReceived, ProtocolViolation, Transition
 from holdfast.wire.jsonrpc import INTERNAL_ERROR, Id
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 
 class Reception:

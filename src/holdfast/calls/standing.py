@@ -21,7 +21,7 @@ from holdfast.eras.base import Wish
 from holdfast.errors import HoldfastError, ProtocolError, RequestTimeout
 from holdfast.runtime.driver import Driver
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 LONGEST_PAUSE = 30.0
 """Seconds between attempts at a stream that the server keeps ending."""

@@ -44,7 +44,7 @@ class MemoryStore:
         self._most = entries
         self._room = bytes
         self._entries: OrderedDict[str, CacheEntry] = OrderedDict()
-        self.used = 0
+        self.used: int = 0
         """Bytes taken."""
 
     def __repr__(self) -> str:

@@ -26,7 +26,7 @@ from holdfast.wire.jsonrpc import METHOD_NOT_FOUND
 if TYPE_CHECKING:
     from holdfast.calls.validation import Checker, Checkers
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 LIST: Final = "tools/list"
 MOST_NAMES: Final = 10_000

@@ -24,7 +24,7 @@ from holdfast.wire import jsonrpc
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 LARGEST: Final = 1024 * 1024
 """Bytes of a schema."""

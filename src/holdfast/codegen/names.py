@@ -153,7 +153,7 @@ class ClassNames:
     """Gives out the names of classes and aliases, each once."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
-        self.taken = {*MODULE_NAMES, *keyword.kwlist, *taken}
+        self.taken: set[str] = {*MODULE_NAMES, *keyword.kwlist, *taken}
 
     def take(self, *parts: str) -> str:
         name = base = pascal(*parts)

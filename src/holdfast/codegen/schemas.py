@@ -65,14 +65,14 @@ class Reader:
         most: int = MOST_PARTS,
     ) -> None:
         self.records: list[Record] = []
-        self.cut = False
+        self.cut: bool = False
         """Whether something was too deep or too large, and is Any for that reason."""
         self._document = document
         self._names = names
         self._path = path
         self._most = most
         self._depth = 0
-        self.parts = 0
+        self.parts: int = 0
         """How much was read, for those who have more to read."""
         self._known: dict[str, Kind] = {}
         self._open: set[str] = set()

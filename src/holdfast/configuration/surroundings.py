@@ -18,8 +18,8 @@ class Surroundings:
         home: str | os.PathLike[str] | None = None,
     ) -> None:
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
-        self.home = Path(_home(self.environ) if home is None else home).absolute()
-        self.start = Path(os.path.realpath(os.getcwd() if start is None else start))
+        self.home: Path = Path(_home(self.environ) if home is None else home).absolute()
+        self.start: Path = Path(os.path.realpath(os.getcwd() if start is None else start))
 
     def __repr__(self) -> str:
         # Not the environment: it has secrets in it, and reprs end up in logs.

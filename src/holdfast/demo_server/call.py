@@ -46,7 +46,7 @@ class Call:
         self.era = era
         self.server = server
         self.inbox: SimpleQueue[Any] = SimpleQueue()
-        self.cancelled = False
+        self.cancelled: bool = False
 
     @property
     def pipe(self) -> Pipe:

@@ -60,9 +60,13 @@ class Handshake:
         self.version = version
         self.capabilities = capabilities
         self.log_level: str | None = "warning"
-        self.annotates = version >= "2025-03-26"  # tool annotations, progress messages, completions
-        self.structures = version >= "2025-06-18"  # output schemas, structured results, elicitation
-        self.batches = version == "2025-03-26"  # the only revision with JSON-RPC batches
+        self.annotates: bool = (
+            version >= "2025-03-26"
+        )  # tool annotations, progress messages, completions
+        self.structures: bool = (
+            version >= "2025-06-18"
+        )  # output schemas, structured results, elicitation
+        self.batches: bool = version == "2025-03-26"  # the only revision with JSON-RPC batches
 
     def finish(self, method: str, result: Json) -> Json:
         """The result as this revision has it."""
@@ -99,9 +103,11 @@ class Stateless:
 
     def __init__(self, meta: Json, supported: tuple[str, ...]) -> None:
         _check_version(meta, supported)
-        self.capabilities = _object(meta.get(CAPABILITIES_KEY), f"params._meta {CAPABILITIES_KEY}")
+        self.capabilities: Json = _object(
+            meta.get(CAPABILITIES_KEY), f"params._meta {CAPABILITIES_KEY}"
+        )
         level = meta.get(LOG_LEVEL_KEY)
-        self.log_level = None if level is None else check_level(level, LOG_LEVEL_KEY)
+        self.log_level: str | None = None if level is None else check_level(level, LOG_LEVEL_KEY)
 
     def finish(self, method: str, result: Json) -> Json:
         """The result with its type, the server's name and, where it may be kept, for how long."""

@@ -57,10 +57,10 @@ class Server:
     """One client's server, from the first line of stdin to its end."""
 
     def __init__(self, out: BinaryIO, eras: str = "both", page_size: int | None = None) -> None:
-        self.pipe = Pipe(out)
-        self.questions = Questions(self.pipe)
-        self.subscriptions = Subscriptions(self.pipe)
-        self.shelf = Shelf()
+        self.pipe: Pipe = Pipe(out)
+        self.questions: Questions = Questions(self.pipe)
+        self.subscriptions: Subscriptions = Subscriptions(self.pipe)
+        self.shelf: Shelf = Shelf()
         self.eras = eras
         self.supported = SUPPORTED[eras]
         self.page_size = page_size

@@ -56,7 +56,7 @@ class Connection:
     def __init__(self, name: str, policy: Policy, plan: Plan, luck: Iterator[float]) -> None:
         self.name = name
         self.policy = policy
-        self.state = State.NEW
+        self.state: State = State.NEW
         self.facts: Facts | None = None
         self._recovery = Recovery(plan, policy.backoff, luck)
         self._line = Line()

@@ -33,11 +33,11 @@ class Greeting:
         self.plan = plan
         self.asked: dict[WireId, str] = {}
         """Requests without an answer yet."""
-        self.answered = False
+        self.answered: bool = False
         """The server has said something to us."""
-        self.refused = ""
+        self.refused: str = ""
         """What the server said no to, for the story if it ends badly."""
-        self.sound_at = NEVER
+        self.sound_at: float = NEVER
         """When patience runs out."""
         self._inflight = inflight
         self._conversation: Conversation = negotiate(plan)

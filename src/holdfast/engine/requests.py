@@ -20,7 +20,7 @@ class Requests:
 
     def __init__(self, name: str, policy: Policy, line: Line, luck: Iterator[float]) -> None:
         self.name = name
-        self.inflight = Inflight(policy.tombstone_ttl, policy.limits.tombstones)
+        self.inflight: Inflight = Inflight(policy.tombstone_ttl, policy.limits.tombstones)
         self._policy = policy
         self._line = line
         self._luck = luck

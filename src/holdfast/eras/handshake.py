@@ -25,7 +25,7 @@ class Handshake:
 
     def __init__(self, version: str) -> None:
         self.version = version
-        self.batches = version == _BATCHING
+        self.batches: bool = version == _BATCHING
         self.session: str | None = None
         self._worn: Dress | None = None
 

@@ -60,7 +60,7 @@ class ParameterSession:
         self.open_tool = open_tool
         self.close_tool = close_tool
         self.open_arguments: Mapping[str, Any] = dict(open_arguments or {})
-        self.lifecycle = frozenset({*hide, *filter(None, (open_tool, close_tool))})
+        self.lifecycle: frozenset[str] = frozenset({*hide, *filter(None, (open_tool, close_tool))})
         self.reopen = reopen
 
     def __repr__(self) -> str:

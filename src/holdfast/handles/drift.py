@@ -16,7 +16,7 @@ from holdfast.types.tools import Tool
 if TYPE_CHECKING:
     from holdfast.registry.changes import Changes
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 Drift: TypeAlias = Literal["raise", "warn", "off"]
 MODES: Final = get_args(Drift)

@@ -36,7 +36,7 @@ from holdfast.wire.jsonrpc import METHOD_NOT_FOUND
 
 Log: TypeAlias = "LogTarget | None"
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 MOST_ROUNDS: Final = 4
@@ -71,7 +71,8 @@ class Handle:
         **options: Any,
     ) -> None:
         check_settings(session, adapter, open_arguments, drift)
-        self.client = client = client_for(target, log, options)
+        client = client_for(target, log, options)
+        self.client: Client = client
         self.registry: Registry | None = (
             getattr(self, "_REGISTRY", None) if registry is None else registry
         )

@@ -12,7 +12,7 @@ from holdfast.errors import HoldfastError
 from holdfast.handles.adapters import SessionAdapter
 from holdfast.types.tools import Tool
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 
 class Phase(StrEnum):
@@ -29,7 +29,7 @@ class Session:
         self, client: Client, adapter: SessionAdapter, name: str, arguments: Mapping[str, object]
     ) -> None:
         self.name = name
-        self.phase = Phase.ABSENT
+        self.phase: Phase = Phase.ABSENT
         self._client = client
         self._adapter = adapter
         self._arguments = dict(arguments)

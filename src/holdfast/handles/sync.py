@@ -37,7 +37,8 @@ class SyncHandle:
         **options: Any,
     ) -> None:
         check_settings(session, adapter, open_arguments, drift)
-        self.client = client = client_for(target, log, options)
+        client = client_for(target, log, options)
+        self.client: sync.Client = client
         self._portal = client._portal
         self._handle = Handle(
             client._client,

@@ -133,7 +133,7 @@ def compare(
         *(work.changed(name, before[name], after[name]) for name in before.keys() & after.keys()),
         *(work.renamed(old, new, before[old], after[new]) for old, new in renamed.items()),
         *(_removed(name) for name in removed if name not in renamed),
-        *(_added(name) for name in added if name not in renamed.values()),
+        *(_added(name, after[name]) for name in added if name not in renamed.values()),
     ]
     return Changes(tuple(sorted((one for one in found if one is not None), key=_order)))
 
@@ -142,8 +142,13 @@ def _order(change: Change) -> tuple[int, bool, str]:
     return IMPACTS.index(change.impact), change.subject == "tool", change.name
 
 
-def _added(name: str) -> Change:
-    return Change("added", name, impact="safe")
+def _added(name: str, definition: Mapping[str, Any]) -> Change:
+    """A second tool of one name takes calls that were meant for the first."""
+    own = definition.get("name", name)
+    if own == name or not isinstance(own, str):
+        return Change("added", name, impact="safe")
+    detail = f"the name {plain.label(own)} now stands for different tools"
+    return Change("added", name, impact="breaking", details=(detail,), impacts=("breaking",))
 
 
 def _removed(name: str) -> Change:

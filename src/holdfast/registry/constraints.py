@@ -182,15 +182,14 @@ def _compare_bounds(
 ) -> None:
     if old == new:
         return
-    if new is None or old is None:
-        bound, effect = (old, "no longer ") if old is not None else (new, "now ")
-        if bound is not None:
-            change: Effect = "wider" if new is None else "narrower"
-            found.add(effect + _bound_words(bound, sign, text), change)
-        return
-    tighter = (sign * new.value, new.excluded) > (sign * old.value, old.excluded)
-    words = f"{_bound_words(new, sign, text)}, was {plain.json(old.value)}"
-    found.add(f"now {words}", "narrower" if tighter else "wider")
+    if old is not None and new is not None:
+        tighter = (sign * new.value, new.excluded) > (sign * old.value, old.excluded)
+        words = f"now {_bound_words(new, sign, text)}, was {plain.json(old.value)}"
+        found.add(words, "narrower" if tighter else "wider")
+    elif new is not None:
+        found.add(f"now {_bound_words(new, sign, text)}", "narrower")
+    elif old is not None:
+        found.add(f"no longer {_bound_words(old, sign, text)}", "wider")
 
 
 def _bound_words(bound: Bound, sign: int, text: str) -> str:

@@ -34,7 +34,7 @@ def registry_hash(tools: Iterable[Tool]) -> str:
 
 
 def definition(tool: Tool) -> dict[str, Any]:
-    """All of a tool that a model or a caller goes by, as plain JSON. What was not said is not in."""
+    """All of a tool that a model or a caller goes by, as plain JSON; only what was said."""
     found: dict[str, Any] = {"name": tool.name, "inputSchema": _plain(tool)}
     if tool.title is not None:
         found["title"] = tool.title
@@ -43,7 +43,7 @@ def definition(tool: Tool) -> dict[str, Any]:
     if not isinstance(tool.output_schema_json, UnsetType):
         found["outputSchema"] = msgspec.json.decode(tool.output_schema_json)
     if tool.annotations is not None:
-        found["annotations"] = msgspec.to_builtins(tool.annotations)
+        found["annotations"] = tool.annotations.raw
     return found
 
 

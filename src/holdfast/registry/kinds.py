@@ -45,7 +45,7 @@ class Effort:
     """Work that may still be done. Schemas are a server's, and may be built to take forever."""
 
     def __init__(self, left: int) -> None:
-        self.left = left
+        self.left: int = left
 
     def spend(self, steps: int = 1) -> None:
         self.left -= steps

@@ -43,7 +43,7 @@ __all__ = [
     "write",
 ]
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 Mode: TypeAlias = Literal["block", "warn", "off"]
 Check: TypeAlias = Callable[[Sequence[Tool], "str | None"], None]
@@ -64,7 +64,7 @@ class Lock:
         self, path: PathLike = NAME, mode: Mode = "block", server: str | None = None
     ) -> None:
         one_of("Lock(mode=…)", mode, ("block", "warn", "off"))
-        self.path = os.fspath(path)
+        self.path: str = os.fspath(path)
         self.mode = mode
         self.server = server
         self._guard = _Guard(self, None)
@@ -86,11 +86,9 @@ def compare_locked(
     locked: LockedServer, tools: Sequence[Tool], instructions: str | None
 ) -> Changes:
     """What changed since a server was locked."""
-    return compare(
-        locked.definitions,
-        definitions(tools),
-        instructions=(locked.instructions, instructions),
-    )
+    before = locked.definitions
+    after = definitions(tools, known=before)
+    return compare(before, after, instructions=(locked.instructions, instructions))
 
 
 def entry_name(file: LockFile, server: str | None, client: str | None, path: str = NAME) -> str:

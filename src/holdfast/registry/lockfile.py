@@ -87,21 +87,41 @@ def _command(verb: str, path: PathLike, server: str | None) -> str:
     return f"{verb}{elsewhere} {target}"
 
 
-def definitions(tools: Iterable[Tool]) -> dict[str, dict[str, Any]]:
+def definitions(
+    tools: Iterable[Tool], known: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, dict[str, Any]]:
     """The definitions of some tools by name. A name listed again for another tool is numbered.
 
-    The order of the list does not count, so a second tool of a known name cannot hide behind it.
+    The order of the list does not count, so a second tool of a known name cannot hide behind
+    the first. What is ``known`` goes by the name or number that it has there.
     """
     by_name: dict[str, dict[bytes, dict[str, Any]]] = {}
     for tool in tools:
-        found = definition(tool)
-        by_name.setdefault(tool.name, {})[_text(found)] = found
-    found_all: dict[str, dict[str, Any]] = {}
+        text, found = _defined(tool)
+        by_name.setdefault(tool.name, {})[text] = found
+    former = {canonical(one): key for key, one in (known or {}).items()}
+    result: dict[str, dict[str, Any]] = {}
     for name, variants in by_name.items():
-        free = (key for key in _numbered(name) if key == name or key not in by_name)
-        for text in sorted(variants):
-            found_all[next(free)] = variants[text]
-    return found_all
+        # A tool that is really called "add (2)" must not be covered by a second "add".
+        keys = {
+            key: text
+            for text in variants
+            if (key := former.get(text)) is not None and (key == name or key not in by_name)
+        }
+        others = (key for key in _numbered(name) if key == name or key not in by_name)
+        free = (key for key in others if key not in keys)
+        keys |= {next(free): text for text in sorted(variants) if text not in keys.values()}
+        result |= {key: variants[text] for key, text in keys.items()}
+    return result
+
+
+def _defined(tool: Tool) -> tuple[bytes, dict[str, Any]]:
+    try:
+        found = definition(tool)
+        return canonical(found), found
+    except RecursionError:
+        name = plain.label(tool.name)
+        raise ValidationError(f"tool {name}: its schema is nested too deep") from None
 
 
 def _numbered(name: str) -> Iterator[str]:
@@ -109,14 +129,6 @@ def _numbered(name: str) -> Iterator[str]:
     yield name
     for number in count(2):
         yield f"{name} ({number})"
-
-
-def _text(found: dict[str, Any]) -> bytes:
-    try:
-        return canonical(found)
-    except RecursionError:
-        name = plain.label(found["name"])
-        raise ValidationError(f"tool {name}: its schema is nested too deep") from None
 
 
 # Reading

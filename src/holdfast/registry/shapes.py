@@ -59,8 +59,8 @@ class Document:
         self.root = root
         self._effort = effort
         self._flats: dict[int, tuple[Any, Flat]] = {}
-        self.refers = False
-        self.named = False
+        self.refers: bool = False
+        self.named: bool = False
         """A part of it has a name of its own: what its references are relative to is not known."""
         for part in _dicts(root):
             self.refers = self.refers or any(isinstance(part.get(key), str) for key in REFERENCES)

@@ -27,7 +27,7 @@ from holdfast.errors import HoldfastError, RequestTimeout
 from holdfast.runtime.mailbox import Mailbox
 from holdfast.types.progress import Progress
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 
 class Listener(Protocol):
@@ -61,10 +61,10 @@ class Driver:
         *,
         luck: Iterator[float] | None = None,
     ) -> None:
-        self.loop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         luck = iter(random.random, None) if luck is None else luck
-        self.engine = Connection(name, policy, plan, luck)
-        self.mailbox = Mailbox(policy.limits.mailbox, self.loop, name)
+        self.engine: Connection = Connection(name, policy, plan, luck)
+        self.mailbox: Mailbox = Mailbox(policy.limits.mailbox, self.loop, name)
         self._transport = transport
         self._listener = listener
         self._waiters: dict[Ticket, Waiter] = {}

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 Handler: TypeAlias = Callable[[Any], Any]
 
@@ -22,7 +22,7 @@ class Mailbox:
     """Delivers values to handlers in the order in which they came."""
 
     def __init__(self, limit: int, loop: asyncio.AbstractEventLoop, name: str) -> None:
-        self.dropped = 0
+        self.dropped: int = 0
         self._limit = limit
         self._loop = loop
         self._name = name

@@ -42,7 +42,7 @@ class Member:
         self.client: Client | None = None
         self.failure: Failure | None = None
         self.tools: int | None = None
-        self.closed = False
+        self.closed: bool = False
         self._reason: BaseException | None = None
         """What the client said last; it says so again when it is closed."""
         self._make = make

@@ -52,7 +52,7 @@ class Toolset:
         failures: Iterable[Failure] = (),
     ) -> None:
         self.shape = shape
-        self.failures = tuple(failures)
+        self.failures: tuple[Failure, ...] = tuple(failures)
         self._media = media
         self._tools: dict[str, tuple[ServerTool, Shaped]] = {}
         for one in tools:

@@ -32,7 +32,7 @@ from holdfast.types.tools import ToolResult
 if TYPE_CHECKING:
     from holdfast.calls.redaction import Redactor
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 LONGEST_ERROR: Final = 500
 """Characters of an error that are written."""

@@ -76,7 +76,7 @@ class Log(Sequence[Entry]):
         folders: Sequence[Path] = (),
     ) -> None:
         self._entries = list(entries)
-        self.problems = list(problems)
+        self.problems: list[Problem] = list(problems)
         """The lines that could not be read."""
         self.label = label
         self._base = Path.cwd() if base is None else base

@@ -59,7 +59,9 @@ class Refusal(Exception):  # noqa: N818  (an answer, not a failure of ours)
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
-        self.code, self.message, self.data = code, message, data
+        self.code: int = code
+        self.message: str = message
+        self.data: Any = data
 
 
 class MockServer:

@@ -20,7 +20,7 @@ from typing import Final
 from holdfast.errors import ValidationError
 from holdfast.tape.results import NotRecorded
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 FOLDER: Final = ".mcp-log"
 LONGEST_NAME: Final = 80

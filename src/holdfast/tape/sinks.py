@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 
 from holdfast.errors import ValidationError
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 PAUSE: Final = 5.0
 """Seconds that a sink which failed is left alone."""
@@ -63,8 +63,8 @@ class FileSink:
     """Appends to a file. One write a line: those of several processes do not run together."""
 
     def __init__(self, path: str | bytes) -> None:
-        self.path = os.path.abspath(os.fsdecode(path))
-        self.label = f"the call log {os.fsdecode(path)}"
+        self.path: str = os.path.abspath(os.fsdecode(path))
+        self.label: str = f"the call log {os.fsdecode(path)}"
         self._descriptor: int | None = None
         self._torn = False
         """The last line was not written to its end."""
@@ -122,7 +122,7 @@ class StreamSink:
     """Writes to a stream of text or bytes, and flushes it. The stream is its owner's to close."""
 
     def __init__(self, stream: Any) -> None:
-        self.label = f"the call log {getattr(stream, 'name', None) or type(stream).__name__}"
+        self.label: str = f"the call log {getattr(stream, 'name', None) or type(stream).__name__}"
         self._stream = stream
         self._bytes = isinstance(stream, io.RawIOBase | io.BufferedIOBase)
 
@@ -169,7 +169,7 @@ class Guarded:
 
     def __init__(self, sink: Sink, clock: Callable[[], float] = time.monotonic) -> None:
         self.sink = sink
-        self.lost = 0
+        self.lost: int = 0
         """Lines that could not be written."""
         self._clock = clock
         self._pauses = not isinstance(sink, CallbackSink)

@@ -17,7 +17,7 @@ import logging
 import os
 import subprocess
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 _SCRIPT = """
 trap '' INT TERM HUP QUIT
@@ -95,4 +95,4 @@ class Guard:
             shell.returncode = 0
 
 
-guard = Guard()
+guard: Guard = Guard()

@@ -39,7 +39,7 @@ from holdfast.transports.web import (
 )
 from holdfast.wire.framing import Events, FrameTooLarge, one_line
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 FAREWELL: Final = 1.0
 """Seconds for the server to hear that the session ends."""

@@ -85,7 +85,7 @@ class MemoryLink:
         limits: Limits,
         report: Callable[[Report], None],
     ) -> None:
-        self.over = False
+        self.over: bool = False
         self._drained = False
         self._loop = asyncio.get_running_loop()
         self._generation = generation

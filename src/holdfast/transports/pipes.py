@@ -38,7 +38,7 @@ class Writer:
         limit: int,
         on_broken: Callable[[OSError], None],
     ) -> None:
-        self.burst = 0
+        self.burst: int = 0
         """Frames since the last read; the reader sets it back."""
         self._fd = fd
         self._loop = loop
@@ -178,7 +178,7 @@ class Reader:
         on_data: Callable[[bytes], None],
         on_end: Callable[[], None],
     ) -> None:
-        self.ended = False
+        self.ended: bool = False
         self._fd = fd
         self._loop = loop
         self._on_data = on_data

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
-log = logging.getLogger("holdfast")
+log: logging.Logger = logging.getLogger("holdfast")
 
 Sink: TypeAlias = "Callable[[str], object] | logging.Logger | None"
 
@@ -42,7 +42,7 @@ class Stderr:
     """Takes what the server writes there."""
 
     def __init__(self, name: str, sink: Sink, limit: int) -> None:
-        self.tail = Tail(limit)
+        self.tail: Tail = Tail(limit)
         self._name = name
         self._emit = _emitter(sink)
         self._rest = b""

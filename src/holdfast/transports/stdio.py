@@ -57,10 +57,12 @@ class Stdio:
         grace: float = 2.0,
         shutdown_request: bool = False,
     ) -> None:
-        self.command = _command(command)
-        self.env = dict(env or {})
-        self.inherit_env = inherit_env if isinstance(inherit_env, bool) else tuple(inherit_env)
-        self.cwd = None if cwd is None else os.fspath(cwd)
+        self.command: tuple[str, ...] = _command(command)
+        self.env: dict[str, str] = dict(env or {})
+        self.inherit_env: bool | tuple[str, ...] = (
+            inherit_env if isinstance(inherit_env, bool) else tuple(inherit_env)
+        )
+        self.cwd: str | None = None if cwd is None else os.fspath(cwd)
         self.stderr = stderr
         self.grace = grace
         self.shutdown_request = shutdown_request

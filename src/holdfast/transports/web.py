@@ -63,9 +63,9 @@ class Web:
     """The HTTP side of one link."""
 
     def __init__(self, settings: Settings, limit: int) -> None:
-        self.url = URL(settings.url)
+        self.url: URL = URL(settings.url)
         self.limit = limit
-        self.slots = asyncio.Semaphore(settings.connections)
+        self.slots: asyncio.Semaphore = asyncio.Semaphore(settings.connections)
         """Requests at once. What answers the server needs no slot: they may all wait for it."""
         self._settings = settings
         self._proxy = _proxy(settings, self.url)

@@ -8,6 +8,7 @@ and read when asked for; an object inside another one keeps only the way to its 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -109,7 +110,7 @@ _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 _plans = _Plans()
 _names: dict[type[Wire], frozenset[str]] = {}
 
-encode = _encoder.encode
+encode: Callable[[Any], bytes] = _encoder.encode
 
 
 def decode(raw: bytes | Raw, kind: type[T]) -> T:

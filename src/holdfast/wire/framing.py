@@ -24,7 +24,7 @@ class Lines:
     __slots__ = ("_kept", "_pieces", "limit")
 
     def __init__(self, limit: int) -> None:
-        self.limit = limit
+        self.limit: int = limit
         self._pieces: list[bytes] = []
         self._kept = 0
 

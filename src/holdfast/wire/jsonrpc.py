@@ -6,6 +6,7 @@ those straight into the type that it expects.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -55,7 +56,7 @@ _batch_decoder = msgspec.json.Decoder(list[Raw])
 _fault_decoder = msgspec.json.Decoder(Fault)
 _encoder = msgspec.json.Encoder()
 
-encode = _encoder.encode
+encode: Callable[[Any], bytes] = _encoder.encode
 
 _SNIPPET = 120
 MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError)

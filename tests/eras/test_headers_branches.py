@@ -1,0 +1,34 @@
+"""Schemas in which annotated and other parts stand side by side."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.eras.headers import BadMirror, mirrors
+
+
+@pytest.mark.req("X2")
+def test_parts_without_annotations_do_not_hide_the_annotated_ones() -> None:
+    schema = {
+        "type": "object",
+        "$defs": {"point": {"type": "array", "items": {"type": "number"}}},
+        "anyOf": [{"required": ["region"]}, {"required": ["place"]}],
+        "properties": {
+            "place": {"$ref": "#/$defs/point"},
+            "region": {"type": "string", "x-mcp-header": "Region"},
+        },
+    }
+    assert mirrors(schema) == {"Region": ("region",)}
+
+
+@pytest.mark.req("X2")
+def test_an_annotation_in_a_definition_is_refused_after_parts_that_have_none() -> None:
+    schema = {
+        "properties": {"plain": {"type": "string"}},
+        "$defs": {
+            "fine": {"type": "string"},
+            "bad": {"type": "string", "x-mcp-header": "Region"},
+        },
+    }
+    with pytest.raises(BadMirror, match="not on a plain property"):
+        mirrors(schema)

@@ -1,0 +1,105 @@
+"""The parts of the package as type checkers see them, by ``import holdfast`` alone. Never run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, assert_type
+
+import holdfast
+from holdfast.codegen import Generated, Session, generate
+from holdfast.configuration import Configuration, ServerEntry, load
+from holdfast.handles import Handle, ParameterSession, SessionAdapter
+from holdfast.registry import changes, fingerprint, lock
+from holdfast.servers import Hit, Partial, Servers, ServerTool, Status, Toolset
+from holdfast.tape.calllog import CallLog
+from holdfast.tape.compare import Difference, compare
+from holdfast.tape.mock import MockServer
+from holdfast.tape.replay import Report, replay
+from holdfast.tape.sequence import run_sequence
+
+
+def attributes() -> None:
+    """The package says that its parts need no import of their own: checkers must know it too."""
+    assert_type(holdfast.sync.connect("python server.py"), holdfast.sync.Client)
+    assert_type(holdfast.testing.Peer().name, str)
+    assert_type(holdfast.types.TextContent(text="x").text, str)
+    assert_type(holdfast.errors.ToolError("x").message, str)
+    assert_type(holdfast.config.Timeouts().request, float)
+    assert_type(holdfast.telemetry.RequestStop.name, str)
+    assert_type(holdfast.servers.Servers(), Servers)
+    assert_type(holdfast.handles.ParameterSession(), ParameterSession)
+    assert_type(holdfast.configuration.load(), Configuration)
+    assert_type(holdfast.codegen.Session(), Session)
+
+
+# Calls on tape
+
+
+async def tapes(client: holdfast.Client) -> None:
+    log = CallLog("calls.jsonl", sidecars=True, redaction=holdfast.Redaction(on=False))
+    holdfast.connect("python server.py", log=log)
+    holdfast.connect("python server.py", log=print)
+    report = await replay(client, "calls.jsonl", stop=False, fill={"password": "x"})
+    assert_type(report, Report)
+    assert_type(report.ok, bool)
+    assert_type(await run_sequence(client, Path("sums.jsonl"), timeout=3), Report)
+    assert_type(compare("a.jsonl", "b.jsonl", durations=True), Difference)
+    assert_type(holdfast.connect(MockServer("calls.jsonl", loop=True)), holdfast.Client)
+
+
+# Locks
+
+
+def locks(tools: list[holdfast.Tool]) -> None:
+    holdfast.connect("python server.py", lock=lock.Lock("mcp.lock", "warn", "files"))
+    assert_type(lock.read("mcp.lock"), lock.LockFile)
+    assert_type(fingerprint.registry_hash(tools), str)
+    assert_type(fingerprint.definition(tools[0]), dict[str, Any])
+    found = changes.compare({}, lock.definitions(tools))
+    assert_type(found, changes.Changes)
+    assert_type(found.breaking, bool)
+    for change in found.items:
+        assert_type(change.details, tuple[str, ...])
+
+
+# Many servers
+
+
+async def many(config: Configuration) -> None:
+    async with Servers({"a": "python server.py", "b": {"target": ["x"]}}) as servers:
+        assert_type(servers, Servers)
+        assert_type(await servers.open(["a"], timeout=3), list[Status])
+        assert_type(await servers.list_tools(), Partial[ServerTool])
+        assert_type(await servers.search("files", limit=3), Partial[Hit])
+        assert_type(await servers.call("a.add", {"a": 1}), holdfast.ToolResult)
+        assert_type(await servers.toolset("openai"), Toolset)
+        assert_type(servers["a"], holdfast.Client)
+        assert_type(servers.status("a").error, holdfast.HoldfastError | None)
+    assert_type(Servers(config), Servers)
+
+
+def configured() -> None:
+    config = load("mcp.json", environ={"HOME": "/home/me"})
+    entry = assert_type(config["files"], ServerEntry)
+    assert_type(entry.connect(), holdfast.Client)
+    assert_type(config.servers, Mapping[str, ServerEntry])
+
+
+# Handles
+
+
+async def handled() -> None:
+    adapter: SessionAdapter = ParameterSession("sessionName", "session.open", None, reopen=False)
+    async with Handle("python server.py", session="trip", adapter=adapter) as handle:
+        assert_type(handle, Handle)
+        assert_type(handle.client, holdfast.Client)
+        result = await handle.call_tool("nav.goto", {"url": "x"}, parallel=True, timeout=3)
+        assert_type(result, holdfast.ToolResult)
+    assert_type(await handle.close(), bool)
+
+
+def generated(tools: list[holdfast.Tool]) -> None:
+    made = generate(tools, target=["python", "server.py"], sync=True, session=Session())
+    assert_type(made, Generated)
+    assert_type(made.source, str)
