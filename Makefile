@@ -25,7 +25,7 @@ demo: $(STAMP) ## see a client at work, against a server that comes with it
 	@$(RUN) -m holdfast.demo $(ARGS)
 
 test: $(STAMP) ## run the whole test suite (ARGS="-k name" for a part of it)
-	@$(RUN) -m pytest --ignore=tests/conformance $(ARGS)
+	@$(RUN) -m pytest --ignore=tests/conformance --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
 
 conformance: $(STAMP) ## run the official conformance suite (needs npm)
 	@$(RUN) -m pytest tests/conformance $(ARGS)

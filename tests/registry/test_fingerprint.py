@@ -14,11 +14,13 @@ from holdfast.types.tools import ToolAnnotations
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=10,
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
+    max_leaves=5,
 )
-SCHEMAS = st.dictionaries(st.text(max_size=5), JSON, max_size=4)
-TOOLS = st.dictionaries(st.text(min_size=1, max_size=8), SCHEMAS, max_size=5)
+SCHEMAS = st.dictionaries(st.text(max_size=3), JSON, max_size=2)
+TOOLS = st.dictionaries(st.text(min_size=1, max_size=3), SCHEMAS, max_size=3)
 
 
 def reordered(value: Any) -> Any:

@@ -207,14 +207,18 @@ class Client:
     def list_resources(self, *, cache: CacheMode | None = None) -> list[Resource]:
         return self._portal.run(self._client.list_resources(cache=cache))
 
-    def list_resource_templates(self, *, cache: CacheMode | None = None) -> list[ResourceTemplate]:
+    def list_resource_templates(
+        self, *, cache: CacheMode | None = None
+    ) -> list[ResourceTemplate]:
         return self._portal.run(self._client.list_resource_templates(cache=cache))
 
     def read_resource(
         self, uri: str, *, timeout: float | None = None, cache: CacheMode | None = None
     ) -> ReadResult:
         """The contents of a resource, text and binary."""
-        return self._portal.run(self._client.read_resource(uri, timeout=timeout, cache=cache))
+        return self._portal.run(
+            self._client.read_resource(uri, timeout=timeout, cache=cache)
+        )
 
     def subscribe_resource(self, uri: str) -> None:
         """Hear ``notifications/resources/updated`` for a resource, over reconnects too."""
@@ -233,7 +237,9 @@ class Client:
         *,
         timeout: float | None = None,
     ) -> PromptResult:
-        return self._portal.run(self._client.get_prompt(name, arguments, timeout=timeout))
+        return self._portal.run(
+            self._client.get_prompt(name, arguments, timeout=timeout)
+        )
 
     def complete(
         self,
@@ -263,7 +269,9 @@ class Client:
     ) -> Any:
         """Any request, also one that Holdfast has no verb for; the result as plain JSON."""
         return self._portal.run(
-            self._client.request(method, params, timeout=timeout, total_timeout=total_timeout)
+            self._client.request(
+                method, params, timeout=timeout, total_timeout=total_timeout
+            )
         )
 
     def create_message(self, params: SamplingRequest | Mapping[str, Any]) -> Any:
@@ -287,7 +295,9 @@ class Client:
         self, handler: Callable[[Notification], Any], method: str | None = None
     ) -> Callable[[], None]:
         """Hear notifications, all or of one method, in order; the result stops it again."""
-        return self._portal.do(lambda: self._client.on_notification(in_thread(handler), method))
+        return self._portal.do(
+            lambda: self._client.on_notification(in_thread(handler), method)
+        )
 
     def on_progress(self, handler: ProgressHandler) -> Callable[[], None]:
         """Hear the progress of every call from now on; the result stops it again."""

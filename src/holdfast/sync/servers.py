@@ -162,19 +162,25 @@ class Servers:
         Starts what has to be started. No server keeps the others waiting for longer than
         ``timeout`` seconds.
         """
-        return self._portal.run(self._servers.list_tools(servers, timeout=timeout, cache=cache))
+        return self._portal.run(
+            self._servers.list_tools(servers, timeout=timeout, cache=cache)
+        )
 
     def search(
         self, query: str, *, limit: int = 5, servers: Collection[str] | None = None
     ) -> Partial[Hit]:
         """The tools that fit some words best, best first."""
-        return self._portal.run(self._servers.search(query, limit=limit, servers=servers))
+        return self._portal.run(
+            self._servers.search(query, limit=limit, servers=servers)
+        )
 
     def toolset(
         self, shape: Shape, *, servers: Collection[str] | None = None, **options: Any
     ) -> Toolset:
         """All tools in the shape that a provider wants; `Toolset` has the options."""
-        return self._portal.run(self._servers.toolset(shape, servers=servers, **options))
+        return self._portal.run(
+            self._servers.toolset(shape, servers=servers, **options)
+        )
 
     def finder(self, shape: Shape, **options: Any) -> Toolset:
         """Two tools instead of all: one that searches, and one that calls what was found."""
