@@ -24,6 +24,9 @@ venv: $(STAMP) ## make the virtual environment in .venv
 demo: $(STAMP) ## see a client at work, against a server that comes with it
 	@$(RUN) -m holdfast.demo $(ARGS)
 
+demo-service: $(STAMP) ## a web service under load while its servers are killed
+	@$(RUN) -m examples.service.load $(ARGS)
+
 test: $(STAMP) ## run the whole test suite (ARGS="-k name" for a part of it)
 	@$(RUN) -m pytest --ignore=tests/conformance --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
 

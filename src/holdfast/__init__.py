@@ -17,8 +17,9 @@ Imports point downwards; the pure parts know no clock, no loop and no descriptor
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from holdfast.lazy import lazily
 
 if TYPE_CHECKING:
     from holdfast import codegen as codegen
@@ -138,22 +139,22 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "holdfast.calls.audit": ("AuditRecord",),
-    "holdfast.calls.handlers": (
+    "calls.audit": ("AuditRecord",),
+    "calls.handlers": (
         "Handlers",
         "Notification",
     ),
-    "holdfast.calls.invocation": ("Invocation",),
-    "holdfast.calls.misfits": ("Misfit",),
-    "holdfast.calls.reading": ("is_stale",),
-    "holdfast.calls.running": ("RunningCall",),
-    "holdfast.calls.store": (
+    "calls.invocation": ("Invocation",),
+    "calls.misfits": ("Misfit",),
+    "calls.reading": ("is_stale",),
+    "calls.running": ("RunningCall",),
+    "calls.store": (
         "CacheEntry",
         "MemoryStore",
         "Store",
     ),
-    "holdfast.client": ("Client",),
-    "holdfast.config": (
+    "client": ("Client",),
+    "config": (
         "Backoff",
         "Cache",
         "Identity",
@@ -163,9 +164,9 @@ _HOMES: Final = {
         "Timeouts",
         "Tools",
     ),
-    "holdfast.connecting": ("connect",),
-    "holdfast.engine.state": ("State",),
-    "holdfast.errors": (
+    "connecting": ("connect",),
+    "engine.state": ("State",),
+    "errors": (
         "AuthError",
         "BackpressureError",
         "CancelledCallError",
@@ -183,22 +184,22 @@ _HOMES: Final = {
         "TrustError",
         "ValidationError",
     ),
-    "holdfast.registry.lock": ("Lock",),
-    "holdfast.servers.many": ("Servers",),
-    "holdfast.tape.calllog": ("CallLog",),
-    "holdfast.tape.mock": ("MockServer",),
-    "holdfast.transports.stdio": ("Stdio",),
-    "holdfast.types.progress": ("Progress",),
-    "holdfast.types.prompts": (
+    "registry.lock": ("Lock",),
+    "servers.many": ("Servers",),
+    "tape.calllog": ("CallLog",),
+    "tape.mock": ("MockServer",),
+    "transports.stdio": ("Stdio",),
+    "types.progress": ("Progress",),
+    "types.prompts": (
         "Prompt",
         "PromptResult",
     ),
-    "holdfast.types.resources": (
+    "types.resources": (
         "ReadResult",
         "Resource",
         "ResourceTemplate",
     ),
-    "holdfast.types.tools": (
+    "types.tools": (
         "Tool",
         "ToolResult",
     ),
@@ -221,20 +222,5 @@ _MODULES: Final = (
 )
 """Parts that can be reached as ``holdfast.<part>`` without an import of their own."""
 
-_WHERE: Final = {name: home for home, names in _HOMES.items() for name in names}
-
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name in _WHERE:
-            found = getattr(import_module(_WHERE[name]), name)
-        elif name in _MODULES:
-            found = import_module(f"holdfast.{name}")
-        else:
-            raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
-        globals()[name] = found
-        return found
-
-
-def __dir__() -> list[str]:
-    return sorted([*__all__, *_MODULES])
+    __getattr__, __dir__ = lazily(__name__, _HOMES, _MODULES)

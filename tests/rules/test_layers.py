@@ -13,13 +13,14 @@ import pytest
 
 from tests.rules.source import PACKAGE, SRC, Module, modules, write_package
 
-OPEN_TO_ALL = ("errors", "config", "types")
+OPEN_TO_ALL = ("errors", "config", "types", "lazy")
 
 ABOVE: dict[str, tuple[str, ...]] = {
     # the vocabulary
     "errors": (),
+    "lazy": (),
     "config": ("errors",),
-    "types": ("errors",),
+    "types": ("errors", "lazy"),
     # the pure core
     "wire": ("errors",),
     "boundary": ("wire",),

@@ -14,6 +14,7 @@ PROVEN_ELSEWHERE: dict[str, str] = {
     "calls": "tests/test_client.py",
     "demo_server": "tests/demo_server/test_demo_server.py",
     "connecting": "tests/test_targets.py",
+    "lazy": "tests/rules/test_exports.py",
     "sync": "tests/sync/test_client.py",
     "transports.refusal": "tests/transports/test_web.py",
     "testing.contract": "tests/transports/test_contract.py",

@@ -19,7 +19,7 @@ from holdfast.calls.misfits import Misfit, Unusable, lines
 from holdfast.calls.pipeline import Pipeline
 from holdfast.calls.reading import Listing, Reader
 from holdfast.config import CacheMode
-from holdfast.errors import RpcError, ValidationError
+from holdfast.errors import RpcError, TransportError, ValidationError
 from holdfast.types.tools import Tool, ToolResult
 from holdfast.wire.jsonrpc import METHOD_NOT_FOUND
 
@@ -209,6 +209,10 @@ class Toolbox:
             await self.list("refresh")
             self._mirrors.dress(call, arguments)
             raw = await self._pipeline.run(call, options.on_progress, correlation)
+        except TransportError:
+            # Where each request goes its own way, this is all that is seen of a lost server.
+            self.disconnected()
+            raise
         finally:
             self._reader.writes += 1
             if name in self._invalidates:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from holdfast.lazy import lazily
 
 if TYPE_CHECKING:
     from holdfast.codegen.model import Session
@@ -51,10 +53,5 @@ def generate(
     return Generated(source, tuple(made.reports), len(made.schemas), made.hash)
 
 
-def __getattr__(name: str) -> Any:
-    """`Session` is loaded when it is first asked for."""
-    if name == "Session":
-        from holdfast.codegen.model import Session
-
-        return Session
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, {"model": ("Session",)})

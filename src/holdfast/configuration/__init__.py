@@ -14,7 +14,9 @@ configuration/  loading · discovery      who wins
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from holdfast.lazy import lazily
 
 if TYPE_CHECKING:
     from holdfast.configuration.approvals import Standing
@@ -59,28 +61,26 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Standing": "approvals",
-    "Imported": "conversion",
-    "import_": "conversion",
-    "ServerEntry": "entry",
-    "Source": "entry",
-    "Input": "expansion",
-    "Prompt": "expansion",
-    "Configuration": "loading",
-    "FileFound": "loading",
-    "load": "loading",
-    "Problem": "problems",
-    "Resolved": "resolution",
+    "approvals": ("Standing",),
+    "conversion": ("Imported", "import_"),
+    "entry": ("ServerEntry", "Source"),
+    "expansion": ("Input", "Prompt"),
+    "loading": ("Configuration", "FileFound", "load"),
+    "problems": ("Problem",),
+    "report": (
+        "Approval",
+        "Explanation",
+        "Overview",
+        "explain",
+        "preview",
+        "show",
+        "trust",
+        "untrust",
+    ),
+    "resolution": ("Resolved",),
 }
-"""Each name's module; all others are in ``report``. Imported when asked for: shells complete
-server names with `load` alone, and should not wait for the rest."""
+"""Where each name lives. Shells complete server names with `load` alone, and should not wait
+for the rest."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    found = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'report')}"), name)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -13,13 +13,14 @@ sync        the same without ``await``
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from holdfast.handles.adapters import ParameterSession, SessionAdapter
 from holdfast.handles.drift import Drift, Registry
 from holdfast.handles.handle import Handle, Log
 from holdfast.handles.namespace import Namespace
 from holdfast.handles.unset import UNSET, Unset
+from holdfast.lazy import lazily
 from holdfast.targets import Target
 
 if TYPE_CHECKING:
@@ -41,10 +42,5 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """The synchronous face, when it is wanted."""
-    if name in ("SyncHandle", "SyncNamespace"):
-        from holdfast.handles import sync
-
-        return getattr(sync, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, {"sync": ("SyncHandle", "SyncNamespace")})

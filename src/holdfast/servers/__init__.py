@@ -14,8 +14,9 @@ finder      searching and calling as two tools of their own
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from holdfast.lazy import lazily
 
 if TYPE_CHECKING:
     from holdfast.servers.listing import Partial as Partial
@@ -30,41 +31,15 @@ if TYPE_CHECKING:
     from holdfast.servers.toolset import Toolset as Toolset
 
 _HOMES = {
-    "Failure": "status",
-    "Hit": "search",
-    "Index": "search",
-    "ModelCall": "toolset",
-    "Names": "naming",
-    "Partial": "listing",
-    "ServerTool": "listing",
-    "Servers": "many",
-    "Status": "status",
-    "Toolset": "toolset",
+    "listing": ("Partial", "ServerTool"),
+    "many": ("Servers",),
+    "naming": ("Names",),
+    "search": ("Hit", "Index"),
+    "status": ("Failure", "Status"),
+    "toolset": ("ModelCall", "Toolset"),
 }
 
-__all__ = [
-    "Failure",
-    "Hit",
-    "Index",
-    "ModelCall",
-    "Names",
-    "Partial",
-    "ServerTool",
-    "Servers",
-    "Status",
-    "Toolset",
-]
+__all__ = sorted(name for names in _HOMES.values() for name in names)  # noqa: PLE0605
 
-
-def __getattr__(name: str) -> Any:
-    """Loaded when used: most programs use one of these, many none."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -8,8 +8,9 @@ All clients share one loop in a thread of its own, started at the first ``connec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from holdfast.lazy import lazily
 from holdfast.sync.client import Client
 from holdfast.sync.connecting import connect
 from holdfast.sync.running import RunningCall
@@ -19,12 +20,5 @@ if TYPE_CHECKING:
 
 __all__ = ["Client", "RunningCall", "Servers", "connect"]
 
-
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name != "Servers":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from holdfast.sync.servers import Servers
-
-        return Servers
+    __getattr__, __dir__ = lazily(__name__, {"servers": ("Servers",)})

@@ -6,7 +6,9 @@ programs want to wait for an import.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from holdfast.lazy import lazily
 
 # fmt: off
 # isort: off
@@ -307,21 +309,5 @@ __all__ = [
 # isort: on
 # fmt: on
 
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        home = _HOME_OF.get(name)
-        if home is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from importlib import import_module
-
-        found = getattr(import_module(f"{__name__}.{home}"), name)
-        globals()[name] = found
-        return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME_OF})
+    __getattr__, __dir__ = lazily(__name__, _HOMES)
