@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".cache" / "conformance"
 PACKAGES = ("node@22", "@modelcontextprotocol/conformance@0.2.0-alpha.12")
+PAGE = ROOT / "docs" / "reference" / "conformance.md"
 CLIENT = Path(__file__).with_name("client.py")
 
 RUNS = [
@@ -109,3 +111,27 @@ def test_a_client_that_does_nothing_passes_nothing(
     suite: Path, scenario: str, version: str, tmp_path: Path
 ) -> None:
     assert passes(suite, scenario, version, shutil.which("true") or "true", tmp_path)
+
+
+def test_the_page_has_every_scenario_with_its_score(suite: Path) -> None:
+    path = f"{CACHE / 'node_modules' / 'node' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    listed = subprocess.run(
+        [str(suite), "list", "--client"],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    known = dict(re.findall(r"^  - (\S+) \[([^\]]*)\]", listed, re.M))
+    wanted = {
+        (name, ", ".join(revisions.split(",")), "passed" if _runs(name) else "not yet")
+        for name, revisions in known.items()
+    }
+    rows = re.findall(r"^\| `(\S+)` \| ([^|]*) \| ([^|]*) \|$", PAGE.read_text(), re.M)
+    assert set(rows) == wanted
+    for name, revisions in known.items():
+        assert _runs(name) in ([], revisions.split(",")), "run it at every revision it has"
+
+
+def _runs(name: str) -> list[str]:
+    return [version for scenario, version in RUNS if scenario == name]
