@@ -24,6 +24,9 @@ venv: $(STAMP) ## make the virtual environment in .venv
 demo: $(STAMP) ## see a client at work, against a server that comes with it
 	@$(RUN) -m holdfast.demo $(ARGS)
 
+demo-browser: $(STAMP) ## drive a real browser by a generated handle (needs chromium and npm)
+	@$(RUN) -m examples.browser.demo $(ARGS)
+
 demo-service: $(STAMP) ## a web service under load while its servers are killed
 	@$(RUN) -m examples.service.load $(ARGS)
 

@@ -15,8 +15,9 @@ plugin           fixtures, markers and options for pytest
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from holdfast.lazy import lazily
 
 if TYPE_CHECKING:
     from holdfast.testing.factories import (
@@ -38,14 +39,11 @@ __all__ = [
     "SyncHandleFactory",
 ]
 
-_HOMES: Final = {name: "factories" if name.endswith("Factory") else "peer" for name in __all__}
+_HOMES: Final = {
+    "factories": ("ClientFactory", "HandleFactory", "SyncClientFactory", "SyncHandleFactory"),
+    "peer": ("SILENCE", "Incoming", "Peer", "PeerError"),
+}
 """Where each name lives. pytest loads `plugin` in every run of everyone: nothing else with it."""
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-        globals()[name] = found
-        return found
+    __getattr__, __dir__ = lazily(__name__, _HOMES)

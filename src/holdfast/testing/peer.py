@@ -62,7 +62,9 @@ class PeerError(Exception):
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
-        self.code, self.message, self.data = code, message, data
+        self.code: int = code
+        self.message: str = message
+        self.data: Any = data
 
 
 class Peer:
@@ -77,11 +79,11 @@ class Peer:
         instructions: str | None = None,
     ) -> None:
         self.name = name
-        self.versions = tuple(versions)
+        self.versions: tuple[str, ...] = tuple(versions)
         self.instructions = instructions
         self.capabilities = capabilities
         self.received: list[Incoming] = []
-        self.connections = 0
+        self.connections: int = 0
         self._line: ServerLine | None = None
         self._tools: dict[str, tuple[Tool, ToolFunction]] = {}
         self._resources: dict[str, dict[str, Any]] = {}

@@ -1,0 +1,115 @@
+"""A server made of a test's recording."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.config import Redaction
+from holdfast.registry.lockfile import read
+from holdfast.tape.entries import Entry
+from holdfast.tape.mock import MockServer, Refusal
+from holdfast.testing.recording import MANIFEST, VERSION, Manifest, Part, folder_name, lock_path
+
+_NOT_RECORDED: Final = ("resources/", "prompts/", "completion/")
+
+
+class Missing(Exception):  # noqa: N818  (a finding, told as the test's failure)
+    """There is no recording of what a test does; says what to do about it."""
+
+
+class RecordedServer(MockServer):
+    """Answers from a recording, and notes what it cannot answer.
+
+    The client is told, too; but a test that expects an error might take that one for it.
+    """
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        self.misses: list[str] = []
+        super().__init__(*given, **options)
+
+    def _find(self, name: str, arguments: dict[str, Any]) -> Entry:
+        try:
+            return super()._find(name, arguments)
+        except Refusal as refusal:
+            self.misses.append(refusal.message)
+            raise
+
+    def _handle(self, method: str, params: Any) -> dict[str, Any]:
+        try:
+            return super()._handle(method, params)
+        except Refusal as refusal:
+            if method.startswith(_NOT_RECORDED):
+                refusal.message = f"{method!r}: only tools and their calls are recorded"
+                self.misses.append(refusal.message)
+            raise
+
+
+class Replay:
+    """The recording of one test, as it is served."""
+
+    def __init__(self, folder: Path, nodeid: str, shown: str) -> None:
+        self._folder = folder
+        self._home = folder / folder_name(nodeid)
+        words = ["pytest", "--mcp-record", shown, nodeid]
+        self._again = f"record it with: {shlex.join(words)}"
+        self._served: list[RecordedServer] = []
+
+    def server(self, redaction: Redaction) -> tuple[RecordedServer, str]:
+        """What stands for the server of the test's next client, and that client's name."""
+        parts = self._read().clients
+        number = len(self._served) + 1
+        if number > len(parts):
+            clients = "1 client" if len(parts) == 1 else f"{len(parts)} clients"
+            text = f"this test had {clients} when it was recorded, and now makes one more"
+            raise Missing(f"{text}; {self._again}")
+        part = parts[number - 1]
+        log = self._home / f"{number}.jsonl"
+        tools, instructions = self._tools(part)
+        server = RecordedServer(
+            log if log.exists() else [],
+            tools=tools,
+            name=part.server or part.client,
+            instructions=instructions,
+            redaction=redaction,
+        )
+        self._served.append(server)
+        return server, part.client
+
+    def undo(self) -> None:
+        """The client came to nothing: its options were wrong."""
+        self._served.pop()
+
+    def _read(self) -> Manifest:
+        path = self._home / MANIFEST
+        try:
+            found = msgspec.json.decode(path.read_bytes(), type=Manifest)
+        except FileNotFoundError:
+            raise Missing(f"there is no recording of this test ({path}); {self._again}") from None
+        except (OSError, msgspec.DecodeError) as error:
+            raise Missing(f"{path} cannot be read: {error}; {self._again}") from None
+        if found.version != VERSION:
+            text = f"{path} is of version {found.version}, and only {VERSION} is understood"
+            raise Missing(f"{text}; {self._again}")
+        return found
+
+    def _tools(self, part: Part) -> tuple[dict[str, dict[str, Any]] | None, str | None]:
+        if part.tools is None:
+            return None, None
+        if not re.fullmatch("[0-9a-f]{16}", part.tools):
+            raise Missing(f"{self._home / MANIFEST} names no tools; {self._again}")
+        (locked,) = read(lock_path(self._folder, part.tools)).servers.values()
+        return locked.definitions, locked.instructions
+
+    def misses(self) -> str:
+        """What was asked for in vain; empty if nothing was."""
+        found = [text for server in self._served for text in server.misses]
+        if not found:
+            return ""
+        lines = "\n".join(f"  {text}" for text in found[:10])
+        more = f"\n  and {len(found) - 10} more" if len(found) > 10 else ""
+        return f"not in the recording of this test:\n{lines}{more}\n{self._again}"
