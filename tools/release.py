@@ -32,7 +32,10 @@ SUITE: Final = (
     "wire",
     "http",
     "runtime",
-    "testing",
+    "sync",
+    "testing/suites.py",
+    "testing/test_peer.py",
+    "testing/test_plugin.py",
     "transports",
     "test_boundary.py",
     "test_client.py",
@@ -258,6 +261,7 @@ def lay_out(project: Path, suite: Path) -> None:
     (suite / "tests").mkdir(parents=True)
     for name in SUITE:
         source, target = project / "tests" / name, suite / "tests" / name
+        target.parent.mkdir(exist_ok=True)
         if source.is_dir():
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
         else:

@@ -72,12 +72,7 @@ class Method:
             return [f"return {call}"]
         call = f"{call}({self.passed_on()})"
         if self.node.name == "close":
-            return [
-                "try:",
-                f"    return self._portal.run({call})",
-                "finally:",
-                f"    self._portal.drop(self.{self.owner})",
-            ]
+            return [f"return self._portal.end(self.{self.owner}, {call})"]
         if self.returns == "Self":
             return [f"self._portal.run({call})", "return self"]
         if self.returns.startswith("RunningCall["):

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules.source import SRC
+import holdfast
 from tests.testing.suites import run, suite, try_out
 
 pytest_plugins = ["pytester"]
 
 pytestmark = pytest.mark.req("F4")
 
+SRC = Path(holdfast.__file__).parents[1]
 DEMO = f"{sys.executable} -m holdfast.demo_server"
 
 
