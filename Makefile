@@ -44,6 +44,9 @@ lint: $(STAMP) ## check style, formatting and types
 	@$(RUN) -m ruff format --check $(CODE)
 	@$(RUN) -m mypy --strict $(CODE)
 
+docs: $(STAMP) ## build the documentation site into build/site
+	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
+
 bench: $(STAMP) ## measure speed
 	@$(RUN) benchmarks/run.py $(ARGS)
 

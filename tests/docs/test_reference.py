@@ -1,0 +1,136 @@
+"""The reference says what the code says."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib import import_module
+
+import pytest
+
+import holdfast
+from holdfast import (
+    Backoff,
+    Cache,
+    Client,
+    Handlers,
+    Identity,
+    Limits,
+    Redaction,
+    Stdio,
+    Telemetry,
+    Timeouts,
+    Tools,
+    errors,
+)
+from holdfast.config import SECRETS
+from holdfast.engine import state
+from holdfast.transports.spawn import BASIC_ENVIRONMENT
+from tests.docs.pages import PROJECT
+
+
+def reference(name: str) -> str:
+    return (PROJECT / "docs" / "reference" / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.req("L1")
+def test_the_table_of_states_is_the_code_s() -> None:
+    text = reference("states.md")
+    tables = re.findall(r"(?:^\|.*\n)+", text, re.M)
+    assert state.table() + "\n" in tables
+
+
+@pytest.mark.parametrize(
+    "policy", [Timeouts, Limits, Backoff, Identity, Tools, Cache, Telemetry, Redaction]
+)
+def test_every_setting_is_listed_with_its_default(policy: type[Timeouts]) -> None:
+    text = reference("policies.md").partition(f"## {policy.__name__}\n")[2].partition("\n## ")[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \| `([^|]*)` \|", text, re.M))
+    defaults = policy()
+    actual = {name: shown(getattr(defaults, name)) for name in policy.__struct_fields__}
+    assert rows == actual
+
+
+def shown(value: object) -> str:
+    """A default as the page has it; the long ones by their names."""
+    if isinstance(value, Redaction):
+        return "Redaction()"
+    return "SECRETS" if value == SECRETS else repr(value)
+
+
+def test_every_handler_is_listed() -> None:
+    text = reference("policies.md").partition("## Handlers")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.M)) == set(Handlers.__struct_fields__)
+
+
+@pytest.mark.req("E1")
+def test_every_error_is_in_the_catalogue() -> None:
+    text = reference("errors.md")
+    tree = [
+        found
+        for found in vars(errors).values()
+        if isinstance(found, type) and issubclass(found, errors.HoldfastError)
+    ]
+    rows = dict(re.findall(r"^\| `(\w+)` \| `(\w+)` \|", text, re.M))
+    assert rows == {found.__name__: found.kind for found in tree}
+    headings = set(re.findall(r"^### `(\w+)`", text, re.M))
+    assert headings == rows.keys() - {"HoldfastError"}
+
+
+@pytest.mark.req("F1")
+def test_every_verb_is_in_the_reference() -> None:
+    text = reference("client.md")
+    public = [name for name, _ in inspect.getmembers(Client) if not name.startswith("_")]
+    assert not [name for name in public if f"`{name}" not in text]
+
+
+@pytest.mark.parametrize("owner", [holdfast.connect, Stdio.__init__], ids=["connect", "Stdio"])
+def test_every_option_of_connecting_is_in_the_reference(owner: object) -> None:
+    assert callable(owner)
+    names = [
+        name for name in inspect.signature(owner).parameters if name not in ("self", "options")
+    ]
+    text = reference("targets.md")
+    assert not [name for name in names if f"`{name}" not in text]
+
+
+@pytest.mark.req("X1")
+def test_the_environment_of_a_server_is_in_the_reference() -> None:
+    listed = re.findall(r"^- `(\w+)`$", reference("environment.md"), re.M)
+    assert tuple(listed) == BASIC_ENVIRONMENT
+
+
+# Pages made from docstrings
+
+MODULES = (
+    "holdfast.sync",
+    "holdfast.servers",
+    "holdfast.configuration",
+    "holdfast.handles",
+    "holdfast.codegen",
+    "holdfast.registry.lock",
+    "holdfast.testing",
+)
+"""Modules that list their public names."""
+
+
+def told_from_docstrings() -> set[str]:
+    pages = (PROJECT / "docs" / "reference" / "api").glob("*.md")
+    return {
+        name
+        for page in pages
+        for name in re.findall(r"^::: ([\w.]+)$", page.read_text(encoding="utf-8"), re.M)
+    }
+
+
+@pytest.mark.req("F1")
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_has_its_place(module: str) -> None:
+    names = {f"{module}.{name}" for name in import_module(module).__all__}
+    assert not names - told_from_docstrings()
+
+
+@pytest.mark.req("F1")
+def test_what_holdfast_passes_on_stands_where_it_comes_from() -> None:
+    names = {name for name in holdfast.__all__ if not name.startswith("_")}
+    assert not names - {told.rpartition(".")[2] for told in told_from_docstrings()}

@@ -1,0 +1,105 @@
+"""The site is built without a warning, fetches nothing from elsewhere, and can be searched."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PROJECT
+
+LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
+"""What a browser fetches by itself; links that a person may follow are not among them."""
+NOT_FETCHED = {"canonical", "next", "prev"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, as ``make docs`` builds it."""
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+        cwd=PROJECT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    return folder
+
+
+class Loads(HTMLParser):
+    """The addresses that a page has fetched when it is opened."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        address = given.get(LOADED.get(tag, ""))
+        if address and given.get("rel") not in NOT_FETCHED:
+            self.found.append(address)
+
+
+def pages(site: Path) -> Iterator[tuple[Path, str]]:
+    for page in sorted(site.rglob("*.html")):
+        yield page, page.read_text(encoding="utf-8")
+
+
+@pytest.mark.req("F1")
+def test_every_page_is_built(site: Path) -> None:
+    written = {path.relative_to(PROJECT / "docs") for path in (PROJECT / "docs").rglob("*.md")}
+    built = {page.relative_to(site).with_suffix(".md") for page, _ in pages(site)}
+    assert built - {Path("404.md")} == written
+
+
+def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
+    for page, text in pages(site):
+        loads = Loads(text).found
+        assert loads
+        assert not [one for one in loads if re.match(r"([a-z]+:)?//", one)], page
+        if page.name != "404.html":
+            assert not [one for one in loads if not (page.parent / one).exists()], page
+    for sheet in site.rglob("*.css"):
+        text = sheet.read_text(encoding="utf-8")
+        assert not re.search(r"url\(\s*['\"]?(https?:)?//|@import", text), sheet
+
+
+def test_no_page_asks_for_a_script_that_would_be_fetched(site: Path) -> None:
+    """The theme fetches what diagrams and a repository's numbers need, on pages that have them."""
+    for page, text in pages(site):
+        assert 'class="mermaid"' not in text, page
+        assert 'data-md-component="source"' not in text, page
+
+
+def test_it_can_be_searched(site: Path) -> None:
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    words = "\n".join(f"{entry['title']} {entry['text']}" for entry in index["docs"])
+    for wanted in ("outcome_unknown", "call_tool", "lifespan", "Celery"):
+        assert wanted in words
+    assert (site / "search" / "search_index.js").exists(), "for pages that are opened as files"
+
+
+def test_what_has_no_docstring_is_there_too(site: Path) -> None:
+    text = (site / "reference" / "api" / "holdfast.html").read_text(encoding="utf-8")
+    for name in ("Client.state", "Client.list_resources", "Timeouts.request", "connect"):
+        assert f'id="holdfast.{name}"' in text
+
+
+def test_what_a_page_loads_is_found() -> None:
+    text = (
+        '<link rel="canonical" href="//a"><link rel="stylesheet" href="b.css">'
+        '<a href="https://c">c</a><script src="https://d/e.js"></script><img src="f.svg">'
+    )
+    assert Loads(text).found == ["b.css", "https://d/e.js", "f.svg"]
