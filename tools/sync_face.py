@@ -257,8 +257,9 @@ FACES = {
 
 def tidy(source: str) -> str:
     """As the project's own formatter would leave it."""
+    name = str(SRC / "face.py")  # in full: of a bare name ruff does not find the settings
     for arguments in (["check", "--fix", "--quiet", "--select=I,F401"], ["format", "--quiet"]):
-        command = [sys.executable, "-m", "ruff", *arguments, "--stdin-filename", "face.py", "-"]
+        command = [sys.executable, "-m", "ruff", *arguments, "--stdin-filename", name, "-"]
         done = subprocess.run(
             command, input=source, capture_output=True, text=True, check=False, cwd=SRC.parent
         )

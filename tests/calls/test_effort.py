@@ -96,3 +96,10 @@ def test_work_is_never_less_than_a_plain_count(depth: int, ways: int) -> None:
         return 1 + ways + below
 
     assert work(schema, value) >= walk(value)
+
+
+@pytest.mark.req("T5")
+def test_a_reference_by_a_number_without_end_leads_nowhere() -> None:
+    schema = {"anyOf": [{}], "properties": {"a": {"$ref": "#/anyOf/" + "1" * 5000}}}
+    with pytest.raises(TooMuch, match="which is not in it"):
+        work(schema, {"a": 1})

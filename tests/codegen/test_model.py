@@ -60,8 +60,9 @@ def test_what_was_renamed_is_reported() -> None:
 
 
 def test_a_report_shows_what_cannot_be_seen() -> None:
-    (report,) = build([tool("a\x1b[31m\u202e")]).reports
-    assert report == 'tool "a\\\\x1b[31m\\\\u202e" is called _root.a_31m'
+    reports = build([tool("a\x1b[31m\u202e"), tool("b\n"), tool("b\\n")]).reports
+    assert reports[0] == 'tool "a\\x1b[31m\\u202e" is called _root.a_31m'
+    assert [one.partition(" is")[0] for one in reports[1:]] == [r'tool "b\n"', r'tool "b\\n"']
 
 
 @pytest.mark.req("H1")

@@ -194,6 +194,20 @@ async def test_the_call_log_has_the_session_and_its_lifecycle(journal: Journal) 
     assert [{"name": one["name"], "arguments": one["arguments"]} for one in before] == journal.calls
 
 
+@pytest.mark.req("G3", "H5")
+async def test_a_log_is_replayed_in_the_handle_s_own_session(journal: Journal) -> None:
+    from holdfast.tape.replay import replay
+
+    lines: list[str] = []
+    async with journal.connect(log=lines.append) as mcp:
+        await mcp.nav.goto(url="http://a")
+    recorded = journal.calls
+    async with journal.connect() as mcp:
+        report = await replay(mcp, lines)
+    assert (len(report), report.ok) == (1, True)
+    assert journal.calls == recorded * 2
+
+
 async def test_a_handle_needs_no_generated_code(journal: Journal) -> None:
     async with Handle(SERVER, session="s", adapter=SESSION) as mcp:
         assert (await mcp.call("nav.goto", {"url": "http://a"})).text == '{"url": "http://a"}'

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -20,6 +24,8 @@ from holdfast import (
 )
 from holdfast.handles import SyncHandle, SyncNamespace
 from tests.handles.rig import OPTIONS, SESSION, TEXT, Count, Desk, schema
+
+SZKRABOK = Path(__file__).parent / "szkrabok.py"
 
 
 class Nav(SyncNamespace):
@@ -131,3 +137,20 @@ def test_a_handle_can_be_put_on_a_client_that_is_there() -> None:
     assert desk.story == ["open s", "close s"]
     with pytest.raises(ValidationError, match="name: not for a client"):
         Tools(client, name="other")
+
+
+FORGETS = """
+import sys
+from holdfast.handles import ParameterSession, SyncHandle
+mcp = SyncHandle(sys.argv[1:], session="forgotten", adapter=ParameterSession())
+mcp.call("nav.back")
+"""
+
+
+@pytest.mark.req("H6", "F2")
+def test_a_program_that_forgets_to_close_closes_its_session(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    server = [sys.executable, str(SZKRABOK), "--journal", str(journal)]
+    subprocess.run([sys.executable, "-c", FORGETS, *server], check=True, timeout=60)
+    calls = [json.loads(line)["name"] for line in journal.read_text().splitlines()]
+    assert calls == ["session.open", "nav.back", "session.close"]

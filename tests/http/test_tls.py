@@ -33,13 +33,14 @@ class Authority:
         self.folder = folder
         self.ca, self.key = str(folder / "ca.pem"), str(folder / "ca.key")
         name = ("-subj", "/CN=test CA", "-days", "2")
-        openssl("req", "-x509", *NEW_KEY, self.key, *name, "-out", self.ca)
+        usage = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")
+        openssl("req", "-x509", *NEW_KEY, self.key, *name, *usage, "-out", self.ca)
 
     def issue(self, name: str, names: str) -> tuple[str, str]:
         """A certificate and its key."""
         at = self.folder / name
         cert, key, request, extra = (f"{at}.{end}" for end in ("pem", "key", "csr", "ext"))
-        Path(extra).write_text(f"subjectAltName={names}\n")
+        Path(extra).write_text(f"subjectAltName={names}\nauthorityKeyIdentifier=keyid\n")
         openssl("req", *NEW_KEY, key, "-subj", f"/CN={name}", "-out", request)
         signing = ("-CA", self.ca, "-CAkey", self.key, "-CAcreateserial", "-days", "2")
         openssl("x509", "-req", "-in", request, *signing, "-extfile", extra, "-out", cert)

@@ -16,6 +16,7 @@ from msgspec import Raw
 from holdfast.errors import ValidationError
 from holdfast.registry.fingerprint import fingerprint
 from holdfast.registry.lockfile import (
+    MOST_BYTES,
     LockedServer,
     LockFile,
     check_command,
@@ -310,6 +311,22 @@ def test_a_missing_file_says_how_to_make_it(path: Path) -> None:
 def test_a_folder_is_no_lock_file(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="cannot be read: Is a directory"):
         read(tmp_path)
+
+
+@pytest.mark.req("H8")
+def test_what_is_no_file_or_has_no_end_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with open(tmp_path / "sparse", "wb") as file:
+        file.truncate(MOST_BYTES + 1)
+    faults: dict[str | Path, str] = {
+        "/dev/zero": "it is not a regular file",
+        tmp_path / "pipe": "it is not a regular file",
+        tmp_path / "sparse": "it is longer than 64 MiB",
+        "a\0b": "embedded null byte",
+    }
+    for path, why in faults.items():
+        with pytest.raises(ValidationError, match=f"cannot be read: {why}"):
+            read(path)
 
 
 def test_a_schema_too_deep_to_write_is_refused_by_name() -> None:

@@ -363,7 +363,7 @@ def test_every_public_name_can_be_had() -> None:
     assert all(getattr(package, name).__name__ == name for name in package.__all__)
     assert set(package.__all__) <= set(dir(package))
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
-        _ = package.Nonsense
+        _ = package.Nonsense  # type: ignore[attr-defined]
 
 
 async def test_it_looks_like_what_it_holds() -> None:

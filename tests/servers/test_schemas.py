@@ -17,7 +17,6 @@ from holdfast.servers.schemas import (
     inferred_types,
     merge,
     object_root,
-    resolve,
     safe_keys,
     tell,
     without_all_of,
@@ -45,25 +44,6 @@ def test_the_same_loss_is_told_once() -> None:
 
 def test_a_place_is_a_json_pointer() -> None:
     assert below("/properties", "a/b~c", 0) == "/properties/a~1b~0c/0"
-
-
-@pytest.mark.parametrize(
-    ("pointer", "found"),
-    [
-        ("#/$defs/a", TEXT),
-        ("#/$defs/with~1slash", 1),
-        ("#/$defs/with%20space", 2),
-        ("#/list/0", 3),
-        ("#/list/9", None),
-        ("#/$defs/none", None),
-        ("#anchor", None),
-        ("https://example.com/schema", None),
-    ],
-)
-def test_a_reference_within_the_schema_is_followed(pointer: str, found: Any) -> None:
-    root = {"$defs": {"a": TEXT, "with/slash": 1, "with space": 2}, "list": [3]}
-    assert resolve(root, pointer) == found
-    assert resolve(root, "#") is root
 
 
 def test_references_are_replaced_by_what_they_lead_to() -> None:

@@ -243,6 +243,41 @@ def test_ctrl_c_ends_the_call_at_once_and_cancels_it_on_the_server() -> None:
     assert errors == ""
 
 
+@pytest.mark.req("F2")
+@pytest.mark.parametrize("sent", [True, False], ids=["after", "before"])
+def test_an_interrupt_between_two_steps_loses_nothing(
+    sent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interrupt comes just as the call is handed to the loop: it runs, or it does not."""
+    peer = Peer()
+    cancelled = threading.Event()
+    peer.on("tools/call", lambda _: SILENCE)
+
+    def cancel(_: object) -> Any:
+        cancelled.set()
+        return SILENCE
+
+    peer.on("notifications/cancelled", cancel)
+    with connect(peer) as client:
+        client.ping()
+        loop = client._portal._loop
+        hand_over = loop.call_soon_threadsafe
+
+        def interrupted(*arguments: Any, **options: Any) -> None:
+            monkeypatch.undo()
+            if sent:
+                hand_over(*arguments, **options)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(loop, "call_soon_threadsafe", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            client.call_tool("anything")
+        client.ping()
+        called = [one.method for one in peer.received].count("tools/call")
+        assert called == 0 or cancelled.wait(30)
+        assert called in (0, int(sent))
+
+
 # The end of the program
 
 
@@ -318,6 +353,27 @@ def test_a_forks_child_is_told_and_can_make_its_own() -> None:
         output, errors = process.communicate()
     assert output.splitlines() == ["child: True", "own: fine", "parent: still here"]
     assert process.returncode == 0, errors
+
+
+@pytest.mark.req("F2")
+def test_a_forks_child_leaves_its_parents_with_in_peace() -> None:
+    text = """
+import os, sys, holdfast.sync
+from holdfast.handles import SyncHandle
+with holdfast.sync.connect(sys.argv[1:]) as client, SyncHandle(sys.argv[1:]) as mcp:
+    client.ping()
+    child = os.fork()
+    if child == 0:
+        print("child:", client.close(), mcp.close(), flush=True)
+        sys.exit(7)
+    print("child ended with", os.waitpid(child, 0)[1] >> 8)
+    client.ping()
+    mcp.call("echo", {"text": "still here"})
+"""
+    with script(text, *DEMO) as process:
+        output, errors = process.communicate()
+    assert output.splitlines() == ["child: False False", "child ended with 7"], errors
+    assert (process.returncode, errors) == (0, "")
 
 
 def test_the_peer_hears_a_sync_client_like_any_other() -> None:

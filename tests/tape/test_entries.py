@@ -113,7 +113,7 @@ def test_many_bad_lines_are_not_all_named() -> None:
         read_log(["x"] * 25)
 
 
-def test_a_last_line_that_breaks_off_is_only_listed(tmp_path: Path) -> None:
+def test_a_line_that_breaks_off_in_a_log_is_only_listed(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text(before(1) + "\n" + before(2)[:20])
     log = read_log(path)
@@ -121,9 +121,13 @@ def test_a_last_line_that_breaks_off_is_only_listed(tmp_path: Path) -> None:
     path.write_text('{"name":"a"}\n{"name":"b","argu')
     with pytest.raises(ValidationError, match="line 2"):
         read_log(path)
+    # Written on after a crash.
     path.write_text(before(2)[:20] + "\n" + before(1) + "\n")
+    log = read_log(path)
+    assert (len(log), [one.line for one in log.problems]) == (1, [1])
+    path.write_text("what is this\n" + before(1) + "\n")
     with pytest.raises(ValidationError, match="line 1"):
-        read_log(str(path))
+        read_log(path)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import ValidationError
 from holdfast.tape.results import NotRecorded
-from holdfast.tape.sidecars import MOST_WAITING, Sidecars, read_sidecar, safe_name
+from holdfast.tape.sidecars import MOST_WAITING, Sidecars, _files, read_sidecar, safe_name
 
 
 def sidecars(folder: Path, most_bytes: int = 10_000, most_files: int = 100) -> Sidecars:
@@ -96,6 +96,18 @@ def test_the_folder_has_at_most_so_many_bytes(tmp_path: Path) -> None:
     assert keep(cars, 5, "t", "x" * 1001) is None
 
 
+def test_files_that_another_process_removes_meanwhile_are_passed_over(tmp_path: Path) -> None:
+    for seq in range(5):
+        (tmp_path / f"{seq}-t.txt").write_text("x")
+    folder = os.open(tmp_path, os.O_RDONLY)
+    files = _files(folder)
+    first = next(files)
+    for path in tmp_path.iterdir():
+        path.unlink()
+    assert [first, *files] == [first]
+    os.close(folder)
+
+
 def test_bounds_of_nothing_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="at least 1"):
         sidecars(tmp_path, most_files=0)
@@ -149,6 +161,19 @@ def test_the_caller_does_not_wait_for_the_writing(tmp_path: Path) -> None:
 
     cars.keep(1, "t", ".txt", 4, make)
     assert (tmp_path / "log" / "1-t.txt").read_text() == ""
+    go.set()
+    cars.close()
+    assert (tmp_path / "log" / "1-t.txt").read_text() == "late"
+
+
+def test_one_large_result_alone_is_not_waited_for_either(tmp_path: Path) -> None:
+    cars, go = sidecars(tmp_path / "log", most_bytes=4 * MOST_WAITING), threading.Event()
+
+    def late() -> str:
+        assert go.wait(20)
+        return "late"
+
+    cars.keep(1, "t", ".txt", 2 * MOST_WAITING, late)
     go.set()
     cars.close()
     assert (tmp_path / "log" / "1-t.txt").read_text() == "late"

@@ -46,6 +46,26 @@ def test_a_closed_file_is_opened_again(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == b"one\ntwo\n"
 
 
+@pytest.mark.parametrize("how", ["deleted", "moved", "its folder deleted"])
+def test_a_file_that_was_taken_away_is_begun_anew(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "logs" / "a"
+    path.parent.mkdir()
+    sink = FileSink(str(path))
+    sink.write(b"one")
+    if how == "moved":
+        path.rename(tmp_path / "a.1")
+    else:
+        path.unlink()
+    if how == "its folder deleted":
+        path.parent.rmdir()
+        with pytest.raises(FileNotFoundError):
+            sink.write(b"lost")
+        path.parent.mkdir()
+    sink.write(b"two")
+    sink.close()
+    assert path.read_bytes() == b"two\n"
+
+
 def test_nothing_is_opened_before_the_first_line(tmp_path: Path) -> None:
     FileSink(str(tmp_path / "a")).close()
     assert list(tmp_path.iterdir()) == []

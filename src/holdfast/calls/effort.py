@@ -103,7 +103,9 @@ class Outline:
         owners = self._owners(place)
         found = owners[:1]
         if fragment.startswith("/"):
-            hits = (_walk(owner, fragment) for owner in owners)
+            from holdfast.types.pointers import resolve  # and with it urllib
+
+            hits = (resolve(owner, f"#{fragment}") for owner in owners)
             found = [hit for hit in hits if hit is not None]
         elif fragment:
             found = self._names.get(fragment, [])
@@ -278,18 +280,3 @@ def _parts(schema: dict[str, Any]) -> Iterator[Any]:
 def _object(schema: dict[str, Any], keyword: str) -> dict[str, Any]:
     found = schema.get(keyword)
     return found if isinstance(found, dict) else {}
-
-
-def _walk(owner: Any, pointer: str) -> Any:
-    """What a JSON pointer leads to; None if to nothing."""
-    from urllib.parse import unquote
-
-    for step in pointer[1:].split("/"):
-        name = unquote(step).replace("~1", "/").replace("~0", "~")
-        if isinstance(owner, dict):
-            owner = owner.get(name)
-        elif isinstance(owner, list) and name.isdecimal() and int(name) < len(owner):
-            owner = owner[int(name)]
-        else:
-            return None
-    return owner

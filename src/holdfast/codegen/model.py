@@ -11,7 +11,7 @@ from holdfast.codegen.kinds import ANY, NONE, Field, Kind, Named, Record
 from holdfast.codegen.names import ROOT, ClassNames
 from holdfast.codegen.schemas import MOST_PARTS as SCHEMA_PARTS
 from holdfast.codegen.schemas import Reader
-from holdfast.codegen.text import literal, one_line
+from holdfast.codegen.text import one_line, quoted
 from holdfast.registry.fingerprint import canonical, definition, registry_hash
 from holdfast.types.tools import Tool
 
@@ -175,7 +175,7 @@ class _Builder:
         words = () if space is None else (space,)
         class_name = self.classes.take_pair(*(words or ("root",)))
         if space is not None and attribute != space:
-            self._say(f"namespace {literal(one_line(space))} is called {attribute}")
+            self._say(f"namespace {quoted(space)} is called {attribute}")
         prefix = "" if space is None else f"{space}."
         made = [
             self._method(self.tools[prefix + key], words, attribute, key, name)
@@ -218,7 +218,7 @@ class _Builder:
         called = names.parameter_names(one.wire for one in fields)
         for wire, name in called.items():
             if wire != name:
-                self._report(tool, f"parameter {literal(one_line(wire))} is called {name}")
+                self._report(tool, f"parameter {quoted(wire)} is called {name}")
         return tuple(Parameter(called[one.wire], one) for one in fields)
 
     def _result(self, tool: str, schema: Any, path: tuple[str, ...]) -> Kind | None:
@@ -255,7 +255,7 @@ class _Builder:
             self._report(tool, "has a schema too deep or too large; parts of it are Any")
 
     def _report(self, tool: str, text: str) -> None:
-        self._say(f"tool {literal(one_line(tool))} {text}")
+        self._say(f"tool {quoted(tool)} {text}")
 
     def _say(self, text: str) -> None:
         if text not in self.reports:

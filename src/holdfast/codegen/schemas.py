@@ -28,7 +28,7 @@ from holdfast.codegen.kinds import (
     either,
 )
 from holdfast.codegen.names import ClassNames
-from holdfast.codegen.pointers import resolve
+from holdfast.types.pointers import resolve
 
 DEEPEST: Final = 24
 MOST_PARTS: Final = 5000

@@ -62,6 +62,11 @@ def one_line(text: str, limit: int = 200) -> str:
     return " ".join(" ".join(_readable(line) for line in short.splitlines()).split())
 
 
+def quoted(name: str, limit: int = 200) -> str:
+    """A name in a sentence of ours, to the letter: two that differ look different."""
+    return literal(name if len(name) <= limit else name[:limit] + "…")
+
+
 def paragraphs(text: str, room: int) -> list[str]:
     """The lines of a description, without the indentation it came in, none wider than need be."""
     if len(text) > MOST_CHARACTERS:

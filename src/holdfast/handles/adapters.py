@@ -17,9 +17,9 @@ from holdfast.types.tools import Tool, ToolResult
 class SessionAdapter(Protocol):
     """What a handle asks of a way to keep sessions.
 
-    Two attributes are looked for besides: ``lifecycle``, the tools that belong to the adapter
-    and not on a handle (none, if it has no such attribute), and ``reopen``, whether a session
-    ends with its connection and is opened again on the next (True).
+    Two attributes are looked for besides: ``lifecycle``, the tools that the adapter calls itself,
+    so that a replay of a log does not (none, if it has no such attribute), and ``reopen``,
+    whether a session ends with its connection and is opened again on the next (True).
     """
 
     async def open(self, client: Client, session: str, arguments: Mapping[str, Any]) -> None:

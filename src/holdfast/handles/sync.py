@@ -90,8 +90,7 @@ class SyncHandle:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._portal.run(self._handle.__aexit__(kind, error, traceback))
-        self._portal.drop(self._handle)
+        self._portal.end(self._handle, self._handle.__aexit__(kind, error, traceback))
 
     def open(self) -> Self:
         """Start now rather than at the first call. If that fails, the handle is closed."""
@@ -100,10 +99,7 @@ class SyncHandle:
 
     def close(self, *, wait: float = PATIENCE) -> bool:
         """End the session, then the client; see `Handle.close`."""
-        try:
-            return self._portal.run(self._handle.close(wait=wait))
-        finally:
-            self._portal.drop(self._handle)
+        return self._portal.end(self._handle, self._handle.close(wait=wait))
 
     def call(
         self,

@@ -11,11 +11,13 @@ refused, because nobody can tell whether its server was ever seen to offer it.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import secrets
 import shlex
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -31,6 +33,7 @@ from holdfast.types.tools import Tool
 
 VERSION: Final = 1
 NAME: Final = "holdfast.lock"
+MOST_BYTES: Final = 64 * 2**20
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
@@ -147,19 +150,35 @@ class _FaultError(Exception):
 
 def _load(path: Path) -> Any:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = _bytes(path).decode()
     except FileNotFoundError:
         advice = f"make it with: {lock_command(path)}"
         raise ValidationError(f"{_shown(path)}: there is no such lock file; {advice}") from None
-    except OSError as error:
-        raise ValidationError(f"{_shown(path)}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError:
         raise ValidationError(f"{_shown(path)}: is not UTF-8 text; {_mend(path)}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ValidationError(f"{_shown(path)}: cannot be read: {why}") from error
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
     except (_FaultError, ValueError, RecursionError) as error:
         why = "it has marks of a merge" if "\n<<<<<<<" in f"\n{text}" else _why(error)
         raise ValidationError(f"{_shown(path)}: is not sound JSON: {why}; {_mend(path)}") from None
+
+
+def _bytes(path: Path) -> bytes:
+    """The whole of a file. It came with a repository: a pipe would never end, nor /dev/zero."""
+    with open(path, "rb", opener=_without_waiting) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"it is longer than {MOST_BYTES // 2**20} MiB")
+    return data
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _mend(path: PathLike) -> str:
@@ -283,7 +302,7 @@ def write(path: PathLike, file: LockFile, *, keep_others: bool = True) -> bool:
         entries = {**_servers(_load(target), path), **entries}
     data = _render(entries)
     try:
-        if exists and target.read_bytes() == data:
+        if exists and _bytes(target) == data:
             return False
         _replace(target, data)
     except OSError as error:

@@ -16,7 +16,7 @@ from holdfast.registry.alternatives import disjoint, match, summary
 from holdfast.registry.constraints import ARGUMENTS, RESULTS, Words
 from holdfast.registry.findings import Findings, Report, named
 from holdfast.registry.kinds import Effort, Flat, TooMuch, same, wordy
-from holdfast.registry.shapes import MISSING, REFERENCES, Document
+from holdfast.registry.shapes import REFERENCES, Document
 
 DEEPEST: Final = 40
 """Levels of schemas inside schemas that are compared."""
@@ -233,10 +233,11 @@ class _Comparison:
         for key in sorted((before.keys() | after.keys()) - _HANDLED):
             if wordy(key):
                 continue
-            old, new = before.get(key, MISSING), after.get(key, MISSING)
-            if old is MISSING or new is MISSING:
-                _compare_presence(key, old is MISSING, found)
-            elif key in _PARTS:
+            if key not in before or key not in after:
+                _compare_presence(key, key not in before, found)
+                continue
+            old, new = before[key], after[key]
+            if key in _PARTS:
                 self._parts(key, _PARTS[key](old), _PARTS[key](new), found)
             elif not same(old, new, self._effort):
                 found.add(f"{plain.label(key)} changed", "different")

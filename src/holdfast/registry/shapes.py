@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal, TypeAlias
-from urllib.parse import unquote
 
 from holdfast.registry.kinds import (
     TYPES,
@@ -26,6 +25,7 @@ from holdfast.registry.kinds import (
     types,
     wordy,
 )
+from holdfast.types.pointers import resolve
 
 REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 ODD: Final = "what is not a schema"
@@ -46,7 +46,6 @@ _HOUSEKEEPING: Final = frozenset(
     }
 )
 _NAMES_A_PLACE: Final = ("$id", "$anchor", "$dynamicAnchor")
-MISSING: Final = object()
 
 Exclusion: TypeAlias = Literal["none", "all", "some"]
 """Whether a value that fits two alternatives fits the whole: always, never, or it depends."""
@@ -89,7 +88,7 @@ class Document:
         reference = own.get("$ref")
         if isinstance(reference, str) and chain > 0:
             target = self.find(reference)
-            if target is not MISSING:
+            if target is not None:
                 del own["$ref"]
                 parts = [target, *parts]
         return self._fold(own, parts, chain - 1)
@@ -107,21 +106,8 @@ class Document:
         return own
 
     def find(self, reference: str) -> Any:
-        if self.named or not (reference == "#" or reference.startswith("#/")):
-            return MISSING
-        found = self.root
-        for step in unquote(reference).split("/")[1:]:
-            step = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, dict) and step in found:
-                found = found[step]
-            elif isinstance(found, list) and step.isascii() and step.isdigit():
-                index = int(step[:9])
-                if index >= len(found):
-                    return MISSING
-                found = found[index]
-            else:
-                return MISSING
-        return found
+        """What a reference leads to; None if to nothing in here."""
+        return None if self.named else resolve(self.root, reference)
 
     # Alternatives
 

@@ -128,8 +128,10 @@ class Driver:
         while self._links:
             # The teardown is bounded and goes on even if this closer is cancelled.
             await asyncio.shield(self._changed)
-        self._keeper.cancel()
         self._stop_timer()
+        self._keeper.cancel()
+        if self._keeper is not asyncio.current_task():
+            await asyncio.wait([self._keeper])
         return first
 
     def send(self, effects: list[Effect]) -> None:

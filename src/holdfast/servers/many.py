@@ -260,7 +260,8 @@ class Servers:
     async def perform(self, toolset: Toolset, call: Any) -> Answer:
         """Do what a model asked for, in the provider's own words, and answer in them.
 
-        Whatever goes wrong is told to the model: nothing but cancellation is raised.
+        Whatever goes wrong is told to the model. Only what is no call at all, and so has no
+        answer, is raised.
         """
         try:
             read = toolset.read(call)

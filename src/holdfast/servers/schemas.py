@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
-from urllib.parse import unquote
 
 from msgspec import Struct
+
+from holdfast.types.pointers import resolve
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -80,22 +81,6 @@ def rewrite(node: Schema, change: Callable[[Any, str], Any], where: str = "") ->
 
 
 # References
-
-
-def resolve(root: Schema, pointer: str) -> Any:
-    """What a reference within a schema leads to; None if it leads nowhere."""
-    if not pointer.startswith("#") or (len(pointer) > 1 and pointer[1] != "/"):
-        return None
-    found: Any = root
-    for step in unquote(pointer[2:]).split("/") if len(pointer) > 1 else ():
-        step = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list) and step.isdigit() and int(step) < len(found):
-            found = found[int(step)]
-        elif isinstance(found, dict) and step in found:
-            found = found[step]
-        else:
-            return None
-    return found
 
 
 class Expansion:

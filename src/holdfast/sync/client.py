@@ -69,10 +69,7 @@ class Client:
 
         True for the call that closed the client, False for those that found it closed.
         """
-        try:
-            return self._portal.run(self._client.close())
-        finally:
-            self._portal.drop(self._client)
+        return self._portal.end(self._client, self._client.close())
 
     @property
     def state(self) -> State:
@@ -207,18 +204,14 @@ class Client:
     def list_resources(self, *, cache: CacheMode | None = None) -> list[Resource]:
         return self._portal.run(self._client.list_resources(cache=cache))
 
-    def list_resource_templates(
-        self, *, cache: CacheMode | None = None
-    ) -> list[ResourceTemplate]:
+    def list_resource_templates(self, *, cache: CacheMode | None = None) -> list[ResourceTemplate]:
         return self._portal.run(self._client.list_resource_templates(cache=cache))
 
     def read_resource(
         self, uri: str, *, timeout: float | None = None, cache: CacheMode | None = None
     ) -> ReadResult:
         """The contents of a resource, text and binary."""
-        return self._portal.run(
-            self._client.read_resource(uri, timeout=timeout, cache=cache)
-        )
+        return self._portal.run(self._client.read_resource(uri, timeout=timeout, cache=cache))
 
     def subscribe_resource(self, uri: str) -> None:
         """Hear ``notifications/resources/updated`` for a resource, over reconnects too."""
@@ -231,22 +224,12 @@ class Client:
         return self._portal.run(self._client.list_prompts(cache=cache))
 
     def get_prompt(
-        self,
-        name: str,
-        arguments: Mapping[str, str] | None = None,
-        *,
-        timeout: float | None = None,
+        self, name: str, arguments: Mapping[str, str] | None = None, *, timeout: float | None = None
     ) -> PromptResult:
-        return self._portal.run(
-            self._client.get_prompt(name, arguments, timeout=timeout)
-        )
+        return self._portal.run(self._client.get_prompt(name, arguments, timeout=timeout))
 
     def complete(
-        self,
-        ref: Reference,
-        name: str,
-        value: str = "",
-        context: Mapping[str, str] | None = None,
+        self, ref: Reference, name: str, value: str = "", context: Mapping[str, str] | None = None
     ) -> Completion:
         """Suggestions for the argument ``name`` of a prompt or resource template."""
         return self._portal.run(self._client.complete(ref, name, value, context))
@@ -269,9 +252,7 @@ class Client:
     ) -> Any:
         """Any request, also one that Holdfast has no verb for; the result as plain JSON."""
         return self._portal.run(
-            self._client.request(
-                method, params, timeout=timeout, total_timeout=total_timeout
-            )
+            self._client.request(method, params, timeout=timeout, total_timeout=total_timeout)
         )
 
     def create_message(self, params: SamplingRequest | Mapping[str, Any]) -> Any:
@@ -295,9 +276,7 @@ class Client:
         self, handler: Callable[[Notification], Any], method: str | None = None
     ) -> Callable[[], None]:
         """Hear notifications, all or of one method, in order; the result stops it again."""
-        return self._portal.do(
-            lambda: self._client.on_notification(in_thread(handler), method)
-        )
+        return self._portal.do(lambda: self._client.on_notification(in_thread(handler), method))
 
     def on_progress(self, handler: ProgressHandler) -> Callable[[], None]:
         """Hear the progress of every call from now on; the result stops it again."""

@@ -13,9 +13,11 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
-from typing import Any, Final, Protocol, TypeVar
+from contextlib import suppress
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from holdfast.errors import ShutdownError, StateError
+from holdfast.transports.guard import guard
 
 T = TypeVar("T")
 
@@ -54,9 +56,35 @@ class Portal:
     def drop(self, closable: Closable) -> None:
         self._open.discard(closable)
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of a coroutine, waited for here. Interrupting the wait cancels it there."""
-        return self.wait(self.start(work))
+    def end(self, closable: Closable, work: Coroutine[Any, Any, T]) -> T | Literal[False]:
+        """Close what is kept, by ``work``. In a fork's child it is not ours to close: False.
+
+        That is no error: the child may leave its parent's ``with`` on its way out.
+        """
+        if self._pid != os.getpid():
+            work.close()
+            return False
+        try:
+            return self.run(work)
+        finally:
+            self.drop(closable)
+
+    def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        """The result of a coroutine, waited for here. If the wait ends first, so does the work."""
+        try:
+            self._check()
+        except BaseException:
+            work.close()
+            raise
+        job = _Job(work, self._loop)
+        try:
+            job.begin()
+            return job.outcome.result(timeout)
+        except CancelledError:
+            raise ShutdownError("the program is ending: nothing is called any more") from None
+        except BaseException:
+            job.give_up()
+            raise
 
     def do(self, action: Callable[[], T]) -> T:
         """Call a plain function on the loop, and wait for what it returns."""
@@ -65,26 +93,6 @@ class Portal:
             return action()
 
         return self.run(act())
-
-    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Begin a coroutine on the loop."""
-        try:
-            self._check()
-            return asyncio.run_coroutine_threadsafe(work, self._loop)
-        except BaseException:
-            work.close()
-            raise
-
-    def wait(self, future: Future[T], timeout: float | None = None) -> T:
-        """What came of work that was begun. If this wait ends before it, the work ends too."""
-        try:
-            return future.result(timeout)
-        except CancelledError:
-            raise ShutdownError("the program is ending: nothing is called any more") from None
-        except BaseException:
-            if not future.done():
-                future.cancel()
-            raise
 
     def _check(self) -> None:
         if self._pid != os.getpid():
@@ -122,6 +130,50 @@ class Portal:
         await asyncio.gather(*others, return_exceptions=True)
 
 
+class _Job(Generic[T]):
+    """A coroutine on its way to the loop, and back.
+
+    Ctrl-C may come between any two steps of the thread that waits. So it can be given up at any
+    of them: before it is handed over, while it waits for its turn, and when it runs.
+    """
+
+    def __init__(self, work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> None:
+        self.outcome: Future[T] = Future()
+        self._work = work
+        self._loop = loop
+        self._task: asyncio.Task[T] | None = None
+        self._given_up = False
+
+    def begin(self) -> None:
+        self._loop.call_soon_threadsafe(self._start)
+
+    def give_up(self) -> None:
+        self._given_up = True
+        with suppress(RuntimeError):  # the loop is closed, and all that was on it
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    # On the loop
+
+    def _start(self) -> None:
+        if not self._given_up:
+            self._task = self._loop.create_task(self._work)
+            self._task.add_done_callback(self._end)
+
+    def _cancel(self) -> None:
+        if self._task is None:
+            self._work.close()
+        else:
+            self._task.cancel()
+
+    def _end(self, task: asyncio.Task[T]) -> None:
+        if task.cancelled():
+            self.outcome.cancel()
+        elif (error := task.exception()) is not None:
+            self.outcome.set_exception(error)
+        else:
+            self.outcome.set_result(task.result())
+
+
 _portal: Portal | None = None
 _lock = threading.Lock()
 
@@ -132,6 +184,8 @@ def portal() -> Portal:
     with _lock:
         if _portal is None:
             _portal = Portal()
+            # Before us, to be called after us: it kills the servers that we close.
+            guard.register()
             atexit.register(_portal.stop)
         return _portal
 

@@ -30,8 +30,7 @@ class RunningCall(Generic[R]):
 
     def result(self, timeout: float | None = None) -> R:
         """Wait for the result. A ``TimeoutError`` means it goes on: ask again, or cancel."""
-        waiting = self._portal.start(self._wait())
-        return self._portal.wait(waiting, timeout)
+        return self._portal.run(self._wait(), timeout)
 
     async def _wait(self) -> R:
         return await self._call  # Shielded: a wait that is given up leaves the call alone.

@@ -54,11 +54,7 @@ class Servers:
         self._portal = portal()
         self._servers = self._portal.do(
             lambda: AsyncServers(
-                config,
-                concurrency=concurrency,
-                timeout=timeout,
-                name_limit=name_limit,
-                **overrides,
+                config, concurrency=concurrency, timeout=timeout, name_limit=name_limit, **overrides
             )
         )
         self._portal.keep(self._servers)
@@ -104,10 +100,7 @@ class Servers:
 
         A client that was given is closed as well.
         """
-        try:
-            return self._portal.run(self._servers.close())
-        finally:
-            self._portal.drop(self._servers)
+        return self._portal.end(self._servers, self._servers.close())
 
     @property
     def statuses(self) -> list[Status]:
@@ -162,25 +155,19 @@ class Servers:
         Starts what has to be started. No server keeps the others waiting for longer than
         ``timeout`` seconds.
         """
-        return self._portal.run(
-            self._servers.list_tools(servers, timeout=timeout, cache=cache)
-        )
+        return self._portal.run(self._servers.list_tools(servers, timeout=timeout, cache=cache))
 
     def search(
         self, query: str, *, limit: int = 5, servers: Collection[str] | None = None
     ) -> Partial[Hit]:
         """The tools that fit some words best, best first."""
-        return self._portal.run(
-            self._servers.search(query, limit=limit, servers=servers)
-        )
+        return self._portal.run(self._servers.search(query, limit=limit, servers=servers))
 
     def toolset(
         self, shape: Shape, *, servers: Collection[str] | None = None, **options: Any
     ) -> Toolset:
         """All tools in the shape that a provider wants; `Toolset` has the options."""
-        return self._portal.run(
-            self._servers.toolset(shape, servers=servers, **options)
-        )
+        return self._portal.run(self._servers.toolset(shape, servers=servers, **options))
 
     def finder(self, shape: Shape, **options: Any) -> Toolset:
         """Two tools instead of all: one that searches, and one that calls what was found."""
@@ -189,7 +176,8 @@ class Servers:
     def perform(self, toolset: Toolset, call: Any) -> Answer:
         """Do what a model asked for, in the provider's own words, and answer in them.
 
-        Whatever goes wrong is told to the model: nothing but cancellation is raised.
+        Whatever goes wrong is told to the model. Only what is no call at all, and so has no
+        answer, is raised.
         """
         return self._portal.run(self._servers.perform(toolset, call))
 

@@ -126,7 +126,7 @@ def read_log(
     A string that begins with ``{``, or has several lines, is the lines themselves; any other
     is a path. ``sidecars`` names the folder of sidecars that do not lie under the log's own.
     Lines that cannot be read raise `ValidationError`, or, if not ``strict``, are listed in
-    ``problems``. A log's last line that breaks off, as a crash leaves it, is only listed.
+    ``problems``. A log's lines that break off, as crashes leave them, are only listed.
     """
     if isinstance(source, Log):
         return source
@@ -135,7 +135,7 @@ def read_log(
     for number, line in enumerate(lines, 1):
         reading.take(number, line)
     problems = reading.problems
-    bad = problems[:-1] if reading.breaks_off(lines) else problems
+    bad = [one for one in problems if not reading.broke_off(lines[one.line - 1])]
     if bad and strict:
         told = "\n".join(f"  {one}" for one in bad[:MOST_TOLD])
         more = f"\n  and {len(bad) - MOST_TOLD} more" if len(bad) > MOST_TOLD else ""
@@ -229,12 +229,11 @@ class _Reading:
         else:
             self._begin(number, found, recorded="_phase" in found)
 
-    def breaks_off(self, lines: list[Any]) -> bool:
-        """Whether the last line is what a crash leaves of one. In a sequence it is a mistake."""
-        if not self.problems or self.problems[-1].line != len(lines):
+    def broke_off(self, line: Any) -> bool:
+        """Whether this is what a crash leaves of a line. In a sequence it is a mistake."""
+        if not isinstance(line, str) or not any(entry.recorded for entry in self.entries):
             return False
-        last, written = lines[-1], any(entry.recorded for entry in self.entries)
-        return written and isinstance(last, str) and last[-1:] not in ("\n", "}")
+        return line.startswith("{") and not line.rstrip().endswith("}")
 
     def _begin(self, number: int, found: dict[str, Any], *, recorded: bool) -> Entry:
         entry = Entry(

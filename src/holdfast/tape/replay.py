@@ -105,7 +105,8 @@ async def replay(
 ) -> Report:
     """Send the calls of a log again, in order, one at a time.
 
-    ``caller`` is a client, or anything else with ``call_tool`` (a handle adds its session).
+    ``caller`` is a client, or anything else with ``call_tool``. A handle adds its session, which
+    it opens and closes by itself: calls of a log that do so are left to it.
     ``stop`` ends it at the first call that fails without having failed in the log.
     ``compare`` says whether each outcome is what was recorded.
 
@@ -114,7 +115,7 @@ async def replay(
     """
     one_of("redacted", redacted, ("refuse", "send"))
     log = read_log(lines)
-    entries = [entry for entry in log if entry.asked]
+    entries = [entry for entry in log if entry.asked and not _keeps(caller, entry)]
     secrets = {} if fill is None else fill
     given = [_filled(entry.arguments, secrets) for entry in entries]
     if redacted == "refuse":
@@ -207,6 +208,15 @@ def _call_of(caller: Any) -> Callable[..., Any]:
         if callable(found):
             return found  # type: ignore[no-any-return]
     raise ValidationError(f"{caller!r} is no client and no handle: it has no call_tool")
+
+
+def _keeps(caller: Any, entry: Entry) -> bool:
+    """Whether a handle does by itself what was recorded: open and close its own session."""
+    adapter, session = getattr(caller, "adapter", None), getattr(caller, "session", None)
+    if session is None or not entry.recorded or entry.name not in getattr(adapter, "lifecycle", ()):
+        return False
+    own: dict[str, Any] = adapter.inject_session({}, session)  # type: ignore[union-attr]
+    return own.items() <= entry.arguments.items()
 
 
 # Secrets

@@ -12,8 +12,9 @@ import os
 import re
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +27,7 @@ FOLDER: Final = ".mcp-log"
 LONGEST_NAME: Final = 80
 MOST_TRIES: Final = 10_000
 MOST_WAITING: Final = 32 * 1024 * 1024
-"""Characters that may wait to be written; past it, the caller writes."""
+"""Characters that may wait to be written, in more than one result; past it, the caller writes."""
 LONGEST_READ: Final = 256 * 1024 * 1024
 
 _OURS: Final = re.compile(r"[0-9]+-.*\.(?:txt|json)", re.S)
@@ -106,7 +107,7 @@ class Sidecars:
 
     def _hand_over(self, name: str, descriptor: int, size: int, make: Callable[[], str]) -> None:
         with self._lock:
-            direct = self._waiting + size > MOST_WAITING
+            direct = self._waiting > 0 and self._waiting + size > MOST_WAITING
             if not direct:
                 self._waiting += size
                 if self._worker is None:
@@ -134,19 +135,14 @@ class Sidecars:
         """Remove the oldest until there are few enough; nothing that is not ours."""
         folder = self._open_folder()
         try:
-            found = []
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    status = entry.stat(follow_symlinks=False)
-                    if _OURS.fullmatch(entry.name) and stat.S_ISREG(status.st_mode):
-                        found.append((status.st_mtime_ns, entry.name, status.st_size))
-            found.sort()
+            found = sorted(_files(folder))
             files, size = len(found), sum(one[2] for one in found)
             for _, name, length in found:
                 if files <= self._most_files and size <= self._most_bytes:
                     break
                 if name != newest:
-                    os.unlink(name, dir_fd=folder)
+                    with suppress(FileNotFoundError):
+                        os.unlink(name, dir_fd=folder)
                     files, size = files - 1, size - length
         finally:
             os.close(folder)
@@ -157,6 +153,18 @@ class Sidecars:
             kind = type(error).__name__
             where = f"the call log's folder {self._folder}"
             log.warning("%s: a result was lost: %s: %s", where, kind, error)
+
+
+def _files(folder: int) -> Iterator[tuple[int, str, int]]:
+    """Our files: when they were written, their names and sizes."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if _OURS.fullmatch(entry.name):
+                # Another process may keep the same folder within the same bounds.
+                with suppress(FileNotFoundError):
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode):
+                        yield status.st_mtime_ns, entry.name, status.st_size
 
 
 def read_sidecar(shown: str, base: Path, folders: tuple[Path, ...]) -> str:

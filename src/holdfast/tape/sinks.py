@@ -66,14 +66,18 @@ class FileSink:
         self.path: str = os.path.abspath(os.fsdecode(path))
         self.label: str = f"the call log {os.fsdecode(path)}"
         self._descriptor: int | None = None
+        self._opened: os.stat_result | None = None
         self._torn = False
         """The last line was not written to its end."""
         _refuse_hopeless(os.fsdecode(path), self.path)
 
     def write(self, line: bytes) -> None:
+        if self._descriptor is not None and not self._is_there():
+            self.close()
         if self._descriptor is None:
             self._torn = self._torn or _ends_torn(self.path)
             self._descriptor = os.open(self.path, _FLAGS, PRIVATE)
+            self._opened = os.fstat(self._descriptor)
         whole = rest = b"\n%b\n" % line if self._torn else line + b"\n"
         while rest:
             try:
@@ -82,6 +86,14 @@ class FileSink:
                 self._torn = self._torn or len(rest) < len(whole)
                 raise
         self._torn = False
+
+    def _is_there(self) -> bool:
+        """Whether the path leads to the open file still: logs are moved away and deleted."""
+        assert self._opened is not None
+        try:
+            return os.path.samestat(os.stat(self.path), self._opened)
+        except OSError:
+            return False
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, None

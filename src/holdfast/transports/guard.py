@@ -47,6 +47,13 @@ class Guard:
     def forget(self, group: int) -> None:
         self._tell(f"- {group}\n", start=False)
 
+    def register(self) -> None:
+        """Have it stopped when the program ends: after all that registers with atexit later."""
+        if not self._registered:
+            self._registered = True
+            atexit.register(self.stop)
+            os.register_at_fork(after_in_child=self._leave_to_parent)
+
     def stop(self) -> None:
         """Let the watcher end; it kills what is still on its list."""
         shell, self._shell = self._shell, None
@@ -81,10 +88,7 @@ class Guard:
         except OSError as error:
             log.debug("no guard against orphans: %s", error)
             return False
-        if not self._registered:
-            self._registered = True
-            atexit.register(self.stop)
-            os.register_at_fork(after_in_child=self._leave_to_parent)
+        self.register()
         return True
 
     def _leave_to_parent(self) -> None:

@@ -65,6 +65,8 @@ def test_a_file_of_holdfast() -> None:
     [
         ({}, "command", "is missing, and so is a URL"),
         ({"command": ""}, "command", "must not be empty"),
+        ({"command": []}, "command", "must not be empty"),
+        ({"command": ["", "a"]}, "command", "must not be empty"),
         ({"command": 5}, "command", "must be a string, not a number"),
         ({"command": "a", "args": "b"}, "args", "must be a list of strings, not a string"),
         ({"command": "a", "args": ["b", 1]}, "args", "must hold only strings, not a number"),
@@ -74,6 +76,7 @@ def test_a_file_of_holdfast() -> None:
         ({"command": "a", "disabled": "yes"}, "disabled", "must be true or false, not a string"),
         ({"command": "a", "timeout": "1"}, "timeout", "must be a number, more than 0"),
         ({"command": "a\0b"}, "command", "must not have a zero character in it"),
+        ({"command": "a\ud800b"}, "command", "must not have half a character in it"),
         ({"type": "stdio", "url": "https://x"}, "command", "is missing"),
         ({"type": "http", "command": "a"}, "url", "is missing"),
         ({"type": "ws", "url": "https://x"}, "type", "'ws' is not supported (stdio, http or sse)"),

@@ -136,6 +136,8 @@ def _check(made: ServerEntry, fields: Fields) -> None:
                 fields.fault(field, str(error))
         if "\0" in text:
             fields.fault(field, "must not have a zero character in it")
+        if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            fields.fault(field, "must not have half a character in it")
 
 
 def own_settings(fields: Fields) -> dict[str, Any]:
@@ -208,8 +210,11 @@ def way(fields: Fields, url: str | None, *, hint: Manner = "auto") -> Way:
 def _command(fields: Fields) -> tuple[str | None, tuple[str, ...]]:
     """The program and its arguments; some write both as one list."""
     if isinstance(fields.take("command"), list):
-        words = fields.texts("command") or ()
-        return (words[0] if words else None), (*words[1:], *(fields.texts("args") or ()))
+        words = fields.texts("command")
+        program, *more = words or ("",)
+        if words is not None and not program:
+            fields.fault("command", "must not be empty")
+        return program or None, (*more, *(fields.texts("args") or ()))
     return fields.text("command"), fields.texts("args") or ()
 
 

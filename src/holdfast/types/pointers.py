@@ -1,4 +1,7 @@
-"""Where a ``$ref`` leads: JSON pointers into the same document, and nowhere else."""
+"""Where a ``$ref`` leads: JSON pointers into the same document, and nowhere else.
+
+Schemas are written by strangers: a list's index may be any text, and a number of any length.
+"""
 
 from __future__ import annotations
 

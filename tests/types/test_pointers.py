@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.codegen.pointers import resolve
+from holdfast.types.pointers import resolve
 
 DOCUMENT: dict[str, Any] = {
     "$defs": {"a": {"x": 1}, "a/b": 2, "a~b": 3, "ä b": 4, "list": [5, {"y": 6}]}
@@ -25,6 +25,8 @@ DOCUMENT: dict[str, Any] = {
         ("#/$defs/list/1/y", 6),
         ("#/$defs/list/9", None),
         ("#/$defs/list/-1", None),
+        ("#/$defs/list/²", None),
+        ("#/$defs/list/٠", None),
         ("#/$defs/list/" + "9" * 5000, None),
         ("#/$defs/a/x/y", None),
         ("#/nothing", None),
