@@ -149,7 +149,10 @@ async def test_the_tools_are_made_of_what_the_log_shows() -> None:
     async with connect(MockServer(lines)) as client:
         tools = await client.list_tools()
     assert {tool.name: tool.input_schema for tool in tools} == {
-        "a": {"type": "object", "properties": {"x": {}, "y": {}}},
+        "a": {
+            "type": "object",
+            "properties": {"x": {"type": ["number"]}, "y": {"type": ["string"]}},
+        },
         "b": {"type": "object", "properties": {}},
     }
 

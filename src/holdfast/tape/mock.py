@@ -280,15 +280,28 @@ def _encoded(message: Any) -> bytes:
 
 
 def _derived(log: Log) -> dict[str, dict[str, Any]]:
-    """A list of tools made of what a log shows of them: their names, and those of arguments."""
-    found: dict[str, dict[str, Any]] = {}
+    """A list of tools made of what a log shows of them: names, and what their arguments were."""
+    seen: dict[str, dict[str, set[str]]] = {}
     for entry in log:
-        properties = found.setdefault(entry.name, {})
-        properties.update((name, {}) for name in entry.arguments)
+        arguments = seen.setdefault(entry.name, {})
+        for name, value in entry.arguments.items():
+            arguments.setdefault(name, set()).add("" if has_hidden(value) else _kind(value))
     return {
-        name: {"name": name, "inputSchema": {"type": "object", "properties": properties}}
-        for name, properties in found.items()
+        name: {"name": name, "inputSchema": {"type": "object", "properties": _typed(arguments)}}
+        for name, arguments in seen.items()
     }
+
+
+def _typed(arguments: dict[str, set[str]]) -> dict[str, Any]:
+    """What was blacked out may have been anything."""
+    return {
+        name: {} if "" in kinds else {"type": sorted(kinds)} for name, kinds in arguments.items()
+    }
+
+
+def _kind(value: Any) -> str:
+    kinds = {str: "string", bool: "boolean", int: "number", float: "number", list: "array"}
+    return "null" if value is None else kinds.get(type(value), "object")
 
 
 def _listed(tools: Definitions) -> dict[str, dict[str, Any]]:
