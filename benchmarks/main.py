@@ -177,6 +177,7 @@ def main() -> int:
     chosen = arguments()
     path = sides.python_path()
     sys.path += [entry for entry in path if entry not in sys.path]
+    sides.compile_sources()
     cpu = pin()
     bench = Bench(server.find(compiled=not chosen.python_server), chosen.loop, tuple(path))
     if chosen.profile:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
-from benchmarks import http_server, server
+from benchmarks import http_server, server, sides
 from benchmarks.main import pin
 from benchmarks.peers import clients, faults, report, results, rows
 from benchmarks.peers.clients import OURS, ROOT, Client
@@ -182,6 +182,7 @@ def main() -> int:
     if chosen.page:
         report.write(results.read())
         return 0
+    sides.compile_sources()
     found = run(chosen)
     print(report.text(found))
     print(f"{found.about['seconds']} s in all")
