@@ -17,11 +17,12 @@ Imports point downwards; the pure parts know no clock, no loop and no descriptor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 from holdfast.lazy import lazily
 
+TYPE_CHECKING = False  # as typing has it, which takes longer to load than all of this
 if TYPE_CHECKING:
+    from typing import Final
+
     from holdfast import codegen as codegen
     from holdfast import config as config
     from holdfast import configuration as configuration
