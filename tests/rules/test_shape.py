@@ -10,6 +10,7 @@ MOST_LINES = 420
 
 PROVEN_ELSEWHERE: dict[str, str] = {
     "__init__": "tests/rules/test_exports.py",
+    "__main__": "tests/cli/test_main.py",
     "boundary": "tests/engine/test_connection.py",
     "calls": "tests/test_client.py",
     "demo_server": "tests/demo_server/test_demo_server.py",

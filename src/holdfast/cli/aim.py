@@ -10,12 +10,12 @@ import os
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from holdfast.cli.options import OPTIONS, pairs
 from holdfast.cli.output import Output, harmless
 from holdfast.errors import ValidationError
 
@@ -39,9 +39,11 @@ class Aim:
     config: str | None = None
     verbose: bool = False
     options: dict[str, Any] = field(default_factory=dict)
-    """Of ``holdfast.connect``."""
+    """Of ``holdfast.connect``, for any server."""
     stdio: dict[str, Any] = field(default_factory=dict)
+    """The same, for a command: ``env`` and ``cwd`` as they were said, and what verbs want."""
     http: dict[str, Any] = field(default_factory=dict)
+    """The same, for a URL."""
 
     @property
     def given(self) -> bool:
@@ -54,14 +56,25 @@ class Aim:
 
         return load(self.config)
 
-    def take(self, words: tuple[str, ...], wanted: str) -> tuple[str | None, list[str]]:
+    def take(self, words: tuple[str, ...], *wanted: str) -> tuple[str | None, list[str]]:
         """Of ``[SERVER] wanted…`` the server, unless it is given otherwise, and the rest."""
         rest = list(words)
-        if self.given or (self._from_variable and not self._names_server(rest)):
-            return None, rest
-        if not rest:
-            raise click.UsageError(f"Which server? {self._hint()}\nUsage: SERVER {wanted}")
-        return rest.pop(0), rest
+        server = None
+        if not self.given and not (self._from_variable and not self._names_server(rest, wanted)):
+            if not rest or (len(rest) <= len(wanted) and rest[0] not in self.configuration.servers):
+                raise click.UsageError(f"Which server? {self._hint()}")
+            server = rest.pop(0)
+        if len(rest) < len(wanted):
+            raise click.UsageError(f"Missing: {' '.join(wanted[len(rest) :])}.")
+        if len(rest) > len(wanted):
+            extra = " ".join(rest[len(wanted) :])
+            already = " (the server is given already)" if server is None else ""
+            raise click.UsageError(f"Not understood: {extra}{already}.")
+        return server, rest
+
+    def only(self, words: tuple[str, ...]) -> str | None:
+        """The server, where nothing else is wanted."""
+        return self.take(words)[0]
 
     def split(self, word: str) -> tuple[str | None, str]:
         """``git.git_log``: the server and the tool; only the tool if the server is given."""
@@ -69,46 +82,59 @@ class Aim:
             return None, word
         names = sorted(self.configuration.servers, key=len, reverse=True)
         for name in names:
-            if word.startswith(f"{name}."):
+            if word.startswith(f"{name}.") and len(word) > len(name) + 1:
                 return name, word[len(name) + 1 :]
         if self._from_variable:
             return None, word
+        if word.rstrip(".") in names:
+            raise click.UsageError(f"Which one of {word.rstrip('.')!r}? Write SERVER.NAME.")
         raise ValidationError(f"{word!r} begins with no configured server. {self._hint(word)}")
 
     def client(self, server: str | None = None) -> Client:
         """A client for the server, not connected yet."""
         _show_logs(self.verbose)
-        if self.command is not None:
-            return self._connect(self.command or None, self.stdio)
-        if self.url is not None:
-            return self._connect(self.url, self.http)
-        if server is None:
-            return self._connect(None, {})
-        if server.lower().startswith(("http://", "https://")):
-            return self._connect(server, self.http)
-        return self._configured(server)
-
-    def _connect(self, target: Any, more: dict[str, Any]) -> Client:
+        if server is not None and not is_url(server):
+            return self._configured(server)
+        target = self.command or self.url or server or os.environ.get(VARIABLE) or ""
         import holdfast
 
-        return holdfast.connect(target, **self.options, **more)
+        return holdfast.connect(target, **self.options, **self._fitting(target))
+
+    def _fitting(self, target: str | list[str]) -> dict[str, Any]:
+        """The options for this kind of server; those for the other kind are refused."""
+        if isinstance(target, str) and is_url(target):
+            _refuse(self.stdio, ("env", "cwd"), "for a command, and the server is a URL")
+            return self.http
+        _refuse(self.http, ("headers", "transport"), "for a URL, and the server is a command")
+        return self.stdio
 
     def _configured(self, name: str) -> Client:
         entry = self.configuration.servers.get(name)
         if entry is None:
             raise ValidationError(f"There is no server {name!r}. {self._hint(name)}")
-        extra = {} if entry.url is not None else self.stdio
-        return entry.connect(prompt=_ask, **self.options, **extra)
+        from holdfast.configuration.resolution import admit, client_for
+
+        resolved = admit(entry, prompt=_ask)
+        options = dict(self._fitting(resolved.target))
+        for key, said in (("env", resolved.env), ("headers", resolved.headers)):
+            if key in options:
+                options[key] = {**said, **options[key]}
+        return client_for(resolved, {**self.options, **options})
 
     @property
     def _from_variable(self) -> bool:
         return bool(os.environ.get(VARIABLE))
 
-    def _names_server(self, words: list[str]) -> bool:
-        return bool(words) and words[0] in self.configuration.servers
+    def _names_server(self, words: list[str], wanted: tuple[str, ...]) -> bool:
+        """Whether the first word is a server, although one is given by the environment."""
+        if len(words) <= len(wanted):
+            return False
+        return is_url(words[0]) or words[0] in self.configuration.servers
 
     def _hint(self, word: str = "") -> str:
         names = list(self.configuration.servers)
+        from difflib import get_close_matches
+
         near = get_close_matches(word.partition(".")[0], names, 1)
         if near:
             return f"Did you mean {near[0]!r}?"
@@ -118,6 +144,19 @@ class Aim:
             "No server is configured: give --url URL, or a command after --, "
             f"set {VARIABLE}, or add one to .mcp.json."
         )
+
+
+def is_url(text: str) -> bool:
+    return text.lower().startswith(("http://", "https://"))
+
+
+_SAID_AS = {"env": "--env", "cwd": "--cwd", "headers": "--header", "transport": "--transport"}
+
+
+def _refuse(options: dict[str, Any], names: tuple[str, ...], why: str) -> None:
+    for name in names:
+        if name in options:
+            raise ValidationError(f"{_SAID_AS[name]} is {why}")
 
 
 def _ask(wanted: Input) -> str | None:
@@ -159,19 +198,20 @@ def _gather(command: list[str] | None, given: dict[str, Any]) -> Aim:
     url = given.pop("url")
     if url is not None and command is not None:
         raise click.UsageError("Give --url or a command after --, not both.")
+    if url is not None and not is_url(url):
+        raise click.UsageError(f"--url {url!r}: a URL begins with http:// or https://.")
     if command is not None and not command:
         raise click.UsageError("There is no command after --.")
     verbose = given.pop("verbose")
-    stdio: dict[str, Any] = {"stderr": "inherit"} if verbose else {}
-    env, cwd = given.pop("env"), given.pop("cwd")
-    if env:
-        stdio["env"] = dict(_pairs("--env", env, "="))
-    if cwd:
-        stdio["cwd"] = cwd
-    http: dict[str, Any] = {"transport": given.pop("transport")}
-    headers = given.pop("header")
-    if headers:
-        http["headers"] = dict(_pairs("--header", headers, ":"))
+    stdio = {
+        "stderr": "inherit" if verbose else None,
+        "env": pairs("--env", given.pop("env"), "="),
+        "cwd": given.pop("cwd"),
+    }
+    http = {
+        "headers": pairs("--header", given.pop("header"), ":"),
+        "transport": given.pop("transport"),
+    }
     return Aim(
         Output(given.pop("output")),
         command,
@@ -179,9 +219,13 @@ def _gather(command: list[str] | None, given: dict[str, Any]) -> Aim:
         given.pop("config"),
         verbose,
         _policies(given),
-        stdio,
-        http,
+        _said(stdio),
+        _said(http),
     )
+
+
+def _said(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value}
 
 
 def _policies(given: dict[str, Any]) -> dict[str, Any]:
@@ -190,18 +234,9 @@ def _policies(given: dict[str, Any]) -> dict[str, Any]:
     if seconds is not None:
         from holdfast.config import Timeouts
 
-        options["timeouts"] = Timeouts(request=seconds, handshake=seconds)
+        total = max(seconds, Timeouts().total)
+        options["timeouts"] = Timeouts(request=seconds, handshake=seconds, total=total)
     return {name: value for name, value in options.items() if value is not None}
-
-
-def _pairs(option: str, texts: tuple[str, ...], mark: str) -> list[tuple[str, str]]:
-    found = []
-    for text in texts:
-        name, sign, value = text.partition(mark)
-        if not sign or not name.strip():
-            raise click.UsageError(f"{option} {text!r}: must be NAME{mark}VALUE")
-        found.append((name.strip(), value.strip() if mark == ":" else value))
-    return found
 
 
 def _show_logs(verbose: bool) -> None:
@@ -214,29 +249,3 @@ def _show_logs(verbose: bool) -> None:
         logger.setLevel(logging.DEBUG)
     elif not logger.handlers:
         logger.addHandler(logging.NullHandler())
-
-
-OPTIONS = (
-    click.option("--url", metavar="URL", help="A server at a URL."),
-    click.option("--header", metavar="K:V", multiple=True, help="A header for the URL."),
-    click.option(
-        "--transport",
-        type=click.Choice(["auto", "streamable", "sse"]),
-        default="auto",
-        help="How to speak to the URL.",
-    ),
-    click.option("--env", metavar="K=V", multiple=True, help="A variable for the command."),
-    click.option("--cwd", metavar="DIR", help="Where the command runs."),
-    click.option("--config", metavar="FILE", help="A configuration, not the usual ones."),
-    click.option("--timeout", metavar="SECONDS", type=float, help="How long one request may take."),
-    click.option("--protocol", metavar="REVISION", help="Speak this revision and no other."),
-    click.option("--log", metavar="FILE", help="Add the calls to a log, as JSON lines."),
-    click.option("--lock", metavar="FILE", help="Refuse tools that are not as the lock file says."),
-    click.option(
-        "--output",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        help="json: everything the server said, as JSON.",
-    ),
-    click.option("-v", "--verbose", is_flag=True, help="Show the server's stderr, and logs."),
-)

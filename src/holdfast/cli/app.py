@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from difflib import get_close_matches
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import click
 
 from holdfast.cli.exits import Exit
+from holdfast.cli.main import columns_of_terminal, help_text
 from holdfast.cli.output import Output, abandon
 from holdfast.cli.verbs import VERBS
 from holdfast.errors import HoldfastError
+
+DEBUG = "HOLDFAST_DEBUG"
+"""Set to anything, it shows where an unexpected error came from."""
 
 
 class Verbs(click.Group):
@@ -33,21 +38,19 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in VERBS and not args[0].startswith("-"):
+        if args and args[0] not in VERBS:
+            from difflib import get_close_matches
+
             near = get_close_matches(args[0], VERBS, 1)
             hint = f" Did you mean '{near[0]}'?" if near else ""
             raise click.UsageError(f"There is no verb '{args[0]}'.{hint} See 'holdfast --help'.")
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from holdfast.cli.main import help_text
-
         formatter.write(help_text())
 
 
-root = Verbs(
-    "holdfast", context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True
-)
+root: Verbs = Verbs("holdfast", context_settings={"help_option_names": ["-h", "--help"]})
 
 
 def run(words: list[str]) -> int:
@@ -55,26 +58,66 @@ def run(words: list[str]) -> int:
     words, command = split(words)
     output = Output(_form(words))
     try:
-        ended = root.main(words, "holdfast", standalone_mode=False, obj=command)
-        sys.stdout.flush()
-    except click.exceptions.Exit as error:
-        return error.exit_code
+        return _ended(_invoke(words, command))
+    except click.exceptions.NoArgsIsHelpError as error:
+        return _lost(output, error)
     except click.ClickException as error:
         output.complain(_usage(error), Exit.USAGE, {"kind": "usage"})
         return Exit.USAGE
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, EOFError, click.Abort):
+        if sys.stderr.isatty():
+            print(file=sys.stderr)  # the terminal has written ^C there
         output.complain("interrupted", Exit.INTERRUPTED, {"kind": "interrupted"})
         return Exit.INTERRUPTED
     except BrokenPipeError:
         return abandon()
     except HoldfastError as error:
         return output.fail(error)
-    return ended if isinstance(ended, int) else Exit.OK
+    except Exception as error:
+        return _baffled(output, error)
+
+
+def _invoke(words: list[str], command: list[str] | None) -> Any:
+    """Not ``root.main``: that has its own ideas about signals, pipes and exit codes."""
+    width = min(columns_of_terminal(), 80)
+    try:
+        with root.make_context("holdfast", words, obj=command, terminal_width=width) as context:
+            found = root.invoke(context)
+        sys.stdout.flush()
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    return found
+
+
+def _ended(found: Any) -> int:
+    return found if isinstance(found, int) else Exit.OK
+
+
+def _lost(output: Output, error: click.exceptions.NoArgsIsHelpError) -> int:
+    """Half a command: its help, which is no result, so to stderr."""
+    if output.json:
+        output.complain("Which one? See --help.", Exit.USAGE, {"kind": "usage"})
+    else:
+        print(error.format_message(), file=sys.stderr)
+    return Exit.USAGE
+
+
+def _baffled(output: Output, error: Exception) -> int:
+    """What nobody thought of. A traceback is for those who ask for it."""
+    if os.environ.get(DEBUG):
+        import traceback
+
+        traceback.print_exception(error)
+    told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    hint = f"This is a fault of holdfast; with {DEBUG}=1 it shows where."
+    output.complain(f"{told}\n{hint}", Exit.FAULT, {"kind": "fault"})
+    return Exit.FAULT
 
 
 def split(words: list[str]) -> tuple[list[str], list[str] | None]:
-    """The words, and the command after ``--`` if there is one."""
-    if "--" not in words:
+    """The words, and the command after ``--``, where the verb is about a server."""
+    verb = VERBS.get(words[0]) if words else None
+    if "--" not in words or (verb is not None and not verb.is_aimed):
         return words, None
     at = words.index("--")
     return words[:at], words[at + 1 :]
@@ -82,8 +125,7 @@ def split(words: list[str]) -> tuple[list[str], list[str] | None]:
 
 def _form(words: list[str]) -> str:
     """Whether errors should be JSON too: asked before the words have been understood."""
-    pairs = zip(words, [*words[1:], ""], strict=True)
-    wanted = any(one == "--output" and other == "json" for one, other in pairs)
+    wanted = ("--output", "json") in pairwise(words)
     return "json" if wanted or "--output=json" in words else "text"
 
 
@@ -91,5 +133,7 @@ def _usage(error: click.ClickException) -> str:
     text: str = error.format_message()
     context: Any = getattr(error, "ctx", None)
     if context is not None and context.parent is not None:
-        text += f"\n{context.get_usage()}"
+        return f"{text}\n{context.get_usage()}"
+    if isinstance(error, click.NoSuchOption):
+        return f"{text} Options stand after the verb; see 'holdfast --help'."
     return text

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from holdfast.errors import ValidationError
@@ -80,18 +79,24 @@ def _properties(schema: Any) -> Mapping[str, Any]:
 
 
 def resolve(part: Any, schema: Mapping[str, Any], steps: int = 16) -> Any:
-    """A part of a schema, its reference followed if that leads somewhere within the schema."""
+    """A part of a schema, its reference followed if that leads somewhere within the schema.
+
+    What stands beside a reference, such as a default, counts too.
+    """
+    beside: dict[str, Any] = {}
     while isinstance(part, Mapping) and isinstance(part.get("$ref"), str) and steps:
         steps -= 1
+        beside = {**part, **beside}
         target: Any = schema
         reference: str = part["$ref"]
         if not reference.startswith("#"):
-            return {}
+            break
         for key in reference[1:].strip("/").split("/"):
             key = key.replace("~1", "/").replace("~0", "~")
             target = target.get(key) if isinstance(target, Mapping) and key else target
         part = target
-    return part if isinstance(part, Mapping) else {}
+    beside.pop("$ref", None)
+    return {**part, **beside} if isinstance(part, Mapping) else beside
 
 
 def _put(found: dict[str, Any], path: list[str], value: Any, schema: Any) -> None:
@@ -231,6 +236,8 @@ def complaints(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> list[
     found = []
     if properties and schema.get("additionalProperties") is not True:
         for name in arguments:
+            from difflib import get_close_matches
+
             near = get_close_matches(name, properties, 1)
             if name not in properties and near:
                 found.append(f"there is no parameter {name!r}: did you mean {near[0]!r}?")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -13,6 +14,7 @@ from holdfast.cli.arguments import complaints, parse, whole
 from holdfast.cli.asking import handlers
 from holdfast.cli.contents import Contents
 from holdfast.cli.exits import Exit
+from holdfast.cli.options import AboutServer
 from holdfast.cli.progress import Bar
 from holdfast.cli.seen import schema_of
 from holdfast.cli.suggest import parameters, tools
@@ -20,7 +22,7 @@ from holdfast.errors import ValidationError
 from holdfast.types.tools import ToolResult
 
 
-@click.command()
+@click.command(cls=AboutServer)
 @click.argument("tool", shell_complete=tools)
 @click.argument("words", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=parameters)
 @click.option("--json", "text", metavar="JSON", help="The arguments as one JSON object.")
@@ -43,17 +45,23 @@ async def call(
     holdfast call add a=2 b=3 -- python server.py
     """
     server, name = aim.split(tool)
-    aim.options["handlers"] = handlers()
+    bar = Bar()
+    aim.options["handlers"] = handlers(bar)
     async with aim.client(server) as client:
         schema = await schema_of(aim, server, client, name)
         arguments = whole(text, "--json") if text is not None else {}
         arguments.update(parse(words, schema, read_file))
-        wrong = complaints(arguments, schema)
-        if wrong:
-            raise ValidationError("\n  ".join([f"{name}: nothing was sent:", *wrong]))
-        with Bar(name) as bar:
+        check(name, arguments, schema)
+        with bar.over(name):
             result = await client.call_tool(name, arguments, on_progress=bar.update)
     return show(aim, result, name, save)
+
+
+def check(name: str, arguments: dict[str, Any], schema: dict[str, Any]) -> None:
+    """Refuse what would only come back, with all that is wrong at once."""
+    wrong = complaints(arguments, schema)
+    if wrong:
+        raise ValidationError("\n  ".join([f"{name}: nothing was sent:", *wrong]))
 
 
 def show(aim: Aim, result: ToolResult, name: str, save: str | None) -> int:

@@ -5,15 +5,32 @@ from __future__ import annotations
 import os
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import BashComplete, get_completion_class
 
 from holdfast.cli.output import write
 
 VARIABLE = "_HOLDFAST_COMPLETE"
 
+STAY = r"""
+    # After "server." and "name=" the word goes on: no space.
+    if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[.=] ]]; then
+        compopt -o nospace
+    fi
+
+    return 0
+"""
+
+
+class Bash(BashComplete):
+    """As click has it, but for the space after half a word."""
+
+    source_template = BashComplete.source_template.replace("\n    return 0\n", STAY)
+
 
 @click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), required=False)
+@click.argument(
+    "shell", type=click.Choice(["bash", "zsh", "fish"]), required=False, metavar="[SHELL]"
+)
 def completion(shell: str | None) -> None:
     """Shell completion for servers, tools and parameters; starts no server.
 
@@ -25,7 +42,7 @@ def completion(shell: str | None) -> None:
     from holdfast.cli.app import root
 
     shell = shell or os.path.basename(os.environ.get("SHELL", ""))
-    kind = get_completion_class(shell)
+    kind = Bash if shell == "bash" else get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"No completion for the shell {shell!r}: name bash, zsh or fish.")
     write(kind(root, {}, "holdfast", VARIABLE).source().encode() + b"\n")

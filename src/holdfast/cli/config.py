@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
+import shlex
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.exits import Exit
+from holdfast.cli.files import create
+from holdfast.cli.options import CONFIG, OUTPUT
 from holdfast.cli.output import Output, harmless
 from holdfast.cli.suggest import servers as suggest_servers
-from holdfast.errors import ValidationError
+from holdfast.errors import TrustError
 
 if TYPE_CHECKING:
     from holdfast.configuration import Approval, Explanation
-
-CONFIG = click.option("--config", metavar="FILE", help="A configuration, not the usual ones.")
-OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default="text")
 
 
 @click.group()
@@ -28,7 +25,7 @@ def config() -> None:
     """Show, explain, trust and import configuration."""
 
 
-@config.command()
+@config.command(short_help="the files that were found, and their servers")
 @CONFIG
 @OUTPUT
 def show(config: str | None, output: str) -> None:
@@ -53,7 +50,7 @@ def show(config: str | None, output: str) -> None:
         out.note("No configuration was found.")
 
 
-@config.command()
+@config.command(short_help="everything about one server")
 @click.argument("name", shell_complete=suggest_servers)
 @CONFIG
 @OUTPUT
@@ -91,12 +88,12 @@ def _told(found: Explanation) -> str:
     return "\n".join(lines)
 
 
-@config.command()
+@config.command(short_help="approve a server of a project's own file")
 @click.argument("name", shell_complete=suggest_servers)
 @click.option("-y", "--yes", is_flag=True, help="Approve without being asked.")
 @CONFIG
 @OUTPUT
-def trust(name: str, yes: bool, config: str | None, output: str) -> int:
+def trust(name: str, yes: bool, config: str | None, output: str) -> None:
     """Approve a server of a project's own file, as it stands now.
 
     The approval holds until its command, arguments, environment, URL or files change.
@@ -109,19 +106,22 @@ def trust(name: str, yes: bool, config: str | None, output: str) -> int:
     before = preview(found, name)
     if before.verdict in ("own", "trusted"):
         out.note(f"{name}: {'is your own' if before.verdict == 'own' else 'is trusted already'}.")
-        return Exit.OK
-    if not yes:
-        _present(before)
-        if not sys.stdin.isatty():
-            raise ValidationError(f"{name}: nobody to ask; approve it with --yes after reading it")
-        if not click.confirm("Approve it?", err=True):
-            return Exit.AUTH
-    after = approve(found, name, seen=before)
-    if out.json:
-        out.value(after)
+    elif yes or _agreed(before):
+        before = approve(found, name, seen=before)
+        out.note(f"{name}: approved, as {before.file} has it now.")
     else:
-        out.note(f"{name}: approved, as {after.file} has it now.")
-    return Exit.OK
+        raise TrustError(f"{name}: not approved")
+    if out.json:
+        out.value(before)
+
+
+def _agreed(approval: Approval) -> bool:
+    """Whether the person approves; where there is none, nobody does."""
+    _present(approval)
+    if not sys.stdin.isatty():
+        command = f"holdfast config trust --yes {shlex.quote(approval.name)}"
+        raise TrustError(f"{approval.name}: nobody to ask; after reading it: {command}")
+    return click.confirm("Approve it?", err=True)
 
 
 def _present(approval: Approval) -> None:
@@ -133,48 +133,39 @@ def _present(approval: Approval) -> None:
     print(harmless("\n".join(lines)), file=sys.stderr)
 
 
-@config.command()
+@config.command(short_help="take an approval back")
 @click.argument("name", shell_complete=suggest_servers)
 @CONFIG
-def untrust(name: str, config: str | None) -> None:
+@OUTPUT
+def untrust(name: str, config: str | None, output: str) -> None:
     """Take an approval back."""
     from holdfast.configuration import load
     from holdfast.configuration import untrust as revoke
 
+    out = Output(output)
     done = revoke(load(config), name)
-    Output().note(f"{name}: {'no longer approved' if done else 'was not approved'}.")
+    if out.json:
+        out.value({"name": name, "changed": done})
+    out.note(f"{name}: {'no longer approved' if done else 'was not approved'}.")
 
 
-@config.command("import")
+@config.command("import", short_help="another program's configuration as an mcp.json")
 @click.argument("file", type=click.Path())
 @click.option("--to", metavar="FILE", help="Write there (a new file) rather than to stdout.")
-def import_(file: str, to: str | None) -> None:
+@OUTPUT
+def import_(file: str, to: str | None, output: str) -> None:
     """Another program's configuration as an mcp.json, with a word on what was lost."""
     from holdfast.configuration import import_ as read
 
-    out = Output()
+    out = Output(output)
     found = read(file)
-    if to is None:
-        out.text(found.text.rstrip("\n"))
-    else:
-        _write_new(Path(to), found.text)
+    if to is not None:
+        create(Path(to), found.text)
         out.note(f"{to}: {len(found.servers)} servers.")
+    if out.json:
+        facts = {"file": to, "servers": list(found.servers), "lost": list(map(str, found.lost))}
+        out.value({**facts, "config": json.loads(found.text)})
+    elif to is None:
+        out.text(found.text)
     for lost in found.lost:
         out.note(f"lost: {lost}")
-
-
-def _write_new(path: Path, text: str) -> None:
-    """A new file, whole or not at all; one that is there stays."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent)
-        try:
-            with open(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.link(temporary, path)
-        finally:
-            os.unlink(temporary)
-    except FileExistsError:
-        raise ValidationError(f"{path} is there already; nothing was written") from None
-    except OSError as error:
-        raise ValidationError(f"{path}: cannot be written: {error.strerror}") from None

@@ -16,10 +16,18 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.cli.output import Output, write
-from holdfast.errors import ValidationError
+from holdfast.errors import ProtocolError, ValidationError
 
 MOST_INLINE: Final = 4 * 1024 * 1024
 """Bytes of a picture that a terminal is made to draw."""
+
+ENDINGS: Final = {
+    "audio/ogg": ".ogg",
+    "audio/wav": ".wav",
+    "image/webp": ".webp",
+    "text/markdown": ".md",
+}
+"""Kinds that Python's own table lacks, or knows by other names."""
 
 
 class Contents:
@@ -53,7 +61,7 @@ class Contents:
         try:
             found = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
-            raise ValidationError(f"the server sent {kind} that is not base64") from None
+            raise ProtocolError(f"the server sent {kind} that is not base64") from None
         if self._output.is_terminal and kind.startswith("image/"):
             _draw(found, kind)
         self._output.text(str(self._file(found, kind)))
@@ -61,15 +69,28 @@ class Contents:
     def _file(self, data: bytes, kind: str) -> Path:
         if self._folder is None:
             self._folder = tempfile.mkdtemp(prefix="holdfast-")
-        self._count += 1
-        ending = mimetypes.guess_extension(kind.partition(";")[0].strip()) or ".bin"
-        path = Path(self._folder) / f"{self._stem}-{self._count}{ending}"
+        folder = Path(self._folder)
+        plain = kind.partition(";")[0].strip().lower()
+        ending = ENDINGS.get(plain) or mimetypes.guess_extension(plain) or ".bin"
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+            folder.mkdir(parents=True, exist_ok=True)
+            while True:
+                self._count += 1
+                path = folder / f"{self._stem}-{self._count}{ending}"
+                if _written(path, data):
+                    return path
         except OSError as error:
-            raise ValidationError(f"{path}: cannot be written: {error.strerror}") from None
-        return path
+            raise ValidationError(f"{folder}: cannot be written: {error.strerror}") from None
+
+
+def _written(path: Path, data: bytes) -> bool:
+    """A new file. One that is there, or a link of that name, is left alone: False."""
+    try:
+        with path.open("xb") as file:
+            file.write(data)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _draw(data: bytes, kind: str) -> None:

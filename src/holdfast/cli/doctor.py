@@ -18,9 +18,10 @@ import click
 from holdfast.cli import symptoms
 from holdfast.cli.aim import Aim, aimed
 from holdfast.cli.exits import Exit, exit_for
-from holdfast.cli.output import harmless
+from holdfast.cli.options import AboutServer
+from holdfast.cli.output import Output
 from holdfast.cli.suggest import servers
-from holdfast.errors import HoldfastError, RpcError
+from holdfast.errors import HoldfastError, ProtocolError, RpcError
 from holdfast.telemetry import Event, ProtocolViolation
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Finding:
     advice: str = ""
 
 
-@click.command()
+@click.command(cls=AboutServer)
 @click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
 @aimed
 async def doctor(aim: Aim, server: tuple[str, ...]) -> int:
@@ -51,64 +52,33 @@ async def doctor(aim: Aim, server: tuple[str, ...]) -> int:
     Looks at the command, its environment, the start, what it writes where, the revisions it
     speaks, its capabilities, its tools' schemas, and how it ends.
     """
-    name, rest = aim.take(server, "")
-    if rest:
-        raise click.UsageError(f"Not understood: {' '.join(rest)}")
+    name = aim.only(server)
     findings: list[Finding] = []
-    code = Exit.OK
+    code = Exit.CONNECT
     try:
         async for finding in _examine(aim, name):
             findings.append(finding)
-            _show(aim, finding)
+            _show(aim.output, finding)
     except HoldfastError as error:
         code = exit_for(error)
-        for finding in _failure(error):
-            findings.append(finding)
-            _show(aim, finding)
+        findings.append(Finding("failure", "bad", str(error), symptoms.advice(error, os.environ)))
+        _show(aim.output, findings[-1])
+    bad, summary = _summary(findings)
     if aim.output.json:
-        aim.output.value({"healthy": _healthy(findings), "findings": [asdict(f) for f in findings]})
+        aim.output.value({"healthy": not bad, "findings": [asdict(one) for one in findings]})
     else:
-        aim.output.text(_summary(findings))
-    return code if code or _healthy(findings) else Exit.CONNECT
+        aim.output.text(f"\n{summary}")
+    worst = next((one.text for one in findings if one.verdict == "bad"), None)
+    return Exit.OK if worst is None else aim.output.verdict(worst, code, "doctor")
 
 
-def _healthy(findings: Iterable[Finding]) -> bool:
-    return all(finding.verdict != "bad" for finding in findings)
-
-
-def _summary(findings: list[Finding]) -> str:
+def _summary(findings: list[Finding]) -> tuple[int, str]:
     bad = sum(finding.verdict == "bad" for finding in findings)
     warned = sum(finding.verdict == "warn" for finding in findings)
     if bad:
-        return f"\n{bad} problem{'s' * (bad > 1)} found."
-    return f"\nIt works{f', with {warned} thing(s) worth a look' if warned else ''}."
-
-
-_MARKS: Final = {
-    "ok": ("✓", "green"),
-    "note": ("·", "dim"),
-    "warn": ("!", "yellow"),
-    "bad": ("✗", "red"),
-}
-
-
-def _show(aim: Aim, finding: Finding) -> None:
-    if aim.output.json:
-        return
-    mark, colour = _MARKS[finding.verdict]
-    lines = harmless(finding.text).splitlines() or [""]
-    lines = [lines[0], *(f"               {line}" for line in lines[1:])]
-    text = "\n".join(lines)
-    if finding.advice:
-        text += f"\n             → {harmless(finding.advice)}"
-    if not aim.output.is_terminal:
-        aim.output.text(f"{mark} {finding.step:<12} {text}")
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    line = Text.assemble((mark, colour), f" {finding.step:<12} ", text)
-    Console(highlight=False, soft_wrap=True).print(line)
+        return bad, f"{bad} problem{'s' * (bad > 1)} found."
+    more = f", with {warned} thing{'s' * (warned > 1)} worth a look" if warned else ""
+    return bad, f"It works{more}."
 
 
 async def _examine(aim: Aim, name: str | None) -> AsyncIterator[Finding]:
@@ -132,9 +102,13 @@ async def _examine(aim: Aim, name: str | None) -> AsyncIterator[Finding]:
             yield finding
         for finding in await _tools(client):
             yield finding
-        yield _pollution(violations)
+    except HoldfastError:
+        if violations:
+            yield _pollution(violations)
+        raise
     finally:
         await client.close()
+    yield _pollution(violations)
     if heard:
         tail = "\n".join(line.rstrip() for line in heard[-10:])
         yield Finding("stderr", "note", f"{len(heard)} line(s); the last of them:\n{tail}")
@@ -143,26 +117,61 @@ async def _examine(aim: Aim, name: str | None) -> AsyncIterator[Finding]:
         yield await _speaks(aim, name, protocol, era)
 
 
+# How findings look
+
+_MARKS: Final = {
+    "ok": ("✓", "green"),
+    "note": ("·", "dim"),
+    "warn": ("!", "yellow"),
+    "bad": ("✗", "red"),
+}
+_STEP: Final = 12
+"""Columns of a step's name."""
+
+
+def _show(output: Output, finding: Finding) -> None:
+    if output.json:
+        return
+    mark, colour = _MARKS[finding.verdict]
+    lines = output.safe(finding.text).splitlines() or [""]
+    lines += [f"→ {output.safe(finding.advice)}"] if finding.advice else []
+    if not output.is_terminal:
+        indent = "\n" + " " * (_STEP + 3)
+        output.text(f"{mark} {finding.step:<{_STEP}} {indent.join(lines)}")
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(width=1, style=colour)
+    grid.add_column(width=_STEP)
+    grid.add_column(overflow="fold")
+    grid.add_row(mark, finding.step, Text("\n".join(lines)))
+    Console(highlight=False).print(grid)
+
+
 # The steps
 
 
 def _before(client: Client) -> Iterable[Finding]:
     """What can be told without starting anything."""
+    from holdfast.configuration.display import Display
+
     transport = client.transport
+    display = Display()
     command = getattr(transport, "command", None)
     if command is None:
-        yield Finding("address", "note", str(getattr(transport, "url", client.name)))
+        yield Finding("address", "note", display.url(str(transport.key[1])))
         return
-    from holdfast.calls.redaction import Redactor
-    from holdfast.config import Redaction
     from holdfast.transports.spawn import environment
 
     env = environment(transport.env, transport.inherit_env, os.environ)
     found = shutil.which(command[0], path=env.get("PATH"))
     if found:
-        yield Finding("command", "ok", f"{' '.join(command)}\n{command[0]} is {found}")
-    hidden = Redactor(Redaction()).value(env)
-    text = "\n".join(f"{key}={value}" for key, value in sorted(hidden.items()))
+        told = " ".join(display.arguments(tuple(command)))
+        yield Finding("command", "ok", f"{told}\n{command[0]} is {found}")
+    text = "\n".join(f"{key}={value}" for key, value in sorted(display.table(env).items()))
     advice = "more is passed on with --env K=V, or env in the configuration"
     yield Finding("environment", "note", text, advice)
 
@@ -251,14 +260,10 @@ async def _speaks(aim: Aim, name: str | None, protocol: str, era: str) -> Findin
     try:
         async with aim.client(name) as client:
             await client.open()
-            return Finding(f"{era}", "ok", f"speaks {client.protocol_version}")
+            return Finding(era, "ok", f"speaks {client.protocol_version}")
+    except (ProtocolError, RpcError):
+        return Finding(era, "note", f"does not speak {protocol}")
     except HoldfastError as error:
-        first = str(error).splitlines()[0]
-        return Finding(f"{era}", "note", f"does not speak {protocol}: {first}")
+        return Finding(era, "note", f"{protocol} cannot be tried: {error.message}")
     finally:
         aim.options = kept
-
-
-def _failure(error: HoldfastError) -> Iterable[Finding]:
-    """What ended the examination, and what that usually means."""
-    yield Finding("failure", "bad", str(error), symptoms.advice(error))

@@ -22,6 +22,8 @@ class Exit(IntEnum):
     """The server wants credentials, or its configuration has not been approved."""
     DRIFT = 6
     """The tools are not those of the lock file or of the generated handle."""
+    FAULT = 70
+    """Something that should not happen, in holdfast itself."""
     INTERRUPTED = 130
     BROKEN_PIPE = 141
 

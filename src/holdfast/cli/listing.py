@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import shlex
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from holdfast.cli import manifests
+from holdfast.cli import manifests, views
 from holdfast.cli.aim import Aim, aimed
-from holdfast.cli.arguments import describe as told
-from holdfast.cli.arguments import resolve
-from holdfast.cli.render import table
+from holdfast.cli.options import AboutServer
 from holdfast.cli.seen import key_of, listed, pick
 from holdfast.cli.suggest import servers
 from holdfast.cli.suggest import tools as suggest_tools
@@ -23,7 +20,7 @@ OFFLINE = click.option(
 )
 
 
-@click.command()
+@click.command(cls=AboutServer)
 @click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
 @OFFLINE
 @aimed
@@ -35,30 +32,20 @@ def tools(aim: Aim, server: tuple[str, ...], offline: bool) -> Any:
     holdfast tools --url https://example.org/mcp
     holdfast tools -- python server.py
     """
-    name = _only(aim, server)
-    if offline:
-        _show_tools(aim, manifests.require(key_of(aim, name)))
-        return None
-    return _list_tools(aim, name)
+    name = aim.only(server)
+    if not offline:
+        return _list_tools(aim, name)
+    views.tools(aim.output, _remembered(aim, name))
+    return None
 
 
 async def _list_tools(aim: Aim, name: str | None) -> None:
     async with aim.client(name) as client:
         found = await listed(aim, name, client)
-    _show_tools(aim, found)
+    views.tools(aim.output, found)
 
 
-def _show_tools(aim: Aim, found: list[dict[str, Any]]) -> None:
-    if aim.output.json:
-        aim.output.value({"tools": found})
-        return
-    rows = [
-        (tool["name"], str(tool.get("description") or tool.get("title") or "")) for tool in found
-    ]
-    table(aim.output, ("tool", "what it does"), rows)
-
-
-@click.command()
+@click.command(cls=AboutServer)
 @click.argument("tool", shell_complete=suggest_tools)
 @OFFLINE
 @aimed
@@ -70,66 +57,66 @@ def describe(aim: Aim, tool: str, offline: bool) -> Any:
     holdfast describe add -- python server.py
     """
     name, wanted = aim.split(tool)
-    if offline:
-        _show_tool(aim, pick(manifests.require(key_of(aim, name)), wanted), tool)
-        return None
-    return _describe(aim, name, wanted, tool)
+    if not offline:
+        return _describe(aim, name, wanted, tool)
+    _show(aim, _remembered(aim, name), wanted, tool)
+    return None
 
 
 async def _describe(aim: Aim, name: str | None, wanted: str, called: str) -> None:
     async with aim.client(name) as client:
         found = await listed(aim, name, client)
-    _show_tool(aim, pick(found, wanted), called)
+    _show(aim, found, wanted, called)
 
 
-def _show_tool(aim: Aim, definition: dict[str, Any], called: str) -> None:
-    if aim.output.json:
-        aim.output.value(definition)
-    else:
-        aim.output.text(description(definition, called))
+def _show(aim: Aim, found: list[dict[str, Any]], wanted: str, called: str) -> None:
+    command = f"holdfast call {shlex.quote(called)}"
+    views.tool(aim.output, pick(found, wanted), command, _again(aim))
 
 
-@click.command()
+def _again(aim: Aim) -> str:
+    """How the same server is said again, where its name is not part of the tool's."""
+    if aim.url is not None:
+        return f" --url {shlex.quote(aim.url)}"
+    return f" -- {shlex.join(aim.command)}" if aim.command is not None else ""
+
+
+def _remembered(aim: Aim, name: str | None) -> list[dict[str, Any]]:
+    """What was last seen of a server, and a word on when that was."""
+    seen = manifests.require(key_of(aim, name))
+    aim.output.note(str(seen))
+    return seen.tools
+
+
+@click.command(cls=AboutServer)
 @click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
 @aimed
 async def resources(aim: Aim, server: tuple[str, ...]) -> None:
     """The resources of a server, and its templates for more."""
-    async with aim.client(_only(aim, server)) as client:
+    async with aim.client(aim.only(server)) as client:
         found = await client.list_resources()
         templates = await client.list_resource_templates()
-    if aim.output.json:
-        raw = {"resources": [one.raw for one in found]}
-        aim.output.value({**raw, "resourceTemplates": [one.raw for one in templates]})
-        return
-    rows = [(one.uri, one.description or one.title or one.name) for one in found]
-    rows += [(one.uri_template, one.description or one.title or one.name) for one in templates]
-    table(aim.output, ("resource", "what it is"), rows)
+    views.resources(aim.output, found, templates)
 
 
-@click.command()
+@click.command(cls=AboutServer)
 @click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
 @aimed
 async def prompts(aim: Aim, server: tuple[str, ...]) -> None:
     """The prompts of a server, with their arguments."""
-    async with aim.client(_only(aim, server)) as client:
+    async with aim.client(aim.only(server)) as client:
         found = await client.list_prompts()
-    if aim.output.json:
-        aim.output.value({"prompts": [one.raw for one in found]})
-        return
-    rows = []
-    for one in found:
-        names = [a.name if a.required else f"[{a.name}]" for a in one.arguments or ()]
-        rows.append((one.name, " ".join(names), one.description or one.title or ""))
-    table(aim.output, ("prompt", "arguments", "what it is for"), rows)
+    views.prompts(aim.output, found)
 
 
-@click.command()
+@click.command(cls=AboutServer)
 @click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
 @aimed
 async def ping(aim: Aim, server: tuple[str, ...]) -> None:
     """See whether a server answers, who it is, and how long that took."""
+    name = aim.only(server)
     began = time.perf_counter()
-    async with aim.client(_only(aim, server)) as client:
+    async with aim.client(name) as client:
         await client.open()
         opened = time.perf_counter()
         await client.ping()
@@ -147,66 +134,3 @@ async def ping(aim: Aim, server: tuple[str, ...]) -> None:
     who = facts["server"] or client.name
     times = f"connected in {facts['connectMs']} ms, answered in {facts['pingMs']} ms"
     aim.output.text(f"{who}, protocol {facts['protocol']}: {times}")
-
-
-def _only(aim: Aim, words: tuple[str, ...]) -> str | None:
-    """The one word that names the server, where it is a word that does."""
-    name, rest = aim.take(words, "")
-    if rest:
-        extra = " ".join(rest)
-        raise click.UsageError(f"Not understood: {extra} (the server is named already)")
-    return name
-
-
-# One tool, described
-
-
-def description(tool: Mapping[str, Any], called: str) -> str:
-    """A tool as text: its words, its parameters, and a line to call it with."""
-    parts = [str(tool["name"])]
-    if tool.get("title"):
-        parts[0] += f": {tool['title']}"
-    if tool.get("description"):
-        parts.append(str(tool["description"]).strip())
-    schema = tool.get("inputSchema")
-    schema = schema if isinstance(schema, Mapping) else {}
-    parts.append(_parameters(schema))
-    hints = tool.get("annotations")
-    if isinstance(hints, Mapping) and hints:
-        said = ", ".join(f"{key} {json.dumps(value)}" for key, value in hints.items())
-        parts.append(f"The server says: {said}")
-    if tool.get("outputSchema") is not None:
-        parts.append("Gives structured results: see --output json for their schema.")
-    parts.append(f"holdfast call {called}{_example(schema)}")
-    return "\n\n".join(part for part in parts if part)
-
-
-def _parameters(schema: Mapping[str, Any]) -> str:
-    properties = schema.get("properties")
-    if not isinstance(properties, Mapping) or not properties:
-        return "Takes no parameters."
-    required = _required(schema)
-    width = min(24, max(len(name) for name in properties))
-    lines = ["Parameters:"]
-    for name, part in properties.items():
-        part = resolve(part, schema)
-        facts = [told(part)] + ([] if name in required else ["optional"])
-        if "default" in part:
-            facts.append(f"default {json.dumps(part['default'])}")
-        words = " ".join(str(part.get("description") or "").split())
-        lines.append(f"  {name:<{width}}  {', '.join(facts)}{'  ' + words if words else ''}")
-    return "\n".join(lines)
-
-
-def _example(schema: Mapping[str, Any]) -> str:
-    properties = schema.get("properties")
-    known = properties if isinstance(properties, Mapping) else {}
-    words = (
-        f"{name}={told(resolve(known.get(name), schema)).upper()}" for name in _required(schema)
-    )
-    return "".join(f" {word.replace(' ', '-')}" for word in words)
-
-
-def _required(schema: Mapping[str, Any]) -> list[str]:
-    found = schema.get("required")
-    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []

@@ -9,6 +9,7 @@ import click
 
 from holdfast.cli.aim import Aim, aimed
 from holdfast.cli.exits import Exit, exit_for
+from holdfast.cli.options import AboutServer
 from holdfast.cli.suggest import servers
 from holdfast.errors import HoldfastError, ValidationError
 
@@ -16,7 +17,7 @@ NAME = "holdfast.lock"
 AS = click.option("--as", "label", metavar="NAME", help="The server's name in the lock file.")
 
 
-@click.command()
+@click.command(cls=AboutServer)
 @click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
 @AS
 @aimed
@@ -29,9 +30,7 @@ async def lock(aim: Aim, server: tuple[str, ...], label: str | None) -> int:
     from holdfast.registry import lock as locks
 
     path = aim.options.pop("lock", NAME)
-    name, rest = aim.take(server, "")
-    if rest:
-        raise click.UsageError(f"Not understood: {' '.join(rest)}")
+    name = aim.only(server)
     async with aim.client(name) as client:
         tools = await client.list_tools()
         found = locks.LockedServer.of(tools, client.instructions)
@@ -56,7 +55,7 @@ def _before(path: str, label: str) -> Any:
     return locks.read(path).servers.get(label) if os.path.exists(path) else None
 
 
-@click.command()
+@click.command(cls=AboutServer)
 @click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
 @AS
 @click.option("--breaking", is_flag=True, help="Only changes that break callers count.")
@@ -70,26 +69,42 @@ async def check(aim: Aim, server: tuple[str, ...], label: str | None, breaking: 
     from holdfast.registry import lock as locks
 
     locked = locks.read(aim.options.pop("lock", NAME))
-    results: list[dict[str, Any]] = []
-    code = Exit.OK
-    for name, entry in _wanted(aim, server, label, locked):
-        try:
-            async with aim.client(name) as client:
-                tools = await client.list_tools()
-                changes = locks.compare_locked(locked.servers[entry], tools, client.instructions)
-        except HoldfastError as error:
-            code = code or Exit(aim.output.fail(error))
-            results.append({"server": entry, "error": str(error), "exit": int(exit_for(error))})
-            continue
-        drifted = changes.breaking if breaking else bool(changes)
-        code = Exit.DRIFT if drifted else code
-        results.append({"server": entry, "impact": changes.impact, "changes": str(changes)})
-        if not aim.output.json:
-            verdict = "as locked" if not changes else f"changed ({changes.impact})"
-            aim.output.text(f"{entry}: {verdict}" + (f"\n{changes}" if changes else ""))
+    results = [
+        await _checked(aim, name, entry, locked.servers[entry], breaking)
+        for name, entry in _wanted(aim, server, label, locked)
+    ]
+    codes = {one["exit"] for one in results} - {Exit.OK}
+    code = Exit.DRIFT if Exit.DRIFT in codes else Exit(min(codes, default=Exit.OK))
     if aim.output.json:
         aim.output.value({"ok": code == Exit.OK, "servers": results})
-    return code
+    if code == Exit.OK:
+        return code
+    told = [
+        one.get("error") or f"{one['server']} is not as locked" for one in results if one["exit"]
+    ]
+    return aim.output.verdict("\n".join(told), code, "drift" if code == Exit.DRIFT else "check")
+
+
+async def _checked(
+    aim: Aim, name: str | None, entry: str, locked: Any, breaking: bool
+) -> dict[str, Any]:
+    """How one server compares; one that cannot be asked is told, and the others are."""
+    from holdfast.registry import lock as locks
+
+    try:
+        async with aim.client(name) as client:
+            tools = await client.list_tools()
+            changes = locks.compare_locked(locked, tools, client.instructions)
+    except HoldfastError as error:
+        if not aim.output.json:
+            aim.output.fail(error)
+        return {"server": entry, "error": str(error), "exit": exit_for(error)}
+    if not aim.output.json:
+        verdict = f"changed ({changes.impact})\n{changes}" if changes else "as locked"
+        aim.output.text(f"{entry}: {verdict}")
+    drifted = changes.breaking if breaking else bool(changes)
+    code = Exit.DRIFT if drifted else Exit.OK
+    return {"server": entry, "impact": changes.impact, "changes": str(changes), "exit": code}
 
 
 def _wanted(
@@ -103,9 +118,7 @@ def _wanted(
             names = ", ".join(known)
             raise ValidationError(f"none of the locked servers is configured ({names}): name one")
         return [(name, name) for name in found]
-    name, rest = aim.take(words, "")
-    if rest:
-        raise click.UsageError(f"Not understood: {' '.join(rest)}")
+    name = aim.only(words)
     entry = label or (name if name in known else None) or (known[0] if len(known) == 1 else None)
     if entry is None or entry not in known:
         raise ValidationError(f"which of the lock file's servers is it? --as {'|'.join(known)}")

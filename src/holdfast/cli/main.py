@@ -8,45 +8,76 @@ import sys
 from holdfast.cli.verbs import SECTIONS
 
 USAGE = "Usage: holdfast VERB [WORDS] [OPTIONS] [-- COMMAND ...]"
-
-TARGETS = """\
-A server is a name from the configuration, a URL, or a command:
+MOTTO = "The MCP client that holds on."
+TARGETS = "A server is a name from the configuration, a URL, or a command:"
+EXAMPLES = """\
   holdfast call git.git_log repo_path=. max_count=5
   holdfast tools --url https://example.org/mcp
   holdfast call add a=2 b=3 -- python server.py"""
-
-MORE = """\
+CODES = """\
 Exit codes: 0 ok, 1 the server says no, 2 usage, 3 connection, 4 timeout,
-5 authorization or trust, 6 drift, 130 interrupted.
-'holdfast VERB --help' tells more about a verb."""
+5 authorization or trust, 6 drift, 70 a fault of holdfast, 130 interrupted."""
+MORE = "'holdfast VERB --help' tells more about a verb."
+
+ROOMY = 76
+"""Columns in which nothing needs to be wrapped."""
 
 
-def help_text() -> str:
+def help_text(columns: int = ROOMY) -> str:
     """The first screen."""
     width = max(len(name) for part in SECTIONS.values() for name in part)
-    parts = [f"{USAGE}\n\nThe MCP client that holds on.", TARGETS]
+    parts = [_fold(USAGE, columns, 7), _fold(MOTTO, columns)]
+    parts.append(f"{_fold(TARGETS, columns)}\n{EXAMPLES}")
     for title, verbs in SECTIONS.items():
-        lines = [f"  {name:<{width}}  {verb.summary}" for name, verb in verbs.items()]
+        lines = [
+            _fold(f"  {name:<{width}}  {verb.summary}", columns, width + 4)
+            for name, verb in verbs.items()
+        ]
         parts.append("\n".join([f"{title}:", *lines]))
-    return "\n\n".join([*parts, MORE])
+    return "\n\n".join([*parts, f"{_fold(CODES, columns)}\n{_fold(MORE, columns)}"])
+
+
+def _fold(text: str, columns: int, indent: int = 0) -> str:
+    if columns >= ROOMY:
+        return text
+    from textwrap import fill
+
+    return fill(text, max(columns, 20), subsequent_indent=" " * indent)
+
+
+def columns_of_terminal() -> int:
+    """How wide the terminal is; roomy where there is none."""
+    try:
+        return int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns)
+    except (OSError, ValueError):
+        return ROOMY
 
 
 def main(words: list[str] | None = None) -> int:
     """Run one command line; the result is the exit code."""
     words = sys.argv[1:] if words is None else words
+    _have_streams()
     if "_HOLDFAST_COMPLETE" in os.environ:
         from holdfast.cli.app import root
 
         root.main([], "holdfast")  # click answers the shell, and exits
     if words in ([], ["--help"], ["-h"], ["help"]):
-        return _say(help_text())
+        return _say(help_text(columns_of_terminal()))
     if words in (["--version"], ["-V"]):
         from holdfast import __version__
 
         return _say(f"holdfast {__version__}")
     from holdfast.cli.app import run
 
-    return run(words)
+    return run([words[1], "--help"] if words[0] == "help" and len(words) == 2 else words)
+
+
+def _have_streams() -> None:
+    """A program may be started with stdin, stdout or stderr closed: Python has None there."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _say(text: str) -> int:

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.errors import ValidationError
 
@@ -22,45 +22,59 @@ def folder() -> Path:
 
 
 def path_for(key: str) -> Path:
+    """A file of its own for each: a configured server's by its name, others by a hash."""
+    if len(key) <= 60 and key.isascii() and key.replace("-", "").replace("_", "").isalnum():
+        return folder() / f"server-{key}.json"
     from hashlib import sha256
 
     return folder() / f"{sha256(key.encode()).hexdigest()[:32]}.json"
 
 
-def save(key: str, tools: Iterable[dict[str, Any]]) -> None:
-    """Keep a list of tools; quietly not, where that cannot be done."""
-    path = path_for(key)
-    from tempfile import mkstemp
+class Manifest(NamedTuple):
+    """The tools of a server, when they were seen, and the file that named the server, if any."""
 
-    text = json.dumps({"server": key, "saved": time.time(), "tools": list(tools)})
+    tools: list[dict[str, Any]]
+    seen: float
+    source: str
+
+    def __str__(self) -> str:
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.seen))
+        return f"as seen on {when}{f', configured in {self.source}' if self.source else ''}"
+
+
+def save(key: str, tools: Iterable[dict[str, Any]], source: str = "") -> None:
+    """Keep a list of tools; quietly not, where that cannot be done."""
+    from holdfast.cli.files import renew
+
+    path = path_for(key)
+    facts = {"server": key, "seen": time.time(), "source": source, "tools": list(tools)}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = mkstemp(dir=path.parent)
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except (OSError, UnicodeError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        renew(path, json.dumps(facts), lambda _: True, "a manifest")
+    except (OSError, UnicodeError, ValidationError):
         return
 
 
-def recall(key: str) -> list[dict[str, Any]] | None:
-    """The tools that a server was last seen with; None if it never was."""
+def recall(key: str) -> Manifest | None:
+    """What a server was last seen with; None if it never was."""
     try:
         found = json.loads(path_for(key).read_bytes())
-        tools = found["tools"]
-    except (OSError, ValueError, KeyError, TypeError):
+        tools, seen, source = found["tools"], float(found["seen"]), str(found["source"])
+        time.localtime(seen)
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
     if not isinstance(tools, list):
         return None
-    return [tool for tool in tools if isinstance(tool, dict) and isinstance(tool.get("name"), str)]
+    sound = [tool for tool in tools if isinstance(tool, dict) and isinstance(tool.get("name"), str)]
+    return Manifest(sound, seen, source)
 
 
-def require(key: str) -> list[dict[str, Any]]:
+def require(key: str) -> Manifest:
     """The same, where there is nothing to go on without it."""
-    tools = recall(key)
-    if tools is None:
+    found = recall(key)
+    if found is None:
         raise ValidationError(
             f"{key}: not seen yet, so nothing is known of it offline; "
             "list its tools once without --offline"
         )
-    return tools
+    return found

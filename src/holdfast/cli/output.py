@@ -1,7 +1,8 @@
 """What goes to stdout and stderr. stdout carries the result alone; stderr is for the person.
 
 Text that came from a server is shown on a terminal without what would steer the terminal;
-through a pipe it goes as it came.
+through a pipe it goes as it came. With ``--output json`` stderr is empty, or one line of JSON
+that says why the command failed.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import sys
 from typing import Any, Final
 
 from holdfast.cli.exits import Exit, exit_for
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, ValidationError
 
 _STEERING: Final = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 )
 """Control characters but for tab and newline, and those that turn the direction of writing."""
 
@@ -25,31 +26,42 @@ class Output:
     """Where one command's words go, and in what form."""
 
     def __init__(self, form: str = "text") -> None:
-        self.json = form == "json"
-        self.is_terminal = sys.stdout.isatty()
+        self.json: bool = form == "json"
+        self.is_terminal: bool = sys.stdout.isatty()
 
     def text(self, text: str) -> None:
-        """A result, as text."""
-        write((self.safe(text) + "\n").encode("utf-8", "backslashreplace"))
+        """A result, as text; it ends its last line if it has not done so itself."""
+        text = self.safe(text)
+        ended = text if text.endswith("\n") else f"{text}\n"
+        write(ended.encode("utf-8", "backslashreplace"))
 
     def value(self, value: Any) -> None:
         """A result, as JSON: easy to read on a terminal, one line elsewhere."""
         import msgspec
 
         data = msgspec.json.encode(value)
-        write((msgspec.json.format(data, indent=2) if self.is_terminal else data) + b"\n")
+        if self.is_terminal:
+            data = _visible(msgspec.json.format(data, indent=2).decode()).encode()
+        write(data + b"\n")
 
     def safe(self, text: str) -> str:
         return harmless(text) if self.is_terminal else text
 
     def note(self, text: str) -> None:
         """A word to the person, not part of the result."""
-        print(harmless(text), file=sys.stderr)
+        if not self.json:
+            print(harmless(text), file=sys.stderr)
 
     def fail(self, error: BaseException) -> int:
         """Say what went wrong, and give the exit code for it."""
         code = exit_for(error)
         self.complain(str(error) or type(error).__name__, code, _facts(error))
+        return code
+
+    def verdict(self, message: str, code: Exit, kind: str) -> Exit:
+        """A result that is bad news, and shown already: the error line says so too, in JSON."""
+        if self.json:
+            self.complain(message, code, {"kind": kind})
         return code
 
     def complain(self, message: str, code: int, facts: dict[str, Any] | None = None) -> None:
@@ -58,6 +70,7 @@ class Output:
 
             told = {"error": {"message": message, "exit": int(code), **(facts or {})}}
             line = msgspec.json.encode(told, enc_hook=str).decode()
+            line = _visible(line) if sys.stderr.isatty() else line
         else:
             line = paint("holdfast:", "1;31") + " " + harmless(message)
         try:
@@ -68,7 +81,17 @@ class Output:
 
 def harmless(text: str) -> str:
     """Text with every character visible that would otherwise move the cursor or the eye."""
-    return _STEERING.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return _STEERING.sub(_by_number, text.replace("\r\n", "\n"))
+
+
+def _by_number(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+
+
+def _visible(text: str) -> str:
+    """JSON with the same characters written as JSON writes them."""
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def paint(text: str, style: str) -> str:
@@ -88,6 +111,10 @@ def write(data: bytes) -> None:
             view = view[os.write(descriptor, view) :]
         except BlockingIOError:
             select.select([], [descriptor], [])
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise ValidationError(f"stdout: cannot be written: {error.strerror}") from None
 
 
 def abandon() -> int:

@@ -4,53 +4,83 @@ from __future__ import annotations
 
 import os
 import sys
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
 
 from holdfast.cli.output import harmless
 from holdfast.types.progress import Progress
 
 
 class Bar:
-    """Hears progress. Nothing is drawn, and nothing loaded, before the first word of it."""
+    """Hears progress. Nothing is drawn, and nothing loaded, before the first word of it.
 
-    def __init__(self, title: str) -> None:
-        self._title = title
+    Words may come from another thread, also after the call has ended: those draw nothing.
+    """
+
+    def __init__(self) -> None:
         self._wanted = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._title: str | None = None
         self._drawn: Any = None
         self._task: Any = None
+        self._lock = Lock()
 
-    def __enter__(self) -> Self:
-        return self
+    @contextmanager
+    def over(self, title: str) -> Iterator[None]:
+        """While a call runs."""
+        with self._lock:
+            self._title = title
+        try:
+            yield
+        finally:
+            self._end()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._drawn is not None:
-            self._drawn.stop()
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """While a person is asked something, over which nothing may be drawn."""
+        title = self._end()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._title = title
 
     def update(self, progress: Progress) -> None:
-        if not self._wanted:
-            return
-        if self._drawn is None:
-            self._begin()
-        words = harmless(progress.message or self._title)
-        self._drawn.update(
-            self._task, completed=progress.progress, total=progress.total, description=words
-        )
+        with self._lock:
+            if not self._wanted or self._title is None:
+                return
+            if self._drawn is None:
+                self._begin()
+            words = harmless(progress.message or self._title)
+            self._drawn.update(
+                self._task, completed=progress.progress, total=progress.total, description=words
+            )
 
     def _begin(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+        from rich.table import Column
 
         columns = (
-            TextColumn("{task.description}", markup=False),
+            TextColumn(
+                "{task.description}", markup=False, table_column=Column(no_wrap=True, ratio=1)
+            ),
             BarColumn(),
             TaskProgressColumn(),
         )
-        self._drawn = Progress(*columns, console=Console(stderr=True), transient=True)
+        console = Console(stderr=True)
+        console.width = max(20, console.width - 2)  # room for the ^C that a terminal writes
+        self._drawn = Progress(
+            *columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False
+        )
         self._drawn.start()
-        self._task = self._drawn.add_task(harmless(self._title), total=None)
+        self._task = self._drawn.add_task("", total=None)
+
+    def _end(self) -> str | None:
+        with self._lock:
+            title, self._title = self._title, None
+            drawn, self._drawn = self._drawn, None
+        if drawn is not None:
+            drawn.stop()
+        return title

@@ -28,7 +28,7 @@ def _drawn(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    drawn = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
     *others, last = columns
     for column in others:
         drawn.add_column(column, overflow="fold", style="bold" if column == columns[0] else "")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli import manifests
-from holdfast.cli.aim import VARIABLE, Aim
+from holdfast.cli.aim import VARIABLE, Aim, is_url
 from holdfast.errors import RpcError, ValidationError
 
 if TYPE_CHECKING:
@@ -26,8 +25,16 @@ def key_of(aim: Aim, server: str | None) -> str:
 async def listed(aim: Aim, server: str | None, client: Client) -> list[dict[str, Any]]:
     """The tools, as the server describes them."""
     found = [tool.raw for tool in await client.list_tools()]
-    manifests.save(key_of(aim, server), found)
+    keep(aim, server, found)
     return found
+
+
+def keep(aim: Aim, server: str | None, tools: list[dict[str, Any]]) -> None:
+    """Remember them for the next time that nobody wants to ask the server."""
+    source = ""
+    if server is not None and not is_url(server):
+        source = aim.configuration[server].source.file
+    manifests.save(key_of(aim, server), tools, source)
 
 
 async def schema_of(aim: Aim, server: str | None, client: Client, tool: str) -> dict[str, Any]:
@@ -49,6 +56,8 @@ def pick(tools: Iterable[dict[str, Any]], name: str) -> dict[str, Any]:
     known = {tool["name"]: tool for tool in tools}
     if name in known:
         return known[name]
+    from difflib import get_close_matches
+
     near = get_close_matches(name, known, 3)
     if near:
         hint = f"Did you mean {' or '.join(map(repr, near))}?"

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING
+
 import click
 
+from holdfast.cli.options import CONFIG, OUTPUT
 from holdfast.cli.output import Output
 from holdfast.cli.render import table
 
+if TYPE_CHECKING:
+    from holdfast.configuration.report import ServerRow
+
 
 @click.command()
-@click.option("--config", metavar="FILE", help="A configuration, not the usual ones.")
-@click.option("--output", type=click.Choice(["text", "json"]), default="text")
+@CONFIG
+@OUTPUT
 def servers(config: str | None, output: str) -> None:
     """The configured servers, where each comes from, and whether it may be used."""
     from holdfast.configuration import load, show
@@ -20,7 +27,7 @@ def servers(config: str | None, output: str) -> None:
     if out.json:
         out.value(found)
         return
-    rows = [(one.name, _standing(one), one.target, one.file) for one in found.servers]
+    rows = [(one.name, _standing(one), one.target, _place(out, one.file)) for one in found.servers]
     if rows:
         table(out, ("server", "standing", "what it is", "from"), rows)
     else:
@@ -33,10 +40,22 @@ def servers(config: str | None, output: str) -> None:
             out.note(problem)
 
 
-def _standing(one: object) -> str:
-    if getattr(one, "disabled", False):
+def _place(output: Output, path: str) -> str:
+    """A path, the home shortened where a person looks."""
+    home = os.path.expanduser("~")
+    is_below = output.is_terminal and path.startswith(f"{home}/")
+    return f"~{path[len(home) :]}" if is_below else path
+
+
+def _standing(one: ServerRow) -> str:
+    if one.disabled:
         return "disabled"
-    if getattr(one, "problems", ()):
-        return "broken"
-    told = {"own": "yours", "trusted": "trusted", "untrusted": "not trusted", "changed": "changed"}
-    return told[str(getattr(one, "trust", "own"))]
+    return "broken" if one.problems else _STANDINGS[one.trust]
+
+
+_STANDINGS = {
+    "own": "yours",
+    "trusted": "trusted",
+    "untrusted": "not trusted",
+    "changed": "changed",
+}

@@ -1,31 +1,29 @@
-"""``holdfast shell``: a prompt with completion and history, over one kept connection."""
+"""``holdfast shell``: a prompt over one kept connection."""
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from importlib.util import find_spec
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
+from holdfast.cli import views
 from holdfast.cli.aim import Aim, aimed
-from holdfast.cli.arguments import complaints, parse
+from holdfast.cli.arguments import parse
 from holdfast.cli.asking import handlers
-from holdfast.cli.call import read_file, show
-from holdfast.cli.contents import Contents
-from holdfast.cli.listing import description
+from holdfast.cli.call import check, read_file, show
+from holdfast.cli.editor import ask, editing
+from holdfast.cli.exits import Exit
+from holdfast.cli.options import AboutServer
 from holdfast.cli.output import harmless
 from holdfast.cli.progress import Bar
-from holdfast.cli.render import table
-from holdfast.cli.seen import pick
+from holdfast.cli.reading import pairs
+from holdfast.cli.seen import keep, pick
 from holdfast.cli.suggest import servers
-from holdfast.errors import HoldfastError, ValidationError
+from holdfast.errors import HoldfastError, RpcError, ValidationError
+from holdfast.wire.jsonrpc import METHOD_NOT_FOUND
 
 if TYPE_CHECKING:
     from holdfast.sync import Client
@@ -42,26 +40,26 @@ state                  how the connection is
 help, exit             this, and the end (Ctrl-D too)"""
 
 
-@click.command()
+@click.command(cls=AboutServer)
 @click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
 @aimed
 def shell(aim: Aim, server: tuple[str, ...]) -> int:
     """A prompt over one kept connection: tools are called by their names.
 
-    Tab completes tools and parameters; Ctrl-C ends a call, Ctrl-D the shell.
+    Tab completes tools and parameters; Ctrl-C ends a call, Ctrl-D the shell. Lines may come
+    through a pipe, too: the exit code is then that of the last line that failed.
     """
     from holdfast.sync.client import Client
     from holdfast.sync.portal import portal
 
-    name, rest = aim.take(server, "")
-    if rest:
-        raise click.UsageError(f"Not understood: {' '.join(rest)}")
-    aim.options["handlers"] = handlers()
+    name = aim.only(server)
+    bar = Bar()
+    aim.options["handlers"] = handlers(bar)
     aim.options.setdefault("when_down", "wait")
     with Client(portal().do(lambda: aim.client(name)), portal()) as client:
         client.open()
-        session = Session(aim, client)
-        session.greet()
+        session = Session(aim, client, bar)
+        keep(aim, name, session.greet())
         with editing(session.suggestions):
             return session.run()
 
@@ -69,116 +67,139 @@ def shell(aim: Aim, server: tuple[str, ...]) -> int:
 class Session:
     """What a person says at the prompt, one line after the other."""
 
-    def __init__(self, aim: Aim, client: Client) -> None:
+    def __init__(self, aim: Aim, client: Client, bar: Bar) -> None:
         self._aim = aim
+        self._output = aim.output
         self._client = client
+        self._bar = bar
         self._verbs: dict[str, Callable[[list[str]], Any]] = {
             "call": self._call,
             "describe": self._describe,
-            "help": lambda _: aim.output.text(HELP),
+            "help": self._help,
             "ping": self._ping,
             "prompt": self._prompt,
             "prompts": self._prompts,
             "read": self._read,
             "resources": self._resources,
-            "state": lambda _: aim.output.text(str(client.state)),
+            "state": self._state,
             "tools": self._tools,
         }
 
-    def greet(self) -> None:
+    def greet(self) -> list[dict[str, Any]]:
+        """A word of welcome, and the tools that there are."""
         info = self._client.server_info
         who = self._client.name if info is None else f"{info.name} {info.version}"
-        count = len(self._definitions())
-        self._aim.output.note(f"{who}: {count} tools. 'help' helps.")
+        found = self._known()
+        self._output.note(f"{who}: {len(found)} tools. 'help' helps.")
+        return found
 
     def run(self) -> int:
-        """Until the end of the input. The exit code is that of the last line that failed."""
-        code = 0
+        """Until the end of the input. A person has seen what failed; a script is told."""
+        failed = 0
+        while (line := self._next()) is not None:
+            failed = self._obey(line) or failed
+        return Exit.OK if sys.stdin.isatty() else failed
+
+    def _next(self) -> str | None:
+        """The next line; none at the end."""
         while True:
             try:
-                line = input(f"{self._client.name}> " if sys.stdin.isatty() else "")
+                line = ask(f"{harmless(self._client.name)}> ")
             except EOFError:
-                return code
+                if sys.stdin.isatty():
+                    print(file=sys.stderr)
+                return None
             except KeyboardInterrupt:
                 print(file=sys.stderr)
-                continue
-            try:
-                words = shlex.split(line, comments=True)
-                if words in (["exit"], ["quit"]):
-                    return code
-                code = self._do(words)
-            except ValueError as error:
-                self._aim.output.complain(f"not understood: {error}", 2)
-                code = 2
-            except HoldfastError as error:
-                code = self._aim.output.fail(error)
-            except KeyboardInterrupt:
-                self._aim.output.note("interrupted; the server was told to stop")
-                code = 130
+            else:
+                return None if line.strip() in ("exit", "quit") else line
+
+    def _obey(self, line: str) -> int:
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError as error:
+            self._output.complain(f"not understood: {error}", Exit.USAGE, {"kind": "usage"})
+            return Exit.USAGE
+        try:
+            return self._do(words) if words else Exit.OK
+        except HoldfastError as error:
+            return self._output.fail(error)
+        except KeyboardInterrupt:
+            print(file=sys.stderr)
+            told = "interrupted; the server was told to stop"
+            self._output.complain(told, Exit.INTERRUPTED, {"kind": "interrupted"})
+            return Exit.INTERRUPTED
 
     def _do(self, words: list[str]) -> int:
-        if not words:
-            return 0
-        if words[0] in self._verbs:
-            found = self._verbs[words[0]](words[1:])
-            return found if isinstance(found, int) else 0
-        return self._call(words)
+        if words[0] not in self._verbs:
+            return self._call(words)
+        found = self._verbs[words[0]](words[1:])
+        return found if isinstance(found, int) else Exit.OK
 
     # Verbs
 
     def _definitions(self) -> list[dict[str, Any]]:
         return [tool.raw for tool in self._client.list_tools()]
 
+    def _known(self) -> list[dict[str, Any]]:
+        """The same, and none of a server that has no tools."""
+        try:
+            return self._definitions()
+        except RpcError as error:
+            if error.code != METHOD_NOT_FOUND:
+                raise
+            return []
+
     def _call(self, words: list[str]) -> int:
-        if not words:
-            raise ValidationError("call: which tool?")
-        name, *rest = words
+        name, *rest = _some(words, "call: which tool?")
         known = self._client.tools.get(name)
-        found = pick(self._definitions(), name) if known is None else known.raw
+        found = pick(self._known(), name) if known is None else known.raw
         schema = found.get("inputSchema")
         schema = schema if isinstance(schema, dict) else {}
         arguments = parse(rest, schema, read_file)
-        wrong = complaints(arguments, schema)
-        if wrong:
-            raise ValidationError("\n  ".join([f"{name}: nothing was sent:", *wrong]))
-        with Bar(name) as bar:
-            result = self._client.call_tool(name, arguments, on_progress=bar.update)
+        check(name, arguments, schema)
+        with self._bar.over(name):
+            result = self._client.call_tool(name, arguments, on_progress=self._bar.update)
         return show(self._aim, result, name, None)
 
     def _tools(self, words: list[str]) -> None:
-        rows = [(one["name"], str(one.get("description") or "")) for one in self._definitions()]
-        table(self._aim.output, ("tool", "what it does"), rows)
+        views.tools(self._output, self._definitions())
 
     def _describe(self, words: list[str]) -> None:
-        for name in words:
-            self._aim.output.text(description(pick(self._definitions(), name), name))
+        found = self._definitions()
+        for name in _some(words, "describe: which tool?"):
+            views.tool(self._output, pick(found, name), name)
 
     def _ping(self, words: list[str]) -> None:
         self._client.ping()
-        self._aim.output.text("it answers")
+        self._say("it answers")
+
+    def _state(self, words: list[str]) -> None:
+        self._say(str(self._client.state))
+
+    def _help(self, words: list[str]) -> None:
+        self._say(HELP)
 
     def _resources(self, words: list[str]) -> None:
-        found = self._client.list_resources()
-        rows = [(one.uri, one.description or one.name) for one in found]
-        table(self._aim.output, ("resource", "what it is"), rows)
+        found, templates = self._client.list_resources(), self._client.list_resource_templates()
+        views.resources(self._output, found, templates)
 
     def _read(self, words: list[str]) -> None:
-        for uri in words:
-            found = self._client.read_resource(uri)
-            Contents(self._aim.output, None, uri.rpartition("/")[2]).show(found.contents)
+        for uri in _some(words, "read: which resource?"):
+            views.resource(self._output, self._client.read_resource(uri), uri, None)
 
     def _prompts(self, words: list[str]) -> None:
-        rows = [(one.name, one.description or "") for one in self._client.list_prompts()]
-        table(self._aim.output, ("prompt", "what it is for"), rows)
+        views.prompts(self._output, self._client.list_prompts())
 
     def _prompt(self, words: list[str]) -> None:
-        if not words:
-            raise ValidationError("prompt: which one?")
-        name, *rest = words
-        arguments = {key: value for key, _, value in (word.partition("=") for word in rest)}
-        found = self._client.get_prompt(name, arguments)
-        for message in found.messages:
-            Contents(self._aim.output, None, name).show([msgspec.to_builtins(message.content)])
+        name, *rest = _some(words, "prompt: which one?")
+        views.prompt(self._output, self._client.get_prompt(name, pairs(rest)), name, None)
+
+    def _say(self, text: str) -> None:
+        if self._output.json:
+            self._output.value(text)
+        else:
+            self._output.text(text)
 
     # Completion
 
@@ -200,46 +221,7 @@ class Session:
         return [f"{one}=" for one in known if one.startswith(last) and one not in used]
 
 
-# The line editor
-
-
-@contextmanager
-def editing(suggest: Callable[[str], list[str]]) -> Iterator[None]:
-    """Completion and history, where there is a terminal and a line editor."""
-    if not sys.stdin.isatty() or find_spec("readline") is None:
-        yield
-        return
-    import readline
-
-    found: list[str] = []
-
-    def complete(_: str, state: int) -> str | None:
-        if state == 0:
-            line = readline.get_line_buffer()[: readline.get_endidx()]
-            words = map(harmless, suggest(line))
-            found[:] = [one if one.endswith("=") else f"{one} " for one in words]
-        return found[state] if state < len(found) else None
-
-    readline.set_completer(complete)
-    readline.set_completer_delims(" ")
-    readline.parse_and_bind("tab: complete")
-    history = _history()
-    try:
-        readline.read_history_file(history)
-    except OSError:
-        pass
-    try:
-        yield
-    finally:
-        readline.set_history_length(1000)
-        try:
-            history.parent.mkdir(parents=True, exist_ok=True)
-            readline.write_history_file(history)
-            history.chmod(0o600)
-        except OSError:
-            pass
-
-
-def _history() -> Path:
-    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(home) / "holdfast" / "history"
+def _some(words: list[str], question: str) -> list[str]:
+    if not words:
+        raise ValidationError(question)
+    return words

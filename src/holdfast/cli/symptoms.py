@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
-from holdfast.errors import AuthError, HandshakeTimeout, HoldfastError
+from holdfast.errors import (
+    AuthError,
+    HandshakeTimeout,
+    HoldfastError,
+    StateError,
+    TransportError,
+    ValidationError,
+)
 
 _MISSING_VARIABLE: Final = re.compile(
     r"\b([A-Z][A-Z0-9]*_[A-Z0-9_]*|[A-Z0-9]*(?:TOKEN|KEY|SECRET|PASSWORD))\b"
@@ -52,17 +60,26 @@ def missing_variable(text: str) -> str | None:
     return None
 
 
-def advice(error: HoldfastError) -> str:
+def advice(error: HoldfastError, environ: Mapping[str, str]) -> str:
     """What to try. Empty where nothing better is known than the error itself."""
-    text = str(error)
+    if isinstance(error, ValidationError | StateError):
+        return ""
     if isinstance(error, AuthError):
         return "it wants credentials: give --header 'Authorization: Bearer …'"
     variable = missing_variable(getattr(error, "stderr_tail", "") or "")
     if variable is not None:
-        return f"it misses a variable: --env {variable}=…, or env in the configuration"
+        return _pass_on(variable, environ)
     for pattern, cure in _BY_TEXT:
-        if re.search(pattern, text, re.I):
+        if re.search(pattern, str(error), re.I):
             return cure
     if isinstance(error, HandshakeTimeout):
-        return "it started and does not answer: is it an MCP server, on stdio? see --verbose"
-    return "see what it says itself with --verbose"
+        return "give it longer with --timeout; see with --verbose what it does meanwhile"
+    if isinstance(error, TransportError) and error.exit_code is not None:
+        return "it ended by itself: start the command by hand, and see what it says"
+    return ""
+
+
+def _pass_on(variable: str, environ: Mapping[str, str]) -> str:
+    if variable in environ:
+        return f'{variable} is set here and not passed on: --env {variable}="${variable}"'
+    return f"it misses a variable: --env {variable}=…, or env in the configuration"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast.cli.aim import Aim, aimed
 from holdfast.cli.exits import Exit, exit_for
+from holdfast.cli.options import CLOSE, OPEN, OUTPUT, AboutServer, pairs
 from holdfast.cli.output import Output
 from holdfast.errors import ValidationError
 
@@ -22,8 +24,8 @@ FILL = click.option(
 )
 
 
-@click.command()
-@click.argument("words", nargs=-1, required=True, metavar="[SERVER] LOG")
+@click.command(cls=AboutServer)
+@click.argument("words", nargs=-1, metavar="[SERVER] LOG")
 @GO_ON
 @FILL
 @aimed
@@ -36,20 +38,27 @@ async def replay(aim: Aim, words: tuple[str, ...], go_on: bool, fill: tuple[str,
     """
     from holdfast.tape.replay import replay as play
 
-    server, (log,) = _one(aim, words, "LOG")
+    server, (log,) = aim.take(words, "LOG")
+    path, values = _path(log), _fills(fill)
     async with aim.client(server) as client:
-        report = await play(client, _path(log), stop=not go_on, fill=_pairs("--fill", fill))
+        report = await play(client, path, stop=not go_on, fill=values)
     return _reported(aim, report)
 
 
-@click.command()
-@click.argument("words", nargs=-1, required=True, metavar="[SERVER] FILE")
+@click.command(cls=AboutServer)
+@click.argument("words", nargs=-1, metavar="[SERVER] FILE")
 @GO_ON
 @FILL
 @click.option("--session", metavar="NAME", help="Run it in a session of this name.")
-@click.option("--session-key", metavar="PARAMETER", default="sessionName", show_default=True)
-@click.option("--open", "open_tool", metavar="TOOL", default="session.open", show_default=True)
-@click.option("--close", "close_tool", metavar="TOOL", default="session.close", show_default=True)
+@click.option(
+    "--session-key",
+    metavar="PARAMETER",
+    default="sessionName",
+    show_default=True,
+    help="The parameter that names the session.",
+)
+@OPEN
+@CLOSE
 @click.option("--rename", metavar="OLD=NEW", multiple=True, help="Rename arguments; calls nothing.")
 @click.option("--write", is_flag=True, help="With --rename: write the file anew.")
 @aimed
@@ -73,19 +82,19 @@ def run(
     holdfast run login.jsonl --rename id=sessionName --write
     """
     if rename:
-        return _rename(aim, words, dict(_pairs("--rename", rename)), write)
+        return _rename(aim, words, pairs("--rename", rename, "="), write)
     if write:
         raise click.UsageError("--write goes with --rename.")
-    server, (path,) = _one(aim, words, "FILE")
-    options: dict[str, Any] = {"stop": not go_on, "fill": _pairs("--fill", fill)}
+    server, (file,) = aim.take(words, "FILE")
+    options: dict[str, Any] = {"stop": not go_on, "fill": _fills(fill)}
     keys = (session_key, open_tool, close_tool)
-    return _run(aim, server, path, options=options, session=session, keys=keys)
+    return _run(aim, server, _path(file), options=options, session=session, keys=keys)
 
 
 async def _run(
     aim: Aim,
     server: str | None,
-    path: str,
+    path: Path,
     *,
     options: dict[str, Any],
     session: str | None,
@@ -97,11 +106,11 @@ async def _run(
     client = aim.client(server)
     if session is None:
         async with client:
-            return _reported(aim, await run_sequence(client, _path(path), **options))
+            return _reported(aim, await run_sequence(client, path, **options))
     key, open_tool, close_tool = keys
     adapter = ParameterSession(key=key, open_tool=open_tool, close_tool=close_tool)
     async with Handle(client, session=session, adapter=adapter) as handle:
-        return _reported(aim, await run_sequence(handle, _path(path), **options))
+        return _reported(aim, await run_sequence(handle, path, **options))
 
 
 def _rename(aim: Aim, words: tuple[str, ...], keys: dict[str, str], write: bool) -> int:
@@ -110,6 +119,10 @@ def _rename(aim: Aim, words: tuple[str, ...], keys: dict[str, str], write: bool)
     if len(words) != 1:
         raise click.UsageError("--rename takes one FILE and no server.")
     renamed = rename_file(words[0], keys, write=write)
+    if aim.output.json:
+        facts = {"file": words[0], "keys": renamed.keys, "changed": renamed.changed}
+        aim.output.value({**facts, "written": write, "lines": renamed.lines})
+        return Exit.OK
     if not write:
         aim.output.text("\n".join(renamed.lines))
     aim.output.note(f"{words[0]}: {renamed}{'' if write else ' (not written: add --write)'}")
@@ -120,20 +133,20 @@ def _rename(aim: Aim, words: tuple[str, ...], keys: dict[str, str], write: bool)
 @click.argument("first", type=click.Path())
 @click.argument("second", type=click.Path())
 @click.option("--durations", is_flag=True, help="Count how long calls took, too.")
-@click.option("--output", type=click.Choice(["text", "json"]), default="text")
+@OUTPUT
 def diff(first: str, second: str, durations: bool, output: str) -> int:
     """Compare two logs, call by call. Exits with 1 if they differ."""
-    from pathlib import Path
-
     from holdfast.tape.compare import compare
 
     out = Output(output)
-    found = compare(Path(first), Path(second), durations=durations)
+    found = compare(_path(first), _path(second), durations=durations)
     if out.json:
         out.value({"same": found.same, "different": [str(one) for one in found]})
     else:
         out.text(str(found))
-    return Exit.TOOL if found else Exit.OK
+    if not found:
+        return Exit.OK
+    return out.verdict("the logs differ", Exit.TOOL, "difference")
 
 
 @click.command("serve-log")
@@ -178,37 +191,27 @@ def _reported(aim: Aim, report: Report) -> int:
         aim.output.value({"ok": report.ok, "calls": rows})
     else:
         aim.output.text(str(report))
+    if report.ok:
+        return Exit.OK
     failed = next((one.exception for one in report if one.exception and not one.expected), None)
-    if failed is not None:
-        return exit_for(failed)
-    return Exit.OK if report.ok else Exit.TOOL
+    code = Exit.TOOL if failed is None else exit_for(failed)
+    told = "not all calls ended as recorded" if failed is None else str(failed)
+    return aim.output.verdict(told, code, "replay")
 
 
-def _one(aim: Aim, words: tuple[str, ...], wanted: str) -> tuple[str | None, list[str]]:
-    server, rest = aim.take(words, wanted)
-    if len(rest) != 1:
-        raise click.UsageError(f"Expected {wanted}, got: {' '.join(rest) or 'nothing'}")
-    return server, rest
-
-
-def _path(name: str) -> Any:
-    from pathlib import Path
-
+def _path(name: str) -> Path:
     path = Path(name)
     if not path.is_file():
         raise ValidationError(f"{name}: there is no such file")
     return path
 
 
-def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, Any]:
-    """``k=v``; a value that is JSON is that value."""
-    found = {}
-    for text in texts:
-        name, sign, value = text.partition("=")
-        if not sign or not name:
-            raise click.UsageError(f"{option} {text!r}: must be NAME=VALUE")
+def _fills(texts: tuple[str, ...]) -> dict[str, Any]:
+    """Values for what is blacked out; one that is JSON is that value."""
+    found: dict[str, Any] = {}
+    for name, text in pairs("--fill", texts, "=").items():
         try:
-            found[name] = json.loads(value) if option == "--fill" else value
+            found[name] = json.loads(text)
         except ValueError:
-            found[name] = value
+            found[name] = text
     return found

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
 
+class Verb:
+    """Where a verb lives (a module of this package, and the command's name in it), and its line.
 
-class Verb(NamedTuple):
-    """Where a verb lives (a module of this package, and the command's name in it), and its line."""
+    ``is_aimed`` says that it is about a server, which may be a command after ``--``. Plain, and
+    not a NamedTuple: help should not wait for ``typing``.
+    """
 
-    module: str
-    command: str
-    summary: str
+    def __init__(self, module: str, command: str, summary: str, *, is_aimed: bool = True) -> None:
+        self.module, self.command, self.summary = module, command, summary
+        self.is_aimed = is_aimed
 
 
 SECTIONS: dict[str, dict[str, Verb]] = {
     "Look around": {
-        "servers": Verb("servers", "servers", "the configured servers; starts none of them"),
+        "servers": Verb(
+            "servers", "servers", "the configured servers; starts none of them", is_aimed=False
+        ),
         "tools": Verb("listing", "tools", "the tools of a server"),
         "describe": Verb("listing", "describe", "one tool: what it does, what it takes"),
         "resources": Verb("listing", "resources", "the resources of a server"),
@@ -39,13 +43,24 @@ SECTIONS: dict[str, dict[str, Verb]] = {
     "Call logs": {
         "replay": Verb("tapes", "replay", "send the calls of a log again"),
         "run": Verb("tapes", "run", "run a stored sequence of calls"),
-        "diff": Verb("tapes", "diff", "compare two logs"),
-        "serve-log": Verb("tapes", "serve_log", "answer from a log, as a mock server on stdio"),
+        "diff": Verb("tapes", "diff", "compare two logs", is_aimed=False),
+        "serve-log": Verb(
+            "tapes", "serve_log", "answer from a log, as a mock server on stdio", is_aimed=False
+        ),
     },
     "Set up": {
-        "config": Verb("config", "config", "show, explain, trust and import configuration"),
-        "completion": Verb("completion", "completion", "shell completion, to be sourced"),
-        "demo": Verb("demo", "demo", "see a client at work, against a server that comes with it"),
+        "config": Verb(
+            "config", "config", "show, explain, trust and import configuration", is_aimed=False
+        ),
+        "completion": Verb(
+            "completion", "completion", "shell completion, to be sourced", is_aimed=False
+        ),
+        "demo": Verb(
+            "demo",
+            "demo",
+            "see a client at work, against a server that comes with it",
+            is_aimed=False,
+        ),
     },
 }
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast.calls.handlers import Notification
 from holdfast.cli.aim import Aim, aimed
+from holdfast.cli.options import AboutServer
+from holdfast.cli.output import Output
 from holdfast.cli.suggest import servers
 from holdfast.telemetry import Event, Transition
 
+if TYPE_CHECKING:
+    from holdfast import Client
 
-@click.command()
+
+@click.command(cls=AboutServer)
 @click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
 @click.option("--level", metavar="LEVEL", help="Have log messages sent, from this level up.")
 @click.option("--resource", metavar="URI", multiple=True, help="Hear when a resource changes.")
@@ -26,40 +33,67 @@ async def watch(
 
     Lost connections come back by themselves, and so does what was asked for.
     """
-    name, rest = aim.take(server, "")
-    if rest:
-        raise click.UsageError(f"Not understood: {' '.join(rest)}")
     aim.options.setdefault("when_down", "wait")
-    ended = asyncio.Event()
-    async with aim.client(name) as client:
-
-        def moved(event: Event) -> None:
-            if isinstance(event, Transition):
-                _tell(aim, "connection", {"state": event.new, "reason": event.reason})
-                if event.new == "closed":
-                    ended.set()
-
-        client.events.subscribe(moved, Transition.name)
-        client.on_notification(lambda one: _notified(aim, one))
-        await client.open()
-        if level is not None:
-            await client.set_log_level(level)
-        for uri in resource:
-            await client.subscribe_resource(uri)
-        await ended.wait()
+    teller = Teller(aim.output)
+    async with aim.client(aim.only(server)) as client:
+        client.events.subscribe(teller.moved, Transition.name)
+        client.on_notification(teller.notified)
+        asked = asyncio.ensure_future(_ask(client, level, resource))
+        try:
+            await asyncio.wait({asked, teller.ended}, return_when=asyncio.FIRST_COMPLETED)
+            await (teller.ended if teller.ended.done() or not asked.exception() else asked)
+        finally:
+            asked.cancel()
 
 
-def _notified(aim: Aim, notification: Notification) -> None:
-    _tell(aim, notification.method.removeprefix("notifications/"), notification.params)
+async def _ask(client: Client, level: str | None, resources: tuple[str, ...]) -> None:
+    """Have said what is only said on request."""
+    await client.open()
+    if level is not None:
+        await client.set_log_level(level)
+    for uri in resources:
+        await client.subscribe_resource(uri)
 
 
-def _tell(aim: Aim, what: str, facts: dict[str, Any]) -> None:
-    """One line each, so that it can be searched and piped."""
-    facts = {key: value for key, value in facts.items() if value not in (None, "")}
-    if aim.output.json:
-        aim.output.value({"time": time.time(), "what": what, **facts})
-        return
-    clock = time.strftime("%H:%M:%S")
+class Teller:
+    """Says one line for each thing that happens, so that it can be searched and piped."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def moved(self, event: Event) -> None:
+        """Of the connection: each state as it is entered."""
+        if isinstance(event, Transition):
+            reason = {"reason": str(event.reason)} if event.reason else {}
+            self._tell("connection", {"state": str(event.new), **reason})
+
+    def notified(self, notification: Notification) -> None:
+        self._tell(notification.method, notification.params)
+
+    def _tell(self, what: str, facts: Mapping[str, Any]) -> None:
+        try:
+            if self._output.json:
+                self._output.value({"time": time.time(), "what": what, "params": facts})
+            else:
+                self._output.text(_line(what.removeprefix("notifications/"), facts))
+        except Exception as error:  # nobody reads any more, say: that ends the watch
+            if not self.ended.done():
+                self.ended.set_exception(error)
+
+
+def _line(what: str, facts: Mapping[str, Any]) -> str:
+    """``12:00:00 message level=info the words``: what a log message says stands last, and plain."""
+    facts = dict(facts)
+    facts.pop("_meta", None)
     words = facts.pop("data", None) if what == "message" else None
-    told = " ".join(f"{key}={value}" for key, value in facts.items())
-    aim.output.text(" ".join(str(part) for part in (clock, what, told, words) if part))
+    told = [f"{key}={_word(value)}" for key, value in facts.items()]
+    said = [] if words is None else [_word(words)]
+    return " ".join([time.strftime("%H:%M:%S"), what, *told, *said])
+
+
+def _word(value: Any) -> str:
+    """On one line, whatever it is."""
+    if isinstance(value, str) and value.isprintable():
+        return value
+    return json.dumps(value, ensure_ascii=False)

@@ -10,6 +10,7 @@ Whatever was not recorded is refused, with what comes nearest to it.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import sys
 import threading
@@ -319,7 +320,7 @@ async def serve_stdio(
     mock: MockServer, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None
 ) -> None:
     """Serve on standard input and output until the input ends, or nobody reads the output."""
-    source = sys.stdin.buffer if stdin is None else stdin
+    source = _input() if stdin is None else stdin
     target = sys.stdout.buffer if stdout is None else stdout
     loop = asyncio.get_running_loop()
     frames: asyncio.Queue[bytes] = asyncio.Queue()
@@ -343,3 +344,8 @@ async def serve_stdio(
             target.flush()
         except (BrokenPipeError, ConnectionResetError):
             return
+
+
+def _input() -> BinaryIO:
+    """Not sys.stdin itself: a thread may still read at the end, and Python would wait for it."""
+    return os.fdopen(os.dup(sys.stdin.fileno()), "rb")

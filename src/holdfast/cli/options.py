@@ -1,0 +1,106 @@
+"""The options that every verb about a server has, and how its help shows them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+TRANSPORTS: Final = ("auto", "streamable", "sse")
+
+
+def seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """A time: a number, more than none."""
+    if value is None:
+        return None
+    try:
+        found = float(value)
+    except ValueError:
+        found = -1.0
+    if not 0 < found < float("inf"):
+        raise click.BadParameter(f"{value!r} is not a number of seconds, more than 0.")
+    return found
+
+
+class AboutServer(click.Command):
+    """A verb that takes a server. Its help shows first what is its own."""
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        own: list[tuple[str, str]] = []
+        common: list[tuple[str, str]] = []
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                (common if parameter.name in COMMON else own).append(record)
+        with formatter.section("Options"):
+            formatter.write_dl(own)
+        with formatter.section("Server options"):
+            formatter.write_dl(common)
+
+
+OUTPUT = click.option(
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    metavar="FORM",
+    help="text, or json: everything there is, as JSON.",
+)
+CONFIG = click.option("--config", metavar="FILE", help="A configuration, not the usual ones.")
+OPEN = click.option(
+    "--open",
+    "open_tool",
+    metavar="TOOL",
+    default="session.open",
+    show_default=True,
+    help="The tool that opens a session.",
+)
+CLOSE = click.option(
+    "--close",
+    "close_tool",
+    metavar="TOOL",
+    default="session.close",
+    show_default=True,
+    help="The tool that closes it.",
+)
+
+OPTIONS: Final = (
+    OUTPUT,
+    click.option("--url", metavar="URL", help="A server at a URL."),
+    click.option("--header", metavar="K:V", multiple=True, help="A header for the URL."),
+    click.option(
+        "--transport",
+        type=click.Choice(TRANSPORTS),
+        metavar="HOW",
+        help="Speak to the URL so: auto, streamable or sse.",
+    ),
+    click.option("--env", metavar="K=V", multiple=True, help="A variable for the command."),
+    click.option("--cwd", metavar="DIR", help="Where the command runs."),
+    CONFIG,
+    click.option(
+        "--timeout", metavar="SECONDS", callback=seconds, help="How long one request may take."
+    ),
+    click.option("--protocol", metavar="REVISION", help="Speak this revision and no other."),
+    click.option("--log", metavar="FILE", help="Add the calls to a log, as JSON lines."),
+    click.option("--lock", metavar="FILE", help="Refuse tools that are not as the lock file says."),
+    click.option("-v", "--verbose", is_flag=True, help="Show the server's stderr, and logs."),
+)
+
+COMMON: Final = frozenset(
+    {"url", "header", "transport", "env", "cwd", "config", "timeout", "protocol", "log", "lock"}
+    | {"verbose"}
+)
+"""Those of them that help shows apart."""
+
+
+def pairs(option: str, texts: tuple[str, ...], mark: str) -> dict[str, str]:
+    """``NAME=VALUE`` or ``NAME:VALUE`` of an option that may be given often."""
+    found = {}
+    for text in texts:
+        name, sign, value = text.partition(mark)
+        if not sign or not name.strip():
+            raise click.UsageError(f"{option} {text!r}: must be NAME{mark}VALUE")
+        found[name.strip()] = value.strip() if mark == ":" else value
+    return found

@@ -1,0 +1,157 @@
+"""A terminal to run programs at: what they write is kept, and drawn as an emulator draws it."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+import pyte
+import pytest
+
+PATIENCE = 30.0
+"""Seconds after which something has hung."""
+
+# A suite that runs in the background ignores Ctrl-C, and so would all that it starts.
+HEED = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
+TAKE_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+START = "os.execv(sys.argv[1], sys.argv[1:])"
+
+
+def interruptible(command: list[str]) -> list[str]:
+    """The command, for a process that an interrupt ends."""
+    return [sys.executable, "-I", "-S", "-c", HEED + START, *command]
+
+
+class Screen:
+    """All that was written to a terminal."""
+
+    def __init__(self, columns: int, lines: int) -> None:
+        self.raw = b""
+        self._screen = pyte.Screen(columns, lines)
+        self._stream = pyte.ByteStream(self._screen)
+
+    def feed(self, data: bytes) -> None:
+        self.raw += data
+        self._stream.feed(data)
+
+    @property
+    def text(self) -> str:
+        """As it came, decoded; lines end as programs end them."""
+        return self.raw.decode("utf-8", "replace").replace("\r\n", "\n")
+
+    @property
+    def lines(self) -> list[str]:
+        """As it looks, without the empty lines at the end."""
+        return "\n".join(line.rstrip() for line in self._screen.display).rstrip().splitlines()
+
+    @property
+    def colours(self) -> set[str]:
+        """Those that are on it now."""
+        cells = [cell for row in self._screen.buffer.values() for cell in row.values()]
+        return {cell.fg for cell in cells if cell.data.strip()}
+
+
+class Terminal:
+    """A process at a terminal of its own."""
+
+    def __init__(
+        self,
+        command: list[str],
+        *,
+        columns: int = 80,
+        lines: int = 40,
+        stdout: Path | None = None,
+        **env: str,
+    ) -> None:
+        self._master, slave = os.openpty()
+        termios.tcsetwinsize(slave, (lines, columns))
+        self.screen = Screen(columns, lines)
+        target = slave if stdout is None else os.open(stdout, os.O_WRONLY | os.O_CREAT, 0o600)
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", HEED + TAKE_TERMINAL + START, *command],
+            stdin=slave,
+            stdout=target,
+            stderr=slave,
+            start_new_session=True,
+            env={**os.environ, **env},
+        )
+        for descriptor in {slave, target}:
+            os.close(descriptor)
+
+    @property
+    def text(self) -> str:
+        return self.screen.text
+
+    def send(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def expect(self, text: str) -> str:
+        """Wait until a text has been written; what was written until then, and is now done with."""
+        deadline = time.monotonic() + PATIENCE
+        while text not in self.text[self._done :]:
+            assert time.monotonic() < deadline, f"no {text!r} in:\n{self.text}"
+            assert self._read(1.0) is not None, f"ended without {text!r}:\n{self.text}"
+        end = self.text.index(text, self._done) + len(text)
+        before, self._done = self.text[self._done : end], end
+        return before
+
+    _done = 0
+
+    def end(self) -> int:
+        """Wait until the process has ended; its exit code."""
+        deadline = time.monotonic() + PATIENCE
+        while self._read(1.0) is not None:
+            assert time.monotonic() < deadline, f"still running:\n{self.text}"
+        return self.process.wait(PATIENCE)
+
+    def _read(self, seconds: float) -> bytes | None:
+        """What was written since; None when nobody can write any more."""
+        if not select.select([self._master], [], [], seconds)[0]:
+            return b""
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:  # as Linux says that the other side is closed
+            return None
+        self.screen.feed(data)
+        return data or None
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._master)
+
+
+@contextmanager
+def attached(monkeypatch: pytest.MonkeyPatch, columns: int = 80) -> Iterator[Screen]:
+    """A terminal as stdout and stderr of this very process."""
+    master, slave = os.openpty()
+    screen = Screen(columns, 100)
+
+    def drain() -> None:
+        while True:
+            try:
+                data = os.read(master, 65536)
+            except OSError:
+                return
+            if not data:
+                return
+            screen.feed(data)
+
+    reader = Thread(target=drain)
+    reader.start()
+    with monkeypatch.context() as patched, open(slave, "w", encoding="utf-8") as file:
+        patched.setattr(sys, "stdout", file)
+        patched.setattr(sys, "stderr", file)
+        yield screen
+        file.flush()
+    reader.join()
+    os.close(master)

@@ -1,0 +1,174 @@
+"""``holdfast call``: from words to a result, or to a reason why not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import DEMO, Cli, Open, Seen
+from tests.cli.rig import puppet, told, wait_for
+from tests.cli.terminal import PATIENCE, interruptible
+
+
+@pytest.mark.req("F3")
+def test_words_become_arguments_by_the_tools_schema(cli: Cli) -> None:
+    done = cli("call", "add", "a=2", "b:=3.5", "--", *DEMO)
+    assert (done.code, done.err) == (0, "")
+    assert done.value == {"sum": 5.5}
+
+
+@pytest.mark.req("F3")
+def test_arguments_come_from_stdin_a_file_or_one_object(cli: Cli, tmp_path: Path) -> None:
+    assert cli("call", "add", "-", "b=1", "--", *DEMO, stdin='{"a": 1, "b": 9}').value["sum"] == 2
+    assert cli("call", "add", "--json", '{"a": 1}', "b=4", "--", *DEMO).value["sum"] == 5
+    text = tmp_path / "text"
+    text.write_text("a\nb", encoding="utf-8")
+    assert cli("call", "echo", f"text=@{text}", "--", *DEMO).out == "a\nb\n"
+    assert cli("call", "echo", "text=@-", "--", *DEMO, stdin="typed\n").out == "typed\n"
+
+
+@pytest.mark.req("F3", "E2")
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["ad", "a=1"], 2, "There is no tool 'ad'. Did you mean 'add'?"),
+        (["xyzzy"], 2, "There is no tool 'xyzzy'. There are: echo, add,"),
+        (["add", "a=1"], 2, "add: nothing was sent:\n  missing: b=number"),
+        (["add", "a=1", "bb=1"], 2, "there is no parameter 'bb': did you mean 'b'?"),
+        (["add", "a=x", "b=1"], 2, "a='x': must be a number"),
+        (["add", "a", "b=1"], 2, "'a' is no argument: write name=value"),
+        (["add", "a=1", "a=2", "b=1"], 2, "a is given twice"),
+        (["echo", "text=@nowhere"], 2, "@nowhere: cannot be read: No such file or directory"),
+        (["echo", f"text=@{sys.executable}"], 2, "is not text in UTF-8"),
+        (["echo", "text=@/"], 2, "@/: cannot be read: Is a directory"),
+        (["echo", "--json", "[1]"], 2, "the arguments must be a JSON object, not array"),
+        (["echo", "--json", "{"], 2, "--json: not JSON"),
+        (["echo", "-"], 2, "stdin: not JSON"),
+        (["countdown", "steps=0"], 2, "steps"),
+        (["fail", "message=oh no"], 1, "fail: oh no"),
+        (["sleep", "seconds=9", "--timeout", "1"], 4, "no answer within 1 s"),
+        (["crash"], 3, "crashing with exit code 1, as asked"),
+    ],
+)
+def test_a_wrong_call_is_told_in_words_and_by_the_exit_code(
+    cli: Cli, words: list[str], code: int, said: str
+) -> None:
+    done = cli("call", *words, "--", *DEMO)
+    assert (done.code, done.out) == (code, "")
+    assert said in done.err
+    assert done.err.startswith("holdfast: ")
+
+
+@pytest.mark.req("F3")
+def test_json_is_all_that_the_server_said(cli: Cli) -> None:
+    content = [{"type": "text", "text": "a\x1b[31m", "annotations": {"priority": 1}}]
+    result = {"content": content, "_meta": {"x/y": 1}, "structuredContent": {"z": [None]}}
+    command = puppet(results={"echo": result})
+    assert cli("call", "echo", "--output", "json", "--", *command).value == result
+    assert cli("call", "echo", "--output=json", "--", *command).value == result
+    assert cli("call", "echo", "--", *command).out == "a\x1b[31m\n"
+
+
+def test_a_tool_that_fails_says_so_on_stderr_and_all_of_it_in_json(cli: Cli) -> None:
+    result = {"content": [{"type": "text", "text": "no"}], "isError": True}
+    command = puppet(results={"echo": result})
+    done = cli("call", "echo", "--output", "json", "--", *command)
+    assert done.value == result
+    assert done.error == {"message": "echo: no", "exit": 1, "kind": "tool"}
+    silent = puppet(results={"echo": {"content": [], "isError": True}})
+    assert "failed and gave no reason" in cli("call", "echo", "--", *silent).err
+
+
+def test_structured_results_are_shown_where_there_is_nothing_else(cli: Cli) -> None:
+    command = puppet(results={"echo": {"content": [], "structuredContent": {"a": 1}}})
+    assert cli("call", "echo", "--", *command).value == {"a": 1}
+
+
+def test_a_server_without_a_list_gets_the_arguments_as_they_are(cli: Cli) -> None:
+    done = cli("call", "anything", "a=1", "--", *puppet(tools=None))
+    assert (done.code, done.out) == (0, '{"a": "1"}\n'), done.err
+
+
+# Ctrl-C
+
+
+@pytest.mark.req("F3")
+def test_ctrl_c_cancels_on_the_server(terminal: Open, tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    one = terminal(
+        "call", "slow", "--", *puppet(tools=["slow"], held=["slow"], journal=str(journal))
+    )
+    wait_for(journal, "tools/call")
+    one.send("\x03")
+    assert one.end() == 130
+    assert "interrupted" in one.text
+    assert "Traceback" not in one.text
+    (call,) = told(journal, "tools/call")
+    (cancelled,) = told(journal, "notifications/cancelled")
+    assert cancelled["params"]["requestId"] == call["id"]
+
+
+def test_who_presses_twice_does_not_wait_for_a_deaf_server(terminal: Open, tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    deaf = {"held": ["slow"], "deaf": ["eof", "SIGTERM"], "journal": str(journal)}
+    one = terminal("call", "slow", "--", *puppet(tools=["slow"], **deaf))
+    wait_for(journal, "tools/call")
+    one.send("\x03")
+    wait_for(journal, "notifications/cancelled")
+    one.send("\x03")
+    assert one.end() == 130
+    assert "Traceback" not in one.text
+
+
+@pytest.mark.req("F3")
+def test_an_interrupt_without_a_terminal_does_the_same(home: Path, tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    server = puppet(tools=["slow"], held=["slow"], journal=str(journal))
+    command = [sys.executable, "-m", "holdfast", "call", "slow", "--output", "json", "--", *server]
+    running = subprocess.Popen(
+        interruptible(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    wait_for(journal, "tools/call")
+    os.kill(running.pid, signal.SIGINT)
+    out, err = running.communicate(timeout=PATIENCE)
+    assert (running.returncode, out) == (130, "")
+    assert json.loads(err) == {
+        "error": {"message": "interrupted", "exit": 130, "kind": "interrupted"}
+    }
+    assert told(journal, "notifications/cancelled")
+
+
+# Escape sequences
+
+EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\r\nnext"
+
+
+@pytest.mark.req("F3")
+def test_a_terminal_is_never_steered_by_a_server(seen: Seen, cli: Cli) -> None:
+    schema = {"type": "object", "properties": {"p": {"description": EVIL, "default": EVIL}}}
+    tool = {"name": "evil\x1b[2J", "description": EVIL, "inputSchema": schema, "title": EVIL}
+    good = {"content": [{"type": "text", "text": EVIL}], "structuredContent": {EVIL: EVIL}}
+    bad = {"content": [{"type": "text", "text": EVIL}], "isError": True}
+    tools: list[Any] = [tool, "good", "bad"]
+    command = puppet(tools=tools, results={"good": good, "bad": bad}, stderr=EVIL)
+    for words in (
+        ["tools"],
+        ["describe", "evil\x1b[2J"],
+        ["call", "good"],
+        ["call", "good", "--output", "json"],
+        ["call", "bad"],
+        ["call", "bad", "--output", "json"],
+        ["call", "nope\x1b[2J"],
+        ["doctor"],
+    ):
+        text = seen(*words, "--", *command).text
+        for found in ("\x1b]", "\x1b[2J", "\x07", "\x9b", "\u202e"):
+            assert found not in text, words
+    assert cli("call", "good", "--", *command).out == EVIL + "\n"

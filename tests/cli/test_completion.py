@@ -1,0 +1,67 @@
+"""The script for the shell, tried in the shell."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli import manifests
+from tests.cli.conftest import Cli, Configure
+from tests.cli.terminal import PATIENCE
+
+TRY = r"""
+eval "$(holdfast completion bash)"
+compopt() { echo "compopt $1 $2"; }
+try() {
+    COMP_WORDS=(holdfast "$@"); COMP_CWORD=$#; COMPREPLY=()
+    _holdfast_completion holdfast
+    echo "${COMPREPLY[*]}"
+}
+try call gi
+try call git.log re
+try call git.log
+try tools -- x
+"""
+
+
+@pytest.mark.req("F3")
+def test_bash_completes_words(home: Path, configure: Configure, tmp_path: Path) -> None:
+    configure(git={"command": "x"})
+    tool = {"name": "log", "inputSchema": {"properties": {"repo": {}}}}
+    manifests.save("git", [tool])
+    holdfast = tmp_path / "bin" / "holdfast"
+    holdfast.parent.mkdir()
+    holdfast.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m holdfast "$@"\n')
+    holdfast.chmod(0o755)
+    env = {**os.environ, "PATH": f"{holdfast.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-c", TRY], env=env, capture_output=True, text=True, check=True, timeout=PATIENCE
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "git.log",
+        "compopt -o nospace",
+        "repo=",
+        "git.log",
+        "compopt -o default",
+        "",
+    ]
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_has_its_script(cli: Cli, shell: str) -> None:
+    done = cli("completion", shell)
+    assert (done.code, done.err) == (0, "")
+    assert f"_HOLDFAST_COMPLETE={shell}_complete" in done.out
+
+
+def test_the_shell_is_that_of_the_user(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHELL", "/usr/bin/zsh")
+    assert cli("completion").out == cli("completion", "zsh").out
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    assert "No completion for the shell 'tcsh': name bash, zsh or fish." in cli("completion").err

@@ -1,0 +1,218 @@
+"""``holdfast config``: what is configured, and what may run. A project's file alone may not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.registry import lock
+from tests.cli.conftest import DEMO, Cli, Configure, Open, stdio
+
+# A hostile project
+
+
+@pytest.fixture
+def witness(home: Path, tmp_path: Path) -> Path:
+    """A project whose own file would have a command make a file, and a server of each kind."""
+    path = tmp_path / "pwned"
+    evil = stdio(["touch", str(path)])
+    web = {"url": "http://127.0.0.1:1/mcp", "headers": {"X": "${HOME}"}}
+    text = json.dumps({"mcpServers": {"evil": evil, "web": web}})
+    Path(".mcp.json").write_text(text, encoding="utf-8")
+    Path("calls.jsonl").touch()
+    return path
+
+
+VERBS = [
+    ["tools", "evil"],
+    ["describe", "evil.x"],
+    ["resources", "evil"],
+    ["prompts", "evil"],
+    ["ping", "evil"],
+    ["ping", "web"],
+    ["doctor", "evil"],
+    ["call", "evil.x", "a=1"],
+    ["read", "evil", "a:b"],
+    ["prompt", "evil.x"],
+    ["complete", "evil", "x", "y="],
+    ["watch", "evil"],
+    ["shell", "evil"],
+    ["codegen", "evil"],
+    ["lock", "evil"],
+    ["check", "evil", "--as", "evil"],
+    ["replay", "evil", "calls.jsonl"],
+    ["run", "evil", "calls.jsonl"],
+    ["run", "evil", "calls.jsonl", "--session", "s"],
+]
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("words", VERBS, ids=" ".join)
+def test_a_hostile_project_runs_nothing(
+    cli: Cli, witness: Path, words: list[str], form: str
+) -> None:
+    lock.write("holdfast.lock", lock.LockFile({"evil": lock.LockedServer()}))
+    done = cli(*words, "--output", form)
+    assert done.code == 5
+    name = "web" if "web" in words else "evil"
+    where = done.out if words[0] == "doctor" else done.err
+    assert f"Approve: holdfast config trust {name}" in where
+    assert words[0] == "doctor" or done.out == "" or words[0] == "check"
+    if form == "json":
+        assert done.error["exit"] == 5
+    assert not witness.exists()
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["servers"],
+        ["config", "show"],
+        ["config", "explain", "evil"],
+        ["config", "import", ".mcp.json"],
+    ],
+    ids=" ".join,
+)
+def test_looking_at_it_starts_nothing(cli: Cli, witness: Path, words: list[str]) -> None:
+    assert cli(*words).code == 0
+    assert cli(*words, "--output", "json").code == 0
+    assert not witness.exists()
+
+
+@pytest.mark.req("F3")
+def test_approving_needs_a_person_or_a_word(cli: Cli, witness: Path) -> None:
+    done = cli("config", "trust", "evil")
+    assert done.code == 5
+    assert '"touch"' in done.err
+    assert "nobody to ask; after reading it: holdfast config trust --yes evil" in done.err
+    assert cli("ping", "evil").code == 5
+    assert cli("config", "trust", "--yes", "evil").err.startswith("evil: approved")
+    assert not witness.exists(), "approving runs nothing yet"
+    assert cli("ping", "evil").code == 3
+    assert witness.exists()
+
+
+@pytest.mark.req("F3")
+def test_an_approval_ends_when_what_was_approved_changes(cli: Cli, witness: Path) -> None:
+    cli("config", "trust", "evil", "-y")
+    assert cli("config", "trust", "evil").err == "evil: is trusted already.\n"
+    file = Path(".mcp.json")
+    file.write_text(file.read_text().replace('"touch"', '"rm"'))
+    done = cli("tools", "evil")
+    assert (done.code, witness.exists()) == (5, False)
+    assert "has changed since it was approved (command is different)" in done.err
+    assert "changed: command is different" in cli("config", "trust", "evil").err
+
+
+def test_an_approval_can_be_taken_back(cli: Cli, witness: Path) -> None:
+    assert cli("config", "untrust", "evil").err == "evil: was not approved.\n"
+    cli("config", "trust", "evil", "--yes")
+    assert cli("config", "untrust", "evil", "--output", "json").value == {
+        "name": "evil",
+        "changed": True,
+    }
+    assert cli("ping", "evil").code == 5
+
+
+def test_a_person_is_shown_all_of_it_and_asked(terminal: Open, cli: Cli, witness: Path) -> None:
+    one = terminal("config", "trust", "evil")
+    one.expect('"command": "touch"')
+    one.expect("Approve it? [y/N]: ")
+    one.send("n\n")
+    one.expect("evil: not approved")
+    assert one.end() == 5
+    two = terminal("config", "trust", "evil")
+    two.expect("Approve it? [y/N]: ")
+    two.send("y\n")
+    two.expect("evil: approved, as")
+    assert two.end() == 0
+    assert cli("servers").out.startswith("evil\ttrusted\t")
+
+
+def test_a_hostile_name_can_be_approved_as_it_is_told(cli: Cli, home: Path) -> None:
+    Path(".mcp.json").write_text(json.dumps({"mcpServers": {"-x; y": stdio(["true"])}}))
+    done = cli("config", "explain", "--", "-x; y")
+    assert "approve it with: holdfast config trust -- '-x; y'" in done.out
+    assert cli("config", "trust", "--yes", "--", "-x; y").code == 0
+
+
+# Showing
+
+
+def test_every_file_and_server_is_shown(cli: Cli, configure: Configure, witness: Path) -> None:
+    path = configure(git=stdio(["git-server"], env={"TOKEN": "s3cret"}), evil=stdio(["mine"]))
+    done = cli("config", "show")
+    assert done.out.splitlines()[0].endswith(".mcp.json (mcpServers, project): evil, web")
+    assert f"{path} (mcpServers, user): git, evil" in done.out
+    assert "git: git-server [own]" in done.out
+    assert "s3cret" not in done.out
+    found = cli("config", "show", "--output", "json").value
+    assert [one["name"] for one in found["servers"]] == ["evil", "web", "git"]
+    assert cli("config", "show", "--config", str(path)).out.count("\n") == 3
+
+
+def test_a_server_is_explained(cli: Cli, configure: Configure) -> None:
+    entry = stdio(["x", "--token", "s3cret"], env={"A": "${UNSET_ONE}", "B": "${B:-1}"})
+    path = configure(git=entry)
+    text = cli("config", "explain", "git").out
+    assert text.startswith("git: stdio\n")
+    assert f"from      {path}" in text
+    assert "variable  UNSET_ONE: NOT SET (in env.A)" in text
+    assert "variable  B: has a default" in text
+    assert "trust     own" in text
+    assert "s3cret" not in text
+    assert cli("config", "explain", "git", "--output", "json").value["name"] == "git"
+    done = cli("config", "explain", "gti")
+    assert (done.code, done.err) == (2, "holdfast: no server 'gti': did you mean 'git'?\n")
+
+
+def test_a_broken_file_is_told_and_the_others_count(cli: Cli, configure: Configure) -> None:
+    configure(git=stdio(["x"]))
+    Path(".mcp.json").write_text("{")
+    done = cli("config", "show")
+    assert done.code == 0
+    assert "  ! " in done.out
+    assert "git: x [own]" in done.out
+
+
+def test_no_configuration_is_told(cli: Cli) -> None:
+    done = cli("config", "show")
+    assert (done.code, done.out, done.err) == (0, "", "No configuration was found.\n")
+
+
+# Importing
+
+
+def test_another_programs_file_becomes_a_mcp_json(cli: Cli, tmp_path: Path) -> None:
+    source = tmp_path / "config.toml"
+    source.write_text('[mcp_servers.git]\ncommand = "git-server"\nargs = ["x"]\n')
+    done = cli("config", "import", str(source))
+    assert done.value["mcpServers"]["git"]["command"] == "git-server"
+    target = tmp_path / "new" / "mcp.json"
+    done = cli("config", "import", str(source), "--to", str(target))
+    assert (done.code, done.out, done.err) == (0, "", f"{target}: 1 servers.\n")
+    assert cli("servers", "--config", str(target)).out.startswith("git\t")
+    found = cli("config", "import", str(source), "--output", "json").value
+    assert (found["servers"], found["lost"]) == (["git"], [])
+
+
+def test_importing_writes_over_nothing(cli: Cli, tmp_path: Path) -> None:
+    source, target = tmp_path / "a.json", tmp_path / "b.json"
+    source.write_text('{"mcpServers": {}}')
+    target.write_text("mine")
+    done = cli("config", "import", str(source), "--to", str(target))
+    assert done.code == 2
+    assert "is there already; nothing was written" in done.err
+    assert target.read_text() == "mine"
+    for wrong in (tmp_path / "nowhere", tmp_path, target):
+        assert cli("config", "import", str(wrong)).code == 2
+
+
+def test_a_named_file_is_the_users_word(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": {"demo": stdio(DEMO)}}))
+    assert cli("call", "demo.echo", "text=x", "--config", str(path)).out == "x\n"

@@ -1,0 +1,146 @@
+"""``--output json``: all of it on stdout, and one line on stderr for a command that failed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.verbs import VERBS
+from tests.cli.conftest import DEMO, Cli, Configure, stdio
+from tests.cli.rig import puppet
+
+TALKERS = {"completion", "demo", "serve-log"}
+"""Verbs that speak to a shell, to a person, to a client."""
+
+SECONDS = {"watch"}
+"""Verbs that do not end by themselves: see their own tests."""
+
+GOOD = [
+    ["servers"],
+    ["tools", "demo"],
+    ["tools", "demo", "--offline"],
+    ["describe", "demo.add"],
+    ["resources", "demo"],
+    ["prompts", "demo"],
+    ["ping", "demo"],
+    ["doctor", "demo"],
+    ["call", "demo.add", "a=1", "b=2"],
+    ["call", "demo.picture", "width=1", "height=1"],
+    ["read", "demo", "demo://about"],
+    ["prompt", "demo.tour"],
+    ["complete", "demo", "greeting", "style=p"],
+    ["shell", "demo"],
+    ["codegen", "demo"],
+    ["codegen", "demo", "-o", "module.py"],
+    ["lock", "demo"],
+    ["check", "demo"],
+    ["replay", "demo", "log.jsonl"],
+    ["run", "demo", "log.jsonl"],
+    ["run", "log.jsonl", "--rename", "text=words"],
+    ["diff", "log.jsonl", "log.jsonl"],
+    ["config", "show"],
+    ["config", "explain", "demo"],
+    ["config", "trust", "demo"],
+    ["config", "untrust", "demo"],
+    ["config", "import", "mcp.json"],
+]
+
+BAD = [
+    (["servers", "--config", "nowhere"], 2, "validation"),
+    (["tools", "nowhere"], 2, "validation"),
+    (["tools", "dead"], 3, "transport"),
+    (["tools", "dead", "--offline"], 2, "validation"),
+    (["tools", "off"], 3, "state"),
+    (["tools", "theirs"], 5, "trust"),
+    (["tools", "unset"], 2, "validation"),
+    (["tools", "demo", "--nope"], 2, "usage"),
+    (["tools", "demo", "--log", "/nowhere/x"], 2, "validation"),
+    (["describe", "demo.nope"], 2, "validation"),
+    (["resources", "dead"], 3, "transport"),
+    (["prompts", "none"], 1, "jsonrpc"),
+    (["ping", "dead"], 3, "transport"),
+    (["doctor", "dead"], 3, "doctor"),
+    (["call", "demo.fail"], 1, "tool"),
+    (["call", "demo.crash"], 3, "transport"),
+    (["call", "demo.sleep", "seconds=9", "--timeout", "1"], 4, "timeout"),
+    (["call", "demo.add"], 2, "validation"),
+    (["call", "demo.add", "a=1", "b=2", "--lock", "nowhere.lock"], 6, "drift"),
+    (["call", "demo.picture", "--protocol", "1999-01-01"], 2, "validation"),
+    (["read", "demo", "demo://nowhere"], 1, "jsonrpc"),
+    (["prompt", "demo.nope"], 1, "jsonrpc"),
+    (["complete", "demo", "nope", "x="], 1, "jsonrpc"),
+    (["watch", "dead"], 3, "transport"),
+    (["shell", "dead"], 3, "transport"),
+    (["codegen", "dead"], 3, "transport"),
+    (["codegen", "demo", "-o", "missing.py", "--check"], 6, "drift"),
+    (["lock", "dead"], 3, "transport"),
+    (["check", "none", "--as", "demo"], 6, "drift"),
+    (["check", "dead", "--as", "demo"], 3, "check"),
+    (["replay", "none", "log.jsonl"], 1, "replay"),
+    (["run", "dead", "log.jsonl"], 3, "replay"),
+    (["run", "log.jsonl", "--rename", "a=a"], 2, "validation"),
+    (["diff", "log.jsonl", "other.jsonl"], 1, "difference"),
+    (["config"], 2, "usage"),
+    (["config", "show", "--config", "nowhere"], 2, "validation"),
+    (["config", "explain", "nope"], 2, "validation"),
+    (["config", "untrust", "nope"], 2, "validation"),
+    (["config", "import", "nowhere"], 2, "validation"),
+]
+
+
+@pytest.fixture
+def place(cli: Cli, configure: Configure) -> Path:
+    """A folder with everything that the commands above are about."""
+    configure(
+        demo=stdio(DEMO),
+        none=stdio(puppet(tools=["echo"])),
+        dead=stdio(["no-such-command"]),
+        off=stdio(["x"], disabled=True),
+        unset=stdio(["x", "${NO_SUCH_VARIABLE}"]),
+    )
+    Path(".mcp.json").write_text(json.dumps({"mcpServers": {"theirs": stdio(["x"])}}))
+    Path("mcp.json").write_text('{"mcpServers": {"x": {"command": "y"}}}')
+    call = {"name": "echo", "arguments": {"text": "a"}, "_seq": 1}
+    after = {"_phase": "after", "_ok": True, "_ms": 1, "_result": "a"}
+    lines = [json.dumps({**call, **facts}) for facts in ({"_phase": "before"}, after)]
+    Path("log.jsonl").write_text("\n".join(lines))
+    Path("other.jsonl").write_text("")
+    return Path.cwd()
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("words", GOOD, ids=" ".join)
+def test_a_result_is_json_and_stderr_is_empty(cli: Cli, place: Path, words: list[str]) -> None:
+    prepare(cli, words)
+    done = cli(*words, "--output", "json", stdin="ping\n")
+    assert (done.code, done.err) == (0, "")
+    assert isinstance(done.value, dict | str)
+    assert done.out.count("\n") == 1
+
+
+@pytest.mark.req("F3", "E2")
+@pytest.mark.parametrize(("words", "code", "kind"), BAD, ids=lambda one: str(one)[:60])
+def test_a_failure_is_one_line_of_json_on_stderr(
+    cli: Cli, place: Path, words: list[str], code: int, kind: str
+) -> None:
+    prepare(cli, words)
+    done = cli(*words, "--output", "json")
+    assert (done.code, done.error["kind"]) == (code, kind)
+    assert done.error["message"]
+    for line in done.out.splitlines():
+        json.loads(line)
+
+
+def prepare(cli: Cli, words: list[str]) -> None:
+    """What must have been done before."""
+    if "--offline" in words and "demo" in words:
+        cli("tools", "demo")
+    if words[0] == "check":
+        cli("lock", "demo")
+
+
+def test_every_verb_is_tried() -> None:
+    for tried in ({words[0] for words in GOOD}, {words[0] for words, _, _ in BAD}):
+        assert tried | TALKERS | SECONDS == VERBS.keys()

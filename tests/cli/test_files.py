@@ -1,0 +1,72 @@
+"""Files: whole or not at all, and never over what is somebody else's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.files import create, renew
+from holdfast.errors import ValidationError
+
+
+def ours(text: str) -> bool:
+    return text.startswith("ours")
+
+
+def test_a_new_file_is_made_with_its_folder(tmp_path: Path) -> None:
+    create(tmp_path / "a" / "b", "text")
+    assert (tmp_path / "a" / "b").read_text() == "text"
+    assert os.listdir(tmp_path / "a") == ["b"]
+
+
+def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("mine")
+    (tmp_path / "link").symlink_to("nowhere")
+    for name in ("a", "link"):
+        with pytest.raises(ValidationError, match="is there already; nothing was written"):
+            create(tmp_path / name, "text")
+    assert (tmp_path / "a").read_text() == "mine"
+    assert sorted(os.listdir(tmp_path)) == ["a", "link"]
+
+
+def test_our_own_file_is_written_anew_and_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    assert renew(path, "ours 1", ours, "ours") is True
+    path.chmod(0o640)
+    (tmp_path / "link").symlink_to(path)
+    assert renew(tmp_path / "link", "ours 2", ours, "ours") is True
+    assert renew(path, "ours 2", ours, "ours") is False
+    assert path.read_text() == "ours 2"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert sorted(os.listdir(tmp_path)) == ["a", "link"]
+
+
+def test_a_new_file_has_the_usual_mode(tmp_path: Path) -> None:
+    (tmp_path / "usual").touch()
+    renew(tmp_path / "a", "ours", ours, "ours")
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_somebody_elses_file_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"\xff mine")
+    with pytest.raises(ValidationError, match="is not ours; nothing was written"):
+        renew(path, "ours", ours, "ours")
+    assert path.read_bytes() == b"\xff mine"
+
+
+@pytest.mark.parametrize("place", ["missing/a", "file/a", "."])
+def test_what_cannot_be_written_is_told(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ValidationError, match=r"cannot be (read|written): "):
+        renew(tmp_path / place, "ours", ours, "ours")
+    with pytest.raises(ValidationError, match=r"cannot be made|is there already"):
+        create(tmp_path / place.replace("missing", "file"), "text")
+
+
+def test_nothing_is_left_behind_by_what_failed(tmp_path: Path) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        create(tmp_path / "a", "\ud800")
+    assert os.listdir(tmp_path) == []

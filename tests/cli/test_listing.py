@@ -1,0 +1,70 @@
+"""tools, describe, ping: looking around, with a server or from memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli import manifests
+from tests.cli.conftest import DEMO, Cli, Configure, stdio
+from tests.cli.rig import puppet
+
+
+@pytest.mark.req("F3")
+def test_tools_are_shown_from_memory_without_the_server(
+    cli: Cli, configure: Configure, tmp_path: Path
+) -> None:
+    path = configure(git=stdio(puppet(tools=["log", "status"])))
+    first = cli("tools", "git")
+    witness = tmp_path / "started"
+    configure(git=stdio(["touch", str(witness)]))
+    done = cli("tools", "git", "--offline")
+    assert done.out == first.out == "log\tDoes log.\nstatus\tDoes status.\n"
+    assert done.err.startswith("as seen on 20")
+    assert str(path) in done.err
+    assert cli("tools", "git", "--offline", "--output", "json").value["tools"][0]["name"] == "log"
+    assert cli("describe", "git.log", "--offline").out.startswith("log\n\nDoes log.")
+    assert not witness.exists()
+
+
+@pytest.mark.req("F3")
+def test_a_command_is_remembered_by_its_words(cli: Cli) -> None:
+    assert cli("tools", "--offline", "--", *puppet()).code == 2
+    assert cli("tools", "--", *puppet()).code == 0
+    assert cli("tools", "--offline", "--", *puppet()).out == "echo\tDoes echo.\n"
+    assert cli("tools", "--offline", "--", *puppet(tools=[])).code == 2
+
+
+def test_what_was_never_seen_is_told_offline(cli: Cli) -> None:
+    done = cli("tools", "git", "--offline", "--output", "json")
+    assert done.code == 2
+    assert "git: not seen yet" in done.error["message"]
+
+
+def test_a_server_is_listed_through_all_its_pages(cli: Cli) -> None:
+    assert len(cli("tools", "--", *DEMO, "--page-size", "5").out.splitlines()) == 12
+
+
+@pytest.mark.req("F3")
+def test_a_tool_is_described_with_the_line_that_calls_it(cli: Cli) -> None:
+    done = cli("describe", "add", "--", *DEMO)
+    assert done.out.endswith(f"\n\nholdfast call add a=NUMBER b=NUMBER -- {' '.join(DEMO)}\n")
+    assert cli("describe", "add", "--output", "json", "--", *DEMO).value["name"] == "add"
+    done = cli("describe", "nope", "--", *DEMO)
+    assert (done.code, done.err) == (2, "holdfast: There is no tool 'nope'. Did you mean 'note'?\n")
+
+
+def test_a_url_is_part_of_that_line(cli: Cli) -> None:
+    manifests.save("http://x/mcp?a=1&b", [{"name": "echo"}])
+    done = cli("describe", "echo", "--offline", "--url", "http://x/mcp?a=1&b")
+    assert done.out.endswith("holdfast call echo --url 'http://x/mcp?a=1&b'\n")
+
+
+@pytest.mark.req("F3")
+def test_ping_says_who_answers(cli: Cli) -> None:
+    done = cli("ping", "--", *DEMO)
+    assert done.out.startswith("holdfast-demo 1.0.0, protocol 2026-07-28: connected in ")
+    facts = cli("ping", "--output", "json", "--", *puppet()).value
+    assert (facts["server"], facts["protocol"]) == ("puppet 1", "2025-11-25")
+    assert facts["pingMs"] >= 0

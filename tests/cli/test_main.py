@@ -1,0 +1,97 @@
+"""The entrance: help and version at once, and nothing loaded that is not needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast.cli import manifests
+from holdfast.cli.main import help_text
+from holdfast.cli.verbs import VERBS
+from tests.cli import golden
+from tests.cli.conftest import Cli, Open, Seen
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("columns", [80, 40])
+def test_the_first_screen_fits_the_window(seen: Seen, columns: int) -> None:
+    golden.check(f"help-{columns}", seen("--help", columns=columns).lines)
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("columns", [80, 40])
+def test_the_help_of_a_verb_fits_the_window(seen: Seen, columns: int) -> None:
+    golden.check(f"help-call-{columns}", seen("call", "--help", columns=columns).lines)
+
+
+def test_a_real_window_is_measured(terminal: Open) -> None:
+    one = terminal("--help", columns=40, lines=100)
+    assert one.end() == 0
+    assert one.screen.lines == (golden.FOLDER / "help-40.txt").read_text().splitlines()
+
+
+@pytest.mark.parametrize("words", [[], ["-h"], ["help"]])
+def test_help_is_easy_to_ask_for(cli: Cli, words: list[str]) -> None:
+    done = cli(*words)
+    assert (done.code, done.out, done.err) == (0, help_text() + "\n", "")
+
+
+def test_help_can_be_asked_about_a_verb(cli: Cli) -> None:
+    done = cli("help", "call")
+    assert done.out == cli("call", "--help").out
+    assert cli("help", "nonsense").code == 2
+
+
+def test_every_verb_is_in_the_help(cli: Cli) -> None:
+    lines = help_text().splitlines()
+    for name, verb in VERBS.items():
+        assert any(line.split(None, 1) == [name, verb.summary] for line in lines)
+
+
+@pytest.mark.parametrize("word", ["--version", "-V"])
+def test_the_version(cli: Cli, word: str) -> None:
+    assert cli(word).out == f"holdfast {holdfast.__version__}\n"
+
+
+# What is loaded
+
+PROBE = """
+import os, sys
+from holdfast.cli.main import main
+out = os.dup(1)
+os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+code = main(sys.argv[1:])
+os.write(out, " ".join(sorted(sys.modules)).encode())
+sys.exit(code)
+"""
+
+
+def loaded(*words: str) -> set[str]:
+    """The modules that a command line has loaded by its end."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, *words], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
+def heavy(modules: set[str]) -> set[str]:
+    names = ("click", "rich", "asyncio", "msgspec", "aiohttp", "logging", "jsonschema_rs")
+    return modules & {*names, "holdfast.client", "holdfast.configuration", "shutil", "tempfile"}
+
+
+@pytest.mark.req("F3")
+def test_help_loads_next_to_nothing(home: Path) -> None:
+    modules = loaded("--help")
+    assert heavy(modules) == set()
+    ours = {name for name in modules if name.startswith("holdfast.cli.")}
+    assert ours == {"holdfast.cli.main", "holdfast.cli.verbs"}
+
+
+@pytest.mark.req("F3")
+def test_what_is_remembered_is_listed_without_loop_or_client(home: Path) -> None:
+    manifests.save("git", [{"name": "log", "description": "x"}])
+    assert heavy(loaded("tools", "git", "--offline")) <= {"click", "shutil"}

@@ -1,0 +1,77 @@
+"""The options that every verb about a server has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from holdfast.cli.options import COMMON, OPTIONS, pairs, seconds
+from tests.cli.conftest import DEMO, Cli
+from tests.cli.rig import puppet
+
+
+def test_help_shows_apart_all_that_are_common() -> None:
+    verb = click.command()(lambda **given: None)
+    for option in OPTIONS:
+        option(verb)
+    assert {one.name for one in verb.params} == COMMON | {"output"}
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "-inf", "", "1s", "x"])
+def test_a_time_is_more_than_none(cli: Cli, text: str) -> None:
+    done = cli("ping", "--timeout", text, "--", "never-started")
+    assert done.code == 2
+    assert "is not a number of seconds, more than 0." in done.err
+
+
+def test_a_time_is_seconds() -> None:
+    context, option = click.Context(click.Command("x")), click.Option(["--timeout"])
+    assert seconds(context, option, "0.5") == 0.5
+    assert seconds(context, option, None) is None
+
+
+def test_pairs_are_taken_apart_at_the_first_mark() -> None:
+    assert pairs("--env", ("A=b=c", "D="), "=") == {"A": "b=c", "D": ""}
+    assert pairs("--header", ("X-Y: z:z", "A:b"), ":") == {"X-Y": "z:z", "A": "b"}
+    for text in ("A", "=b", " =b"):
+        with pytest.raises(click.UsageError, match="must be NAME=VALUE"):
+            pairs("--env", (text,), "=")
+
+
+@pytest.mark.req("F3")
+def test_a_command_gets_its_variables_and_its_folder(cli: Cli, tmp_path: Path) -> None:
+    script = "import os, sys; sys.exit(f'{os.getcwd()} {os.environ.get(\"A_B\")}')"
+    done = cli("ping", "--env", "A_B=c d", "--cwd", str(tmp_path), "--", DEMO[0], "-c", script)
+    assert done.code == 3
+    assert f"{tmp_path} c d" in done.err
+
+
+@pytest.mark.req("F3")
+def test_verbose_shows_what_the_server_says_and_what_the_client_does(process: Cli) -> None:
+    command = puppet(stderr="hello from the server")
+    done = process("ping", "--verbose", "--", *command)
+    assert "hello from the server" in done.err
+    assert "initializing → ready" in done.err
+    assert process("ping", "--", *command).err == ""
+
+
+@pytest.mark.req("F3")
+def test_a_revision_can_be_pinned(cli: Cli) -> None:
+    done = cli("ping", "--protocol", "2025-06-18", "--output", "json", "--", *DEMO)
+    assert done.value["protocol"] == "2025-06-18"
+    done = cli("ping", "--protocol", "1999-01-01", "--", *DEMO)
+    assert done.code == 2
+    assert "not a revision we speak" in done.err
+
+
+@pytest.mark.req("F3")
+def test_calls_are_logged_and_locks_are_kept(cli: Cli, tmp_path: Path) -> None:
+    log = tmp_path / "calls.jsonl"
+    assert cli("call", "echo", "text=x", "--log", str(log), "--", *DEMO).code == 0
+    assert '"echo"' in log.read_text(encoding="utf-8")
+    lock = str(tmp_path / "lock")
+    assert cli("lock", "--lock", lock, "--as", "demo", "--", *puppet()).code == 0
+    done = cli("call", "echo", "--lock", lock, "--output", "json", "--", *puppet(tools=["other"]))
+    assert (done.code, done.error["kind"]) == (6, "drift")

@@ -1,0 +1,157 @@
+"""stdout and stderr: whole, quiet when nobody reads, and harmless at a terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.cli.output import Output, harmless, paint, write
+from tests.cli.conftest import DEMO, Cli, Seen
+from tests.cli.rig import puppet
+from tests.cli.terminal import PATIENCE
+
+HOLDFAST = [sys.executable, "-m", "holdfast"]
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("size", [200 * 1024, 5 * 1024 * 1024])
+def test_much_arrives_whole_through_a_pipe(home: Path, tmp_path: Path, size: int) -> None:
+    """With a reader that takes its time, and a pipe that somebody has made non-blocking."""
+    text = tmp_path / "text"
+    text.write_text("0123456789abcdef" * (size // 16), encoding="utf-8")
+    read, written = os.pipe()
+    fcntl.fcntl(written, fcntl.F_SETFL, fcntl.fcntl(written, fcntl.F_GETFL) | os.O_NONBLOCK)
+    command = [*HOLDFAST, "call", "echo", f"text=@{text}", "--", *DEMO]
+    running = subprocess.Popen(command, stdout=written, stderr=subprocess.PIPE)
+    os.close(written)
+    with open(read, "rb") as pipe:
+        first = pipe.read(10)
+        rest = pipe.read()
+    _, err = running.communicate(timeout=PATIENCE)
+    assert (running.returncode, err) == (0, b"")
+    assert first + rest == text.read_bytes() + b"\n"
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("words", [["--help"], ["call", "--help"], ["tools", "--", *DEMO]])
+def test_a_broken_pipe_is_quiet(home: Path, words: list[str]) -> None:
+    read, written = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [*HOLDFAST, *words], stdout=written, stderr=subprocess.PIPE, check=False, timeout=PATIENCE
+    )
+    os.close(written)
+    assert done.stderr == b""
+    assert done.returncode == 141
+
+
+def test_head_ends_it_without_a_word(home: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("line\n" * 200_000, encoding="utf-8")
+    command = f'"{sys.executable}" -m holdfast call echo text=@{text} -- {DEMO[0]} -m {DEMO[2]}'
+    done = subprocess.run(
+        ["sh", "-c", f"{command} | head -1"], capture_output=True, check=False, timeout=PATIENCE
+    )
+    assert (done.stdout, done.stderr) == (b"line\n", b"")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_nothing_to_fall_over(home: Path, closed: str) -> None:
+    script = f"{' '.join(HOLDFAST)} servers {closed}"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, check=False, timeout=PATIENCE)
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_full_disk_is_told(home: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*HOLDFAST, "call", "echo", "text=x", "--", *DEMO],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=PATIENCE,
+        )
+    assert done.returncode == 2
+    assert done.stderr == b"holdfast: stdout: cannot be written: No space left on device\n"
+
+
+@pytest.mark.req("F3")
+def test_no_colour_without_a_terminal(process: Cli) -> None:
+    done = process("call", "fail", "--", *DEMO, FORCE_COLOR="1")
+    assert (done.code, done.err) == (1, "holdfast: fail: failed, as asked\n")
+
+
+@pytest.mark.req("F3")
+def test_no_colour_for_who_does_not_want_it(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert seen("nonsense").text.startswith("\x1b[1;31mholdfast:\x1b[0m There is no verb")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert seen("nonsense").text.startswith("holdfast: There is no verb")
+
+
+def test_json_is_readable_at_a_terminal_and_one_line_elsewhere(cli: Cli, seen: Seen) -> None:
+    command = puppet(results={"echo": {"content": [], "x": ["\x7f\u202e"]}})
+    words = ["call", "echo", "--output", "json", "--", *command]
+    assert cli(*words).out == '{"content":[],"x":["\x7f\u202e"]}\n'
+    assert json.loads(seen(*words).text) == {"content": [], "x": ["\x7f\u202e"]}
+    assert seen(*words).lines == [
+        *("{", '  "content": [],', '  "x": [', '    "\\u007f\\u202e"', "  ]", "}")
+    ]
+
+
+def test_a_text_ends_its_last_line_once(capfd: pytest.CaptureFixture[str]) -> None:
+    for text in ("a", "a\n", "a\n\n", ""):
+        Output().text(text)
+    assert capfd.readouterr().out == "a\na\na\n\n\n"
+
+
+def test_half_a_surrogate_is_written_all_the_same(capfd: pytest.CaptureFixture[str]) -> None:
+    Output().text("a\ud800b")
+    assert capfd.readouterr().out == "a\\ud800b\n"
+
+
+@given(st.text())
+def test_nothing_that_steers_is_left(text: str) -> None:
+    shown = harmless(text)
+    assert not any(ord(one) < 32 and one not in "\t\n" for one in shown)
+    assert not set(shown) & set("\x7f\x80\x9b\x9f\u200e\u202e\u2066\u2028")
+    assert harmless(shown) == shown
+
+
+def test_what_is_plain_stays_as_it_is() -> None:
+    for text in ("", "a\tb\nc", "äöü 日本語 🙂", "\\x1b"):
+        assert harmless(text) == text
+    assert harmless("a\r\nb\rc\x1b\u202e") == "a\nb\\x0dc\\x1b\\u202e"
+
+
+def test_paint_needs_a_terminal() -> None:
+    assert paint("x", "1") == "x"
+
+
+def test_all_of_it_is_written_however_slow_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, written = os.pipe()
+    os.set_blocking(written, False)
+    found = bytearray()
+
+    def drain() -> None:
+        while data := os.read(read, 1000):
+            found.extend(data)
+
+    reader = threading.Thread(target=drain)
+    data = os.urandom(300_000)
+    with open(written, "w") as file:
+        monkeypatch.setattr(sys, "stdout", file)
+        reader.start()
+        write(data)
+    reader.join()
+    os.close(read)
+    assert bytes(found) == data

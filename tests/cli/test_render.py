@@ -1,0 +1,59 @@
+"""Tables: drawn for a person, lines for a program."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.cli.render import first_line
+from tests.cli import golden
+from tests.cli.conftest import Cli, Seen
+from tests.cli.rig import puppet
+
+TOOLS = [
+    {"name": "git_log", "description": "Shows the commits.\nAnd more.", "inputSchema": {}},
+    {
+        "name": "a_tool_whose_name_is_far_longer_than_anybody_would_want_it_to_be",
+        "description": "Has a description that is so long that it does not fit into one line, "
+        "neither of a wide window nor of a narrow one, and [bold]brackets[/bold].",
+        "inputSchema": {},
+    },
+    {"name": "weit", "description": "Umlaute äöü, 日本語 and \t tabs.", "inputSchema": {}},
+    {"name": "bare", "inputSchema": {}},
+]
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("columns", [80, 40])
+def test_a_table_fits_the_window(seen: Seen, columns: int) -> None:
+    screen = seen("tools", "--", *puppet(tools=TOOLS), columns=columns)
+    assert max(map(len, screen.lines)) <= columns
+    golden.check(f"tools-{columns}", screen.lines)
+
+
+@pytest.mark.req("F3")
+def test_a_program_gets_a_line_for_each_with_tabs_between(cli: Cli) -> None:
+    done = cli("tools", "--", *puppet(tools=TOOLS))
+    rows = [line.split("\t") for line in done.out.splitlines()]
+    assert [len(row) for row in rows] == [2, 2, 2, 2]
+    assert rows[0] == ["git_log", "Shows the commits."]
+    assert rows[2] == ["weit", "Umlaute äöü, 日本語 and tabs."]
+    assert rows[3] == ["bare", ""]
+
+
+@pytest.mark.req("F3")
+def test_colours_are_for_those_who_have_not_objected(
+    seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "\x1b[" in seen("tools", "--", *puppet()).text
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[3" not in seen("tools", "--", *puppet()).text
+    monkeypatch.setenv("TERM", "dumb")
+    assert "\x1b" not in seen("tools", "--", *puppet()).text
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [(None, ""), ("", ""), ("\n\n  a\tb \nc", "a b"), ("a", "a"), (" \u2028x", "x")],
+)
+def test_the_first_line_is_what_fits_in_a_table(text: str | None, line: str) -> None:
+    assert first_line(text) == line

@@ -1,0 +1,223 @@
+"""``holdfast shell``: a prompt over one kept connection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli import manifests
+from tests.cli.conftest import DEMO, Cli, Open
+from tests.cli.rig import puppet, told, wait_for
+
+
+def prompt() -> str:
+    """As it is for a server that is started by Python."""
+    return f"{Path(DEMO[0]).name}> "
+
+
+# Lines through a pipe
+
+
+@pytest.mark.req("F3")
+def test_lines_come_through_a_pipe(cli: Cli) -> None:
+    lines = [
+        *("# a comment", "", "echo text='two words'", "call add a=1 b:=2", "state", "ping"),
+        *("note name=x text=kept", "read demo://note/x", "prompt greeting name=Bo", "prompts"),
+        *("resources", "describe add", "tools", "help"),
+    ]
+    done = cli("shell", "--", *DEMO, stdin="\n".join(lines))
+    assert done.code == 0
+    assert done.err == "holdfast-demo 1.0.0: 12 tools. 'help' helps.\n"
+    out = done.out.splitlines()
+    assert out[:6] == [
+        *("two words", '{"sum": 3}', "ready", "it answers", "wrote demo://note/x", "kept"),
+    ]
+    assert "Write a friendly greeting to Bo." in out
+    assert "greeting\tname [style]\tAsks a model to greet somebody" in out
+    assert "add a=NUMBER b=NUMBER" in out
+    assert out[-1].startswith("help, exit")
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize(
+    ("lines", "code", "said"),
+    [
+        ("fail message=no\necho text=on", 1, "holdfast: fail: no"),
+        ("ech text=x", 2, "There is no tool 'ech'. Did you mean 'echo'?"),
+        ("echo", 2, "missing: text=string"),
+        ("echo 'text", 2, "not understood: No closing quotation"),
+        ("call", 2, "call: which tool?"),
+        ("describe", 2, "describe: which tool?"),
+        ("read", 2, "read: which resource?"),
+        ("read demo://nope", 1, "resource not found"),
+        ("prompt", 2, "prompt: which one?"),
+        ("prompt x y", 2, "'y': write NAME=VALUE"),
+        ("fail\nexit\necho text=never", 1, "failed, as asked"),
+        ("quit", 0, ""),
+        ("", 0, ""),
+    ],
+)
+def test_a_script_is_told_what_failed_last(cli: Cli, lines: str, code: int, said: str) -> None:
+    done = cli("shell", "--", *DEMO, stdin=lines)
+    assert done.code == code
+    assert said in done.err
+    assert done.out == ("on\n" if "text=on" in lines else "")
+
+
+def test_json_lines_for_a_program(cli: Cli) -> None:
+    lines = ["echo text=x", "tools", "resources", "prompts", "describe add", "ping", "fail"]
+    done = cli("shell", "--output", "json", "--", *DEMO, stdin="\n".join(lines))
+    found = [json.loads(line) for line in done.out.splitlines()]
+    assert len(found) == len(lines)
+    assert found[0]["content"][0]["text"] == "x"
+    assert done.error["message"] == "fail: failed, as asked"
+
+
+def test_one_connection_serves_all_lines(cli: Cli, tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    command = puppet(journal=str(journal))
+    cli("shell", "--", *command, stdin="echo\necho\n")
+    assert len(told(journal, "initialize")) == 1
+    assert len(told(journal, "tools/call")) == 2
+    assert cli("tools", "--offline", "--", *command).code == 0, "and its tools are remembered"
+
+
+@pytest.mark.req("F3")
+def test_it_survives_a_crash_of_the_server(cli: Cli) -> None:
+    lines = ["echo text=before", "crash", "echo text=after"]
+    done = cli("shell", "--", *DEMO, stdin="\n".join(lines))
+    assert done.out == "before\nafter\n"
+    assert done.code == 3
+    assert "crashing with exit code 1, as asked" in done.err
+
+
+# At a terminal
+
+
+@pytest.mark.req("F3")
+def test_tab_completes_tools_and_parameters(terminal: Open) -> None:
+    one = terminal("shell", "--", *DEMO)
+    one.expect(prompt())
+    one.send("ec\t")
+    one.expect("echo ")
+    one.send("\t")
+    one.expect("text=")
+    one.send("hello\n")
+    one.expect("hello\r\nhello".replace("\r", ""))
+    one.expect(prompt())
+    one.send("desc\tadd\n")
+    one.expect("Adds two numbers.")
+    one.expect(prompt())
+    one.send("re\t\t")
+    one.expect("read")
+    one.expect("resources")
+    one.send("\x15exit\n")
+    assert one.end() == 0
+
+
+@pytest.mark.req("F3")
+def test_what_was_typed_is_there_the_next_time(terminal: Open, home: Path) -> None:
+    for words in ("echo text=first", "echo text=second"):
+        one = terminal("shell", "--", *DEMO)
+        one.expect(prompt())
+        one.send(f"{words}\n")
+        one.expect(words[10:] + "\n" + words[10:])
+        one.expect(prompt())
+        one.send("\x04")
+        assert one.end() == 0
+    history = home / "state" / "holdfast" / "history"
+    assert history.read_text() == "echo text=first\necho text=second\n"
+    assert history.stat().st_mode & 0o777 == 0o600
+    one = terminal("shell", "--", *DEMO)
+    one.expect(prompt())
+    one.send("\x1b[A")
+    one.expect("echo text=second")
+    one.send("\n")
+    one.expect("\nsecond")
+    one.expect(prompt())
+    one.send("\x04")
+    assert one.end() == 0
+
+
+@pytest.mark.req("F3")
+def test_ctrl_c_ends_the_call_and_not_the_shell(terminal: Open, tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    one = terminal(
+        "shell", "--", *puppet(tools=["slow", "echo"], held=["slow"], journal=str(journal))
+    )
+    one.expect(prompt())
+    one.send("slow\n")
+    wait_for(journal, "tools/call")
+    one.send("\x03")
+    one.expect("interrupted; the server was told to stop")
+    one.expect(prompt())
+    one.send("echo x=1\n")
+    one.expect('{"x": "1"}')
+    one.expect(prompt())
+    (first, _), (cancelled,) = told(journal, "tools/call"), told(journal, "notifications/cancelled")
+    assert cancelled["params"]["requestId"] == first["id"]
+    one.send("exit\n")
+    assert one.end() == 0
+
+
+def test_ctrl_c_at_the_prompt_begins_a_new_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process: at a terminal, readline may sleep over a signal that comes just before."""
+    lines: Iterator[str | BaseException] = iter([KeyboardInterrupt(), "echo text=after"])
+
+    def ask(_: str) -> str:
+        line = next(lines, EOFError())
+        if isinstance(line, BaseException):
+            raise line
+        return line
+
+    monkeypatch.setattr("holdfast.cli.shell.ask", ask)
+    done = cli("shell", "--", *DEMO)
+    assert (done.code, done.out) == (0, "after\n")
+
+
+@pytest.mark.req("F3")
+def test_questions_are_asked_between_the_lines(terminal: Open) -> None:
+    one = terminal("shell", "--", *DEMO)
+    one.expect(prompt())
+    one.send("ask_name\n")
+    one.expect("Answer? [Y/n] ")
+    one.send("y\n")
+    one.expect("Name (string): ")
+    one.send("\x03")
+    one.expect("interrupted; the server was told to stop")
+    one.expect(prompt())
+    one.send("ask_name\n")
+    one.expect("Answer? [Y/n] ")
+    one.send("\n")
+    one.expect("Name (string): ")
+    one.send("Bo\n")
+    one.expect("Hello, Bo!")
+    one.expect(prompt())
+    one.send("\x04")
+    assert one.end() == 0
+
+
+def test_the_prompt_is_not_in_the_output(terminal: Open, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    one = terminal("shell", "--", *DEMO, stdout=out)
+    one.expect(prompt())
+    one.send("echo text=x\n")
+    one.expect(prompt())
+    one.send("\x04")
+    assert one.end() == 0
+    assert out.read_text() == "x\n"
+
+
+def test_a_server_without_tools_has_the_rest(cli: Cli) -> None:
+    done = cli("shell", "--", *puppet(tools=None), stdin="ping\necho x=1\n")
+    assert done.out == "it answers\n"
+    assert "The server has no tools at all." in done.err
+
+
+def test_a_server_that_cannot_be_started_ends_it(cli: Cli) -> None:
+    done = cli("shell", "--", "no-such-command", stdin="tools")
+    assert (done.code, done.out) == (3, "")
+    assert manifests.recall("no-such-command") is None

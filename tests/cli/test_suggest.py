@@ -1,0 +1,131 @@
+"""What Tab offers: from files alone, and nothing is started for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.cli import manifests
+from holdfast.cli.main import main
+from tests.cli.conftest import Configure
+
+Tab = Callable[..., list[str]]
+
+TOOLS: list[dict[str, Any]] = [
+    {
+        "name": "git_log",
+        "description": "Commits\nmore",
+        "inputSchema": {
+            "properties": {
+                "repo": {"description": "Where"},
+                "order": {"$ref": "#/$defs/order"},
+                "all": {"type": "boolean"},
+                "odd": True,
+            },
+            "$defs": {"order": {"enum": ["new", "old", 5]}},
+        },
+    },
+    {"name": "git_show", "inputSchema": 5},
+]
+
+
+@pytest.fixture
+def witness(home: Path, configure: Configure, tmp_path: Path) -> Path:
+    """A file that is there once a server was started; some servers, one of them seen before."""
+    path = tmp_path / "started"
+    entry = {"command": "touch", "args": [str(path)]}
+    configure(git=entry, files=entry, web={"url": "http://127.0.0.1:1"})
+    project = Path.cwd() / ".mcp.json"
+    project.write_text(json.dumps({"mcpServers": {"theirs": entry}}), encoding="utf-8")
+    manifests.save("git", TOOLS)
+    manifests.save("http://x", TOOLS[:1])
+    return path
+
+
+@pytest.fixture
+def tab(
+    witness: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., list[str]]:
+    """Press Tab after some words, as bash asks; the offers."""
+
+    def press(*words: str) -> list[str]:
+        monkeypatch.setenv("_HOLDFAST_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", " ".join(["holdfast", *words]))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        with pytest.raises(SystemExit):
+            main([])
+        out = capfd.readouterr().out
+        assert not witness.exists(), "a server was started"
+        return [line.partition(",")[2] or line for line in out.splitlines() if line]
+
+    return press
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize(
+    ("words", "offers"),
+    [
+        (["too"], ["tools"]),
+        (["tools", ""], ["theirs", "git", "files", "web"]),
+        (["ping", "f"], ["files"]),
+        (["call", "g"], ["git.git_log", "git.git_show"]),
+        (["call", "git.git_s"], ["git.git_show"]),
+        (["describe", "fi"], ["files."]),
+        (["call", "nope"], []),
+        (["call", "git.git_log", ""], ["repo=", "order=", "all=", "odd="]),
+        (["call", "git.git_log", "repo=x", "o"], ["order=", "odd="]),
+        (["call", "git.git_log", "repo:=1", "repo"], []),
+        (["call", "git.git_log", "order", "=", ""], ["new", "old", "5"]),
+        (["call", "git.git_log", "order", "="], ["new", "old", "5"]),
+        (["call", "git.git_log", "order", "=", "n"], ["new"]),
+        (["call", "git.git_log", "order=o"], ["order=old"]),
+        (["call", "git.git_log", "all=t"], ["all=true"]),
+        (["call", "git.git_log", "repo=x"], []),
+        (["call", "git.git_show", ""], []),
+        (["call", "nope.nope", ""], []),
+        (["call", "--url", "http://x", "g"], ["git_log"]),
+        (["call", "--url", "http://x", "git_log", "re"], ["repo="]),
+        (["config", "trust", "th"], ["theirs"]),
+        (["tools", "--off"], ["--offline"]),
+    ],
+)
+def test_tab_offers_what_fits(tab: Tab, words: list[str], offers: list[str]) -> None:
+    assert tab(*words) == offers
+
+
+@pytest.mark.req("F3")
+def test_what_comes_after_the_dashes_is_left_to_the_shell(tab: Tab) -> None:
+    assert tab("tools", "--", "pyth") == ["pyth"]
+
+
+@pytest.mark.req("L13")
+def test_the_server_of_the_environment_offers_its_tools(
+    tab: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCP_SERVER_URL", "http://x")
+    assert tab("call", "git_") == ["git_log"]
+    assert tab("call", "git_log", "re") == ["repo="]
+
+
+def test_a_broken_configuration_offers_nothing_and_says_nothing(
+    tab: Tab, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert tab("tools", "--config", "/nowhere", "") == []
+    Path(".mcp.json").write_text("{")
+    assert tab("tools", "g") == ["git"]
+    assert capfd.readouterr().err == ""
+
+
+def test_other_shells_are_told_what_a_tool_does(
+    tab: Tab, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_HOLDFAST_COMPLETE", "zsh_complete")
+    monkeypatch.setenv("COMP_WORDS", "holdfast call git.git_l")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    with pytest.raises(SystemExit):
+        main([])
+    assert capfd.readouterr().out.split("\n")[:3] == ["plain", "git.git_log", "Commits"]

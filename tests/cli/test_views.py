@@ -1,0 +1,82 @@
+"""What servers have, shown."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.cli.views import description
+from tests.cli import golden
+from tests.cli.conftest import DEMO, Cli, Seen
+
+TOOL: dict[str, Any] = {
+    "name": "git_log",
+    "title": "Log",
+    "description": "  Shows the commits.\n\nNewest first.  ",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "repo_path": {"type": "string", "description": "Where\n it is"},
+            "max_count": {"$ref": "#/$defs/count", "default": 10},
+            "order": {"enum": ["new", "old"]},
+            "files": {"type": "array", "items": {"type": "string"}},
+            "anything": True,
+        },
+        "required": ["repo_path", "files", 5],
+        "$defs": {"count": {"type": "integer"}},
+    },
+    "annotations": {"readOnlyHint": True},
+    "outputSchema": {"type": "object"},
+}
+
+
+@pytest.mark.req("F3")
+def test_a_tool_is_described_with_a_line_to_call_it() -> None:
+    text = description(TOOL, "holdfast call git.git_log", " -- cmd")
+    golden.check("describe", text.splitlines())
+
+
+@pytest.mark.parametrize("schema", [None, {}, [], {"properties": 5, "required": 5}, True])
+def test_a_tool_that_takes_nothing_says_so(schema: Any) -> None:
+    text = description({"name": "x", "inputSchema": schema}, "x")
+    assert text == "x\n\nTakes no parameters.\n\nx"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["type", "properties", "required", "items", "enum", "$ref", "a"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(JSON, JSON, JSON)
+def test_whatever_a_server_says_of_a_tool_can_be_shown(one: Any, two: Any, three: Any) -> None:
+    tool = {"name": "x", "description": one, "annotations": two, "inputSchema": three}
+    assert description(tool, "x").startswith("x")
+
+
+@pytest.mark.req("F3")
+def test_lists_for_a_person(seen: Seen) -> None:
+    golden.check("resources-80", seen("resources", "--", *DEMO).lines)
+    golden.check("prompts-80", seen("prompts", "--", *DEMO).lines)
+
+
+@pytest.mark.req("F3")
+def test_lists_for_a_program(cli: Cli) -> None:
+    assert "demo://note/{name}\tA note written" in cli("resources", "--", *DEMO).out
+    assert cli("prompts", "--", *DEMO).out.startswith("greeting\tname [style]\tAsks")
+    found = cli("resources", "--output", "json", "--", *DEMO).value
+    assert found.keys() == {"resources", "resourceTemplates"}
+    assert cli("prompts", "--output", "json", "--", *DEMO).value["prompts"][1]["name"] == "tour"
+    assert json.loads(cli("tools", "--output", "json", "--", *DEMO).out)["tools"][0]["inputSchema"]
