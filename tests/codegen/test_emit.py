@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import random
 from types import ModuleType
 from typing import Any
@@ -190,9 +191,8 @@ def test_the_docstring_tells_what_the_schema_says() -> None:
         }
     }
     module = loaded(generate([tool("go", description="Go there.\n\n", input_schema=schema)]).source)
-    assert module.Root.go.__doc__ == (
-        "Go there.\n\n        Args:\n"
-        '            from_: Where. Default: "here". Sent as ``from``.\n        '
+    assert inspect.getdoc(module.Root.go) == (
+        'Go there.\n\nArgs:\n    from_: Where. Default: "here". Sent as ``from``.'
     )
 
 

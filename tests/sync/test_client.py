@@ -24,7 +24,15 @@ DEMO = [sys.executable, "-m", "holdfast.demo_server"]
 
 
 def script(text: str, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", text, *arguments]
+    # A fork beside a thread is warned of by newer Pythons, and is what some of these are about.
+    command = [
+        sys.executable,
+        "-W",
+        "ignore:This process:DeprecationWarning",
+        "-c",
+        text,
+        *arguments,
+    ]
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,

@@ -134,7 +134,7 @@ def test_a_text_without_secrets_is_not_written_otherwise() -> None:
     assert redacted_text('{ "pin":  1 }', REDACTOR) == '{"pin":"[redacted]"}'
 
 
-@pytest.mark.parametrize("nested", ["[" * 2000 + "]" * 2000, "[" * 100_000])
+@pytest.mark.parametrize("nested", ["[" * 100_000 + "]" * 100_000, "[" * 100_000])
 def test_a_text_that_is_nested_too_deeply_is_a_text(nested: str) -> None:
     assert parsed(nested) == nested
 
