@@ -9,6 +9,7 @@ from importlib import import_module
 import pytest
 
 import holdfast
+from benchmarks.peers import plot, report, results
 from holdfast import (
     Backoff,
     Cache,
@@ -98,6 +99,12 @@ def test_every_option_of_connecting_is_in_the_reference(owner: object) -> None:
 def test_the_environment_of_a_server_is_in_the_reference() -> None:
     listed = re.findall(r"^- `(\w+)`$", reference("environment.md"), re.M)
     assert tuple(listed) == BASIC_ENVIRONMENT
+
+
+def test_the_page_about_peers_is_made_of_the_numbers_that_are_kept() -> None:
+    kept = results.read()
+    assert reference("peers.md") == report.page(kept)
+    assert reference("peers.svg") == plot.svg(kept)
 
 
 # Pages made from docstrings

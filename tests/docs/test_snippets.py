@@ -12,6 +12,7 @@ The rules for a page:
 - A block with a title, as in ```json title=".mcp.json", is that file: it is written, and what
   comes after it uses it.
 - Every link to a file of the project leads somewhere.
+- Every table has a head, and rows of as many fields as that.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from tests.docs.running import MARK, Outcomes, matches, needs_time, run_steps
 from tests.interop.install import Broken, NotHere
 
 LINK = re.compile(r"\]\((?P<target>[^)#\s]+)(?:#[^)\s]*)?\)")
+TABLE = re.compile(r"(?:^\|.*\n)+", re.M)
+UNDER_THE_HEAD = re.compile(r"\|(?: ?:?-+:? ?\|)+")
 
 READERS: dict[str, Callable[[str], Any]] = {"json": json.loads, "toml": tomllib.loads}
 """Kinds of block that are data."""
@@ -111,6 +114,25 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     targets = [match["target"] for match in LINK.finditer(text)]
     here = [target for target in targets if "://" not in target]
     assert not [target for target in here if not (page.parent / target).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_table_is_one(page: Path) -> None:
+    """A blank line after the head, or a field too many, and it is shown as so many bars."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    assert not [fault for table in TABLE.findall(text) if (fault := wrong_with(table))]
+
+
+def wrong_with(table: str) -> str | None:
+    lines = table.splitlines()
+    if len(lines) < 3 or not UNDER_THE_HEAD.fullmatch(lines[1]):
+        return f"no table: {lines[0]}"
+    wanted = fields(lines[0])
+    return next((line for line in lines if fields(line) != wanted), None)
+
+
+def fields(line: str) -> int:
+    return len(re.findall(r"(?<!\\)\|", line)) - 1
 
 
 # The checks above notice
@@ -193,6 +215,20 @@ def test_a_failing_block_shows_its_line() -> None:
     done = run_steps("page.md", steps(blocks("a\n```python\nx = 1\n1 / 0\n```\n")))
     assert done.returncode != 0
     assert 'File "page.md", line 4' in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("table", "is_one"),
+    [
+        ("| a | b |\n|---|---|\n| 1 | 2 |\n", True),
+        ("| a | b |\n| --- | ---: |\n| 1 | x \\| y |\n", True),
+        ("| a | b |\n|---|---|\n", False),
+        ("| 1 | 2 |\n| 3 | 4 |\n| 5 | 6 |\n", False),
+        ("| a | b |\n|---|---|\n| 1 | 2 | 3 |\n", False),
+    ],
+)
+def test_a_table_is_told_from_bars(table: str, is_one: bool) -> None:
+    assert (wrong_with(table) is None) is is_one
 
 
 @pytest.mark.parametrize(
