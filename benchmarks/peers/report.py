@@ -180,12 +180,18 @@ def short(value: float) -> str:
 # -- where others do better ----------------------------------------------------------------------
 
 
+BEYOND = """\
+Not measured here, and not in Holdfast: authorization with OAuth, which the other four have; stdio on
+Windows; servers written with the same library and run in the same process, as FastMCP and the SDKs
+offer."""
+
+
 def better(results: Results) -> str:
     found = [*faster(results), *steadier(results)]
     lines = found or [
         "In this run none was faster than Holdfast in any row, or did better with any fault."
     ]
-    return "\n".join(["## Where a peer does better", "", *lines]) + "\n"
+    return "\n".join(["## Where a peer does better", "", *lines, "", BEYOND]) + "\n"
 
 
 def faster(results: Results) -> Iterator[str]:

@@ -530,6 +530,7 @@ async def test_401_again_is_an_auth_error() -> None:
         async with connect(server, headers=lambda: {"Authorization": "x"}) as client:
             error = await failure(say(client))
         assert isinstance(error, AuthError)
+        assert error.code == 401
         assert "who are you?" in str(error)
         assert len(server.requests) == 2, "one re-read, and no fallback to another era"
 

@@ -146,7 +146,7 @@ def slow_handshake(span: float, waiting_for: str | None) -> HoldfastError:
         return HandshakeTimeout(f"could not be reached within {seconds(span)}")
     text = (
         f"no agreement within {seconds(span)} (no answer to {waiting_for}); is it an MCP server, "
-        "does it wait for something on a terminal? Timeouts(handshake=…) gives it longer"
+        "does it wait for something else first? Timeouts(handshake=…) gives it longer"
     )
     return HandshakeTimeout(text)
 

@@ -260,7 +260,8 @@ class Web:
         said = (fault.message if fault else None) or snippet(body.strip()) or response.reason or ""
         text = f"{self.origin} answered with HTTP status {status}: {said}"
         if status in (_UNAUTHORIZED, _FORBIDDEN):
-            error: HoldfastError = AuthError(f"{text}; check the credentials (headers=…)")
+            hint = "check the credentials (headers=…)"
+            error: HoldfastError = AuthError(f"{text}; {hint}", code=status)
             return Refusal(error, status=status, processed=False)
         error = TransportError(text, code=status)
         turned_away = status in (_TOO_MANY, _UNAVAILABLE)
