@@ -181,9 +181,9 @@ def short(value: float) -> str:
 
 
 BEYOND = """\
-Not measured here, and not in Holdfast: authorization with OAuth, which the other four have; stdio on
-Windows; servers written with the same library and run in the same process, as FastMCP and the SDKs
-offer."""
+Not measured here, and not in Holdfast: authorization with OAuth, which the other four have; stdio
+on Windows; servers written with the same library and run in the same process, as FastMCP and the
+SDKs offer."""
 
 
 def better(results: Results) -> str:
