@@ -49,6 +49,8 @@ class Call(Struct, gc=False):
     """What it was sent as last, once it was sent."""
     mirror: dict[str, str] | None = None
     """Arguments that are repeated in headers, where there are headers."""
+    origin: Any = None
+    """Where the call came from, for a driver that has to send it from there."""
 
 
 # Commands: engine → driver → transport.
@@ -75,6 +77,8 @@ class Send(Struct, frozen=True, gc=False):
     frame: bytes
     wire_id: WireId | None = None
     dress: Dress | None = None
+    origin: Any = None
+    """That of the call, if it is one."""
 
 
 class Listen(Struct, frozen=True):

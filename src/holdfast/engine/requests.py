@@ -45,7 +45,7 @@ class Requests:
             self.inflight.end(pending, 0.0, bury=False)
             out.append(Failed(pending.ticket, wording.unencodable(self.name, call, error)))
         else:
-            out.append(Send(frame, wire_id, dress))
+            out.append(Send(frame, wire_id, dress, call.origin))
 
     def dispatch_parked(self, out: list[Effect]) -> None:
         for pending in self.inflight.parked():

@@ -11,6 +11,8 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Iterator
+from contextvars import copy_context
+from functools import partial
 from typing import Any, Final, Protocol
 
 from msgspec import Raw, Struct
@@ -66,6 +68,7 @@ class Driver:
         self.engine: Connection = Connection(name, policy, plan, luck)
         self.mailbox: Mailbox = Mailbox(policy.limits.mailbox, self.loop, name)
         self._transport = transport
+        self._personal = _is_personal(transport)
         self._listener = listener
         self._waiters: dict[Ticket, Waiter] = {}
         self._link: Link | None = None
@@ -91,6 +94,8 @@ class Driver:
     ) -> Raw:
         """Send a request and wait for its one outcome."""
         future: asyncio.Future[Raw] = self.loop.create_future()
+        if self._personal:
+            call.origin = copy_context()
         ticket, effects = self.engine.call(call, self.loop.time())
         self._waiters[ticket] = Waiter(future, on_progress, on_related)
         self._apply(effects)
@@ -179,7 +184,10 @@ class Driver:
 
     def _send(self, command: b.Send) -> None:
         link = self._link
-        if link is not None and not link.send(command.frame, command.wire_id, command.dress):
+        if link is None:
+            return
+        send = link.send if command.origin is None else partial(command.origin.run, link.send)
+        if not send(command.frame, command.wire_id, command.dress):
             if command.wire_id is None:
                 log.debug("%s: busy; a message was dropped", self.engine.name)
                 return
@@ -300,6 +308,16 @@ class Driver:
             link.kill()
         self._links.clear()
         self._signal()
+
+
+def _is_personal(transport: Transport) -> bool:
+    """Whether a function of the application gives each request its credentials.
+
+    It may go by who is calling, so it is run in the caller's context, also for a request that
+    waited and is sent by somebody else's doing.
+    """
+    credentials = getattr(transport, "credentials", None)
+    return credentials is not None and credentials() is None
 
 
 _EFFECTS: Final[dict[type, Callable[[Driver, Any], None]]] = {
