@@ -11,6 +11,7 @@
     deaf      ["eof", "SIGTERM"]: what does not end it
     notify    [[method, params], …]: sent once it is initialized
     crash     tools that end it
+    fatal     methods that end it
     brief     whether it ends once it has notified
 
 It speaks the handshake's revisions, and imports little, so as to start at once.
@@ -68,6 +69,8 @@ def handle(message: "Json") -> None:
             os._exit(0)
     if method is None or "id" not in message:
         return
+    if method in told.get("fatal", ()):
+        os._exit(1)
     if method == "tools/call" and params.get("name") in told.get("crash", ()):
         os._exit(1)
     if method == "tools/call" and params.get("name") in told.get("held", ()):

@@ -47,6 +47,19 @@ def test_a_question_can_be_declined_or_put_away(terminal: Open, typed: str, said
 
 
 @pytest.mark.req("F3")
+def test_an_answer_that_is_neither_yes_nor_no_declines_nothing(terminal: Open) -> None:
+    one = terminal("call", "ask_name", "--", *DEMO)
+    one.expect("Answer? [Y/n] ")
+    one.send("Ada\n")
+    one.expect("y or n: ")
+    one.send("y\n")
+    one.expect("Name (string): ")
+    one.send("Ada\n")
+    one.expect("Hello, Ada!")
+    assert one.end() == 0
+
+
+@pytest.mark.req("F3")
 def test_a_question_can_be_interrupted(terminal: Open) -> None:
     one = terminal("call", "ask_name", "--", *DEMO)
     one.expect("Answer? [Y/n] ")

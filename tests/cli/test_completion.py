@@ -25,13 +25,18 @@ try call gi
 try call git.log re
 try call git.log
 try tools -- x
+try call git.log place = N
+try call git.log place = \"N
 """
 
 
 @pytest.mark.req("F3")
 def test_bash_completes_words(home: Path, configure: Configure, tmp_path: Path) -> None:
     configure(git={"command": "x"})
-    tool = {"name": "log", "inputSchema": {"properties": {"repo": {}}}}
+    tool = {
+        "name": "log",
+        "inputSchema": {"properties": {"repo": {}, "place": {"enum": ["New York"]}}},
+    }
     manifests.save("git", [tool])
     holdfast = tmp_path / "bin" / "holdfast"
     holdfast.parent.mkdir()
@@ -49,6 +54,8 @@ def test_bash_completes_words(home: Path, configure: Configure, tmp_path: Path) 
         "git.log",
         "compopt -o default",
         "",
+        r"New\ York",
+        "New York",
     ]
 
 

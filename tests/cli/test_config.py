@@ -194,7 +194,7 @@ def test_another_programs_file_becomes_a_mcp_json(cli: Cli, tmp_path: Path) -> N
     assert done.value["mcpServers"]["git"]["command"] == "git-server"
     target = tmp_path / "new" / "mcp.json"
     done = cli("config", "import", str(source), "--to", str(target))
-    assert (done.code, done.out, done.err) == (0, "", f"{target}: 1 servers.\n")
+    assert (done.code, done.out, done.err) == (0, "", f"{target}: 1 server.\n")
     assert cli("servers", "--config", str(target)).out.startswith("git\t")
     found = cli("config", "import", str(source), "--output", "json").value
     assert (found["servers"], found["lost"]) == (["git"], [])

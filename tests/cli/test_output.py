@@ -155,3 +155,13 @@ def test_all_of_it_is_written_however_slow_the_reader(monkeypatch: pytest.Monkey
     reader.join()
     os.close(read)
     assert bytes(found) == data
+
+
+@pytest.mark.req("E2")
+def test_advice_is_in_the_words_of_the_command_line(cli: Cli) -> None:
+    slow = cli("tools", "--timeout", "0.2", "--", *puppet(delay=60, deaf=[]))
+    assert "--timeout gives it longer" in slow.err
+    pinned = cli("tools", "--protocol", "2026-07-28", "--", *puppet())
+    assert "drop --protocol to fall back" in pinned.err
+    unknown = cli("tools", "--protocol", "2020-01-01", "--", *puppet())
+    assert "--protocol '2020-01-01': not a revision we speak" in unknown.err

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.cli.reading import pairs
 from holdfast.errors import ValidationError
-from tests.cli.conftest import DEMO, Cli
+from tests.cli.conftest import DEMO, Cli, Configure, stdio
 
 
 @pytest.mark.req("F3")
@@ -33,6 +33,14 @@ def test_an_argument_is_completed(cli: Cli) -> None:
     assert found["completion"]["values"] == ["pirate", "poem"]
     template = ["complete", "demo://note/{name}", "name=x", "--with", "a=b", "--", *DEMO]
     assert (cli(*template).code, cli(*template).out) == (0, "")
+
+
+@pytest.mark.req("F3")
+def test_a_prompt_is_named_as_everywhere_else(cli: Cli, configure: Configure) -> None:
+    configure(**{"my.demo": stdio(DEMO)})
+    assert cli("complete", "my.demo.greeting", "style=p").out == "pirate\npoem\n"
+    assert cli("complete", "my.demo", "greeting", "style=p").out == "pirate\npoem\n"
+    assert cli("prompt", "my.demo.greeting", "name=Bo").code == 0
 
 
 @pytest.mark.req("E2")

@@ -31,6 +31,21 @@ def test_a_table_fits_the_window(seen: Seen, columns: int) -> None:
 
 
 @pytest.mark.req("F3")
+def test_names_are_not_taken_apart_where_they_fit(seen: Seen) -> None:
+    words = "Toggles simulated resource subscription updates on or off."
+    tool = {"name": "toggle-subscriber-updates", "description": words, "inputSchema": {}}
+    screen = seen("tools", "--", *puppet(tools=[tool]), columns=40)
+    assert max(map(len, screen.lines)) <= 40
+    name, *said = " ".join(screen.lines[2:]).split()
+    assert (name, " ".join(said)) == (tool["name"], words)
+
+
+@pytest.mark.req("F3")
+def test_nothing_to_list_is_told_in_words(seen: Seen) -> None:
+    assert seen("tools", "--", *puppet(tools=[])).lines == ["No tools."]
+
+
+@pytest.mark.req("F3")
 def test_a_program_gets_a_line_for_each_with_tabs_between(cli: Cli) -> None:
     done = cli("tools", "--", *puppet(tools=TOOLS))
     rows = [line.split("\t") for line in done.out.splitlines()]

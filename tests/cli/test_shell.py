@@ -47,6 +47,7 @@ def test_lines_come_through_a_pipe(cli: Cli) -> None:
     [
         ("fail message=no\necho text=on", 1, "holdfast: fail: no"),
         ("ech text=x", 2, "There is no tool 'ech'. Did you mean 'echo'?"),
+        ("tols", 2, "There is no tool 'tols'. Did you mean 'tools'?"),
         ("echo", 2, "missing: text=string"),
         ("echo 'text", 2, "not understood: No closing quotation"),
         ("call", 2, "call: which tool?"),

@@ -52,7 +52,7 @@ def tab(
 ) -> Callable[..., list[str]]:
     """Press Tab after some words, as bash asks; the offers."""
 
-    def press(*words: str) -> list[str]:
+    def press(*words: str, raw: bool = False) -> list[str]:
         monkeypatch.setenv("_HOLDFAST_COMPLETE", "bash_complete")
         monkeypatch.setenv("COMP_WORDS", " ".join(["holdfast", *words]))
         monkeypatch.setenv("COMP_CWORD", str(len(words)))
@@ -60,7 +60,8 @@ def tab(
             main([])
         out = capfd.readouterr().out
         assert not witness.exists(), "a server was started"
-        return [line.partition(",")[2] or line for line in out.splitlines() if line]
+        lines = [line for line in out.splitlines() if line]
+        return lines if raw else [line.partition(",")[2] or line for line in lines]
 
     return press
 
@@ -90,6 +91,9 @@ def tab(
         (["call", "--url", "http://x", "g"], ["git_log"]),
         (["call", "--url", "http://x", "git_log", "re"], ["repo="]),
         (["config", "trust", "th"], ["theirs"]),
+        (["config", "trust", "theirs", "g"], []),
+        (["tools", "git", "f"], []),
+        (["prompt", "g"], ["git."]),
         (["tools", "--off"], ["--offline"]),
     ],
 )
@@ -100,6 +104,41 @@ def test_tab_offers_what_fits(tab: Tab, words: list[str], offers: list[str]) -> 
 @pytest.mark.req("F3")
 def test_what_comes_after_the_dashes_is_left_to_the_shell(tab: Tab) -> None:
     assert tab("tools", "--", "pyth") == ["pyth"]
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["tools", "--config", "us"],
+        ["call", "git.git_log", "--log", "us"],
+        ["call", "git.git_log", "--lock", "us"],
+        ["codegen", "git", "-o", "us"],
+        ["config", "import", "us"],
+        ["serve-log", "us"],
+    ],
+)
+def test_files_are_left_to_the_shell(tab: Tab, words: list[str]) -> None:
+    assert tab(*words, raw=True) == ["file,us"]
+
+
+def test_folders_are_left_to_the_shell(tab: Tab) -> None:
+    assert tab("call", "git.git_log", "--save", "us", raw=True) == ["dir,us"]
+    assert tab("tools", "git", "--cwd", "us", raw=True) == ["dir,us"]
+
+
+@pytest.mark.req("F3")
+def test_files_are_offered_for_an_argument_that_is_one(tab: Tab) -> None:
+    """bash takes the word apart, and completes what begins with the last sign."""
+    for name in ("user.json", "used/inner", "other"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).touch()
+    call = ["call", "git.git_log"]
+    assert tab(*call, "repo", "=@", "us") == ["@used/", "@user.json"]
+    assert tab(*call, "repo", ":=@", "used/") == ["@used/inner"]
+    assert tab(*call, "repo", "=@") == ["@other", "@used/", "@user.json"]
+    assert tab(*call, "repo=@use") == ["repo=@used/", "repo=@user.json"]
+    assert tab(*call, "repo:=@x*") == []
 
 
 @pytest.mark.req("L13")

@@ -32,9 +32,17 @@ def test_a_missing_variable_is_found_in_what_the_server_says(
     [
         (errors.TransportError("command not found: 'x'"), "check the spelling"),
         (errors.TransportError("x: Permission denied"), "chmod +x"),
+        (errors.TransportError("cannot start 'x': it is not executable"), "chmod +x"),
+        (errors.TransportError("cannot start 'x': it is a directory"), "the program in it"),
+        (errors.TransportError("it answered with HTTP status 404: Not Found"), "/mcp"),
+        (errors.RpcError("it answered initialize: method not found", code=-32601), "speak MCP"),
         (errors.TransportError("x", stderr_tail="No module named 'y'"), "not installed"),
         (errors.TransportError("x", stderr_tail="Error: Cannot find module 'y'"), "npm install"),
         (errors.TransportError("x", stderr_tail="listen EADDRINUSE"), "another process"),
+        (
+            errors.TransportError("x", stderr_tail="npm error 404 Not Found - GET y"),
+            "npm could not",
+        ),
         (errors.TransportError("Connection refused"), "nothing listens there"),
         (errors.TransportError("x", stderr_tail="A_KEY is required"), "--env A_KEY=…"),
         (errors.TransportError("x", stderr_tail="HERE_TOKEN not set"), '"$HERE_TOKEN"'),

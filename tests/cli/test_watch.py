@@ -84,6 +84,13 @@ def test_a_lost_connection_comes_back_and_says_so(home: Path) -> None:
 
 
 @pytest.mark.req("F3")
+def test_a_server_that_dies_of_what_it_is_asked_for_comes_back_too(home: Path) -> None:
+    with watching("--level", "info", "--", *puppet(fatal=["logging/setLevel"])) as running:
+        lines = until(running, "state=ready", "state=backoff", "state=ready")
+    assert not any("closed" in line for line in lines)
+
+
+@pytest.mark.req("F3")
 @pytest.mark.parametrize("protocol", ["2026-07-28", "2025-11-25"])
 def test_log_messages_and_resources_are_asked_for(
     terminal: Open, tmp_path: Path, protocol: str

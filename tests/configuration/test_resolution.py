@@ -152,6 +152,12 @@ def test_a_broken_entry_is_refused_with_all_its_faults(world: World) -> None:
     assert len(str(caught.value).splitlines()) == 2
 
 
+@pytest.mark.req("E2")
+def test_a_misspelt_field_is_told_with_what_it_broke(world: World) -> None:
+    with pytest.raises(ValidationError, match="did you mean 'command'"):
+        own(world, comand="a").connect()
+
+
 def test_a_disabled_entry_is_refused(world: World) -> None:
     with pytest.raises(StateError, match=r"server 'one' is disabled in .*mcp\.json"):
         own(world, command="a", disabled=True).connect()

@@ -65,13 +65,13 @@ async def answer(request: AnyElicitation, ask: Ask) -> dict[str, Any]:
 
 async def _visit(request: UrlElicitation, ask: Ask) -> dict[str, Any]:
     text = f"{_says(request.message)}\n  {harmless(request.url)}\nOpen it yourself. Done? [y/N] "
-    return {"action": "accept" if _yes(await ask(text)) else "decline"}
+    return {"action": "accept" if await _agreed(text, ask, default=False) else "decline"}
 
 
 async def _fill(request: FormElicitation, ask: Ask) -> dict[str, Any]:
     properties = request.requested_schema.get("properties")
     fields = properties if isinstance(properties, dict) else {}
-    if not _yes(await ask(f"{_says(request.message)}\nAnswer? [Y/n] "), default=True):
+    if not await _agreed(f"{_says(request.message)}\nAnswer? [Y/n] ", ask, default=True):
         return {"action": "decline"}
     content = {}
     for name, schema in fields.items():
@@ -174,5 +174,9 @@ def _tell(text: str) -> None:
     print(harmless(text), file=sys.stderr)
 
 
-def _yes(text: str, default: bool = False) -> bool:
-    return default if not text.strip() else text.strip().lower() in ("y", "yes")
+async def _agreed(question: str, ask: Ask, default: bool) -> bool:
+    """Yes or no. Anything else is asked again: it may be the answer itself, come too early."""
+    said = (await ask(question)).strip().lower()
+    while said not in ("", "y", "yes", "n", "no"):
+        said = (await ask("  y or n: ")).strip().lower()
+    return said in ("y", "yes") if said else default

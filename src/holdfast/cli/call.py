@@ -14,7 +14,7 @@ from holdfast.cli.arguments import complaints, parse, whole
 from holdfast.cli.asking import handlers
 from holdfast.cli.contents import Contents
 from holdfast.cli.exits import Exit
-from holdfast.cli.options import AboutServer
+from holdfast.cli.options import AboutServer, folders
 from holdfast.cli.progress import Bar
 from holdfast.cli.seen import schema_of
 from holdfast.cli.suggest import parameters, tools
@@ -26,7 +26,9 @@ from holdfast.types.tools import ToolResult
 @click.argument("tool", shell_complete=tools)
 @click.argument("words", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=parameters)
 @click.option("--json", "text", metavar="JSON", help="The arguments as one JSON object.")
-@click.option("--save", metavar="DIR", help="Where pictures and other files go.")
+@click.option(
+    "--save", metavar="DIR", shell_complete=folders, help="Where pictures and other files go."
+)
 @aimed
 async def call(
     aim: Aim, tool: str, words: tuple[str, ...], text: str | None, save: str | None

@@ -12,9 +12,17 @@ from holdfast.cli.output import write
 VARIABLE = "_HOLDFAST_COMPLETE"
 
 STAY = r"""
-    # After "server." and "name=" the word goes on: no space.
-    if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[.=] ]]; then
+    # After "server.", "name=" and "folder/" the word goes on: no space.
+    if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[.=/] ]]; then
         compopt -o nospace
+    fi
+
+    # A choice with a space in it stays one word, unless it stands in quotes already.
+    if [[ ${COMP_WORDS[COMP_CWORD]} != [\"\']* ]]; then
+        local at
+        for at in "${!COMPREPLY[@]}"; do
+            printf -v "COMPREPLY[at]" %%q "${COMPREPLY[at]}"
+        done
     fi
 
     return 0
@@ -22,7 +30,7 @@ STAY = r"""
 
 
 class Bash(BashComplete):
-    """As click has it, but for the space after half a word."""
+    """As click has it, but for the spaces: after half a word, and within one."""
 
     source_template = BashComplete.source_template.replace("\n    return 0\n", STAY)
 

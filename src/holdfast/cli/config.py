@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.files import create
-from holdfast.cli.options import CONFIG, OUTPUT
+from holdfast.cli.options import CONFIG, OUTPUT, files
 from holdfast.cli.output import Output, harmless
 from holdfast.cli.suggest import servers as suggest_servers
 from holdfast.errors import TrustError
@@ -151,7 +151,12 @@ def untrust(name: str, config: str | None, output: str) -> None:
 
 @config.command("import", short_help="another program's configuration as an mcp.json")
 @click.argument("file", type=click.Path())
-@click.option("--to", metavar="FILE", help="Write there (a new file) rather than to stdout.")
+@click.option(
+    "--to",
+    metavar="FILE",
+    shell_complete=files,
+    help="Write there (a new file) rather than to stdout.",
+)
 @OUTPUT
 def import_(file: str, to: str | None, output: str) -> None:
     """Another program's configuration as an mcp.json, with a word on what was lost."""
@@ -161,7 +166,8 @@ def import_(file: str, to: str | None, output: str) -> None:
     found = read(file)
     if to is not None:
         create(Path(to), found.text)
-        out.note(f"{to}: {len(found.servers)} servers.")
+        count = len(found.servers)
+        out.note(f"{to}: {count} server{'s' * (count != 1)}.")
     if out.json:
         facts = {"file": to, "servers": list(found.servers), "lost": list(map(str, found.lost))}
         out.value({**facts, "config": json.loads(found.text)})

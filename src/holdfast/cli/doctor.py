@@ -19,7 +19,7 @@ from holdfast.cli import symptoms
 from holdfast.cli.aim import Aim, aimed
 from holdfast.cli.exits import Exit, exit_for
 from holdfast.cli.options import AboutServer
-from holdfast.cli.output import Output
+from holdfast.cli.output import Output, as_said
 from holdfast.cli.suggest import servers
 from holdfast.errors import HoldfastError, ProtocolError, RpcError
 from holdfast.telemetry import Event, ProtocolViolation
@@ -61,7 +61,9 @@ async def doctor(aim: Aim, server: tuple[str, ...]) -> int:
             _show(aim.output, finding)
     except HoldfastError as error:
         code = exit_for(error)
-        findings.append(Finding("failure", "bad", str(error), symptoms.advice(error, os.environ)))
+        findings.append(
+            Finding("failure", "bad", as_said(str(error)), symptoms.advice(error, os.environ))
+        )
         _show(aim.output, findings[-1])
     bad, summary = _summary(findings)
     if aim.output.json:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 TRANSPORTS: Final = ("auto", "streamable", "sse")
 
@@ -20,6 +23,19 @@ def seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
     if not 0 < found < float("inf"):
         raise click.BadParameter(f"{value!r} is not a number of seconds, more than 0.")
     return found
+
+
+def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For Tab: the shell knows best what files there are."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]
+
+
+def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="dir")]
 
 
 class AboutServer(click.Command):
@@ -48,7 +64,9 @@ OUTPUT = click.option(
     metavar="FORM",
     help="text, or json: everything there is, as JSON.",
 )
-CONFIG = click.option("--config", metavar="FILE", help="A configuration, not the usual ones.")
+CONFIG = click.option(
+    "--config", metavar="FILE", shell_complete=files, help="A configuration, not the usual ones."
+)
 OPEN = click.option(
     "--open",
     "open_tool",
@@ -77,14 +95,24 @@ OPTIONS: Final = (
         help="Speak to the URL so: auto, streamable or sse.",
     ),
     click.option("--env", metavar="K=V", multiple=True, help="A variable for the command."),
-    click.option("--cwd", metavar="DIR", help="Where the command runs."),
+    click.option("--cwd", metavar="DIR", shell_complete=folders, help="Where the command runs."),
     CONFIG,
     click.option(
         "--timeout", metavar="SECONDS", callback=seconds, help="How long one request may take."
     ),
     click.option("--protocol", metavar="REVISION", help="Speak this revision and no other."),
-    click.option("--log", metavar="FILE", help="Add the calls to a log, as JSON lines."),
-    click.option("--lock", metavar="FILE", help="Refuse tools that are not as the lock file says."),
+    click.option(
+        "--log",
+        metavar="FILE",
+        shell_complete=files,
+        help="Add the calls to a log, as JSON lines.",
+    ),
+    click.option(
+        "--lock",
+        metavar="FILE",
+        shell_complete=files,
+        help="Refuse tools that are not as the lock file says.",
+    ),
     click.option("-v", "--verbose", is_flag=True, help="Show the server's stderr, and logs."),
 )
 

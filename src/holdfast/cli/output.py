@@ -55,7 +55,7 @@ class Output:
     def fail(self, error: BaseException) -> int:
         """Say what went wrong, and give the exit code for it."""
         code = exit_for(error)
-        self.complain(str(error) or type(error).__name__, code, _facts(error))
+        self.complain(as_said(str(error)) or type(error).__name__, code, _facts(error))
         return code
 
     def verdict(self, message: str, code: Exit, kind: str) -> Exit:
@@ -77,6 +77,20 @@ class Output:
             print(line, file=sys.stderr, flush=True)
         except OSError:
             pass
+
+
+_SAID_AS: Final = (
+    ("Timeouts(handshake=…)", "--timeout"),
+    ("drop protocol= ", "drop --protocol "),
+    ("protocol='", "--protocol '"),
+)
+
+
+def as_said(text: str) -> str:
+    """An error's advice for programs, in the words of the command line."""
+    for there, here in _SAID_AS:
+        text = text.replace(there, here)
+    return text
 
 
 def harmless(text: str) -> str:

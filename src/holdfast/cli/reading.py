@@ -8,15 +8,16 @@ import click
 
 from holdfast.cli import views
 from holdfast.cli.aim import Aim, aimed
-from holdfast.cli.options import AboutServer
+from holdfast.cli.options import AboutServer, folders
 from holdfast.cli.render import first_line
+from holdfast.cli.suggest import prefixes
 from holdfast.errors import ValidationError
 from holdfast.types import PromptReference, ResourceReference
 
 
 @click.command(cls=AboutServer)
 @click.argument("words", nargs=-1, metavar="[SERVER] URI")
-@click.option("--save", metavar="DIR", help="Where what is no text goes.")
+@click.option("--save", metavar="DIR", shell_complete=folders, help="Where what is no text goes.")
 @aimed
 async def read(aim: Aim, words: tuple[str, ...], save: str | None) -> None:
     """Read a resource.
@@ -32,9 +33,9 @@ async def read(aim: Aim, words: tuple[str, ...], save: str | None) -> None:
 
 
 @click.command(cls=AboutServer)
-@click.argument("prompt")
+@click.argument("prompt", shell_complete=prefixes)
 @click.argument("words", nargs=-1, metavar="[NAME=VALUE]...")
-@click.option("--save", metavar="DIR", help="Where what is no text goes.")
+@click.option("--save", metavar="DIR", shell_complete=folders, help="Where what is no text goes.")
 @aimed
 async def prompt(aim: Aim, prompt: str, words: tuple[str, ...], save: str | None) -> None:
     """Get a prompt, filled in.
@@ -60,7 +61,7 @@ async def complete(aim: Aim, words: tuple[str, ...], context: tuple[str, ...]) -
     \b
     holdfast complete demo review language=py
     """
-    server, (about, argument) = aim.take(words, "PROMPT_OR_TEMPLATE", "NAME=TEXT")
+    server, (about, argument) = aim.take(_apart(aim, words), "PROMPT_OR_TEMPLATE", "NAME=TEXT")
     name, _, text = argument.partition("=")
     ref = ResourceReference(uri=about) if "://" in about else PromptReference(name=about)
     known = pairs(context) or None
@@ -71,6 +72,15 @@ async def complete(aim: Aim, words: tuple[str, ...], context: tuple[str, ...]) -
         return
     for value in found.values:
         aim.output.text(first_line(value))
+
+
+def _apart(aim: Aim, words: tuple[str, ...]) -> tuple[str, ...]:
+    """``server.prompt`` as two words, because that is how other verbs take it."""
+    if len(words) == 2 and not aim.given and "://" not in words[0]:
+        for name in sorted(aim.configuration.servers, key=len, reverse=True):
+            if words[0].startswith(f"{name}.") and words[0] != f"{name}.":
+                return name, words[0][len(name) + 1 :], words[1]
+    return words
 
 
 def pairs(words: Iterable[str]) -> dict[str, str]:

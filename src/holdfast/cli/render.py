@@ -6,14 +6,20 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.cli.output import Output, harmless
 
+_READABLE = 14
+"""Columns of the window that each part of a table should have, before names are folded."""
+
 
 def table(output: Output, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """One row a thing. The last column may be long: it wraps on a terminal."""
-    if output.is_terminal:
+    rows = list(rows)
+    if output.is_terminal and not rows:
+        output.text(f"No {columns[0]}s.")
+    elif output.is_terminal:
         _drawn(columns, rows)
-        return
-    for row in rows:
-        output.text("\t".join(first_line(cell) for cell in row))
+    else:
+        for row in rows:
+            output.text("\t".join(first_line(cell) for cell in row))
 
 
 def first_line(text: str | None) -> str:
@@ -29,10 +35,22 @@ def _drawn(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from rich.text import Text
 
     drawn = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
-    *others, last = columns
+    console = Console(highlight=False)
+    texts = [[Text(harmless(first_line(cell))) for cell in row] for row in rows]
+    first, *others, last = columns
+    lengths = [len(first), *(row[0].cell_len for row in texts)]
+    width = _names_width(lengths, len(columns), console.width)
+    drawn.add_column(first, overflow="fold", style="bold", width=width)
     for column in others:
-        drawn.add_column(column, overflow="fold", style="bold" if column == columns[0] else "")
+        drawn.add_column(column, overflow="fold")
     drawn.add_column(last, overflow="fold", ratio=1)
-    for row in rows:
-        drawn.add_row(*(Text(harmless(first_line(cell))) for cell in row))
-    Console(highlight=False).print(drawn)
+    for row in texts:
+        drawn.add_row(*row)
+    console.print(drawn)
+
+
+def _names_width(names: Sequence[int], columns: int, window: int) -> int | None:
+    """Room for whole names, so that they can be copied; None where too few would profit."""
+    room = min(window * 2 // 3, window - _READABLE * (columns - 1))
+    whole = max((name for name in names if name <= room), default=0)
+    return whole if whole and (whole == max(names) or whole * 2 >= room) else None

@@ -51,14 +51,14 @@ async def schema_of(aim: Aim, server: str | None, client: Client, tool: str) -> 
     return schema if isinstance(schema, dict) else {}
 
 
-def pick(tools: Iterable[dict[str, Any]], name: str) -> dict[str, Any]:
-    """The tool of that name, or an error that says what there is."""
+def pick(tools: Iterable[dict[str, Any]], name: str, verbs: Iterable[str] = ()) -> dict[str, Any]:
+    """The tool of that name, or an error that says what there is; one of ``verbs``, perhaps."""
     known = {tool["name"]: tool for tool in tools}
     if name in known:
         return known[name]
     from difflib import get_close_matches
 
-    near = get_close_matches(name, known, 3)
+    near = get_close_matches(name, [*known, *verbs], 3)
     if near:
         hint = f"Did you mean {' or '.join(map(repr, near))}?"
     elif known:

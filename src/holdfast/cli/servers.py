@@ -34,7 +34,7 @@ def servers(config: str | None, output: str) -> None:
         out.note("No server is configured. Add one to .mcp.json, or see 'holdfast config --help'.")
     for file in found.files:
         for problem in file.problems:
-            out.note(f"{file.path}: {problem}")
+            out.note(problem)
     for one in found.servers:
         for problem in (*one.problems, *one.warnings):
             out.note(problem)

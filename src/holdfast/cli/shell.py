@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -132,7 +132,7 @@ class Session:
 
     def _do(self, words: list[str]) -> int:
         if words[0] not in self._verbs:
-            return self._call(words)
+            return self._call(words, self._verbs)
         found = self._verbs[words[0]](words[1:])
         return found if isinstance(found, int) else Exit.OK
 
@@ -150,10 +150,10 @@ class Session:
                 raise
             return []
 
-    def _call(self, words: list[str]) -> int:
+    def _call(self, words: list[str], verbs: Iterable[str] = ()) -> int:
         name, *rest = _some(words, "call: which tool?")
         known = self._client.tools.get(name)
-        found = pick(self._known(), name) if known is None else known.raw
+        found = pick(self._known(), name, verbs) if known is None else known.raw
         schema = found.get("inputSchema")
         schema = schema if isinstance(schema, dict) else {}
         arguments = parse(rest, schema, read_file)

@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from functools import wraps
+from glob import escape, iglob
 from typing import Any
 
 import click
@@ -18,6 +19,8 @@ from holdfast.cli import manifests
 from holdfast.cli.aim import VARIABLE
 from holdfast.cli.arguments import resolve, types
 from holdfast.cli.render import first_line
+
+_AT_FILE = ("=@", ":=@")
 
 Suggest = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -37,7 +40,9 @@ def _before_dashes(suggest: Suggest) -> Suggest:
 
 @_before_dashes
 def servers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The names of the configured servers."""
+    """The names of the configured servers, until one is given."""
+    if param.nargs == -1 and ctx.params.get(param.name or ""):
+        return []
     return [CompletionItem(name) for name in _servers(ctx) if name.startswith(incomplete)]
 
 
@@ -53,6 +58,13 @@ def tools(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
 
 
 @_before_dashes
+def prefixes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """``server.``, where what follows is not known before the server was asked."""
+    names = [f"{name}." for name in _servers(ctx)]
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+@_before_dashes
 def parameters(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """``name=`` for the parameters of the tool that was named before, and then their choices."""
     tool = _named(ctx)
@@ -62,6 +74,12 @@ def parameters(ctx: click.Context, param: click.Parameter, incomplete: str) -> l
         return []
     words = [str(word) for word in ctx.params.get("words") or ()]
     name, sign, begun = incomplete.partition("=")
+    if incomplete in _AT_FILE:  # bash takes a word apart at these signs, but keeps the last
+        return _paths("", "@")
+    if words and words[-1] in _AT_FILE:
+        return _paths(incomplete.removeprefix("@"), "@")
+    if sign and begun.startswith("@"):
+        return _paths(begun[1:], f"{name}=@")
     if sign and name:
         return _choices(properties.get(name), schema, begun, f"{name}=")
     before = [word for word in words if word != "="][-1:]
@@ -83,6 +101,12 @@ def _choices(part: Any, schema: Any, begun: str, prefix: str) -> list[Completion
         values = [True, False] if types(part) == {"boolean"} else []
     texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
     return [CompletionItem(f"{prefix}{text}") for text in texts if text.startswith(begun)]
+
+
+def _paths(begun: str, prefix: str) -> list[CompletionItem]:
+    """Files whose names begin so; the shell would not find them behind the sign."""
+    paths = sorted(iglob(f"{escape(begun)}*"))
+    return [CompletionItem(f"{prefix}{path}{'/' * os.path.isdir(path)}") for path in paths]
 
 
 def _places(ctx: click.Context) -> list[tuple[str, str]]:

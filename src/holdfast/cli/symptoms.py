@@ -10,10 +10,12 @@ from holdfast.errors import (
     AuthError,
     HandshakeTimeout,
     HoldfastError,
+    RpcError,
     StateError,
     TransportError,
     ValidationError,
 )
+from holdfast.wire.jsonrpc import METHOD_NOT_FOUND
 
 _MISSING_VARIABLE: Final = re.compile(
     r"\b([A-Z][A-Z0-9]*_[A-Z0-9_]*|[A-Z0-9]*(?:TOKEN|KEY|SECRET|PASSWORD))\b"
@@ -28,7 +30,11 @@ _KEY_ERROR: Final = re.compile(r"KeyError: '([A-Z][A-Z0-9_]{2,})'")
 
 _BY_TEXT: Final = (
     (r"command not found", "check the spelling, install it, or give its full path"),
-    (r"permission denied", "make it executable (chmod +x), or start it through its interpreter"),
+    (
+        r"permission denied|not executable",
+        "make it executable (chmod +x), or start it through its interpreter",
+    ),
+    (r"it is a directory", "name the program in it, not the folder"),
     (
         r"no such file or directory",
         "a path does not exist: check the command, its arguments, --cwd",
@@ -40,14 +46,14 @@ _BY_TEXT: Final = (
     (r"connection refused", "nothing listens there: is the server running, is the port right?"),
     (
         r"certificate|CERTIFICATE_VERIFY_FAILED",
-        "the certificate is not trusted: see ca= for your own",
+        "the certificate is not trusted: name your own with ca in the configuration",
     ),
+    (r"npm (error|ERR)|404 Not Found - GET", "npm could not install it: check the package's name"),
     (
         r"\b(404|405)\b|Not Found",
         "there is no MCP endpoint at this path: is it /mcp, /sse, another?",
     ),
     (r"usage:|unrecognized arguments|unknown option", "the server does not take these arguments"),
-    (r"npm (error|ERR)|404 Not Found - GET", "npm could not install it: check the package's name"),
 )
 
 
@@ -69,6 +75,8 @@ def advice(error: HoldfastError, environ: Mapping[str, str]) -> str:
     variable = missing_variable(getattr(error, "stderr_tail", "") or "")
     if variable is not None:
         return _pass_on(variable, environ)
+    if isinstance(error, RpcError) and error.code == METHOD_NOT_FOUND:
+        return "it does not seem to speak MCP: is it the right program, with the right arguments?"
     for pattern, cure in _BY_TEXT:
         if re.search(pattern, str(error), re.I):
             return cure

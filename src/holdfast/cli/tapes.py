@@ -11,7 +11,7 @@ import click
 
 from holdfast.cli.aim import Aim, aimed
 from holdfast.cli.exits import Exit, exit_for
-from holdfast.cli.options import CLOSE, OPEN, OUTPUT, AboutServer, pairs
+from holdfast.cli.options import CLOSE, OPEN, OUTPUT, AboutServer, files, pairs
 from holdfast.cli.output import Output
 from holdfast.errors import ValidationError
 
@@ -151,7 +151,12 @@ def diff(first: str, second: str, durations: bool, output: str) -> int:
 
 @click.command("serve-log")
 @click.argument("log", type=click.Path())
-@click.option("--tools", metavar="LOCK", help="A lock file whose tool definitions are listed.")
+@click.option(
+    "--tools",
+    metavar="LOCK",
+    shell_complete=files,
+    help="A lock file whose tool definitions are listed.",
+)
 @click.option("--server", metavar="NAME", help="Which server of the lock file.")
 @click.option("--loop", is_flag=True, help="Start over when recorded answers run out.")
 def serve_log(log: str, tools: str | None, server: str | None, loop: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +15,7 @@ from holdfast.cli.aim import Aim, aimed
 from holdfast.cli.options import AboutServer
 from holdfast.cli.output import Output
 from holdfast.cli.suggest import servers
+from holdfast.errors import TransportError
 from holdfast.telemetry import Event, Transition
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ async def watch(
     async with aim.client(aim.only(server)) as client:
         client.events.subscribe(teller.moved, Transition.name)
         client.on_notification(teller.notified)
-        asked = asyncio.ensure_future(_ask(client, level, resource))
+        asked = asyncio.ensure_future(_ask(client, level, resource, teller))
         try:
             await asyncio.wait({asked, teller.ended}, return_when=asyncio.FIRST_COMPLETED)
             await (teller.ended if teller.ended.done() or not asked.exception() else asked)
@@ -46,13 +47,23 @@ async def watch(
             asked.cancel()
 
 
-async def _ask(client: Client, level: str | None, resources: tuple[str, ...]) -> None:
-    """Have said what is only said on request."""
-    await client.open()
-    if level is not None:
-        await client.set_log_level(level)
-    for uri in resources:
-        await client.subscribe_resource(uri)
+async def _ask(
+    client: Client, level: str | None, resources: tuple[str, ...], teller: Teller
+) -> None:
+    """Have said what is only said on request; anew if the server, once there, is lost over it."""
+    connect: Callable[[], Awaitable[object]] = client.open
+    while True:
+        try:
+            await connect()
+            if level is not None:
+                await client.set_log_level(level)
+            for uri in resources:
+                await client.subscribe_resource(uri)
+            return
+        except TransportError:
+            if not teller.was_ready:
+                raise
+            connect = client.wait_ready
 
 
 class Teller:
@@ -60,11 +71,13 @@ class Teller:
 
     def __init__(self, output: Output) -> None:
         self._output = output
+        self.was_ready = False
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def moved(self, event: Event) -> None:
         """Of the connection: each state as it is entered."""
         if isinstance(event, Transition):
+            self.was_ready = self.was_ready or event.new == "ready"
             reason = {"reason": str(event.reason)} if event.reason else {}
             self._tell("connection", {"state": str(event.new), **reason})
 

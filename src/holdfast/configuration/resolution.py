@@ -98,7 +98,8 @@ def admit(
     from holdfast.configuration import approvals
 
     if entry.errors:
-        raise _refusal(entry.errors)
+        # A warning may be the reason: a misspelt field leaves another one missing.
+        raise _refusal(sorted(entry.problems, key=lambda problem: problem.level))
     if entry.disabled:
         name = visible(entry.name)
         raise StateError(f"server {name!r} is disabled in {visible(entry.source.file)}")
