@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -178,6 +181,40 @@ def configuration(_number: int, _work: Path) -> Question:
     return Question("configuration_view", {}, "http://127.0.0.1:9")
 
 
+def page(number: int, work: Path) -> Question:
+    port = (work / "port").read_text(encoding="utf-8")
+    return Question("fetch", {"url": f"http://127.0.0.1:{port}/{number}"}, f"page /{number}.")
+
+
+def product(number: int, _: Path) -> Question:
+    return Question("calculate", {"expression": f"{number} * 1000 + 1"}, str(number * 1000 + 1))
+
+
+def heading(number: int, _: Path) -> Question:
+    html = f"<html><body><h1>Page {number}</h1></body></html>"
+    uri = f"data:text/html;base64,{b64encode(html.encode()).decode()}"
+    return Question("convert_to_markdown", {"uri": uri}, f"# Page {number}")
+
+
+def thought(number: int, _: Path) -> Question:
+    arguments = {
+        "thought": f"what comes after {number}?",
+        "thoughtNumber": number + 1,
+        "totalThoughts": 1000,
+        "nextThoughtNeeded": True,
+    }
+    return Question("sequentialthinking", arguments, f'"thoughtNumber": {number + 1},')
+
+
+def greeting(number: int, _: Path) -> Question:
+    return Question("echo", {"message": f"hello {number}."}, f"hello {number}.")
+
+
+def workbook(number: int, work: Path) -> Question:
+    path = str(work / f"book-{number}.xlsx")
+    return Question("create_workbook", {"path": path, "overwrite": True}, f"book-{number}.xlsx")
+
+
 # What they find
 
 
@@ -230,6 +267,34 @@ KUBECONFIG: Final = {
 
 def write_kubeconfig(work: Path) -> None:
     (work / "kubeconfig").write_text(json.dumps(KUBECONFIG), encoding="utf-8")
+
+
+class Page(BaseHTTPRequestHandler):
+    """Every page says where it is."""
+
+    def do_GET(self) -> None:
+        text = f"page {self.path}.".encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+
+class Site(ThreadingHTTPServer):
+    """Pages to be fetched without leaving the machine."""
+
+    request_queue_size = 256
+
+
+def serve_pages(work: Path) -> None:
+    """For as long as the tests run; the port is written down."""
+    site = Site(("127.0.0.1", 0), Page)
+    threading.Thread(target=site.serve_forever, daemon=True).start()
+    (work / "port").write_text(str(site.server_port), encoding="utf-8")
 
 
 # The list
@@ -423,6 +488,83 @@ KUBERNETES = Server(
     quick=True,
 )
 
+FETCH = Server(
+    name="fetch",
+    package="mcp-server-fetch",
+    version="2026.10.24",
+    built_with="Python SDK 2",
+    source="pypi",
+    pins=("mcp-server-fetch==2026.10.24", "mcp==2.3.0", "pydantic==2.14.3"),
+    command=in_venv("mcp-server-fetch", "--ignore-robots-txt", "--allow-private-ips"),
+    question=page,
+    offers=("tools", "resources", "prompts"),
+    unknown_tool=-32602,
+    prepare=serve_pages,
+)
+
+CALCULATOR = Server(
+    name="calculator",
+    package="mcp-server-calculator",
+    version="0.2.1",
+    built_with="Python SDK 1",
+    source="pypi",
+    pins=("mcp-server-calculator==0.2.1", "mcp==1.30.0", "pydantic==2.14.3"),
+    command=in_venv("mcp-server-calculator"),
+    question=product,
+    offers=("tools", "resources", "prompts"),
+    speaks=HANDSHAKE,
+)
+
+MARKITDOWN = Server(
+    name="markitdown",
+    package="markitdown-mcp",
+    version="0.0.1a7",
+    built_with="Python SDK 2",
+    source="pypi",
+    pins=("markitdown-mcp==0.0.1a7", "markitdown==0.1.8", "mcp==2.3.0", "pydantic==2.14.3"),
+    command=in_venv("markitdown-mcp"),
+    question=heading,
+    offers=("tools", "resources", "prompts"),
+)
+
+EXCEL = Server(
+    name="excel",
+    package="excel-mcp-server",
+    version="2.2.2",
+    built_with="Python SDK 2",
+    source="pypi",
+    pins=("excel-mcp-server==2.2.2", "mcp==2.3.0", "pydantic==2.14.3"),
+    command=in_venv("excel-mcp-server", "stdio"),
+    question=workbook,
+    offers=("tools", "resources", "prompts"),
+)
+
+SEQUENTIAL_THINKING = Server(
+    name="sequential-thinking",
+    package="@modelcontextprotocol/server-sequential-thinking",
+    version="2026.8.31",
+    built_with="TypeScript SDK 1",
+    source="npm",
+    pins=("@modelcontextprotocol/server-sequential-thinking@2026.8.31",),
+    command=in_npm("mcp-server-sequential-thinking"),
+    question=thought,
+    offers=("tools",),
+    speaks=HANDSHAKE,
+)
+
+HELLO_WORLD = Server(
+    name="hello-world",
+    package="mcp-hello-world",
+    version="1.1.2",
+    built_with="TypeScript SDK 1",
+    source="npm",
+    pins=("mcp-hello-world@1.1.2", "@modelcontextprotocol/sdk@1.32.2"),
+    command=in_npm("mcp-hello-world"),
+    question=greeting,
+    offers=("tools", "resources", "prompts"),
+    speaks=HANDSHAKE,
+)
+
 TYPESCRIPT_2 = Server(
     name="typescript-sdk-2",
     package="@modelcontextprotocol/server",
@@ -522,6 +664,12 @@ SERVERS: Final = (
     TIME_1_0,
     GIT,
     KUBERNETES,
+    FETCH,
+    CALCULATOR,
+    MARKITDOWN,
+    EXCEL,
+    SEQUENTIAL_THINKING,
+    HELLO_WORLD,
     TYPESCRIPT_2,
     PYTHON_1,
     PYTHON_2,
