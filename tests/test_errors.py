@@ -23,6 +23,7 @@ KINDS = {
     "ProtocolError": "protocol",
     "RpcError": "jsonrpc",
     "ResourceNotFoundError": "jsonrpc",
+    "HandshakeRefused": "jsonrpc",
     "StateError": "state",
     "CancelledCallError": "state",
     "TrustError": "trust",

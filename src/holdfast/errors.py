@@ -4,7 +4,8 @@
     ├── TransportError            transport     the link was lost, or never came up
     ├── ProtocolError             protocol      the peer broke the protocol
     ├── RpcError                  jsonrpc       the server answered with an error
-    │   └── ResourceNotFoundError jsonrpc       ... which says that there is no such resource
+    │   ├── ResourceNotFoundError jsonrpc       ... which says that there is no such resource
+    │   └── HandshakeRefused      jsonrpc       ... already while connecting
     ├── StateError                state         the client is not in a state to do this
     │   ├── CancelledCallError    state         the call was cancelled by its owner
     │   └── TrustError            trust         a project's file wants what nobody approved
@@ -101,6 +102,10 @@ class RpcError(HoldfastError):
 
 class ResourceNotFoundError(RpcError):
     """The server says that there is no such resource."""
+
+
+class HandshakeRefused(RpcError):  # noqa: N818  (named like HandshakeTimeout)
+    """The server answered the first words with an error: there is no connection to it."""
 
 
 class StateError(HoldfastError):

@@ -169,3 +169,10 @@ def test_an_input_is_a_fault_where_nobody_can_be_asked(cli: Cli, tmp_path: Path)
     done = cli("ping", "x", "--config", str(path))
     assert done.code == 2
     assert "env.PIN" in done.err
+
+
+@pytest.mark.req("F3", "E2")
+def test_a_program_that_is_no_server_is_a_failure_to_connect(cli: Cli) -> None:
+    done = cli("ping", "--", "cat")
+    assert done.code == 3
+    assert "it answered initialize with error" in done.err

@@ -11,6 +11,7 @@ CODES = {
     errors.ToolError: 1,
     errors.RpcError: 1,
     errors.ResourceNotFoundError: 1,
+    errors.HandshakeRefused: 3,
     errors.ValidationError: 2,
     errors.TransportError: 3,
     errors.ProtocolError: 3,

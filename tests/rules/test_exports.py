@@ -22,6 +22,7 @@ PINNED: tuple[str, ...] = (
     "Client",
     "DriftError",
     "Handlers",
+    "HandshakeRefused",
     "HandshakeTimeout",
     "HoldfastError",
     "Identity",

@@ -347,7 +347,7 @@ async def failures(client: holdfast.Client) -> None:
     except holdfast.TransportError as lost:
         assert_type(lost.exit_code, int | None)
         assert_type(lost.stderr_tail, str)
-    except holdfast.ResourceNotFoundError as missing:
+    except (holdfast.ResourceNotFoundError, holdfast.HandshakeRefused) as missing:
         refusal: holdfast.RpcError = missing
         print(refusal)
     except holdfast.CancelledCallError as cancelled:

@@ -35,6 +35,7 @@ ENDINGS: tuple[tuple[type[BaseException], Exit], ...] = (
     (errors.RequestTimeout, Exit.TIMEOUT),
     (errors.ValidationError, Exit.USAGE),
     (errors.ToolError, Exit.TOOL),
+    (errors.HandshakeRefused, Exit.CONNECT),
     (errors.RpcError, Exit.TOOL),
     (errors.HoldfastError, Exit.CONNECT),
 )

@@ -33,7 +33,7 @@ from holdfast.eras.base import (
 )
 from holdfast.eras.handshake import Handshake
 from holdfast.eras.stateless import SERVER_INFO, Stateless, request_meta
-from holdfast.errors import HoldfastError, ProtocolError, RpcError, ValidationError
+from holdfast.errors import HandshakeRefused, HoldfastError, ProtocolError, ValidationError
 from holdfast.wire.jsonrpc import MALFORMED, METHOD_NOT_FOUND, Fault, encode
 
 DISCOVER: Final = "server/discover"
@@ -382,7 +382,7 @@ def _nothing_in_common(plan: Plan, offered: Iterable[Any]) -> HoldfastError:
 def _refused(answer: Answer) -> HoldfastError:
     fault = answer.fault or Fault()
     code = fault.code if isinstance(fault.code, int) else None
-    return RpcError(f"cannot connect: {_story(answer)}", code=code, data=fault.data)
+    return HandshakeRefused(f"cannot connect: {_story(answer)}", code=code, data=fault.data)
 
 
 def _both_refused(probe: Answer, greeting: Answer) -> HoldfastError:
