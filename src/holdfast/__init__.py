@@ -1,15 +1,18 @@
 """Holdfast: the MCP client that holds on.
 
-    client · targets                     what you use
+    cli/ · testing/                      the command line; a scripted server, a pytest plugin
+    handles/ · servers/ · sync/          typed handles; many servers; all without await
+    configuration/                       servers by name, from the files people have
+    connecting · client · targets        what you use
+    tape/ · registry/ · codegen/         calls written down; tools compared; tools as Python
     calls/      pipeline · inputs        one call, start to end
     runtime/    driver · mailbox         the loop, the clock, the futures
     engine/     connection · inflight    the machine: states, requests, recovery   (pure)
     eras/       negotiation              what depends on the protocol revision     (pure)
-    transports/ stdio · memory           ways to a server
+    transports/ stdio · http · memory    ways to a server
     wire/       jsonrpc · framing        bytes and messages                        (pure)
     boundary                             the values that pass between these        (pure)
     types/ · errors · config             what you read, catch and set              (pure)
-    testing/                             a scripted server, a contract for transports
     demo_server                          a server to try things with
 
 Imports point downwards; the pure parts know no clock, no loop and no descriptor.

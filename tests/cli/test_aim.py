@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import targets
+from holdfast.cli import aim
 from tests.cli.conftest import DEMO, Cli, Configure, Open, stdio
 from tests.cli.rig import puppet
 from tests.cli.web import Web
@@ -176,3 +178,8 @@ def test_a_program_that_is_no_server_is_a_failure_to_connect(cli: Cli) -> None:
     done = cli("ping", "--", "cat")
     assert done.code == 3
     assert "it answered initialize with error" in done.err
+
+
+def test_the_variable_is_the_librarys() -> None:
+    """Written twice, so that asking whether it is set loads no transport."""
+    assert aim.VARIABLE == targets.VARIABLE

@@ -48,8 +48,8 @@ def connect(
 ) -> Client:
     """A client for ``target``; nothing is started before its first use.
 
-    ``target`` is a command (a string, or a list of words), a `holdfast.Stdio`, a server in
-    memory such as `holdfast.testing.Peer`, or None for what ``MCP_SERVER_URL`` says.
+    ``target`` is a command (a string, or a list of words), a URL, a `holdfast.Stdio`, a server
+    in memory such as `holdfast.testing.Peer`, or None for what ``MCP_SERVER_URL`` says.
     ``log`` writes every tool call down as JSON lines; ``lock`` holds the server's tools to
     what a lock file says of them.
     """
