@@ -8,8 +8,8 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 
-from holdfast import boundary
-from holdfast.boundary import (
+from holdfast._core import boundary
+from holdfast._core.boundary import (
     Call,
     Command,
     Delivered,
@@ -22,9 +22,9 @@ from holdfast.boundary import (
     Ticket,
     WireId,
 )
-from holdfast.engine.connection import _REPORTS
+from holdfast._core.driver import _EFFECTS
+from holdfast._core.engine.connection import _REPORTS
 from holdfast.errors import TransportError
-from holdfast.runtime.driver import _EFFECTS
 
 VALUES: list[Any] = [*get_args(Command), *get_args(Report), *get_args(Outcome)]
 

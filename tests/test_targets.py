@@ -8,9 +8,9 @@ import pytest
 
 import holdfast
 from holdfast import Stdio, ValidationError
-from holdfast.targets import transport_for
+from holdfast._core.targets import transport_for
+from holdfast._core.transports.memory import Memory
 from holdfast.testing import Peer
-from holdfast.transports.memory import Memory
 
 
 @pytest.mark.req("L13", "X1")

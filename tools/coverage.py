@@ -94,7 +94,7 @@ def _cover(path: str, entry: dict[str, Any]) -> Cover:
 
 
 def _module(path: str) -> str:
-    """``engine.state`` for ``…/holdfast/engine/state.py``."""
+    """``engine.state`` for ``…/holdfast/_core/engine/state.py``."""
     parts = Path(path).with_suffix("").parts
     last = len(parts) - 1 - parts[::-1].index("holdfast")
     inner = [part for part in parts[last + 1 :] if part != "__init__"]

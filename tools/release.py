@@ -76,7 +76,7 @@ import asyncio, sys
 import holdfast
 
 async def main():
-    telemetry = holdfast.Telemetry(opentelemetry=True)
+    telemetry = holdfast.Observability(opentelemetry=True)
     target = [sys.executable, "-m", "holdfast.demo_server"]
     async with holdfast.connect(target, telemetry=telemetry) as client:
         assert (await client.call_tool("add", {"a": 2, "b": 3})).text

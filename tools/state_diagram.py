@@ -1,7 +1,7 @@
 """Draw the state machine: docs/reference/states.svg and the table in states.md, from the code.
 
 ``python tools/state_diagram.py`` writes both; with ``--check`` it only says whether they are fresh.
-What may follow what comes from `holdfast.engine.state`; only where things stand is said here.
+What may follow what comes from `holdfast._core.engine.state`; only where things stand is said here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
-from holdfast.engine.state import TABLE, State, Step, table
+from holdfast._core.engine.state import TABLE, State, Step, table
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 PICTURE = REFERENCE / "states.svg"

@@ -211,7 +211,7 @@ class Servers:
 {methods}
 '''
     own = """
-from holdfast.servers.many import Servers as AsyncServers
+from holdfast.servers.group import Servers as AsyncServers
 from holdfast.sync.client import Client
 from holdfast.sync.handlers import in_threads
 from holdfast.sync.portal import portal
@@ -238,7 +238,7 @@ def connect_face() -> str:
 '''
     own = """
 from holdfast import connecting
-from holdfast.connecting import LockTarget, LogTarget, Options
+from holdfast._connect import LockTarget, LogTarget, Options
 from holdfast.sync.client import Client
 from holdfast.sync.handlers import in_threads
 from holdfast.sync.portal import portal

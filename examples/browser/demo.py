@@ -20,7 +20,7 @@ from pathlib import Path
 import holdfast
 from examples.browser.browser import HOME, PROJECT, MissingError, chromium, command, install
 from examples.browser.shop import open_shop
-from holdfast.tape.replay import Report, replay
+from holdfast.calllog.replay import Report, replay
 
 HERE = Path(__file__).resolve().parent
 TAPE = HOME / "tape"

@@ -10,7 +10,7 @@ import holdfast
 from examples.service.settings import LOCK, ROOT, RUN, Settings
 
 
-def inventory(settings: Settings, telemetry: holdfast.Telemetry) -> holdfast.Client:
+def inventory(settings: Settings, telemetry: holdfast.Observability) -> holdfast.Client:
     """Reads only, so what was lost with a server is asked for again.
 
     Items are kept for a while, and shown as they were if the server cannot be reached.
@@ -29,7 +29,7 @@ def inventory(settings: Settings, telemetry: holdfast.Telemetry) -> holdfast.Cli
     )
 
 
-def ledger(settings: Settings, telemetry: holdfast.Telemetry) -> holdfast.Client:
+def ledger(settings: Settings, telemetry: holdfast.Observability) -> holdfast.Client:
     """Writes, and so repeats nothing that may have run.
 
     ``replay="safe"`` is for ``find_order``, which calls itself read-only. ``record_order`` does

@@ -20,44 +20,37 @@ Imports point downwards; the pure parts know no clock, no loop and no descriptor
 
 from __future__ import annotations
 
-from holdfast.lazy import lazily
+from holdfast._core.lazy import lazily
 
 TYPE_CHECKING = False  # as typing has it, which takes longer to load than all of this
 if TYPE_CHECKING:
     from typing import Final
 
+    from holdfast import agents as agents
+    from holdfast import calllog as calllog
     from holdfast import codegen as codegen
     from holdfast import config as config
-    from holdfast import configuration as configuration
     from holdfast import errors as errors
+    from holdfast import events as events
     from holdfast import handles as handles
-    from holdfast import registry as registry
+    from holdfast import lock as lock
+    from holdfast import policies as policies
     from holdfast import servers as servers
     from holdfast import sync as sync
-    from holdfast import tape as tape
-    from holdfast import telemetry as telemetry
     from holdfast import testing as testing
     from holdfast import types as types
-    from holdfast.calls.audit import AuditRecord
-    from holdfast.calls.handlers import Handlers, Notification
-    from holdfast.calls.invocation import Invocation
-    from holdfast.calls.misfits import Misfit
-    from holdfast.calls.reading import is_stale
-    from holdfast.calls.running import RunningCall
-    from holdfast.calls.store import CacheEntry, MemoryStore, Store
+    from holdfast._connect import connect
+    from holdfast._core.calls.cached import is_stale
+    from holdfast._core.calls.handlers import Handlers, Notification
+    from holdfast._core.calls.invocation import Invocation
+    from holdfast._core.calls.running import RunningCall
+    from holdfast._core.calls.store import CacheEntry, MemoryStore, Store
+    from holdfast._core.engine.state import State
+    from holdfast._core.observers.audit import AuditRecord
+    from holdfast._core.transports.stdio import Stdio
+    from holdfast.calllog.log import CallLog
+    from holdfast.calllog.mock import MockServer
     from holdfast.client import Client
-    from holdfast.config import (
-        Backoff,
-        Cache,
-        Identity,
-        Limits,
-        Redaction,
-        Telemetry,
-        Timeouts,
-        Tools,
-    )
-    from holdfast.connecting import connect
-    from holdfast.engine.state import State
     from holdfast.errors import (
         AuthError,
         BackpressureError,
@@ -77,11 +70,19 @@ if TYPE_CHECKING:
         TrustError,
         ValidationError,
     )
-    from holdfast.registry.lock import Lock
-    from holdfast.servers.many import Servers
-    from holdfast.tape.calllog import CallLog
-    from holdfast.tape.mock import MockServer
-    from holdfast.transports.stdio import Stdio
+    from holdfast.lock.guard import Lock
+    from holdfast.policies import (
+        Backoff,
+        Cache,
+        Identity,
+        Limits,
+        Observability,
+        Redaction,
+        Timeouts,
+        ToolPolicy,
+    )
+    from holdfast.schema.explain import SchemaFault
+    from holdfast.servers.group import Servers
     from holdfast.types.progress import Progress
     from holdfast.types.prompts import Prompt, PromptResult
     from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
@@ -109,9 +110,9 @@ __all__ = [
     "Limits",
     "Lock",
     "MemoryStore",
-    "Misfit",
     "MockServer",
     "Notification",
+    "Observability",
     "Progress",
     "Prompt",
     "PromptResult",
@@ -124,18 +125,18 @@ __all__ = [
     "ResourceTemplate",
     "RpcError",
     "RunningCall",
+    "SchemaFault",
     "Servers",
     "ShutdownError",
     "State",
     "StateError",
     "Stdio",
     "Store",
-    "Telemetry",
     "Timeouts",
     "Tool",
     "ToolError",
+    "ToolPolicy",
     "ToolResult",
-    "Tools",
     "TransportError",
     "TrustError",
     "ValidationError",
@@ -145,33 +146,33 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "calls.audit": ("AuditRecord",),
-    "calls.handlers": (
+    "_core.observers.audit": ("AuditRecord",),
+    "_core.calls.handlers": (
         "Handlers",
         "Notification",
     ),
-    "calls.invocation": ("Invocation",),
-    "calls.misfits": ("Misfit",),
-    "calls.reading": ("is_stale",),
-    "calls.running": ("RunningCall",),
-    "calls.store": (
+    "_core.calls.invocation": ("Invocation",),
+    "schema.explain": ("SchemaFault",),
+    "_core.calls.cached": ("is_stale",),
+    "_core.calls.running": ("RunningCall",),
+    "_core.calls.store": (
         "CacheEntry",
         "MemoryStore",
         "Store",
     ),
     "client": ("Client",),
-    "config": (
+    "policies": (
         "Backoff",
         "Cache",
         "Identity",
         "Limits",
         "Redaction",
-        "Telemetry",
+        "Observability",
         "Timeouts",
-        "Tools",
+        "ToolPolicy",
     ),
-    "connecting": ("connect",),
-    "engine.state": ("State",),
+    "_connect": ("connect",),
+    "_core.engine.state": ("State",),
     "errors": (
         "AuthError",
         "BackpressureError",
@@ -191,11 +192,11 @@ _HOMES: Final = {
         "TrustError",
         "ValidationError",
     ),
-    "registry.lock": ("Lock",),
-    "servers.many": ("Servers",),
-    "tape.calllog": ("CallLog",),
-    "tape.mock": ("MockServer",),
-    "transports.stdio": ("Stdio",),
+    "lock.guard": ("Lock",),
+    "servers.group": ("Servers",),
+    "calllog.log": ("CallLog",),
+    "calllog.mock": ("MockServer",),
+    "_core.transports.stdio": ("Stdio",),
     "types.progress": ("Progress",),
     "types.prompts": (
         "Prompt",
@@ -215,15 +216,16 @@ _HOMES: Final = {
 
 _MODULES: Final = (
     "codegen",
+    "policies",
     "config",
-    "configuration",
     "errors",
     "handles",
-    "registry",
+    "lock",
     "servers",
     "sync",
-    "tape",
-    "telemetry",
+    "agents",
+    "calllog",
+    "events",
     "testing",
     "types",
 )

@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import msgspec
 from msgspec import Raw
 
-from holdfast.boundary import Call
-from holdfast.calls import acquaintance, openings
-from holdfast.calls.assembly import Assembly
-from holdfast.calls.handlers import Handlers, Notification, ProgressHandler
-from holdfast.calls.invocation import Invocation, invoke
-from holdfast.calls.running import RunningCall
-from holdfast.calls.tools import Recorder, ToolOptions
-from holdfast.config import (
+from holdfast._core.boundary import Call
+from holdfast._core.calls import acquaintance
+from holdfast._core.calls.assembly import Assembly
+from holdfast._core.calls.handlers import Handlers, Notification, ProgressHandler
+from holdfast._core.calls.invocation import Invocation, invoke
+from holdfast._core.calls.running import RunningCall
+from holdfast._core.calls.tools import Recorder, ToolOptions
+from holdfast._core.engine.state import State
+from holdfast._core.eras import memory
+from holdfast.errors import HoldfastError, ValidationError
+from holdfast.events import Events
+from holdfast.policies import (
     CacheMode,
     Policy,
 )
-from holdfast.engine.state import State
-from holdfast.errors import HoldfastError, ValidationError
-from holdfast.telemetry import Events
 from holdfast.types.base import Wire
 from holdfast.types.lifecycle import Implementation, ServerCapabilities
 from holdfast.types.prompts import Prompt, PromptResult
@@ -57,7 +58,7 @@ class Client:
         self._transport = transport
         self._policy = policy
         self.name: str = transport.name if name is None else name
-        opening = openings.recall(transport.key) if policy.protocol is None else None
+        opening = memory.recall(transport.key) if policy.protocol is None else None
         parts = Assembly(self.name, transport, policy, handlers, opening)
         self._pipeline, self._standing = parts.pipeline, parts.standing
         self._reader, self._toolbox = parts.reader, parts.toolbox
@@ -115,7 +116,7 @@ class Client:
         driver = self._pipeline.started
         if driver is None or self._policy.protocol is not None:
             return
-        openings.remember(self._transport.key, driver.engine.opening)
+        memory.remember(self._transport.key, driver.engine.opening)
 
     # What is known
 

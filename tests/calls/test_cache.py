@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw, json
 
-from holdfast.calls.cache import CHANGES, MOST_URIS, READ, Kept
-from holdfast.calls.store import CacheEntry, MemoryStore
-from holdfast.config import Cache
+from holdfast._core.calls.cache import CHANGES, MOST_URIS, READ, Kept
+from holdfast._core.calls.store import CacheEntry, MemoryStore
+from holdfast.policies import Cache
 
 LIST = "tools/list"
 

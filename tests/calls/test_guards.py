@@ -9,8 +9,8 @@ import pytest
 
 import holdfast
 from holdfast import Backoff, DriftError, Tool
-from holdfast.eras.base import HANDSHAKE, STATELESS, VERSIONS
-from holdfast.telemetry import Transition
+from holdfast._core.eras.base import HANDSHAKE, STATELESS, VERSIONS
+from holdfast.events import Transition
 from holdfast.testing import Peer, PeerError
 
 AT_ONCE = Backoff(first=0.001, max=0.001, jitter=0)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import Cache, MemoryStore, Redaction, Telemetry, Tools, ValidationError
-from holdfast.calls.assembly import partition
-from holdfast.config import Policy
+from holdfast import Cache, MemoryStore, Observability, Redaction, ToolPolicy, ValidationError
+from holdfast._core.calls.assembly import partition
+from holdfast.policies import Policy
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "policies.md"
 
@@ -19,11 +19,17 @@ REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "polici
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: Tools(validate="yes"), "validate='yes': must be 'known' or 'always' or 'off'"),  # type: ignore[arg-type]
-        (lambda: Tools(results="no"), "results='no': must be 'warn' or 'raise' or 'off'"),  # type: ignore[arg-type]
-        (lambda: Tools(allow="search"), "Tools(allow='search'): must be a list"),
-        (lambda: Tools(deny="search"), "Tools(deny='search'): must be a list"),
-        (lambda: Tools(timeouts={"a": 0}), "Tools(timeouts={'a': 0}): must be a number, more"),
+        (
+            lambda: ToolPolicy(validate="yes"),  # type: ignore[arg-type]
+            "validate='yes': must be 'known' or 'always' or 'off'",
+        ),
+        (lambda: ToolPolicy(results="no"), "results='no': must be 'warn' or 'raise' or 'off'"),  # type: ignore[arg-type]
+        (lambda: ToolPolicy(allow="search"), "ToolPolicy(allow='search'): must be a list"),
+        (lambda: ToolPolicy(deny="search"), "ToolPolicy(deny='search'): must be a list"),
+        (
+            lambda: ToolPolicy(timeouts={"a": 0}),
+            "ToolPolicy(timeouts={'a': 0}): must be a number, more",
+        ),
         (lambda: Cache(ttl=-1), "Cache(ttl=-1): must be a number, 0 or more"),
         (lambda: Cache(entries=0), "Cache(entries=0): must be a number, more than 0"),
         (lambda: Cache(mode="on"), "mode='on': must be 'use' or 'refresh' or 'bypass'"),  # type: ignore[arg-type]
@@ -41,30 +47,30 @@ def test_a_policy_that_cannot_work_is_refused_by_name(make: Any, said: str) -> N
 @pytest.mark.parametrize(
     ("policy", "enabled"),
     [
-        (Tools(), True),
-        (Tools(allow=["browser.open"]), True),
-        (Tools(allow=["browser.*"]), True),
-        (Tools(allow=[]), False),
-        (Tools(allow=["files.*"]), False),
-        (Tools(deny=["browser.*"]), False),
-        (Tools(allow=["browser.open"], deny=["*"]), False),
-        (Tools(allow=(name for name in ["browser.open"])), True),
+        (ToolPolicy(), True),
+        (ToolPolicy(allow=["browser.open"]), True),
+        (ToolPolicy(allow=["browser.*"]), True),
+        (ToolPolicy(allow=[]), False),
+        (ToolPolicy(allow=["files.*"]), False),
+        (ToolPolicy(deny=["browser.*"]), False),
+        (ToolPolicy(allow=["browser.open"], deny=["*"]), False),
+        (ToolPolicy(allow=(name for name in ["browser.open"])), True),
     ],
 )
-def test_deny_wins_over_allow(policy: Tools, enabled: bool) -> None:
+def test_deny_wins_over_allow(policy: ToolPolicy, enabled: bool) -> None:
     assert policy.enables("browser.open") is enabled
     assert policy.enables("browser.open") is enabled, "asked twice"
 
 
 @pytest.mark.req("R3")
 def test_the_closest_name_has_the_timeout() -> None:
-    policy = Tools(timeouts={"*": 1, "browser.*": 2, "browser.open": 3})
+    policy = ToolPolicy(timeouts={"*": 1, "browser.*": 2, "browser.open": 3})
     found = [policy.timeout(name) for name in ("browser.open", "browser.close", "files.read")]
     assert found == [3, 2, 1]
-    assert Tools().timeout("a") is None
+    assert ToolPolicy().timeout("a") is None
 
 
-@pytest.mark.parametrize("policy", [Tools, Cache, Redaction, Telemetry])
+@pytest.mark.parametrize("policy", [ToolPolicy, Cache, Redaction, Observability])
 def test_every_setting_is_listed_with_its_default(policy: Any) -> None:
     text = REFERENCE.read_text(encoding="utf-8")
     section = text.partition(f"## {policy.__name__}\n")[2].partition("\n## ")[0]
@@ -121,7 +127,7 @@ def test_no_secret_stands_in_a_key() -> None:
 
 @pytest.mark.req("C4")
 def test_private_entries_are_told_apart_by_the_credentials_of_a_url() -> None:
-    from holdfast.transports.http import Http
+    from holdfast._core.transports.http import Http
 
     def whose(policy: Policy, **options: Any) -> list[str]:
         _, context = partition(Http("http://x/", **options), policy)

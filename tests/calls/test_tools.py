@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast import Timeouts, Tools, ValidationError
-from holdfast.eras.base import HANDSHAKE, STATELESS
+from holdfast import Timeouts, ToolPolicy, ValidationError
+from holdfast._core.eras.base import HANDSHAKE, STATELESS
 from holdfast.testing import SILENCE, Incoming, Peer, PeerError
 from holdfast.types import ToolAnnotations
 
@@ -63,7 +63,7 @@ def shop(request: pytest.FixtureRequest) -> Shop:
 
 
 def connect(shop: Shop, **policies: Any) -> holdfast.Client:
-    return holdfast.connect(shop, timeouts=SOON, tools=Tools(**policies))
+    return holdfast.connect(shop, timeouts=SOON, tools=ToolPolicy(**policies))
 
 
 @pytest.fixture
@@ -423,7 +423,7 @@ async def test_a_schema_of_results_that_cannot_be_used_costs_a_warning(
 async def test_a_tools_own_timeout_rules(shop: Shop, listed: bool) -> None:
     shop.on("tools/call", lambda _: SILENCE)
     times = Timeouts(request=60, tools=60)
-    policy = Tools(timeouts={"remove": 0.01})
+    policy = ToolPolicy(timeouts={"remove": 0.01})
     async with holdfast.connect(shop, timeouts=times, tools=policy) as client:
         if listed:
             await client.list_tools()
@@ -478,7 +478,7 @@ async def test_only_tools_that_say_so_may_run_twice(client: holdfast.Client) -> 
 @pytest.mark.req("T5", "T6")
 @pytest.mark.parametrize("protocol", [STATELESS[0], HANDSHAKE[0]])
 async def test_a_real_server_s_schemas_are_kept_on_both_sides(protocol: str) -> None:
-    policy = Tools(validate="always", results="raise")
+    policy = ToolPolicy(validate="always", results="raise")
     command = [sys.executable, "-m", "holdfast.demo_server"]
     async with holdfast.connect(command, protocol=protocol, tools=policy) as client:
         result = await client.call_tool("word_count", {"text": "hold fast"})

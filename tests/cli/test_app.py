@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.cli import servers
 from holdfast.cli.app import split
-from holdfast.cli.verbs import VERBS
+from holdfast.cli.verbs import servers
+from holdfast.cli.verbs.table import VERBS
 from tests.cli.conftest import DEMO, Cli, Configure, stdio
 
 

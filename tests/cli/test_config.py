@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.registry import lock
+from holdfast.lock import guard
 from tests.cli.conftest import DEMO, Cli, Configure, Open, stdio
 
 # A hostile project
@@ -54,7 +54,7 @@ VERBS = [
 def test_a_hostile_project_runs_nothing(
     cli: Cli, witness: Path, words: list[str], form: str
 ) -> None:
-    lock.write("holdfast.lock", lock.LockFile({"evil": lock.LockedServer()}))
+    guard.write("holdfast.lock", guard.LockFile({"evil": guard.LockedServer()}))
     done = cli(*words, "--output", form)
     assert done.code == 5
     name = "web" if "web" in words else "evil"

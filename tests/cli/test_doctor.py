@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli import doctor
+from holdfast.cli.verbs import doctor
 from tests.cli.conftest import DEMO, Cli, Configure, Open, Seen, stdio
 from tests.cli.rig import puppet
 from tests.cli.web import Web

@@ -11,7 +11,7 @@ import pytest
 import holdfast
 from holdfast.cli import manifests
 from holdfast.cli.main import help_text
-from holdfast.cli.verbs import VERBS
+from holdfast.cli.verbs.table import VERBS
 from tests.cli import golden
 from tests.cli.conftest import Cli, Open, Seen
 
@@ -80,7 +80,7 @@ def loaded(*words: str) -> set[str]:
 
 def heavy(modules: set[str]) -> set[str]:
     names = ("click", "rich", "asyncio", "msgspec", "aiohttp", "logging", "jsonschema_rs")
-    return modules & {*names, "holdfast.client", "holdfast.configuration", "shutil", "tempfile"}
+    return modules & {*names, "holdfast.client", "holdfast.config", "shutil", "tempfile"}
 
 
 @pytest.mark.req("F3")
@@ -88,7 +88,7 @@ def test_help_loads_next_to_nothing(home: Path) -> None:
     modules = loaded("--help")
     assert heavy(modules) == set()
     ours = {name for name in modules if name.startswith("holdfast.cli.")}
-    assert ours == {"holdfast.cli.main", "holdfast.cli.verbs"}
+    assert ours == {"holdfast.cli.main", "holdfast.cli.verbs.table"}
 
 
 @pytest.mark.req("F3")

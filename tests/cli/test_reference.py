@@ -14,8 +14,8 @@ import click
 import pytest
 
 from holdfast.cli import options
-from holdfast.cli.exits import Exit
-from holdfast.cli.verbs import SECTIONS, VERBS
+from holdfast.cli.exit_codes import Exit
+from holdfast.cli.verbs.table import SECTIONS, VERBS
 
 COMMON = options.COMMON | {"output"}
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
@@ -24,7 +24,7 @@ BLOCK = re.compile(r"(<!-- verbs:[^\n]*-->\n).*?(<!-- end -->)", re.S)
 
 def command_of(verb: str) -> click.Command:
     entry = VERBS[verb]
-    found = getattr(import_module(f"holdfast.cli.{entry.module}"), entry.command)
+    found = getattr(import_module(f"holdfast.cli.verbs.{entry.module}"), entry.command)
     assert isinstance(found, click.Command)
     return found
 

@@ -174,7 +174,7 @@ def test_ctrl_c_at_the_prompt_begins_a_new_line(cli: Cli, monkeypatch: pytest.Mo
             raise line
         return line
 
-    monkeypatch.setattr("holdfast.cli.shell.ask", ask)
+    monkeypatch.setattr("holdfast.cli.verbs.shell.ask", ask)
     done = cli("shell", "--", *DEMO)
     assert (done.code, done.out) == (0, "after\n")
 

@@ -8,14 +8,14 @@ import click
 import pytest
 
 from holdfast.cli.options import AboutServer
-from holdfast.cli.verbs import SECTIONS, VERBS
+from holdfast.cli.verbs.table import SECTIONS, VERBS
 
 
 @pytest.mark.req("F3")
 @pytest.mark.parametrize("name", VERBS)
 def test_a_verb_is_where_the_table_says(name: str) -> None:
     verb = VERBS[name]
-    command = getattr(import_module(f"holdfast.cli.{verb.module}"), verb.command)
+    command = getattr(import_module(f"holdfast.cli.verbs.{verb.module}"), verb.command)
     assert isinstance(command, click.Command)
     assert command.name == name
     assert isinstance(command, AboutServer) is verb.is_aimed

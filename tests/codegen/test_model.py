@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.codegen.kinds import ANY, Named
+from holdfast.codegen.ir import ANY, Named
 from holdfast.codegen.model import Model, Session, build
-from holdfast.registry.fingerprint import registry_hash
+from holdfast.lock.fingerprint import registry_hash
 from holdfast.types.tools import Tool, ToolAnnotations
 from tests.codegen.material import recorded, registries, tool
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from holdfast.codegen.kinds import ANY, Kind, Named
-from holdfast.codegen.layout import Typist
+from holdfast.codegen.ir import ANY, Kind, Named
 from holdfast.codegen.names import ClassNames
+from holdfast.codegen.print_types import Typist
 from holdfast.codegen.schemas import DEEPEST, MOST_PARTS, Reader
 from tests.codegen.material import schemas
 

@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 import holdfast
-from holdfast import Handlers, HoldfastError, Tool, Tools
+from holdfast import Handlers, HoldfastError, Tool, ToolPolicy
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 VERSION = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION") or None
@@ -59,7 +59,7 @@ async def answer_form(request: Any) -> dict[str, Any]:
 async def talk(url: str) -> None:
     handlers = Handlers(elicitation=answer_form)
     # The suite calls tools with arguments that their own schemas do not allow.
-    unchecked = Tools(validate="off")
+    unchecked = ToolPolicy(validate="off")
     async with holdfast.connect(
         url, protocol=VERSION, handlers=handlers, tools=unchecked
     ) as client:

@@ -17,16 +17,16 @@ from holdfast import (
     Handlers,
     Identity,
     Limits,
+    Observability,
     Redaction,
     Stdio,
-    Telemetry,
     Timeouts,
-    Tools,
+    ToolPolicy,
     errors,
 )
-from holdfast.config import SECRETS
-from holdfast.engine import state
-from holdfast.transports.spawn import BASIC_ENVIRONMENT
+from holdfast._core.engine import state
+from holdfast._core.transports.spawn import BASIC_ENVIRONMENT
+from holdfast.policies import SECRETS
 from tests.docs.pages import PROJECT
 
 
@@ -42,7 +42,7 @@ def test_the_table_of_states_is_the_code_s() -> None:
 
 
 @pytest.mark.parametrize(
-    "policy", [Timeouts, Limits, Backoff, Identity, Tools, Cache, Telemetry, Redaction]
+    "policy", [Timeouts, Limits, Backoff, Identity, ToolPolicy, Cache, Observability, Redaction]
 )
 def test_every_setting_is_listed_with_its_default(policy: type[Timeouts]) -> None:
     text = reference("policies.md").partition(f"## {policy.__name__}\n")[2].partition("\n## ")[0]
@@ -112,10 +112,10 @@ def test_the_page_about_peers_is_made_of_the_numbers_that_are_kept() -> None:
 MODULES = (
     "holdfast.sync",
     "holdfast.servers",
-    "holdfast.configuration",
+    "holdfast.config",
     "holdfast.handles",
     "holdfast.codegen",
-    "holdfast.registry.lock",
+    "holdfast.lock.guard",
     "holdfast.testing",
 )
 """Modules that list their public names."""

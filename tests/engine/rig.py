@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from holdfast.boundary import (
+from holdfast._core.boundary import (
     Busy,
     Call,
     Completed,
@@ -33,11 +33,11 @@ from holdfast.boundary import (
     Violated,
     WireId,
 )
-from holdfast.config import Identity, Policy
-from holdfast.engine.connection import Connection
-from holdfast.engine.inflight import NEVER
-from holdfast.eras.negotiation import Opening, Plan
+from holdfast._core.engine.connection import Connection
+from holdfast._core.engine.inflight import NEVER
+from holdfast._core.eras.negotiation import Opening, Plan
 from holdfast.errors import HoldfastError, TransportError
+from holdfast.policies import Identity, Policy
 
 Json: TypeAlias = dict[str, Any]
 E = TypeVar("E")

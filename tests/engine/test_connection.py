@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.boundary import (
+from holdfast._core.boundary import (
     Busy,
     Close,
     Completed,
@@ -30,10 +30,9 @@ from holdfast.boundary import (
     Violated,
     WireId,
 )
-from holdfast.config import Backoff, Policy, Timeouts
-from holdfast.engine import wording
-from holdfast.engine.inflight import NEVER
-from holdfast.engine.state import TABLE, State, Step
+from holdfast._core.engine import messages
+from holdfast._core.engine.inflight import NEVER
+from holdfast._core.engine.state import TABLE, State, Step
 from holdfast.errors import (
     BackpressureError,
     HandshakeTimeout,
@@ -45,6 +44,7 @@ from holdfast.errors import (
     StateError,
     TransportError,
 )
+from holdfast.policies import Backoff, Policy, Timeouts
 from tests.engine.rig import (
     CRASH,
     DISCOVERED,
@@ -744,7 +744,7 @@ def test_matrix_busy_three_attempts_then_backpressure() -> None:
 def test_an_oversized_frame_fails_what_is_under_way_buries_it_and_leads_to_backoff() -> None:
     rig = ready()
     asked = [rig.request() for _ in range(3)]
-    effects = rig.lose(wording.oversize(17_000_000, 16_777_216))
+    effects = rig.lose(messages.oversize(17_000_000, 16_777_216))
     assert one(effects, Close).generation == Generation(1)
     for ticket, _ in asked:
         assert "more than 16777216 bytes" in rig.error(ticket).message

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.boundary import Close, Open, Sound
-from holdfast.config import Policy, Timeouts
+from holdfast._core.boundary import Close, Open, Sound
 from holdfast.errors import HandshakeTimeout, RpcError, TransportError
+from holdfast.policies import Policy, Timeouts
 from tests.engine.rig import (
     CRASH,
     DIES,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from holdfast.boundary import (
+from holdfast._core.boundary import (
     Busy,
     Completed,
     Delivered,
@@ -28,9 +28,9 @@ from holdfast.boundary import (
     Sounded,
     WireId,
 )
-from holdfast.config import Backoff, Policy
-from holdfast.engine.inflight import NEVER
+from holdfast._core.engine.inflight import NEVER
 from holdfast.errors import HoldfastError, TransportError
+from holdfast.policies import Backoff, Policy
 from tests.engine.rig import DISCOVERED, INITIALIZED, Rig, frames, only, ready, refusal, unsupported
 
 MOST = 50

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.boundary import (
+from holdfast._core.boundary import (
     Asked,
     Close,
     Delivered,
@@ -22,9 +22,9 @@ from holdfast.boundary import (
     Ticket,
     WireId,
 )
-from holdfast.config import Backoff, Policy
+from holdfast._core.wire.jsonrpc import Fault
 from holdfast.errors import AuthError, HoldfastError, ProtocolError, RpcError, TransportError
-from holdfast.wire.jsonrpc import Fault
+from holdfast.policies import Backoff, Policy
 from tests.engine.rig import (
     DISCOVERED,
     INITIALIZED,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.boundary import (
+from holdfast._core.boundary import (
     Asked,
     Completed,
     Dismissed,

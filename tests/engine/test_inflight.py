@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.boundary import Call, WireId
-from holdfast.engine.inflight import NEVER, Inflight, Stray
+from holdfast._core.boundary import Call, WireId
+from holdfast._core.engine.inflight import NEVER, Inflight, Stray
 
 CALL = Call("tools/call", idle=30.0, total=300.0)
 

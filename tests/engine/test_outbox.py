@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.boundary import Asked, Effect, Generation, Listen, Send
-from holdfast.engine.inflight import Inflight, Stray
-from holdfast.engine.line import Line
-from holdfast.engine.outbox import Outbox
-from holdfast.eras.base import Era
-from holdfast.eras.handshake import Handshake
-from holdfast.eras.stateless import Stateless
+from holdfast._core.boundary import Asked, Effect, Generation, Listen, Send
+from holdfast._core.engine.inflight import Inflight, Stray
+from holdfast._core.engine.link_state import Line
+from holdfast._core.engine.outbox import Outbox
+from holdfast._core.eras.base import Era
+from holdfast._core.eras.handshake import Handshake
+from holdfast._core.eras.stateless import Stateless
 
 ASKED = Asked(Generation(1), "a", "roots/list", None)
 

@@ -6,12 +6,12 @@ import itertools
 
 import pytest
 
-from holdfast.config import Backoff, Identity
-from holdfast.engine.greeting import Greeting
-from holdfast.engine.inflight import Inflight
-from holdfast.engine.recovery import MOST_RESTARTS, Recovery
-from holdfast.eras.negotiation import Opening, Plan
+from holdfast._core.engine.inflight import Inflight
+from holdfast._core.engine.negotiating import Greeting
+from holdfast._core.engine.recovery import MOST_RESTARTS, Recovery
+from holdfast._core.eras.negotiation import Opening, Plan
 from holdfast.errors import TransportError
+from holdfast.policies import Backoff, Identity
 
 FIRST, SECOND = TransportError("first"), TransportError("second")
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.boundary import Effect, Failed, Progressed, Retract, Send, Ticket
-from holdfast.config import Backoff, Policy, Retry, Timeouts
+from holdfast._core.boundary import Effect, Failed, Progressed, Retract, Send, Ticket
 from holdfast.errors import (
     BackpressureError,
     CancelledCallError,
@@ -22,6 +21,7 @@ from holdfast.errors import (
     TransportError,
     ValidationError,
 )
+from holdfast.policies import Backoff, Policy, Retry, Timeouts
 from tests.engine.rig import CRASH, Rig, frames, get_ready, methods, one, only, ready, reconnect
 
 SAFE = Policy(replay="safe")

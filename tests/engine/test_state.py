@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.engine.state import TABLE, State, Step, advance, table
+from holdfast._core.engine.state import TABLE, State, Step, advance, table
 from holdfast.errors import StateError
 
 EXPECTED = """

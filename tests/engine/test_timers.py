@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.boundary import Call, WireId
-from holdfast.config import Identity
-from holdfast.engine.greeting import Greeting
-from holdfast.engine.inflight import NEVER, Inflight
-from holdfast.engine.line import Line
-from holdfast.engine.timers import SWEEP, Timers
-from holdfast.eras.negotiation import Plan
+from holdfast._core.boundary import Call, WireId
+from holdfast._core.engine.inflight import NEVER, Inflight
+from holdfast._core.engine.link_state import Line
+from holdfast._core.engine.negotiating import Greeting
+from holdfast._core.engine.timers import SWEEP, Timers
+from holdfast._core.eras.negotiation import Plan
+from holdfast.policies import Identity
 
 
 @pytest.mark.req("R3")

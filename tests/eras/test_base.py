@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.eras.base import HANDSHAKE, STATELESS, VERSIONS, Era, best, declare
-from holdfast.eras.handshake import Handshake
-from holdfast.eras.stateless import Stateless
+from holdfast._core.eras.base import HANDSHAKE, STATELESS, VERSIONS, Era, best, declare
+from holdfast._core.eras.handshake import Handshake
+from holdfast._core.eras.stateless import Stateless
 
 
 @pytest.mark.req("L3")

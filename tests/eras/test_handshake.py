@@ -7,9 +7,9 @@ import json
 import pytest
 from msgspec import Raw
 
-from holdfast.boundary import WireId
-from holdfast.eras.base import COMPLETE, HANDSHAKE, Wish
-from holdfast.eras.handshake import Handshake
+from holdfast._core.boundary import WireId
+from holdfast._core.eras.base import COMPLETE, HANDSHAKE, Wish
+from holdfast._core.eras.handshake import Handshake
 
 ERA = Handshake("2025-11-25")
 

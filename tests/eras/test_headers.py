@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.eras.headers import BadMirror, encode_value, mirrored, mirrors, standard
+from holdfast._core.eras.headers import BadMirror, encode_value, mirrored, mirrors, standard
 
 V = "2026-07-28"
 

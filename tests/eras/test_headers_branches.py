@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.eras.headers import BadMirror, mirrors
+from holdfast._core.eras.headers import BadMirror, mirrors
 
 
 @pytest.mark.req("X2")

@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from holdfast.config import Identity
-from holdfast.eras.base import HANDSHAKE, STATELESS, VERSIONS
-from holdfast.eras.handshake import Handshake
-from holdfast.eras.negotiation import (
+from holdfast._core.eras.base import HANDSHAKE, STATELESS, VERSIONS
+from holdfast._core.eras.handshake import Handshake
+from holdfast._core.eras.negotiation import (
     Agreement,
     Answer,
     Heard,
@@ -28,9 +27,10 @@ from holdfast.eras.negotiation import (
     StartAgain,
     negotiate,
 )
-from holdfast.eras.stateless import Stateless
+from holdfast._core.eras.stateless import Stateless
+from holdfast._core.wire.jsonrpc import Fault
 from holdfast.errors import ProtocolError, RpcError, ValidationError
-from holdfast.wire.jsonrpc import Fault
+from holdfast.policies import Identity
 
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from holdfast.boundary import WireId
-from holdfast.eras.base import COMPLETE, InputRequired, Invalid, Wish
-from holdfast.eras.stateless import Stateless
-from holdfast.wire import jsonrpc
+from holdfast._core.boundary import WireId
+from holdfast._core.eras.base import COMPLETE, InputRequired, Invalid, Wish
+from holdfast._core.eras.stateless import Stateless
+from holdfast._core.wire import jsonrpc
 
 PREFIX = "io.modelcontextprotocol/"
 INFO = {"name": "me", "version": "1"}

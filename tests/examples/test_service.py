@@ -19,7 +19,7 @@ from examples.service.settings import LOCK, ROOT, Settings
 from examples.service.traffic import SECRET, Outcome, Record, judge
 from examples.service.verdict import Evidence, violations
 from examples.service.watching import Metrics
-from holdfast.registry import lock as locks
+from holdfast.lock import guard as locks
 from holdfast.testing import Peer
 
 # Everything, with kills
@@ -197,7 +197,7 @@ async def test_the_lock_file_is_of_these_servers(tmp_path: Path) -> None:
 async def test_another_server_in_the_place_of_the_inventory_is_refused() -> None:
     other = (sys.executable, "-m", "holdfast.demo_server")
     settings = Settings("http://127.0.0.1:9/mcp", Path(), inventory=other)
-    async with clients.inventory(settings, holdfast.Telemetry()) as client:
+    async with clients.inventory(settings, holdfast.Observability()) as client:
         with pytest.raises(holdfast.DriftError, match="stock"):
             await client.call_tool("stock", {"item": "item-1"})
 

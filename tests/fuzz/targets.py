@@ -12,10 +12,10 @@ from typing import Final, TypeAlias
 
 from msgspec import UNSET
 
-from holdfast.boundary import Delivered
-from holdfast.wire import jsonrpc
-from holdfast.wire.framing import Event, Events, FrameTooLarge, Lines
-from holdfast.wire.jsonrpc import Junk, Message
+from holdfast._core.boundary import Delivered
+from holdfast._core.wire import jsonrpc
+from holdfast._core.wire.framing import Event, Events, FrameTooLarge, Lines
+from holdfast._core.wire.jsonrpc import Junk, Message
 from tests.engine.rig import ready
 
 Target: TypeAlias = Callable[[bytes], None]

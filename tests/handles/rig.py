@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NotRequired, TypedDict
 
 from holdfast import Backoff, State, Timeouts, ToolResult
+from holdfast.events import Transition
 from holdfast.handles import UNSET, Handle, Namespace, ParameterSession, Registry, Unset
-from holdfast.telemetry import Transition
 from holdfast.testing import Incoming, Peer
 
 COMMAND = "holdfast codegen -o mcp_tools.py -- szkrabok"

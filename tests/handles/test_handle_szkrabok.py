@@ -167,7 +167,7 @@ async def test_pages_do_not_matter_to_the_comparison(journal: Journal) -> None:
 async def test_a_stored_sequence_runs_in_the_handle_s_session(
     journal: Journal, tmp_path: Path
 ) -> None:
-    from holdfast.tape.sequence import run_sequence
+    from holdfast.calllog.sequence import run_sequence
 
     stored: list[dict[str, Any]] = [
         {"name": "nav.goto", "arguments": {"url": "https://park4night.com/en"}},
@@ -196,7 +196,7 @@ async def test_the_call_log_has_the_session_and_its_lifecycle(journal: Journal) 
 
 @pytest.mark.req("G3", "H5")
 async def test_a_log_is_replayed_in_the_handle_s_own_session(journal: Journal) -> None:
-    from holdfast.tape.replay import replay
+    from holdfast.calllog.replay import replay
 
     lines: list[str] = []
     async with journal.connect(log=lines.append) as mcp:

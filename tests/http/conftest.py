@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.calls import openings
+from holdfast._core.eras import memory
 
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered() -> Iterator[None]:
-    openings._known.clear()
+    memory._known.clear()
     yield
-    openings._known.clear()
+    memory._known.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.testing.obedient import Die, obey
+from holdfast.testing.echo_server import Die, obey
 from tests.http.rogue import Reply, Request, Rogue, event
 
 

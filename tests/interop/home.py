@@ -25,7 +25,7 @@ from holdfast import (
     Timeouts,
     TransportError,
 )
-from holdfast.transports.http import Http
+from holdfast._core.transports.http import Http
 from tests.interop.catalogue import Question, Server, Way
 from tests.interop.processes import MARK, child_of, ended, family, freeze, gone, outermost, thaw
 

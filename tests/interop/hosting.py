@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from holdfast import Client, RunningCall, ToolResult, TransportError
-from holdfast.transports.http import Http
+from holdfast._core.transports.http import Http
 from tests.interop.catalogue import EVERYTHING
 from tests.interop.home import Home
 from tests.interop.processes import MARK, connections_to

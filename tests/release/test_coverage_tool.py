@@ -23,10 +23,10 @@ def entry(missing: list[int], jumps: list[list[int]], branches: int = 4) -> dict
 
 REPORT = {
     "files": {
-        "src/holdfast/wire/framing.py": entry([], []),
-        "/elsewhere/holdfast/src/holdfast/engine/state.py": entry([7], [[3, 7], [4, -1], [9, 5]]),
+        "src/holdfast/_core/wire/framing.py": entry([], []),
+        "/elsewhere/src/holdfast/_core/engine/state.py": entry([7], [[3, 7], [4, -1], [9, 5]]),
         "src/holdfast/__init__.py": entry([], [], 0),
-        "src/holdfast/eras/__init__.py": entry([], [], 0),
+        "src/holdfast/_core/eras/__init__.py": entry([], [], 0),
     }
 }
 

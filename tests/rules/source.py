@@ -31,8 +31,8 @@ class Module:
 
     @property
     def unit(self) -> str:
-        """The part of the architecture it belongs to: a top module or a top package."""
-        return self.name.partition(".")[0]
+        """Return the part of the architecture it belongs to, as `unit_of` has it."""
+        return unit_of(self.name)
 
     @property
     def is_package(self) -> bool:
@@ -67,6 +67,12 @@ class Module:
 
     def at(self, line: int) -> str:
         return f"{self.name}:{line}"
+
+
+def unit_of(name: str) -> str:
+    """Return the top module or package of a dotted name; inside ``_core``, the one below it."""
+    first, _, rest = name.partition(".")
+    return f"_core.{rest.partition('.')[0]}" if first == "_core" and rest else first
 
 
 def modules(src: Path = SRC) -> list[Module]:

@@ -10,7 +10,19 @@ import pytest
 
 from tests.rules.source import SRC, Module, modules, write_package
 
-PURE = ("errors", "config", "types", "boundary", "wire", "eras", "engine", "codegen")
+PURE = (
+    "errors",
+    "policies",
+    "types",
+    "codegen",
+    "_core.boundary",
+    "_core.wire",
+    "_core.eras",
+    "_core.engine",
+    "_core.server",
+    "_core.text",
+    "_core.redact",
+)
 
 IMPURE_MODULES = frozenset(
     {
@@ -90,8 +102,8 @@ def test_pure_units_are_pure() -> None:
     ],
 )
 def test_an_impurity_is_found(tmp_path: Path, line: str, what: str) -> None:
-    (fault,) = impurities(write_package(tmp_path, {"engine/state.py": line}))
-    assert fault.startswith("engine.state:")
+    (fault,) = impurities(write_package(tmp_path, {"_core/engine/state.py": line}))
+    assert fault.startswith("_core.engine.state:")
     assert what in fault
 
 
@@ -105,8 +117,8 @@ def test_an_impurity_is_found(tmp_path: Path, line: str, what: str) -> None:
     ],
 )
 def test_what_only_looks_impure_is_fine(tmp_path: Path, line: str) -> None:
-    assert impurities(write_package(tmp_path, {"engine/state.py": line})) == []
+    assert impurities(write_package(tmp_path, {"_core/engine/state.py": line})) == []
 
 
 def test_the_shell_may_do_as_it_likes(tmp_path: Path) -> None:
-    assert impurities(write_package(tmp_path, {"runtime/driver.py": "import asyncio, time"})) == []
+    assert impurities(write_package(tmp_path, {"_core/driver.py": "import asyncio, time"})) == []

@@ -10,7 +10,7 @@ import pytest
 
 import holdfast
 from holdfast import StateError, ValidationError
-from holdfast.configuration import load
+from holdfast.config import load
 from holdfast.servers import Servers
 from holdfast.servers.member import Member, members
 from holdfast.testing.peer import Peer

@@ -7,12 +7,6 @@ from importlib.metadata import entry_points
 
 import pytest
 
-import holdfast.handles.sync
-import holdfast.sync
-import holdfast.testing.endings
-import holdfast.testing.peer
-import holdfast.transports.stdio  # noqa: F401
-
 PLUGIN = "holdfast.testing.plugin"
 INSTALLED = any(entry.value == PLUGIN for entry in entry_points(group="pytest11"))
 """Whether pytest finds it by itself; twice would be once too many."""

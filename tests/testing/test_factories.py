@@ -10,7 +10,7 @@ import holdfast
 from holdfast import sync
 from holdfast.handles import Handle, SyncHandle
 from holdfast.testing import ClientFactory, HandleFactory, SyncClientFactory, SyncHandleFactory
-from holdfast.testing.keeping import Keeper
+from holdfast.testing.fixtures import Keeper
 from tests.codegen.golden import sessions
 
 

@@ -43,7 +43,7 @@ def test_loading_it_loads_nothing_else() -> None:
     found = subprocess.run(
         [sys.executable, "-I", "-c", probe], capture_output=True, text=True, check=True
     )
-    ours = ("holdfast", "holdfast.lazy", "holdfast.testing", "holdfast.testing.plugin")
+    ours = ("holdfast", "holdfast._core.lazy", "holdfast.testing", "holdfast.testing.plugin")
     assert found.stdout.split() == [*ours]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.registry.lockfile import read
+from holdfast.lock.lockfile import read
 from holdfast.testing.recording import folder_name
 from tests.testing.suites import run, suite, try_out
 
@@ -111,7 +111,7 @@ def test_secrets_are_not_written(pytester: pytest.Pytester) -> None:
     source = """
 async def test_it(mcp_client):
     await mcp_client(server).call_tool("login", {"pin": "12-34", "password": "hunter2"})
-    own = holdfast.Telemetry(redaction=holdfast.Redaction(keys=["a"]))
+    own = holdfast.Observability(redaction=holdfast.Redaction(keys=["a"]))
     await mcp_client(server, telemetry=own).call_tool("add", {"a": 99123, "b": 1})
 """
     try_out(pytester, source, RECORD, passed=1)

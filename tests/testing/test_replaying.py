@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.testing.suites import run, suite, try_out
-from tests.testing.test_keeping import SESSIONS, generated
+from tests.testing.test_fixtures import SESSIONS, generated
 
 pytest_plugins = ["pytester"]
 
@@ -77,7 +77,7 @@ async def test_it(mcp_client):
     assert (await client.call_tool("login", secrets)).text == "welcome"
 
 async def test_by_a_policy(mcp_client):
-    own = holdfast.Telemetry(redaction=holdfast.Redaction(keys=["a"]))
+    own = holdfast.Observability(redaction=holdfast.Redaction(keys=["a"]))
     client = mcp_client(server, telemetry=own)
     assert (await client.call_tool("add", {"a": 1, "b": 1})).text == "2"
 """

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from holdfast.engine.state import TABLE, State, Step
+from holdfast._core.engine.state import TABLE, State, Step
 from tools import state_diagram
 from tools.state_diagram import BOXES, HEIGHT, WIDTH, arrows, draw
 

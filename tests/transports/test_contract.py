@@ -8,18 +8,20 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.boundary import Transport
+from holdfast._core.boundary import Transport
+from holdfast._core.transports.memory import Memory
+from holdfast._core.transports.stdio import Stdio
 from holdfast.testing.contract import TransportContract
-from holdfast.testing.obedient import Obedient
-from holdfast.transports.memory import Memory
-from holdfast.transports.stdio import Stdio
+from holdfast.testing.echo_server import Obedient
 
 
 @pytest.mark.req("V2", "X1", "R9", "L8")
 class TestStdio(TransportContract):
     @asynccontextmanager
     async def transport(self) -> AsyncIterator[Transport]:
-        yield Stdio([sys.executable, "-m", "holdfast.testing.obedient"], inherit_env=["PYTHONPATH"])
+        yield Stdio(
+            [sys.executable, "-m", "holdfast.testing.echo_server"], inherit_env=["PYTHONPATH"]
+        )
 
 
 @pytest.mark.req("V2", "X4")

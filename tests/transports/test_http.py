@@ -12,7 +12,7 @@ import pytest
 
 import holdfast
 from holdfast import ValidationError
-from holdfast.boundary import (
+from holdfast._core.boundary import (
     Delivered,
     Drained,
     Dress,
@@ -23,11 +23,11 @@ from holdfast.boundary import (
     Transport,
     WireId,
 )
-from holdfast.config import Limits
+from holdfast._core.transports.http import LONGEST_PAUSE, Http, HttpLink, Stream
+from holdfast._core.wire import jsonrpc
+from holdfast._core.wire.framing import Events
+from holdfast.policies import Limits
 from holdfast.testing.contract import Probe, TransportContract
-from holdfast.transports.http import LONGEST_PAUSE, Http, HttpLink, Stream
-from holdfast.wire import jsonrpc
-from holdfast.wire.framing import Events
 from tests.http.obedient import Obedient
 from tests.http.rogue import Gate, Legacy, Reply, Request, Rogue, answer, event, notice
 
@@ -218,7 +218,7 @@ async def test_a_session_named_before_a_stream_broke_is_not_forgotten() -> None:
 async def test_a_stream_that_stays_open_after_its_answer_is_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holdfast.transports.http.LINGER", 0.01)
+    monkeypatch.setattr("holdfast._core.transports.http.LINGER", 0.01)
     gone = asyncio.Event()
 
     async def post(request: Request, reply: Reply) -> None:
@@ -410,7 +410,7 @@ async def test_a_withdrawn_request_ends_its_stream_and_says_nothing_more() -> No
 
 @pytest.mark.req("L7", "L8")
 async def test_a_silent_delete_cannot_hold_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.transports.http.FAREWELL", 0.01)
+    monkeypatch.setattr("holdfast._core.transports.http.FAREWELL", 0.01)
     async with Legacy() as server:
         server.sessions.append("s")
         server.on["DELETE"] = lambda request, reply: reply.gone()

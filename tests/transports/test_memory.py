@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import holdfast
+from holdfast._core.transports.memory import Memory
 from holdfast.testing import Peer
-from holdfast.transports.memory import Memory
 
 
 @pytest.mark.req("X4")

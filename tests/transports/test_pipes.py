@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from holdfast.boundary import WireId
-from holdfast.transports.pipes import CHUNK, TURNS, Reader, Writer
+from holdfast._core.boundary import WireId
+from holdfast._core.transports.pipes import CHUNK, TURNS, Reader, Writer
 
 
 def pipe_writer(limit: int = 100) -> tuple[int, Writer, list[OSError]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.transports.spawn import BASIC_ENVIRONMENT, ending, environment
+from holdfast._core.transports.spawn import BASIC_ENVIRONMENT, ending, environment
 
 OURS = {"PATH": "/bin", "HOME": "/home/me", "TOKEN": "t", "FUNCTION": "() { :; }"}
 

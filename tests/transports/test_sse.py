@@ -8,13 +8,22 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.boundary import Drained, Dress, Generation, Lost, Opened, Refused, Transport, WireId
-from holdfast.config import Limits
+from holdfast._core.boundary import (
+    Drained,
+    Dress,
+    Generation,
+    Lost,
+    Opened,
+    Refused,
+    Transport,
+    WireId,
+)
+from holdfast._core.transports.http import Http
+from holdfast._core.transports.sse import SseLink
+from holdfast._core.wire import jsonrpc
 from holdfast.errors import ProtocolError, TransportError
+from holdfast.policies import Limits
 from holdfast.testing.contract import Probe, TransportContract
-from holdfast.transports.http import Http
-from holdfast.transports.sse import SseLink
-from holdfast.wire import jsonrpc
 from tests.http.obedient import ObedientSse
 from tests.http.rogue import Gate, Old, Reply, Request, Rogue, event, nobody
 
@@ -167,7 +176,7 @@ async def test_what_follows_waits_for_the_first_notification() -> None:
 
 @pytest.mark.req("X3", "L8")
 async def test_a_post_whose_body_never_ends_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.transports.web.LINGER", 0.01)
+    monkeypatch.setattr("holdfast._core.transports.http_client.LINGER", 0.01)
     gone = asyncio.Event()
 
     async def post(request: Request, reply: Reply) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.transports.stderr import Stderr, Tail
+from holdfast._core.transports.stderr import Stderr, Tail
 
 
 @pytest.mark.req("X1")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypedDict, assert_type
 
 import holdfast
-from holdfast import errors, sync, telemetry, testing, types
+from holdfast import errors, events, sync, testing, types
 
 
 class Sum(TypedDict):
@@ -53,11 +53,11 @@ def options() -> holdfast.Client:
         handlers=holdfast.Handlers(),
         when_down="wait",
         replay="safe",
-        tools=holdfast.Tools(
+        tools=holdfast.ToolPolicy(
             timeouts={"slow.*": 300}, allow=["a"], deny=("b",), validate="always", results="raise"
         ),
         cache=holdfast.Cache(ttl=10, tools=60, mode="use", serve_stale=True, watch=True),
-        telemetry=holdfast.Telemetry(audit=print, opentelemetry=True),
+        telemetry=holdfast.Observability(audit=print, opentelemetry=True),
         log="calls.jsonl",
         lock=Path("mcp.lock"),
         env={"KEY": "value"},
@@ -247,7 +247,7 @@ def listening(client: holdfast.Client) -> None:
 
     async def later(notification: holdfast.Notification) -> None: ...
 
-    def event(happened: telemetry.RequestStop) -> None:
+    def event(happened: events.RequestStop) -> None:
         assert_type(happened.duration, float)
 
     assert_type(client.on_notification(heard), Callable[[], None])
@@ -295,7 +295,7 @@ def stores() -> list[holdfast.Store]:
     return found
 
 
-def audits() -> holdfast.Telemetry:
+def audits() -> holdfast.Observability:
     def audit(record: holdfast.AuditRecord) -> None:
         assert_type(record.tool, str)
         assert_type(record.outcome, str)
@@ -303,11 +303,11 @@ def audits() -> holdfast.Telemetry:
         assert_type(record.error, str | None)
 
     secret = holdfast.Redaction(keys=["badge"], patterns=[r"\d{16}"], schema=False)
-    return holdfast.Telemetry(audit=audit, redaction=secret)
+    return holdfast.Observability(audit=audit, redaction=secret)
 
 
 def misfits(error: holdfast.ValidationError) -> list[str]:
-    faults: list[holdfast.Misfit] = list(error.data)
+    faults: list[holdfast.SchemaFault] = list(error.data)
     return [f"{fault.path}: {fault.message} ({fault.keyword})" for fault in faults]
 
 

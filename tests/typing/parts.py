@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any, assert_type
 
 import holdfast
+from holdfast.agents import Hit, Partial, ServerTool, Toolset
+from holdfast.calllog.compare import Difference, compare
+from holdfast.calllog.log import CallLog
+from holdfast.calllog.mock import MockServer
+from holdfast.calllog.replay import Report, replay
+from holdfast.calllog.sequence import run_sequence
 from holdfast.codegen import Generated, Session, generate
-from holdfast.configuration import Configuration, ServerEntry, load
+from holdfast.config import Configuration, ServerEntry, load
 from holdfast.handles import Handle, ParameterSession, SessionAdapter
-from holdfast.registry import changes, fingerprint, lock
-from holdfast.servers import Hit, Partial, Servers, ServerTool, Status, Toolset
-from holdfast.tape.calllog import CallLog
-from holdfast.tape.compare import Difference, compare
-from holdfast.tape.mock import MockServer
-from holdfast.tape.replay import Report, replay
-from holdfast.tape.sequence import run_sequence
+from holdfast.lock import changes, fingerprint, guard
+from holdfast.servers import Servers, Status
 
 
 def attributes() -> None:
@@ -25,11 +26,11 @@ def attributes() -> None:
     assert_type(holdfast.testing.Peer().name, str)
     assert_type(holdfast.types.TextContent(text="x").text, str)
     assert_type(holdfast.errors.ToolError("x").message, str)
-    assert_type(holdfast.config.Timeouts().request, float)
-    assert_type(holdfast.telemetry.RequestStop.name, str)
+    assert_type(holdfast.policies.Timeouts().request, float)
+    assert_type(holdfast.events.RequestStop.name, str)
     assert_type(holdfast.servers.Servers(), Servers)
     assert_type(holdfast.handles.ParameterSession(), ParameterSession)
-    assert_type(holdfast.configuration.load(), Configuration)
+    assert_type(holdfast.config.load(), Configuration)
     assert_type(holdfast.codegen.Session(), Session)
 
 
@@ -52,11 +53,11 @@ async def tapes(client: holdfast.Client) -> None:
 
 
 def locks(tools: list[holdfast.Tool]) -> None:
-    holdfast.connect("python server.py", lock=lock.Lock("mcp.lock", "warn", "files"))
-    assert_type(lock.read("mcp.lock"), lock.LockFile)
+    holdfast.connect("python server.py", lock=guard.Lock("mcp.lock", "warn", "files"))
+    assert_type(guard.read("mcp.lock"), guard.LockFile)
     assert_type(fingerprint.registry_hash(tools), str)
     assert_type(fingerprint.definition(tools[0]), dict[str, Any])
-    found = changes.compare({}, lock.definitions(tools))
+    found = changes.compare({}, guard.definitions(tools))
     assert_type(found, changes.Changes)
     assert_type(found.breaking, bool)
     for change in found.items:

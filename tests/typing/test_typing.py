@@ -158,11 +158,11 @@ def test_a_guessed_type_is_told_if_it_is_public() -> None:
             ("holdfast.Client", True, False),
             ("holdfast.sync.Client", True, False),
             ("holdfast.sync.client.Client.name", True, False),
-            ("holdfast.telemetry.Event.client", True, False),
+            ("holdfast.events.Event.client", True, False),
             ("holdfast.Stdio", True, True),
-            ("holdfast.engine.connection.Connection.state", True, False),
+            ("holdfast._core.engine.connection.Connection.state", True, False),
             ("holdfast.errors.log", False, False),
         ]
     ]
     told = [fault.rstrip(": ") for fault in unknown(symbols)]
-    assert told == ["holdfast.Client", "holdfast.sync.Client", "holdfast.telemetry.Event.client"]
+    assert told == ["holdfast.Client", "holdfast.sync.Client", "holdfast.events.Event.client"]

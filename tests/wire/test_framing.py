@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.wire.framing import FrameTooLarge, Lines, longest_line
+from holdfast._core.wire.framing import FrameTooLarge, Lines, longest_line
 
 LIMIT = 64
 

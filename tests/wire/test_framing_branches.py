@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.wire.framing import Events, FrameTooLarge, Lines
+from holdfast._core.wire.framing import Events, FrameTooLarge, Lines
 
 
 def test_an_event_of_many_short_lines_meets_the_limit_of_one() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.wire.framing import Event, Events, FrameTooLarge
+from holdfast._core.wire.framing import Event, Events, FrameTooLarge
 from tests.wire.test_framing import cut
 
 LIMIT = 100

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
-from holdfast.wire import jsonrpc
-from holdfast.wire.jsonrpc import Fault, Junk, Message, decode_fault, decode_lines, snippet
+from holdfast._core.wire import jsonrpc
+from holdfast._core.wire.jsonrpc import Fault, Junk, Message, decode_fault, decode_lines, snippet
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 ids = st.integers(-(2**63), 2**64 - 1) | text

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from holdfast.wire import jsonrpc
+from holdfast._core.wire import jsonrpc
 
 
 @pytest.mark.parametrize(

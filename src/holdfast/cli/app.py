@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from holdfast.cli.exits import Exit
+from holdfast.cli.exit_codes import Exit
 from holdfast.cli.main import columns_of_terminal, help_text
 from holdfast.cli.output import Output, abandon
-from holdfast.cli.verbs import VERBS
+from holdfast.cli.verbs.table import VERBS
 from holdfast.errors import HoldfastError
 
 DEBUG = "HOLDFAST_DEBUG"
@@ -30,7 +30,7 @@ class Verbs(click.Group):
         verb = VERBS.get(cmd_name)
         if verb is None:
             return None
-        module = import_module(f"holdfast.cli.{verb.module}")
+        module = import_module(f"holdfast.cli.verbs.{verb.module}")
         command: click.Command = getattr(module, verb.command)
         command.short_help = verb.summary
         return command

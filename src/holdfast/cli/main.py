@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast.cli.verbs import SECTIONS
+from holdfast.cli.verbs.table import SECTIONS
 
 USAGE = "Usage: holdfast VERB [WORDS] [OPTIONS] [-- COMMAND ...]"
 MOTTO = "The MCP client that holds on."

@@ -13,7 +13,7 @@ import select
 import sys
 from typing import Any, Final
 
-from holdfast.cli.exits import Exit, exit_for
+from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.errors import HoldfastError, ValidationError
 
 _STEERING: Final = re.compile(

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.lazy import lazily
+from holdfast._core.lazy import lazily
 
 if TYPE_CHECKING:
     from holdfast.codegen.model import Session

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from holdfast.codegen import records
-from holdfast.codegen.kinds import ANY, UNSET, either
-from holdfast.codegen.layout import COLUMNS, INDENT, Typist, bracketed, exploded
+from holdfast.codegen import typed_dicts
+from holdfast.codegen.ir import ANY, UNSET, either
+from holdfast.codegen.literals import ascii_literal, docstring, literal, one_line, paragraphs, width
 from holdfast.codegen.model import Method, Model, Parameter, Session, Space
 from holdfast.codegen.names import ROOT, TYPE_NAMES, ClassNames, spare
-from holdfast.codegen.text import ascii_literal, docstring, literal, one_line, paragraphs, width
+from holdfast.codegen.print_types import COLUMNS, INDENT, Typist, bracketed, exploded
 
 Target = str | Sequence[str] | None
 
@@ -56,7 +56,7 @@ class _Writer:
     def module(self, command: str, target: Target, stamp: str | None) -> str:
         """Types come before what uses them, but are known only after it is written."""
         classes = {record.name for record in self.model.records}
-        types = [records.render(one, self.typist, classes) for one in self.model.records]
+        types = [typed_dicts.render(one, self.typist, classes) for one in self.model.records]
         faces = [part for sync in self._fronts() for part in self._front(sync)]
         head = [*self._header(command, stamp), *self._imports(), ""]
         top = "\n".join([*head, *self._constants(command, target)])
@@ -252,7 +252,7 @@ def _words(method: Method, extra: str | None) -> list[str]:
             (f"**{extra}", "Further arguments, by the names that the server has for them.")
         )
     if notes:
-        lines += ["", "Args:", *records.described(notes, room)]
+        lines += ["", "Args:", *typed_dicts.described(notes, room)]
     if method.hints:
         lines += ["", f"The server says: {', '.join(method.hints)}."]
     return lines

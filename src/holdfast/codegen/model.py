@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.codegen import names
-from holdfast.codegen.kinds import ANY, NONE, Field, Kind, Named, Record
+from holdfast.codegen.ir import ANY, NONE, Field, Kind, Named, Record
+from holdfast.codegen.literals import one_line, quoted
 from holdfast.codegen.names import ROOT, ClassNames
 from holdfast.codegen.schemas import MOST_PARTS as SCHEMA_PARTS
 from holdfast.codegen.schemas import Reader
-from holdfast.codegen.text import one_line, quoted
-from holdfast.registry.fingerprint import canonical, definition, registry_hash
+from holdfast.lock.fingerprint import canonical, definition, registry_hash
 from holdfast.types.tools import Tool
 
 OPEN_ARGUMENTS: Final = "OpenArguments"

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from holdfast.codegen import merging, notes
-from holdfast.codegen.kinds import (
+from holdfast.codegen import docs
+from holdfast.codegen.ir import (
     ANY,
     NONE,
     STRING,
@@ -28,6 +28,7 @@ from holdfast.codegen.kinds import (
     either,
 )
 from holdfast.codegen.names import ClassNames
+from holdfast.schema import merge
 from holdfast.types.pointers import resolve
 
 DEEPEST: Final = 24
@@ -140,7 +141,7 @@ class Reader:
 
     def _kind(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
         if isinstance(reference := schema.get("$ref"), str):
-            if merging.has_shape(schema, besides="$ref"):
+            if merge.has_shape(schema, besides="$ref"):
                 return self._merged(schema, path)
             return self._referred(reference, path)
         if "const" in schema:
@@ -184,7 +185,7 @@ class Reader:
 
     def _record(self, schema: dict[str, Any], path: tuple[str, ...], name: str) -> Kind:
         fields = tuple(sorted(self._fields(schema, path), key=lambda field: not field.required))
-        self.records.append(Record(name, fields, notes.description(schema)))
+        self.records.append(Record(name, fields, docs.description(schema)))
         return Named(name)
 
     def _fields(self, schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[Field]:
@@ -193,19 +194,19 @@ class Reader:
         for key in _keys(schema):
             value = properties.get(key)
             kind = self.kind(value, (*path, key))
-            yield Field(key, kind, key in required, notes.note(value))
+            yield Field(key, kind, key in required, docs.note(value))
 
     def _union(
         self, schema: dict[str, Any], word: str, options: list[Any], path: tuple[str, ...]
     ) -> Kind:
         base = {key: value for key, value in schema.items() if key != word}
-        if not merging.has_shape(base):
+        if not merge.has_shape(base):
             return either(self._options(options, path))
-        if not any(merging.has_shape(self._settled(option)) for option in options):
+        if not any(merge.has_shape(self._settled(option)) for option in options):
             return self.kind(base, path)
         if not self._affords(len(options) * len(_properties(base))):
             return ANY
-        joined = [merging.merge([base, self._settled(option)]) for option in options]
+        joined = [merge.merge([base, self._settled(option)]) for option in options]
         return either(self._options(joined, path))
 
     def _options(self, options: list[Any], path: tuple[str, ...]) -> Iterator[Kind]:
@@ -259,7 +260,7 @@ class Reader:
             found.append(self._settled(resolve(self._document, reference), depth + 1))
         if not self._affords(sum(len(_properties(part)) for part in found)):
             return rest
-        return merging.merge([rest, *found])
+        return merge.merge([rest, *found])
 
 
 def _says_nothing(schema: Mapping[str, Any]) -> bool:
@@ -268,7 +269,7 @@ def _says_nothing(schema: Mapping[str, Any]) -> bool:
 
 
 def _is_object(schema: Any) -> bool:
-    if not isinstance(schema, dict) or not merging.is_plain(schema):
+    if not isinstance(schema, dict) or not merge.is_plain(schema):
         return False
     name = schema.get("type")
     return name == "object" or (name is None and bool(OBJECT_WORDS & schema.keys()))

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from holdfast._core.lazy import lazily
+from holdfast._core.targets import Target
 from holdfast.handles.adapters import ParameterSession, SessionAdapter
 from holdfast.handles.drift import Drift, Registry
 from holdfast.handles.handle import Handle, Log
 from holdfast.handles.namespace import Namespace
 from holdfast.handles.unset import UNSET, Unset
-from holdfast.lazy import lazily
-from holdfast.targets import Target
 
 if TYPE_CHECKING:
     from holdfast.handles.sync import SyncHandle, SyncNamespace

@@ -10,11 +10,11 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.errors import DriftError
-from holdfast.registry.fingerprint import canonical, definition, registry_hash
+from holdfast.lock.fingerprint import canonical, definition, registry_hash
 from holdfast.types.tools import Tool
 
 if TYPE_CHECKING:
-    from holdfast.registry.changes import Changes
+    from holdfast.lock.changes import Changes
 
 log: logging.Logger = logging.getLogger("holdfast")
 
@@ -42,7 +42,7 @@ class Registry(Struct, frozen=True, kw_only=True):
 
     def changes(self, tools: Sequence[Tool]) -> Changes:
         """What callers will notice, from then to now."""
-        from holdfast.registry.changes import compare
+        from holdfast.lock.changes import compare
 
         before = {
             name: {"name": name, "inputSchema": msgspec.json.decode(text)}

@@ -17,11 +17,14 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
-from holdfast.calls.handlers import ProgressHandler
+from holdfast._connect import LogTarget, connect
+from holdfast._core.calls.handlers import ProgressHandler
+from holdfast._core.engine.state import State
+from holdfast._core.targets import Target
+from holdfast._core.wire.jsonrpc import METHOD_NOT_FOUND
 from holdfast.client import Client
-from holdfast.connecting import LogTarget, connect
-from holdfast.engine.state import State
 from holdfast.errors import RpcError, StateError, ValidationError
+from holdfast.events import NotificationReceived, Transition
 from holdfast.handles.adapters import SessionAdapter
 from holdfast.handles.drift import MODES, Drift, Registry, Watch
 from holdfast.handles.flight import Flight, look
@@ -29,10 +32,7 @@ from holdfast.handles.invoker import Invoker
 from holdfast.handles.namespace import Namespace, attribute_for
 from holdfast.handles.session import Session
 from holdfast.handles.unset import given
-from holdfast.targets import Target
-from holdfast.telemetry import NotificationReceived, Transition
 from holdfast.types.tools import ToolResult
-from holdfast.wire.jsonrpc import METHOD_NOT_FOUND
 
 Log: TypeAlias = "LogTarget | None"
 

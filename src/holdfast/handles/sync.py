@@ -7,12 +7,12 @@ from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
 from holdfast import sync
-from holdfast.calls.handlers import ProgressHandler
+from holdfast._core.calls.handlers import ProgressHandler
+from holdfast._core.targets import Target
 from holdfast.handles.adapters import SessionAdapter
 from holdfast.handles.drift import Drift, Registry
 from holdfast.handles.handle import PATIENCE, Handle, Log, check_settings, refuse_options
 from holdfast.handles.namespace import Methods, attribute_for, structured
-from holdfast.targets import Target
 from holdfast.types.tools import ToolResult
 
 T = TypeVar("T")

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from holdfast._core.engine.state import State
 from holdfast.client import Client
-from holdfast.engine.state import State
 from holdfast.errors import HoldfastError, ShutdownError, StateError, ValidationError
+from holdfast.events import Transition
 from holdfast.servers.status import DISABLED, INVALID, NOT_STARTED, UNTRUSTED, Failure, Status
-from holdfast.telemetry import Transition
 
 if TYPE_CHECKING:
-    from holdfast.configuration.entry import ServerEntry
-    from holdfast.configuration.loading import Configuration
+    from holdfast.config.entry import ServerEntry
+    from holdfast.config.loading import Configuration
 
 Config: TypeAlias = "Mapping[str, Any] | Configuration | str | os.PathLike[str] | None"
 """A mapping leads from names to clients, targets, or options of `holdfast.connect`: literals
@@ -129,7 +129,7 @@ def members(config: Config, overrides: Mapping[str, Any]) -> dict[str, Member]:
 
 
 def _read(path: str | os.PathLike[str] | None) -> Configuration:
-    from holdfast.configuration.loading import load
+    from holdfast.config.loading import load
 
     return load(path)
 
@@ -151,7 +151,7 @@ def _configured(name: str, entry: ServerEntry, overrides: Mapping[str, Any]) -> 
 
 def _look_at(entry: ServerEntry) -> None:
     """Raise what keeps an entry from being used: no approval, a variable without a value."""
-    from holdfast.configuration.resolution import admit
+    from holdfast.config.resolution import admit
 
     admit(entry)
 
@@ -167,7 +167,7 @@ def _given(name: str, what: Any, overrides: Mapping[str, Any]) -> Member:
 
 
 def _connect(name: str, options: dict[str, Any]) -> Client:
-    from holdfast.connecting import connect
+    from holdfast._connect import connect
 
     target = _target(options)
     try:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.lazy import lazily
+from holdfast._core.lazy import lazily
+from holdfast.sync._connect import connect
 from holdfast.sync.client import Client
-from holdfast.sync.connecting import connect
 from holdfast.sync.running import RunningCall
 
 if TYPE_CHECKING:

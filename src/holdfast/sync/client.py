@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from holdfast.calls.handlers import Notification, ProgressHandler
-from holdfast.calls.invocation import Invocation
+from holdfast._core.calls.handlers import Notification, ProgressHandler
+from holdfast._core.calls.invocation import Invocation
+from holdfast._core.engine.state import State
 from holdfast.client import Client as AsyncClient
-from holdfast.config import CacheMode
-from holdfast.engine.state import State
+from holdfast.events import Events
+from holdfast.policies import CacheMode
 from holdfast.sync.handlers import in_thread
 from holdfast.sync.portal import Portal
 from holdfast.sync.running import RunningCall
-from holdfast.telemetry import Events
 from holdfast.types.lifecycle import Implementation, ServerCapabilities
 from holdfast.types.prompts import Prompt, PromptResult
 from holdfast.types.resources import ReadResult, Resource, ResourceTemplate

@@ -11,7 +11,7 @@ from typing import Any, overload
 
 import msgspec
 
-from holdfast.calls.handlers import Handlers
+from holdfast._core.calls.handlers import Handlers
 
 
 def in_threads(handlers: Handlers | None) -> Handlers | None:

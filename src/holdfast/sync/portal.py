@@ -16,8 +16,8 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
+from holdfast._core.transports.orphans import guard
 from holdfast.errors import ShutdownError, StateError
-from holdfast.transports.guard import guard
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from holdfast.calls.running import RunningCall as AsyncRunningCall
+from holdfast._core.calls.running import RunningCall as AsyncRunningCall
 from holdfast.sync.portal import Portal
 
 R = TypeVar("R")

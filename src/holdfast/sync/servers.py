@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from holdfast.calls.handlers import ProgressHandler
-from holdfast.config import CacheMode
-from holdfast.servers.listing import Partial, ServerTool
-from holdfast.servers.many import Servers as AsyncServers
+from holdfast._core.calls.handlers import ProgressHandler
+from holdfast.agents.listing import Partial, ServerTool
+from holdfast.agents.naming import LIMIT, Names
+from holdfast.policies import CacheMode
+from holdfast.servers.group import Servers as AsyncServers
 from holdfast.servers.member import Config
-from holdfast.servers.naming import LIMIT, Names
 from holdfast.servers.status import Status
 from holdfast.sync.client import Client
 from holdfast.sync.handlers import in_threads
@@ -22,10 +22,10 @@ from holdfast.sync.portal import portal
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
-    from holdfast.servers.answers import Answer
-    from holdfast.servers.search import Hit
-    from holdfast.servers.shapes import Shape
-    from holdfast.servers.toolset import ModelCall, Toolset
+    from holdfast.agents.providers import Shape
+    from holdfast.agents.results import Answer
+    from holdfast.agents.search import Hit
+    from holdfast.agents.toolset import ModelCall, Toolset
 
 
 class Servers:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holdfast.lazy import lazily
+from holdfast._core.lazy import lazily
 
 if TYPE_CHECKING:
     from holdfast.testing.factories import (

@@ -3,7 +3,7 @@
 class TestMyTransport(TransportContract):
     @contextlib.asynccontextmanager
     async def transport(self):
-        yield MyTransport(...)   # leads to `holdfast.testing.obedient`
+        yield MyTransport(...)   # leads to `holdfast.testing.echo_server`
 
 A transport whose requests each have a stream of their own says ``streams = True``: there a
 request fails alone. ``ordered = False`` where frames may overtake each other.
@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.boundary import (
+from holdfast._core.boundary import (
     Delivered,
     Drained,
     Generation,
@@ -30,9 +30,9 @@ from holdfast.boundary import (
     Transport,
     WireId,
 )
-from holdfast.config import Limits
+from holdfast._core.wire import jsonrpc
 from holdfast.errors import HoldfastError
-from holdfast.wire import jsonrpc
+from holdfast.policies import Limits
 
 PATIENCE = 20.0
 """Seconds after which a contract test counts as hung."""

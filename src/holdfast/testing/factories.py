@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, overload
 
 from holdfast import sync
+from holdfast._core.targets import Target
 from holdfast.client import Client
 from holdfast.handles import Handle, SyncHandle
-from holdfast.targets import Target
 
 H = TypeVar("H", bound=Handle)
 S = TypeVar("S", bound=SyncHandle)

@@ -25,12 +25,12 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from holdfast.eras.base import HANDSHAKE, STATELESS, UNSUPPORTED_VERSION, VERSIONS, best
-from holdfast.eras.stateless import PREFIX, SERVER_INFO, SUBSCRIPTION
-from holdfast.transports.memory import ServerLine
+from holdfast._core.eras.base import HANDSHAKE, STATELESS, UNSUPPORTED_VERSION, VERSIONS, best
+from holdfast._core.eras.stateless import PREFIX, SERVER_INFO, SUBSCRIPTION
+from holdfast._core.transports.memory import ServerLine
+from holdfast._core.wire import jsonrpc
+from holdfast._core.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Id
 from holdfast.types.tools import Tool
-from holdfast.wire import jsonrpc
-from holdfast.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Id
 
 SILENCE: Final = object()
 """What a handler returns to give no answer at all."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         SyncClientFactory,
         SyncHandleFactory,
     )
-    from holdfast.testing.keeping import Keeper
+    from holdfast.testing.fixtures import Keeper
 
 MARKERS: Final = (
     "mcp_target(target, **options): where mcp_client leads unless it is told, and how",
@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def _mcp_keeper(request: pytest.FixtureRequest) -> Iterator[Keeper]:
     """All that the test is handed out."""
-    from holdfast.testing.keeping import Keeper
+    from holdfast.testing.fixtures import Keeper
 
     keeper = request.node.stash[_KEEPER] = Keeper(request.node)
     yield keeper
@@ -74,7 +74,7 @@ def _mcp_keeper(request: pytest.FixtureRequest) -> Iterator[Keeper]:
 @pytest.fixture
 def mcp_client(request: pytest.FixtureRequest, _mcp_keeper: Keeper) -> ClientFactory:
     """``mcp_client(target=None, **options)``: a Holdfast client, closed when the test is over."""
-    from holdfast.testing.endings import arrange
+    from holdfast.testing.teardown import arrange
 
     arrange(request)
     return _mcp_keeper.client
@@ -90,7 +90,7 @@ def mcp_client_sync(_mcp_keeper: Keeper) -> SyncClientFactory:
 def mcp_handle(request: pytest.FixtureRequest, _mcp_keeper: Keeper) -> HandleFactory:
     """``mcp_handle(module_or_class, session=None, **options)``: a generated handle; its session
     and its client are closed when the test is over."""
-    from holdfast.testing.endings import arrange
+    from holdfast.testing.teardown import arrange
 
     arrange(request)
     return _mcp_keeper.handle

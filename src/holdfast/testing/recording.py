@@ -25,13 +25,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from holdfast._core.wire.jsonrpc import METHOD_NOT_FOUND
+from holdfast.calllog.log import CallLog
 from holdfast.client import Client
-from holdfast.config import Redaction
 from holdfast.errors import HoldfastError
-from holdfast.registry.lockfile import LockedServer, LockFile, render, write
-from holdfast.tape.calllog import CallLog
+from holdfast.lock.lockfile import LockedServer, LockFile, render, write
+from holdfast.policies import Redaction
 from holdfast.types.tools import Tool, ToolResult
-from holdfast.wire.jsonrpc import METHOD_NOT_FOUND
 
 VERSION: Final = 1
 MANIFEST: Final = "recording.json"

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.config import Redaction
-from holdfast.registry.lockfile import read
-from holdfast.tape.entries import Entry
-from holdfast.tape.mock import MockServer, Refusal
+from holdfast.calllog.entries import Entry
+from holdfast.calllog.mock import MockServer, Refusal
+from holdfast.lock.lockfile import read
+from holdfast.policies import Redaction
 from holdfast.testing.recording import MANIFEST, VERSION, Manifest, Part, folder_name, lock_path
 
 _NOT_RECORDED: Final = ("resources/", "prompts/", "completion/")

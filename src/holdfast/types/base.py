@@ -134,7 +134,7 @@ def decode(raw: bytes | Raw, kind: type[T]) -> T:
 
 
 def _decode_leniently(raw: Raw, kind: Any) -> Any:
-    from holdfast.types.rescue import rescue
+    from holdfast.types.lenient import rescue
 
     try:
         return rescue(msgspec.json.decode(raw), kind)

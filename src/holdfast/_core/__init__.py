@@ -1,0 +1,1 @@
+"""The machinery behind the public modules. Private: nothing in here is promised."""

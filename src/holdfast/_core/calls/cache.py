@@ -1,0 +1,197 @@
+"""What may be answered without asking: freshness, scope and invalidation.
+
+An entry is fresh for its TTL from when it was received, unless it was invalidated since it
+was asked for. That the time of asking counts settles the race between an answer on its way
+and the news that it is out of date: the news wins.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from holdfast._core.calls.store import CacheEntry, MemoryStore, Store
+from holdfast._core.wire import jsonrpc
+from holdfast.policies import Cache
+
+log: logging.Logger = logging.getLogger("holdfast")
+
+PUBLIC: Final = "public"
+READ: Final = "resources/read"
+LISTS: Final = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+EVERYTHING: Final = (*LISTS, READ)
+UPDATED: Final = "notifications/resources/updated"
+
+CHANGES: Final[dict[str, tuple[str, ...]]] = {
+    "notifications/tools/list_changed": ("tools/list",),
+    "notifications/prompts/list_changed": ("prompts/list",),
+    "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
+}
+"""What each notification makes out of date."""
+
+NEVER: Final = float("-inf")
+MOST_URIS: Final = 10_000
+"""Resources whose invalidation is remembered one by one."""
+
+
+class Kept:
+    """The answers that one client keeps."""
+
+    def __init__(
+        self,
+        policy: Cache,
+        server: str,
+        context: Callable[[], str],
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.policy = policy
+        self.clock = clock
+        self._server = server
+        self._context = context
+        own = MemoryStore(policy.entries, policy.bytes)
+        self._store: Store = own if policy.store is None else policy.store
+        self._invalidated: dict[str, float] = {}
+        """When each method was invalidated last."""
+        self._updated: dict[str, float] = {}
+        """The same for single resources."""
+        self._may_hold = policy.store is not None
+        """Whether looking is worth it: nothing has been kept before the first answer."""
+
+    # Looking
+
+    async def find(self, method: str, params: dict[str, Any] | None) -> CacheEntry | None:
+        """What is kept for a request, fresh or not: of this context, else of everybody's."""
+        if not self._may_hold:
+            return None
+        detail = _detail(params)
+        try:
+            found = await self._store.get(self._key(self._context(), method, detail))
+            if found is None:
+                found = await self._store.get(self._key(PUBLIC, method, detail))
+        except Exception:
+            log.exception("the cache's store failed: %r", self._store)
+            return None
+        return found
+
+    def is_fresh(self, method: str, params: dict[str, Any] | None, entry: CacheEntry) -> bool:
+        now = self.clock()
+        # A clock that was set back would make entries live longer.
+        current = entry.received <= now < entry.received + entry.ttl
+        return current and self.is_current(method, params, entry.asked)
+
+    def is_current(self, method: str, params: dict[str, Any] | None, asked: float) -> bool:
+        """Whether nothing has been invalidated since it was asked for."""
+        since = self._invalidated.get(method, NEVER)
+        if method == READ and self._updated and params is not None:
+            since = max(since, self._updated.get(str(params.get("uri")), NEVER))
+        return asked > since
+
+    # Keeping
+
+    async def keep(
+        self, method: str, params: dict[str, Any] | None, raw: Raw, asked: float
+    ) -> CacheEntry | None:
+        """Keep an answer, if it may be kept at all."""
+        hints = _read_hints(raw)
+        ttl = self._ttl(method, hints)
+        if ttl <= 0 and not self.policy.serve_stale:
+            return None
+        entry = CacheEntry(bytes(raw), asked, self.clock(), ttl)
+        partition = PUBLIC if hints.scope == PUBLIC else self._context()
+        self._may_hold = True
+        try:
+            await self._store.put(self._key(partition, method, _detail(params)), entry)
+        except Exception:
+            log.exception("the cache's store failed: %r", self._store)
+            return None
+        return entry
+
+    def _ttl(self, method: str, hints: Hints) -> float:
+        if hints.ttl is None:
+            return self.policy.ttl_for(method)
+        return min(hints.ttl, self.policy.max_ttl)
+
+    def _key(self, partition: str, method: str, detail: str) -> str:
+        return f"{self._server}\n{partition}\n{method}\n{detail}"
+
+    # Invalidating
+
+    def invalidate(self, methods: Iterable[str] = EVERYTHING) -> None:
+        """Whatever was asked for before now is not fresh any more."""
+        now = self.clock()
+        for method in methods:
+            self._invalidated[method] = max(now, self._invalidated.get(method, NEVER))
+
+    def noticed(self, method: str, params: Raw | None) -> None:
+        """A notification of the server: it may make something out of date."""
+        if method == UPDATED:
+            self._update(params)
+        elif method in CHANGES:
+            self.invalidate(CHANGES[method])
+
+    def _update(self, params: Raw | None) -> None:
+        """A resource changed, and so did whatever it is a part of."""
+        try:
+            uri = _updated.decode(params).uri  # type: ignore[arg-type]
+        except (msgspec.DecodeError, TypeError):
+            self.invalidate((READ,))
+            return
+        now = self.clock()
+        for part in _with_parents(uri):
+            self._updated[part] = max(now, self._updated.get(part, NEVER))
+        if len(self._updated) > MOST_URIS:
+            self.invalidate((READ,))
+            self._updated.clear()
+
+
+class Hints(Struct, frozen=True):
+    """What a server says about keeping its answer; None: nothing."""
+
+    ttl: float | None = None
+    """Seconds."""
+    scope: str = "private"
+
+
+def _read_hints(raw: Raw) -> Hints:
+    try:
+        found = _hints.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return Hints()
+    ttl = found.ttlMs
+    if isinstance(ttl, bool) or not isinstance(ttl, int | float):
+        return Hints(None if ttl is None else 0.0)
+    scope = PUBLIC if found.cacheScope == PUBLIC else "private"
+    # Negative counts as 0; so does what is no number at all.
+    return Hints(ttl / 1000 if ttl > 0 else 0.0, scope)
+
+
+def _with_parents(uri: str) -> list[str]:
+    """A URI, and each that it continues at a slash."""
+    parts = [uri, uri.rstrip("/")]
+    while len(parts) < 64 and "/" in parts[-1].partition("://")[2]:
+        parent = parts[-1].rpartition("/")[0]
+        parts += [parent + "/", parent]
+    return parts
+
+
+def _detail(params: dict[str, Any] | None) -> str:
+    return jsonrpc.encode(params or {}).decode()
+
+
+class _RawHints(Struct):
+    ttlMs: Any = None  # noqa: N815
+    cacheScope: Any = None  # noqa: N815
+
+
+class _Updated(Struct):
+    uri: str
+
+
+_hints = msgspec.json.Decoder(_RawHints)
+_updated = msgspec.json.Decoder(_Updated)

@@ -1,0 +1,340 @@
+"""The thin async shell: carries out what the engine says, and tells it what happens.
+
+Everything here runs on one event loop and returns at once, but for the few coroutines that
+wait for a future. The driver keeps a task of its own, so that a client may be opened and
+closed from any task in any order, and is torn down even when the loop ends without a close.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterator
+from contextvars import copy_context
+from functools import partial
+from typing import Any, Final, Protocol
+
+from msgspec import Raw, Struct
+
+from holdfast._core import boundary as b
+from holdfast._core.boundary import Asked, Call, Effect, Generation, Link, Report, Ticket, Transport
+from holdfast._core.engine import messages
+from holdfast._core.engine.connection import Connection
+from holdfast._core.engine.inflight import NEVER
+from holdfast._core.engine.state import State
+from holdfast._core.eras.negotiation import Plan
+from holdfast._core.mailbox import Mailbox
+from holdfast.errors import HoldfastError, RequestTimeout
+from holdfast.policies import Policy
+from holdfast.types.progress import Progress
+
+log: logging.Logger = logging.getLogger("holdfast")
+
+
+class Listener(Protocol):
+    """Who is told what the server does of its own accord. All calls return at once."""
+
+    def noticed(self, method: str, params: Raw | None) -> None: ...
+    def asked(self, asked: Asked) -> None: ...
+    def dismissed(self, dismissed: b.Dismissed) -> None: ...
+    def moved(self, moved: b.Moved) -> None: ...
+    def violated(self, violated: b.Violated) -> None: ...
+
+
+class Waiter(Struct, gc=False):
+    """A caller: its future, and who is told what comes before the answer."""
+
+    future: asyncio.Future[Raw]
+    on_progress: Callable[[Progress], None] | None = None
+    on_related: Callable[[Raw], None] | None = None
+
+
+class Driver:
+    """Runs one engine over one transport."""
+
+    def __init__(
+        self,
+        name: str,
+        transport: Transport,
+        policy: Policy,
+        plan: Plan,
+        listener: Listener,
+        *,
+        luck: Iterator[float] | None = None,
+    ) -> None:
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        luck = iter(random.random, None) if luck is None else luck
+        self.engine: Connection = Connection(name, policy, plan, luck)
+        self.mailbox: Mailbox = Mailbox(policy.limits.mailbox, self.loop, name)
+        self._transport = transport
+        self._personal = _is_personal(transport)
+        self._listener = listener
+        self._waiters: dict[Ticket, Waiter] = {}
+        self._link: Link | None = None
+        self._links: dict[Generation, Link] = {}
+        """Every link that is not drained yet, the one in use among them."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = NEVER
+        self._changed = self.loop.create_future()
+        """Done, and replaced, whenever the state or the set of links changes."""
+        self._keeper = self.loop.create_task(self._keep(), name=f"holdfast-{name}")
+
+    def __repr__(self) -> str:
+        return f"<Driver {self.engine!r} {len(self._links)} links>"
+
+    # What callers use
+
+    async def request(
+        self,
+        call: Call,
+        *,
+        on_progress: Callable[[Progress], None] | None = None,
+        on_related: Callable[[Raw], None] | None = None,
+    ) -> Raw:
+        """Send a request and wait for its one outcome."""
+        future: asyncio.Future[Raw] = self.loop.create_future()
+        if self._personal:
+            call.origin = copy_context()
+        ticket, effects = self.engine.call(call, self.loop.time())
+        self._waiters[ticket] = Waiter(future, on_progress, on_related)
+        self._apply(effects)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if self._waiters.pop(ticket, None) is not None:
+                self._apply(self.engine.cancel(ticket, "cancelled", self.loop.time()))
+            elif not future.cancelled():
+                # The outcome and the cancellation met; nobody will read the outcome now.
+                future.exception()
+            raise
+
+    async def open(self, *, wait: bool = False, timeout: float | None = None) -> None:
+        """Start if need be and wait until the server is ready.
+
+        An attempt that fails is raised, unless ``wait`` says to go on with the next.
+        """
+        self._apply(self.engine.open(self.loop.time(), wait=wait))
+        try:
+            async with asyncio.timeout(timeout):
+                while self.engine.state is not State.READY:
+                    await asyncio.shield(self._changed)
+                    self._check_attempt(wait)
+        except TimeoutError as error:
+            if isinstance(error, HoldfastError):
+                raise
+            raise self._not_ready(timeout) from self.engine.reason
+
+    async def close(self) -> bool:
+        """End everything; True for the caller that did it, False for those that came later."""
+        first = self.engine.state not in (State.CLOSING, State.CLOSED)
+        self._apply(self.engine.close(self.loop.time()))
+        self.mailbox.close()
+        while self._links:
+            # The teardown is bounded and goes on even if this closer is cancelled.
+            await asyncio.shield(self._changed)
+        self._stop_timer()
+        self._keeper.cancel()
+        if self._keeper is not asyncio.current_task():
+            await asyncio.wait([self._keeper])
+        return first
+
+    def send(self, effects: list[Effect]) -> None:
+        """Carry out what one of the engine's methods gave."""
+        self._apply(effects)
+
+    # What transports use
+
+    def report(self, report: Report) -> None:
+        if type(report) is b.Drained:
+            self._links.pop(report.generation, None)
+            self._signal()
+        self._apply(self.engine.report(report, self.loop.time()))
+
+    # Inside
+
+    def _apply(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            _EFFECTS[type(effect)](self, effect)
+        if self.engine.due < self._timer_at:
+            self._set_timer(self.engine.due)
+
+    def _set_timer(self, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = at
+        self._timer = self.loop.call_at(at, self._tick)
+
+    def _stop_timer(self) -> None:
+        """No more ticks: nothing is under way, and nothing will be."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+        self._timer_at = -NEVER
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._timer_at = NEVER
+        # A loop may call a little early; the engine compares with the time that it asked for.
+        self._apply(self.engine.tick(max(self.loop.time(), self.engine.due)))
+
+    def _signal(self) -> None:
+        changed, self._changed = self._changed, self.loop.create_future()
+        changed.set_result(None)
+
+    def _send(self, command: b.Send) -> None:
+        link = self._link
+        if link is None:
+            return
+        send = link.send if command.origin is None else partial(command.origin.run, link.send)
+        if not send(command.frame, command.wire_id, command.dress):
+            if command.wire_id is None:
+                log.debug("%s: busy; a message was dropped", self.engine.name)
+                return
+            busy = b.Busy(self.engine.generation, command.wire_id)
+            self._apply(self.engine.report(busy, self.loop.time()))
+
+    def _retract(self, command: b.Retract) -> None:
+        link = self._link
+        if link is not None and not link.withdraw(command.wire_id) and command.frame is not None:
+            link.send(command.frame, None, command.dress)
+
+    def _finish(self, command: b.Finish) -> None:
+        if self._link is not None:
+            self._link.finish(command.wire_id)
+
+    def _listen(self, command: b.Listen) -> None:
+        if self._link is not None:
+            self._link.listen(command.dress)
+
+    def _open(self, command: b.Open) -> None:
+        generation, limits = command.generation, self.engine.policy.limits
+        try:
+            link = self._transport.open(generation, limits, self.report, command.manner)
+        except HoldfastError as error:
+            self.loop.call_soon(self.report, b.Lost(generation, error))
+            return
+        self._links[generation] = self._link = link
+
+    def _sound(self, command: b.Sound) -> None:
+        unread = self._link is not None and self._link.unread()
+        self.loop.call_soon(self.report, b.Sounded(self.engine.generation, unread))
+
+    def _close(self, command: b.Close) -> None:
+        self._link = None
+        link = self._links.get(command.generation)
+        if link is not None:
+            link.close(command.farewell)
+        else:
+            self.loop.call_soon(self.report, b.Drained(command.generation))
+
+    def _completed(self, outcome: b.Completed) -> None:
+        waiter = self._waiters.pop(outcome.ticket, None)
+        if waiter is not None and not waiter.future.done():
+            waiter.future.set_result(outcome.result)
+
+    def _failed(self, outcome: b.Failed) -> None:
+        waiter = self._waiters.pop(outcome.ticket, None)
+        if waiter is not None and not waiter.future.done():
+            waiter.future.set_exception(outcome.error)
+
+    def _progressed(self, outcome: b.Progressed) -> None:
+        waiter = self._waiters.get(outcome.ticket)
+        if waiter is not None and waiter.on_progress is not None:
+            waiter.on_progress(outcome.progress)
+
+    def _related(self, outcome: b.Related) -> None:
+        waiter = self._waiters.get(outcome.ticket)
+        if waiter is not None and waiter.on_related is not None:
+            waiter.on_related(outcome.params)
+
+    def _inform(self, listener: Callable[..., None], *what: Any) -> None:
+        """Tell the listener. Should it fail, what remains to be done is still done."""
+        try:
+            listener(*what)
+        except Exception:
+            log.exception("%s: a listener failed", self.engine.name)
+
+    def _noticed(self, outcome: b.Noticed) -> None:
+        self._inform(self._listener.noticed, outcome.method, outcome.params)
+
+    def _asked(self, outcome: Asked) -> None:
+        self._inform(self._listener.asked, outcome)
+
+    def _dismissed(self, outcome: b.Dismissed) -> None:
+        self._inform(self._listener.dismissed, outcome)
+
+    def _moved(self, outcome: b.Moved) -> None:
+        self._signal()
+        self._inform(self._listener.moved, outcome)
+
+    def _violated(self, outcome: b.Violated) -> None:
+        self._inform(self._listener.violated, outcome)
+
+    def _check_attempt(self, wait: bool) -> None:
+        """Raise why the server is not becoming ready, if it is not."""
+        engine = self.engine
+        if engine.state is State.BACKOFF and not wait:
+            assert engine.reason is not None
+            raise messages.unconnected(engine.name, engine.reason)
+        if engine.state is State.CLOSING or engine.state is State.CLOSED:
+            engine.open(self.loop.time(), wait=wait)
+
+    def _not_ready(self, timeout: float | None) -> HoldfastError:
+        assert timeout is not None
+        reason = self.engine.reason
+        why = f": {reason.message}" if reason is not None else ""
+        state = self.engine.state
+        text = f"{self.engine.name}: not ready within {timeout:g} s (it is '{state}'{why})"
+        return RequestTimeout(text)
+
+    async def _keep(self) -> None:
+        """Live until closed. A loop that ends early cancels its tasks, this one among them."""
+        try:
+            await self.loop.create_future()
+        except asyncio.CancelledError:
+            if not self._links:
+                raise
+            self._abandon()
+            raise
+
+    def _abandon(self) -> None:
+        """The loop goes away under us: no more waiting, everything ends now."""
+        self._stop_timer()
+        for effect in self.engine.close(self.loop.time()):
+            if type(effect) is b.Failed:
+                self._failed(effect)
+        for link in list(self._links.values()):
+            link.kill()
+        self._links.clear()
+        self._signal()
+
+
+def _is_personal(transport: Transport) -> bool:
+    """Whether a function of the application gives each request its credentials.
+
+    It may go by who is calling, so it is run in the caller's context, also for a request that
+    waited and is sent by somebody else's doing.
+    """
+    credentials = getattr(transport, "credentials", None)
+    return credentials is not None and credentials() is None
+
+
+_EFFECTS: Final[dict[type, Callable[[Driver, Any], None]]] = {
+    b.Open: Driver._open,
+    b.Send: Driver._send,
+    b.Finish: Driver._finish,
+    b.Listen: Driver._listen,
+    b.Retract: Driver._retract,
+    b.Sound: Driver._sound,
+    b.Close: Driver._close,
+    b.Completed: Driver._completed,
+    b.Failed: Driver._failed,
+    b.Related: Driver._related,
+    b.Progressed: Driver._progressed,
+    b.Noticed: Driver._noticed,
+    b.Asked: Driver._asked,
+    b.Dismissed: Driver._dismissed,
+    b.Moved: Driver._moved,
+    b.Violated: Driver._violated,
+}

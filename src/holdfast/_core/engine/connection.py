@@ -1,0 +1,419 @@
+"""The engine: one client's connection as a pure machine.
+
+Calls come from above, reports from below, and time as an argument; every method gives back
+effects for the driver to carry out. ``due`` says when ``tick`` wants to be called next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from holdfast._core.boundary import (
+    Asked,
+    Busy,
+    Call,
+    Close,
+    Delivered,
+    Drained,
+    Effect,
+    Expired,
+    Generation,
+    Lost,
+    Moved,
+    Open,
+    Opened,
+    Refused,
+    Report,
+    Retract,
+    Sound,
+    Sounded,
+    Ticket,
+    WireId,
+)
+from holdfast._core.engine import messages
+from holdfast._core.engine.inbox import Inbox
+from holdfast._core.engine.inflight import NEVER, Inflight
+from holdfast._core.engine.link_state import Line
+from holdfast._core.engine.negotiating import Greeting
+from holdfast._core.engine.outbox import Outbox
+from holdfast._core.engine.recovery import Recovery
+from holdfast._core.engine.requests import Requests
+from holdfast._core.engine.state import State, Step, advance
+from holdfast._core.engine.timers import Timers
+from holdfast._core.eras.base import Era
+from holdfast._core.eras.negotiation import Agreement, Facts, NoAgreement, Opening, Plan, StartAgain
+from holdfast._core.wire.jsonrpc import Message
+from holdfast.errors import HoldfastError, ProtocolError, TransportError
+from holdfast.policies import Policy
+
+_LIVE = frozenset({State.STARTING, State.INITIALIZING, State.READY})
+
+
+class Connection:
+    """States, links, negotiation and recovery of one client."""
+
+    def __init__(self, name: str, policy: Policy, plan: Plan, luck: Iterator[float]) -> None:
+        self.name = name
+        self.policy = policy
+        self.state: State = State.NEW
+        self.facts: Facts | None = None
+        self._recovery = Recovery(plan, policy.backoff, luck)
+        self._line = Line()
+        self._requests = Requests(name, policy, self._line, luck)
+        self._outbox = Outbox(self._line, self.inflight)
+        self._timers = Timers()
+        self._inbox = Inbox(name, self._line, self._requests.inflight, self._hear)
+
+    def __repr__(self) -> str:
+        return f"<Connection {self.name} {self.state} #{self.generation} {self.inflight!r}>"
+
+    @property
+    def era(self) -> Era | None:
+        return self._line.era
+
+    @property
+    def generation(self) -> Generation:
+        return self._line.generation
+
+    @property
+    def reason(self) -> HoldfastError | None:
+        """Why the last link was lost; None once there is a good one again."""
+        return self._recovery.reason
+
+    @property
+    def opening(self) -> Opening | None:
+        """How this server wants to be addressed, once known."""
+        return self._recovery.opening
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether tools may want arguments repeated in headers."""
+        return self._line.streams and self.era is not None and self.era.mirrors
+
+    @property
+    def due(self) -> float:
+        """When ``tick`` wants to be called next."""
+        return self._timers.due
+
+    @property
+    def log_level(self) -> str | None:
+        return self._outbox.log_level
+
+    @log_level.setter
+    def log_level(self, level: str) -> None:
+        """Tell the server this on every new link."""
+        self._outbox.log_level = level
+
+    @property
+    def inflight(self) -> Inflight:
+        return self._requests.inflight
+
+    @property
+    def violations(self) -> dict[str, int]:
+        """How often the server did what it must not, by kind."""
+        return dict(self._inbox.violations)
+
+    # Calls from above
+
+    def open(self, now: float, *, wait: bool = True) -> list[Effect]:
+        """Start, if that has not been done; a pause before the next attempt is not cut short.
+
+        Raises if there is nothing to hope for: the client is closed, or down and not to wait.
+        """
+        out: list[Effect] = []
+        if self.state is State.NEW:
+            self._start(Step.OPEN, now, out)
+        elif self.state is not State.READY:
+            self._check_open(Call("open", wait=wait), now)
+        return out
+
+    def call(self, call: Call, now: float) -> tuple[Ticket, list[Effect]]:
+        """Take a request; raise if this state does not allow it."""
+        out: list[Effect] = []
+        if self.state is not State.READY:
+            self._check_open(call, now)
+        pending = self.inflight.admit(call, now)
+        self._timers.alarm(pending.deadline)
+        if self.state is State.READY:
+            self._requests.dispatch(pending, out)
+        elif self.state is State.NEW:
+            self._start(Step.OPEN, now, out)
+        return pending.ticket, out
+
+    def cancel(self, ticket: Ticket, reason: str, now: float) -> list[Effect]:
+        """End a request once; the second time there is nothing left to end."""
+        out: list[Effect] = []
+        self._requests.cancel(ticket, reason, now, out)
+        self._timers.watch(self.inflight, now)
+        return out
+
+    def notify(self, method: str, params: dict[str, Any] | None = None) -> list[Effect]:
+        """Tell the server something; it is not worth waiting for a connection."""
+        if self.state is not State.READY or self.era is None or not self.era.may_ask:
+            return []
+        return self._outbox.notify(method, params)
+
+    def answer(self, asked: Asked, result: Any) -> list[Effect]:
+        """Answer a request of the server, unless its link is gone."""
+        if asked.generation != self.generation or self.state not in _LIVE:
+            return []
+        return self._outbox.answer(asked, result)
+
+    def refuse(self, asked: Asked, code: int, message: str) -> list[Effect]:
+        if asked.generation != self.generation or self.state not in _LIVE:
+            return []
+        return self._outbox.refuse(asked, code, message)
+
+    def close(self, now: float) -> list[Effect]:
+        """End everything at once; any state, any number of times."""
+        out: list[Effect] = []
+        live = self.state in _LIVE
+        self._move(Step.CLOSE, out)
+        self._requests.shut(now, out)
+        if live:
+            farewell = self.era.farewell() if self._line.streams and self.era else None
+            out.append(Close(self.generation, farewell))
+        self._rest()
+        return out
+
+    # Reports from below
+
+    def report(self, report: Report, now: float) -> list[Effect]:
+        """Take a report; one of an older link is not heard (the generation gate)."""
+        out: list[Effect] = []
+        if report.generation == self._line.generation:
+            _REPORTS[type(report)](self, report, now, out)
+        return out
+
+    def _opened(self, report: Opened, now: float, out: list[Effect]) -> None:
+        if self.state is not State.STARTING:
+            return
+        self._line.streams = report.streams
+        self._move(Step.OPENED, out)
+        self._greet(now, out)
+
+    def _greet(self, now: float, out: list[Effect]) -> None:
+        plan = self._recovery.plan(streams=self._line.streams)
+        self._line.greeting = greeting = Greeting(plan, self.inflight)
+        greeting.begin(now, out)
+        self._timers.alarm(greeting.sound_at)
+
+    def _delivered(self, report: Delivered, now: float, out: list[Effect]) -> None:
+        if self.state is State.READY or self.state is State.INITIALIZING:
+            self._inbox.take(report, now, out)
+
+    def _refused(self, report: Refused, now: float, out: list[Effect]) -> None:
+        greeting = self._line.greeting
+        if greeting is not None and report.wire_id in greeting.asked:
+            if greeting.can_go_on(report):
+                self._converse(greeting, lambda: greeting.refuse(report, now, out), now, out)
+            else:
+                self._lose(report.error, frozenset(), now, out)
+        elif self._line.session_ended(report) and (pending := self._requests.renew(report.wire_id)):
+            self._expired(Expired(report.generation, pending.session), now, out)
+            if self.state is State.READY:
+                self._requests.dispatch(pending, out)
+        else:
+            self._timers.alarm(self._requests.refused(report, now, out))
+
+    def _expired(self, report: Expired, now: float, out: list[Effect]) -> None:
+        """The news may be old: another request may have had the session renewed already."""
+        if self.era is not None and report.session == self.era.session:
+            self._renew(now, out)
+
+    def _renew(self, now: float, out: list[Effect]) -> None:
+        """Start a new session over the same link; what is under way on it stays there."""
+        if self.state is not State.READY:
+            return
+        self._recovery.reason = TransportError("the server ended the session")
+        self._move(Step.LOST, out)
+        self._move(Step.DUE, out)
+        self._move(Step.OPENED, out)
+        self._timers.expect_agreement(now + self.policy.timeouts.handshake)
+        self._greet(now, out)
+
+    def _busy(self, report: Busy, now: float, out: list[Effect]) -> None:
+        self._timers.alarm(self._requests.busy(report.wire_id, now, out))
+
+    def _sounded(self, report: Sounded, now: float, out: list[Effect]) -> None:
+        greeting = self._line.greeting
+        if greeting is not None:
+            self._converse(greeting, lambda: greeting.silence(report.unread, now, out), now, out)
+
+    def _lost(self, report: Lost, now: float, out: list[Effect]) -> None:
+        if self.state is State.CLOSING or self.state is State.CLOSED:
+            self._move(Step.LOST, out)
+        elif self._recovery.died_of_probe(self._line.greeting):
+            self._restart(StartAgain("initialize", None, report.error), now, out)
+        elif self.state in _LIVE:
+            self._lose(report.error, report.unsent, now, out)
+
+    def _drained(self, report: Drained, now: float, out: list[Effect]) -> None:
+        if self.state is State.CLOSING:
+            self._move(Step.DRAINED, out)
+
+    # Time
+
+    def tick(self, now: float) -> list[Effect]:
+        """Do what is due; then ``due`` is the next time to call."""
+        out: list[Effect] = []
+        timers = self._timers
+        if timers.handshake <= now:
+            self._handshake_timeout(now, out)
+        if timers.retry <= now:
+            self._start(Step.DUE, now, out)
+        greeting = self._line.greeting
+        if greeting is not None and greeting.sound_at <= now:
+            greeting.sound_at = NEVER
+            out.append(Sound())
+        self._requests.expire(now, out)
+        if self.state is State.READY:
+            self._requests.dispatch_retries(now, out)
+        if timers.sweep <= now:
+            self.inflight.sweep(now)
+            timers.sweep = NEVER
+        timers.arm(self._line, self.inflight, now)
+        return out
+
+    def _handshake_timeout(self, now: float, out: list[Effect]) -> None:
+        greeting = self._line.greeting
+        waiting_for = None if greeting is None else greeting.waiting_for
+        error = messages.slow_handshake(self.policy.timeouts.handshake, waiting_for)
+        self._lose(error, frozenset(), now, out)
+
+    # Connecting
+
+    def _check_open(self, call: Call, now: float) -> None:
+        if self.state is State.BACKOFF and not self._requests.waits(call):
+            raise messages.down(self.name, call, self.reason, max(0.0, self._timers.retry - now))
+        if self._recovery.gave_up and self.reason is not None:
+            raise messages.gave_up(self.name, call, self.reason)
+        if self.state is State.CLOSED or self.state is State.CLOSING:
+            raise messages.closed(self.name, call, self.state)
+
+    def _start(self, step: Step, now: float, out: list[Effect]) -> None:
+        self._move(step, out)
+        self._timers.expect_agreement(now + self.policy.timeouts.handshake)
+        out.append(Open(self._line.advance(), self._recovery.manner))
+
+    def _hear(self, message: Message, now: float, out: list[Effect]) -> bool:
+        """Give an answer to the negotiation, if it is for it."""
+        greeting = self._line.greeting
+        if greeting is None:
+            return False
+        wire_id = greeting.question(message.id)
+        if wire_id is None:
+            return False
+        self._converse(greeting, lambda: greeting.hear(wire_id, message, now, out), now, out)
+        return True
+
+    def _converse(
+        self,
+        greeting: Greeting,
+        turn: Callable[[], Agreement | None],
+        now: float,
+        out: list[Effect],
+    ) -> None:
+        try:
+            agreement = turn()
+        except StartAgain as again:
+            self._restart(again, now, out)
+        except NoAgreement as failure:
+            if failure.final:
+                self._give_up(failure.error, now, out)
+            else:
+                self._lose(failure.error, frozenset(), now, out)
+        else:
+            self._timers.alarm(greeting.sound_at)
+            if agreement is not None:
+                self._agree(greeting, agreement, now, out)
+
+    def _restart(self, again: StartAgain, now: float, out: list[Effect]) -> None:
+        """A new link at once, without the pause: this was no failure of the server's."""
+        if not self._recovery.restart(again.opening, again.manner, again.error):
+            text = "the server answers each way of connecting by asking for the other"
+            self._lose(again.error or ProtocolError(text), frozenset(), now, out)
+            return
+        self._leave(Step.LOST, out)
+        self._start(Step.DUE, now, out)
+
+    def _agree(
+        self, greeting: Greeting, agreement: Agreement, now: float, out: list[Effect]
+    ) -> None:
+        for wire_id in greeting.asked:
+            self.inflight.bury(wire_id, now)
+            if self._line.streams:
+                out.append(Retract(wire_id, None))
+        self._timers.watch(self.inflight, now)
+        self._line.greeting = None
+        self._line.era = agreement.era
+        self.facts = agreement.facts
+        self._recovery.agreed(agreement.opening, now)
+        self._timers.handshake = NEVER
+        if self._line.streams and agreement.era.may_ask:
+            agreement.era.session = self._line.session
+        out.extend(self._outbox.open_conversation(agreement.era, now))
+        self._timers.watch(self.inflight, now)
+        self._move(Step.AGREED, out)
+        self._requests.dispatch_parked(out)
+
+    # Losing
+
+    def _lose(
+        self, error: HoldfastError, unsent: frozenset[WireId], now: float, out: list[Effect]
+    ) -> None:
+        """The link is gone: settle or keep what was under way, and plan the next attempt."""
+        connected = self.state is State.READY
+        error = self._recovery.lost(error, connected=connected, now=now)
+        self._requests.lose(error, unsent, connected=connected, now=now, out=out)
+        self._timers.watch(self.inflight, now)
+        self._leave(Step.LOST, out)
+        pause = self._recovery.pause()
+        if pause is None:
+            self._end(Step.GIVE_UP, error, now, out)
+        else:
+            self._timers.retry_at(now + pause)
+
+    def _give_up(self, error: HoldfastError, now: float, out: list[Effect]) -> None:
+        """Trying again cannot help."""
+        self._recovery.reason = error
+        out.append(Close(self._line.generation))
+        self._line.advance()
+        self._end(Step.GIVE_UP, error, now, out)
+
+    def _end(self, step: Step, error: HoldfastError, now: float, out: list[Effect]) -> None:
+        self._recovery.gave_up = True
+        self._requests.fail_all(error, now, out)
+        self._move(step, out)
+        self._rest()
+
+    def _leave(self, step: Step, out: list[Effect]) -> None:
+        """Drop the link; nothing of it is heard from here on."""
+        out.append(Close(self._line.generation))
+        self._timers.handshake = NEVER
+        self._line.advance()
+        self._move(step, out)
+
+    def _rest(self) -> None:
+        """No more timers of the connection's own."""
+        self._line.greeting = None
+        self._timers.rest()
+
+    def _move(self, step: Step, out: list[Effect]) -> None:
+        old, self.state = self.state, advance(self.state, step)
+        if old is not self.state:
+            down = self.state is State.BACKOFF or self.state is State.CLOSED
+            out.append(Moved(old, self.state, self.reason if down else None))
+
+
+_REPORTS: dict[type, Callable[[Connection, Any, float, list[Effect]], None]] = {
+    Opened: Connection._opened,
+    Delivered: Connection._delivered,
+    Refused: Connection._refused,
+    Expired: Connection._expired,
+    Busy: Connection._busy,
+    Sounded: Connection._sounded,
+    Lost: Connection._lost,
+    Drained: Connection._drained,
+}

@@ -1,0 +1,220 @@
+"""Sorting what the server sends: answers, notifications, requests of its own, junk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from holdfast._core.boundary import (
+    Asked,
+    Completed,
+    Delivered,
+    Dismissed,
+    Effect,
+    Failed,
+    Finish,
+    Noticed,
+    Progressed,
+    Related,
+    Send,
+    Violated,
+    WireId,
+)
+from holdfast._core.engine import messages
+from holdfast._core.engine.inflight import Inflight, Pending, Stray
+from holdfast._core.engine.link_state import Line
+from holdfast._core.wire import jsonrpc
+from holdfast._core.wire.jsonrpc import Junk, Message
+from holdfast.errors import HoldfastError
+from holdfast.types.progress import Progress
+
+Hear = Callable[[Message, float, list[Effect]], bool]
+
+_NULL: Final = b"null"
+_OBJECT: Final = ord("{")
+
+
+class Inbox:
+    """Whatever comes, every caller hears of its own request only, and once."""
+
+    def __init__(self, name: str, line: Line, inflight: Inflight, hear: Hear) -> None:
+        self.name = name
+        self.violations: Counter[str] = Counter()
+        self._line = line
+        self._inflight = inflight
+        self._hear = hear
+
+    def take(self, report: Delivered, now: float, out: list[Effect]) -> None:
+        era = self._line.era
+        batches = era is not None and era.batches
+        stream = report.stream
+        self._line.session = report.session
+        for message in jsonrpc.decode_lines(report.data, batches=batches):
+            if self._line.generation != report.generation:
+                # An earlier message of this read ended the link.
+                return
+            if type(message) is Junk:
+                self._violate(message.reason, message.snippet, out, message.count)
+            elif message.method is UNSET:  # type: ignore[union-attr]
+                if stream is None or _says_nothing(message):  # type: ignore[arg-type]
+                    self._answer(message, now, out)  # type: ignore[arg-type]
+                elif self._belongs(message, stream, out):  # type: ignore[arg-type]
+                    self._answer(message, now, out)  # type: ignore[arg-type]
+                    out.append(Finish(stream))
+            elif message.id is UNSET:  # type: ignore[union-attr]
+                self._notice(message, now, out)  # type: ignore[arg-type]
+            else:
+                self._ask(message, out)  # type: ignore[arg-type]
+
+    # Answers
+
+    def _belongs(self, message: Message, stream: WireId, out: list[Effect]) -> bool:
+        """Whether an answer came on the stream of its own request.
+
+        Another's answer is never handed on: a server that mixes streams up would give one
+        caller the data of another. An error under no name of ours is no such data.
+        """
+        if message.error is not UNSET and not isinstance(message.id, int | float):
+            message.id = stream
+        if message.id == stream:
+            return True
+        self._violate("answer on another request's stream", f"id {message.id!r}", out)
+        pending = self._inflight.settle(stream)
+        if pending is not None:
+            out.append(self._bad(pending, f"its stream carried the answer to {message.id!r}"))
+            out.append(Finish(stream))
+        return False
+
+    def _answer(self, message: Message, now: float, out: list[Effect]) -> None:
+        pending = self._inflight.settle(message.id)
+        if pending is not None:
+            self._settle(pending, message, out)
+        elif not self._hear(message, now, out):
+            self._stray(message, now, out)
+
+    def _settle(self, pending: Pending, message: Message, out: list[Effect]) -> None:
+        result, error = message.result, message.error
+        if error is not UNSET and bytes(error) != _NULL:
+            out.append(Failed(pending.ticket, self._fault(pending, result, error)))
+        elif result is UNSET:
+            out.append(self._bad(pending, "neither result nor error"))
+        elif memoryview(result)[0] != _OBJECT:
+            shown = jsonrpc.snippet(bytes(result))
+            out.append(self._bad(pending, f"the result is not an object: {shown}"))
+        else:
+            out.append(Completed(pending.ticket, result))
+
+    def _fault(self, pending: Pending, result: Any, error: Raw) -> HoldfastError:
+        if result is not UNSET and bytes(result) != _NULL:
+            return messages.bad_answer(self.name, pending.call, "both a result and an error")
+        fault = jsonrpc.decode_fault(error)
+        if fault is None:
+            shown = jsonrpc.snippet(bytes(error))
+            return messages.bad_answer(self.name, pending.call, f"the error is malformed: {shown}")
+        return messages.refused_by_server(self.name, pending.call, fault)
+
+    def _bad(self, pending: Pending, reason: str) -> Failed:
+        return Failed(pending.ticket, messages.bad_answer(self.name, pending.call, reason))
+
+    def _stray(self, message: Message, now: float, out: list[Effect]) -> None:
+        if message.id is UNSET or message.id is None:
+            if message.error is UNSET:
+                self._violate("not a JSON-RPC message", "no id, no method", out)
+            else:
+                self._violate("error without an id", jsonrpc.snippet(bytes(message.error)), out)
+        elif self._inflight.stray(message.id, now) is Stray.UNKNOWN:
+            self._violate("answer to an unknown request", f"id {message.id!r}", out)
+
+    # Notifications
+
+    def _notice(self, message: Message, now: float, out: list[Effect]) -> None:
+        special = _SPECIAL.get(message.method)  # type: ignore[arg-type]
+        if special is not None:
+            special(self, message, now, out)
+        else:
+            self._pass_on(message, out)
+
+    def _pass_on(self, message: Message, out: list[Effect]) -> None:
+        params = None if message.params is UNSET else message.params
+        out.append(Noticed(message.method, params))  # type: ignore[arg-type]
+
+    def _progress(self, message: Message, now: float, out: list[Effect]) -> None:
+        try:
+            progress = _progress.decode(message.params)  # type: ignore[arg-type]
+        except (*jsonrpc.MALFORMED, TypeError) as error:
+            self._violate("malformed progress", str(error), out)
+            return
+        pending = self._inflight.sent(progress.progress_token)
+        if pending is not None:
+            call = pending.call
+            if not call.lasting:
+                pending.idle_until = now + call.idle
+            out.append(Progressed(pending.ticket, progress))
+
+    def _acknowledged(self, message: Message, now: float, out: list[Effect]) -> None:
+        era = self._line.era
+        raw = message.params
+        wire_id = None if era is None or raw is UNSET else era.subscription(raw)
+        pending = self._inflight.sent(wire_id)
+        if pending is None or raw is UNSET:
+            self._violate("acknowledgement of an unknown subscription", f"id {wire_id!r}", out)
+        else:
+            out.append(Related(pending.ticket, str(message.method), raw))
+
+    def _cancelled(self, message: Message, now: float, out: list[Effect]) -> None:
+        try:
+            wire_id = _cancelled.decode(message.params).requestId  # type: ignore[arg-type]
+        except (*jsonrpc.MALFORMED, TypeError) as error:
+            self._violate("malformed cancellation", str(error), out)
+            return
+        pending = self._inflight.sent(wire_id)
+        if pending is not None and pending.call.lasting:
+            # The server ends a subscription of ours.
+            self._inflight.settle(wire_id)
+            out.append(Completed(pending.ticket, Raw(b"{}")))
+        elif wire_id is not None and self._line.era is not None and self._line.era.may_ask:
+            out.append(Dismissed(self._line.generation, wire_id))
+
+    # Requests of the server
+
+    def _ask(self, message: Message, out: list[Effect]) -> None:
+        era, wire_id, method = self._line.era, message.id, message.method
+        if isinstance(wire_id, float) and wire_id.is_integer():
+            wire_id = int(wire_id)
+        if not isinstance(wire_id, int | str):
+            self._violate("request without a usable id", f"{method} id {wire_id!r}", out)
+        elif era is not None and not era.may_ask:
+            self._violate("request of the server's own", f"{method}", out)
+        elif method == "ping":
+            out.append(Send(jsonrpc.response(wire_id, {}), None, self._line.dress("")))
+        else:
+            params = None if message.params is UNSET else message.params
+            out.append(Asked(self._line.generation, wire_id, str(method), params))
+
+    def _violate(self, reason: str, detail: str, out: list[Effect], times: int = 1) -> None:
+        before = self.violations[reason]
+        self.violations[reason] = before + times
+        out.append(Violated(reason, detail, before + 1))
+
+
+def _says_nothing(message: Message) -> bool:
+    """It is an object, but no message."""
+    return message.id is UNSET and message.result is UNSET and message.error is UNSET
+
+
+class _Cancelled(Struct):
+    requestId: int | str | None = None  # noqa: N815
+
+
+_progress = msgspec.json.Decoder(Progress)
+_cancelled = msgspec.json.Decoder(_Cancelled)
+
+_SPECIAL: Final[dict[str, Callable[[Inbox, Message, float, list[Effect]], None]]] = {
+    "notifications/progress": Inbox._progress,
+    "notifications/cancelled": Inbox._cancelled,
+    "notifications/subscriptions/acknowledged": Inbox._acknowledged,
+}

@@ -1,0 +1,41 @@
+"""What belongs to the link of the moment, shared by the parts of the engine."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast._core.boundary import Dress, Generation, Refused, no_such_session
+from holdfast._core.engine.negotiating import Greeting
+from holdfast._core.eras.base import Era
+
+
+class Line(Struct):
+    """``generation`` is the gate: what belongs to another one is not heard."""
+
+    generation: Generation = Generation(0)
+    greeting: Greeting | None = None
+    streams: bool = False
+    """Each request travels on a stream of its own."""
+    session: str | None = None
+    """What came with the message that is being read."""
+    era: Era | None = None
+    """The revision agreed last; it outlives its link, so that callers can still ask."""
+
+    def advance(self) -> Generation:
+        """From here on nothing of the earlier link is heard."""
+        self.generation = Generation(self.generation + 1)
+        self.greeting = None
+        return self.generation
+
+    def dress(self, method: str, *, first: bool = False) -> Dress | None:
+        """What a message other than a request wears, where messages wear anything."""
+        if not self.streams or self.era is None:
+            return None
+        worn = self.era.dress(method)
+        return replace(worn, first=True) if first else worn
+
+    def session_ended(self, report: Refused) -> bool:
+        """Whether a refusal means that the server does not know our session any more."""
+        named = self.era is not None and self.era.session is not None
+        return named and no_such_session(report.status, report.fault)

@@ -1,0 +1,168 @@
+"""The sentences that callers read: which server, which call, what happened, what to try."""
+
+from __future__ import annotations
+
+from holdfast._core.boundary import Call, Refused
+from holdfast._core.wire.jsonrpc import Fault
+from holdfast.errors import (
+    BackpressureError,
+    CancelledCallError,
+    HandshakeTimeout,
+    HoldfastError,
+    ProtocolError,
+    RequestTimeout,
+    RpcError,
+    ShutdownError,
+    StateError,
+    TransportError,
+    ValidationError,
+)
+
+
+def subject(call: Call) -> str:
+    """The call as a person would name it."""
+    return f"{call.method} {call.about!r}" if call.about else call.method
+
+
+def seconds(span: float) -> str:
+    return f"{span:.3g} s" if span >= 1 else f"{span * 1000:.0f} ms"
+
+
+def timed_out(name: str, call: Call, *, sent: bool, total: bool) -> HoldfastError:
+    if not sent:
+        span = call.total if total else call.idle
+        text = f"{name}: {subject(call)}: not connected within {seconds(span)}; nothing was sent"
+        return RequestTimeout(text)
+    waited = (
+        f"not done within {seconds(call.total)} in all (total_timeout)"
+        if total
+        else f"no answer within {seconds(call.idle)} (timeout)"
+    )
+    text = f"{name}: {subject(call)}: {waited}; the server was told to stop, it may have run"
+    return RequestTimeout(text, outcome_unknown=True)
+
+
+def unanswered(name: str, call: Call) -> HoldfastError:
+    text = (
+        f"{name}: {subject(call)}: the server's question was not answered in time: "
+        f"not done within {seconds(call.total)} in all (total_timeout)"
+    )
+    return RequestTimeout(text)
+
+
+def lost(name: str, call: Call, loss: HoldfastError, *, sent: bool) -> HoldfastError:
+    told = "it had been sent, so it may have run" if sent else "it had not been sent"
+    error = loss.again()
+    error.message = f"{name}: {subject(call)}: {loss.message}; {told}"
+    error.outcome_unknown = sent
+    error.__cause__ = loss
+    return error
+
+
+def unconnected(name: str, loss: HoldfastError) -> HoldfastError:
+    error = loss.again()
+    error.message = f"{name}: {loss.message}"
+    error.__cause__ = loss
+    return error
+
+
+def refused_by_server(name: str, call: Call, fault: Fault) -> HoldfastError:
+    message = fault.message if fault.message else "no message"
+    integral = isinstance(fault.code, int) or (
+        isinstance(fault.code, float) and fault.code.is_integer()
+    )
+    code = int(fault.code) if integral else None  # type: ignore[arg-type]
+    shown = fault.code if fault.code is not None else "without a code"
+    text = f"{name}: {subject(call)}: the server answered with error {shown}: {message}"
+    return RpcError(text, code=code, data=fault.data)
+
+
+def bad_answer(name: str, call: Call, reason: str) -> HoldfastError:
+    text = f"{name}: {subject(call)}: the server's answer breaks the protocol: {reason}"
+    return ProtocolError(text, outcome_unknown=True)
+
+
+def refused(name: str, call: Call, report: Refused) -> HoldfastError:
+    """The server, or what stands before it, did not take the request."""
+    if report.fault is not None:
+        return refused_by_server(name, call, report.fault)
+    told = "it may have run" if report.processed else "it was not run"
+    error = report.error.again()
+    error.message = f"{name}: {subject(call)}: {report.error.message}; {told}"
+    error.outcome_unknown = report.processed
+    error.__cause__ = report.error
+    return error
+
+
+def backpressure(name: str, call: Call, offers: int) -> HoldfastError:
+    text = (
+        f"{name}: {subject(call)}: the server does not read what is sent "
+        f"(busy after {offers} attempts); nothing of this request was sent"
+    )
+    return BackpressureError(text)
+
+
+def unencodable(name: str, call: Call, error: BaseException) -> HoldfastError:
+    text = f"{name}: {subject(call)}: the parameters cannot be written as JSON: {error}"
+    return ValidationError(text)
+
+
+def cancelled(name: str, call: Call, *, sent: bool) -> HoldfastError:
+    told = "the server was told to stop, it may have run" if sent else "nothing was sent"
+    return CancelledCallError(f"{name}: {subject(call)}: cancelled; {told}", outcome_unknown=sent)
+
+
+def shut(name: str, call: Call, *, sent: bool) -> HoldfastError:
+    told = "it had been sent, so it may have run" if sent else "it had not been sent"
+    text = f"{name}: {subject(call)}: the client was closed; {told}"
+    return ShutdownError(text, outcome_unknown=sent)
+
+
+def closed(name: str, call: Call, state: str) -> HoldfastError:
+    return ShutdownError(f"{name}: {subject(call)}: the client is {state}; open a new one")
+
+
+def gave_up(name: str, call: Call, reason: HoldfastError) -> HoldfastError:
+    error = reason.again()
+    error.message = f"{name}: {subject(call)}: the client has given up: {reason.message}"
+    error.__cause__ = reason
+    return error
+
+
+def down(name: str, call: Call, reason: HoldfastError | None, retry_in: float) -> HoldfastError:
+    why = f" ({reason.message})" if reason else ""
+    text = (
+        f"{name}: {subject(call)}: the server is down{why}; next attempt in "
+        f"{seconds(retry_in)}; when_down='wait' waits for it"
+    )
+    error = StateError(text, state="backoff", retry_in=retry_in)
+    error.__cause__ = reason
+    return error
+
+
+def slow_handshake(span: float, waiting_for: str | None) -> HoldfastError:
+    """``waiting_for`` is None if the server was not even reached."""
+    if waiting_for is None:
+        return HandshakeTimeout(f"could not be reached within {seconds(span)}")
+    text = (
+        f"no agreement within {seconds(span)} (no answer to {waiting_for}); is it an MCP server, "
+        "does it wait for something else first? Timeouts(handshake=…) gives it longer"
+    )
+    return HandshakeTimeout(text)
+
+
+def died_of_probe(first: HoldfastError, second: HoldfastError) -> HoldfastError:
+    """Both openings failed: the error keeps both causes, unless they are the same."""
+    if first.message == second.message:
+        return second
+    error = second.again()
+    error.message = f"{second.message} (and before that: {first.message})"
+    error.__cause__ = first
+    return error
+
+
+def oversize(size: int, limit: int) -> HoldfastError:
+    return TransportError(
+        f"the server sent a message of more than {limit} bytes ({size} read so far); "
+        "Limits(frame_bytes=…) allows longer ones"
+    )

@@ -1,0 +1,109 @@
+"""One run of the negotiation over one link: the conversation's turns as frames and timers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import UNSET
+
+from holdfast._core.boundary import Effect, Refused, Send, WireId
+from holdfast._core.engine.inflight import NEVER, Inflight
+from holdfast._core.eras.negotiation import (
+    DISCOVER,
+    Agreement,
+    Answer,
+    Conversation,
+    Heard,
+    Plan,
+    Say,
+    Silence,
+    negotiate,
+)
+from holdfast._core.wire import jsonrpc
+
+_ANSWERS: Final = frozenset(range(400, 500)) - {401, 403, 407, 408, 425, 429}
+"""Statuses that say something about the request rather than about who sent it, or when."""
+_CRASHES: Final = frozenset({500, 501})
+
+
+class Greeting:
+    """Feeds what is heard to the conversation and says what it wants said."""
+
+    def __init__(self, plan: Plan, inflight: Inflight) -> None:
+        self.plan = plan
+        self.asked: dict[WireId, str] = {}
+        """Requests without an answer yet."""
+        self.answered: bool = False
+        """The server has said something to us."""
+        self.refused: str = ""
+        """What the server said no to, for the story if it ends badly."""
+        self.sound_at: float = NEVER
+        """When patience runs out."""
+        self._inflight = inflight
+        self._conversation: Conversation = negotiate(plan)
+
+    def __repr__(self) -> str:
+        return f"<Greeting waiting for {self.waiting_for}>"
+
+    @property
+    def waiting_for(self) -> str:
+        waiting = " and ".join(self.asked.values()) or "anything"
+        return f"{waiting}; {self.refused}" if self.refused else waiting
+
+    def begin(self, now: float, out: list[Effect]) -> None:
+        self._take(next(self._conversation), now, out)
+
+    def question(self, wire_id: object) -> WireId | None:
+        """The request that this answer is for. An error without an id answers the only one."""
+        if wire_id is None and len(self.asked) == 1:
+            return next(iter(self.asked))
+        return next((asked for asked in self.asked if asked == wire_id), None)
+
+    def hear(
+        self, wire_id: WireId, message: jsonrpc.Message, now: float, out: list[Effect]
+    ) -> Agreement | None:
+        """An answer came; the agreement if that settles it."""
+        self.answered = True
+        method = self.asked.pop(wire_id)
+        raw = message.error
+        failed = raw is not UNSET and bytes(raw) != b"null"
+        if message.result is not UNSET and not failed:
+            return self._feed(Answer(method, result=message.result), now, out)
+        fault = (None if raw is UNSET else jsonrpc.decode_fault(raw)) or jsonrpc.Fault()
+        self.refused = f"{method} was refused with error {fault.code}: {fault.message}"
+        return self._feed(Answer(method, fault=fault), now, out)
+
+    def can_go_on(self, report: Refused) -> bool:
+        """A refusal that says something of the request is an answer; others end the attempt."""
+        if report.status in _CRASHES:
+            # Some servers break over a method that they do not know.
+            unsure = self.plan.opening is None and self.plan.pin is None
+            return unsure and self.asked[report.wire_id] == DISCOVER
+        return report.status in _ANSWERS
+
+    def refuse(self, report: Refused, now: float, out: list[Effect]) -> Agreement | None:
+        """A request was refused below the protocol."""
+        self.answered = True
+        method = self.asked.pop(report.wire_id)
+        fault = report.fault or jsonrpc.Fault(code=report.status, message=report.error.message)
+        return self._feed(Answer(method, fault=fault, status=report.status), now, out)
+
+    def silence(self, unread: bool, now: float, out: list[Effect]) -> Agreement | None:
+        return self._feed(Silence(unread), now, out)
+
+    def _feed(self, heard: Heard, now: float, out: list[Effect]) -> Agreement | None:
+        try:
+            self._take(self._conversation.send(heard), now, out)
+        except StopIteration as done:
+            self.sound_at = NEVER
+            agreement: Agreement = done.value
+            return agreement
+        return None
+
+    def _take(self, say: Say, now: float, out: list[Effect]) -> None:
+        for wish in say.wishes:
+            wire_id = self._inflight.number()
+            self.asked[wire_id] = wish.method
+            dress = wish.dress if self.plan.streams else None
+            out.append(Send(jsonrpc.request(wire_id, wish.method, wish.params), wire_id, dress))
+        self.sound_at = NEVER if say.patience is None else now + say.patience

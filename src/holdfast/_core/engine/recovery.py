@@ -1,0 +1,91 @@
+"""What is remembered from one attempt to connect to the next: how, why not, how often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from holdfast._core.engine import messages
+from holdfast._core.engine.negotiating import Greeting
+from holdfast._core.eras.negotiation import Opening, Plan
+from holdfast.errors import HoldfastError
+from holdfast.policies import Backoff
+
+MOST_RESTARTS: Final = 2
+"""New links without a pause, in one attempt to connect."""
+
+
+class Recovery:
+    """The memory of a connection over its links."""
+
+    def __init__(self, plan: Plan, backoff: Backoff, luck: Iterator[float]) -> None:
+        self.opening = plan.opening
+        """How this server wants to be addressed, once known."""
+        self.manner: str | None = None
+        """By which way it is reached, if not by the usual one."""
+        self.reason: HoldfastError | None = None
+        """Why the last link was lost."""
+        self.gave_up = False
+        self._plan = plan
+        self._backoff = backoff
+        self._luck = luck
+        self._failures = 0
+        """Losses since the last stretch of health: they make the pause longer."""
+        self._attempts = 0
+        """The same, without the end of the healthy link itself."""
+        self._ready_since = 0.0
+        self._restarts = 0
+        self._spoilt: HoldfastError | None = None
+        """What the first opening of this attempt died of."""
+
+    def __repr__(self) -> str:
+        return f"<Recovery {self._failures} failures, {self.reason!r}>"
+
+    def plan(self, *, streams: bool) -> Plan:
+        """How to begin on a new link."""
+        return replace(self._plan, opening=self.opening, streams=streams, manner=self.manner)
+
+    def agreed(self, opening: Opening, now: float) -> None:
+        self.opening = opening
+        self.reason = self._spoilt = None
+        self._restarts = 0
+        self._ready_since = now
+
+    def restart(self, opening: Opening, manner: str | None, error: HoldfastError | None) -> bool:
+        """Begin otherwise, on a new link and without a pause; False if that was done enough."""
+        self._restarts += 1
+        if self._restarts > MOST_RESTARTS:
+            return False
+        self.opening, self.manner = opening, manner
+        self._spoilt = error or self._spoilt
+        return True
+
+    def died_of_probe(self, greeting: Greeting | None) -> bool:
+        """Some old servers die of an unknown first message; once, they get the other opening."""
+        if greeting is None or greeting.answered or self._spoilt is not None:
+            return False
+        return greeting.plan.opening is None and greeting.plan.pin is None
+
+    def lost(self, error: HoldfastError, *, connected: bool, now: float) -> HoldfastError:
+        """Note a loss. The count starts over only after a stretch of health."""
+        if self._spoilt is not None:
+            error, self._spoilt = messages.died_of_probe(self._spoilt, error), None
+        self._restarts = 0
+        if not connected:
+            # What we remember of this server may be out of date: find out anew.
+            self.opening = self.manner = None
+        elif now - self._ready_since >= self._backoff.healthy_after:
+            self._failures, self._attempts = 0, -1
+        self._failures += 1
+        self._attempts += 1
+        self.reason = error
+        return error
+
+    def pause(self) -> float | None:
+        """Seconds to the next attempt; None if there shall be none."""
+        attempts = self._backoff.attempts
+        if attempts is not None and self._attempts >= attempts:
+            return None
+        return self._backoff.delay(self._failures, self._luck)

@@ -1,0 +1,54 @@
+"""The moments at which a connection wants to be called."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from holdfast._core.engine.inflight import NEVER, Inflight
+from holdfast._core.engine.link_state import Line
+
+SWEEP = 60.0
+"""Seconds between sweeps of the tombstones."""
+
+
+class Timers(Struct):
+    """``due`` is the earliest of all moments, or earlier: an early call does no harm."""
+
+    due: float = NEVER
+    handshake: float = NEVER
+    """The end of the patience with an attempt to connect."""
+    retry: float = NEVER
+    """The next attempt to connect."""
+    sweep: float = NEVER
+    """The next sweep of the tombstones."""
+
+    def alarm(self, at: float) -> None:
+        """Be called at ``at``, or earlier."""
+        if at < self.due:
+            self.due = at
+
+    def expect_agreement(self, until: float) -> None:
+        self.retry, self.handshake = NEVER, until
+        self.alarm(until)
+
+    def retry_at(self, at: float) -> None:
+        self.retry = at
+        self.alarm(at)
+
+    def watch(self, inflight: Inflight, now: float) -> None:
+        """See to it that tombstones, if there are any, are swept."""
+        if self.sweep == NEVER and inflight.tombstones:
+            self.sweep = now + SWEEP
+            self.alarm(self.sweep)
+
+    def rest(self) -> None:
+        """No more attempts to connect."""
+        self.retry = self.handshake = NEVER
+
+    def arm(self, line: Line, inflight: Inflight, now: float) -> None:
+        """Look at everything anew."""
+        self.due = NEVER
+        self.watch(inflight, now)
+        sound = NEVER if line.greeting is None else line.greeting.sound_at
+        for at in (self.handshake, self.retry, self.sweep, sound, inflight.deadline()):
+            self.alarm(at)

@@ -1,0 +1,138 @@
+"""The questions that the engine and the call layer ask of a protocol revision.
+
+A difference between revisions is another question here, never a comparison elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, Protocol
+
+from msgspec import Raw, Struct
+
+from holdfast._core.boundary import Dress, WireId
+from holdfast._core.wire.jsonrpc import Id
+
+STATELESS: Final = ("2026-07-28",)
+HANDSHAKE: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+VERSIONS: Final = STATELESS + HANDSHAKE
+"""Every revision we speak, newest first."""
+
+UNSUPPORTED_VERSION: Final = -32022
+
+
+class Complete(Struct, frozen=True):
+    """The request is done."""
+
+
+class InputRequired(Struct, frozen=True):
+    """The server wants answers before it goes on."""
+
+    requests: dict[str, Raw]
+    state: Raw | None
+    """``requestState`` exactly as it came: it is echoed byte for byte."""
+
+
+class Invalid(Struct, frozen=True):
+    """A result that this revision does not allow."""
+
+    reason: str
+
+
+Reading = Complete | InputRequired | Invalid
+COMPLETE: Final = Complete()
+
+
+class Wish(Struct, frozen=True):
+    """A request that an era would have sent: method and parameters."""
+
+    method: str
+    params: dict[str, Any] | None = None
+    dress: Dress | None = None
+
+
+class Era(Protocol):
+    """One agreed revision."""
+
+    version: str
+    batches: bool
+    """Arrays of messages are legal."""
+    may_ask: bool
+    """The server may send requests of its own."""
+    listens: bool
+    """Change notifications come on a stream that is asked for, not by themselves."""
+
+    def greet(self) -> list[bytes]:
+        """What is sent once the revision is agreed."""
+
+    def stamp(
+        self,
+        params: dict[str, Any] | None,
+        meta: dict[str, Any] | None = None,
+        token: WireId | None = None,
+    ) -> dict[str, Any] | None:
+        """The parameters as they go on the wire; ``token`` asks for progress under that name."""
+
+    def read(self, method: str, result: Raw) -> Reading:
+        """Whether a result is final."""
+
+    mirrors: bool
+    """Tools may want arguments repeated in headers."""
+    session: str | None
+    """What the server calls our conversation, where it gave it a name."""
+
+    def dress(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        mirror: dict[str, str] | None = None,
+    ) -> Dress:
+        """What a message wears where each travels on a stream of its own."""
+
+    def cancel(self, wire_id: WireId, reason: str, *, streams: bool = False) -> bytes | None:
+        """The frame that tells the server to stop working on a request.
+
+        None where ending the request's own stream is what tells it.
+        """
+
+    def farewell(self) -> Dress | None:
+        """What ends the conversation, where the server keeps one."""
+
+    def ping(self) -> Wish:
+        """The cheapest request that shows the server alive."""
+
+    def log_level(self, level: str) -> Wish | None:
+        """Set the level from now on; a wish if the server must be asked."""
+
+    def watch(self, uri: str) -> Wish:
+        """Ask for the updates of one resource (where updates come by themselves)."""
+
+    def unwatch(self, uri: str) -> Wish: ...
+
+    def subscription(self, params: Raw) -> Id | None:
+        """The request for a stream that a notification belongs to, if it names one."""
+
+    def listen(self, uris: Iterable[str], changes: Iterable[str]) -> Wish:
+        """Open a stream of updates and list changes (where it must be asked for)."""
+
+
+def best(offered: Iterable[object], ours: Iterable[str]) -> str | None:
+    """The newest of our revisions that is on offer."""
+    theirs = {offer for offer in offered if isinstance(offer, str)}
+    return next((version for version in ours if version in theirs), None)
+
+
+def declare(abilities: Iterable[str], extra: dict[str, Any], *, changes: bool) -> dict[str, Any]:
+    """The client capabilities for what has a handler, plus what the user adds.
+
+    ``changes``: this era lets a client announce that its roots changed.
+    """
+    declared: dict[str, Any] = {}
+    for ability in abilities:
+        section, _, feature = ability.partition(".")
+        features = declared.setdefault(section, {})
+        if feature:
+            features[feature] = {}
+    if changes and "roots" in declared:
+        declared["roots"] = {"listChanged": True}
+    return {**declared, **extra}

@@ -1,0 +1,391 @@
+"""How client and server find the revision that both speak.
+
+Written as a conversation: a generator yields what to send and how long to listen, and is
+sent what was heard. It reads like the specification: discover, else initialize.
+
+Real servers make it longer. Some older ones stay silent when probed, so after a short
+silence ``initialize`` is sent as well and both answers are listened for (the hedge). A
+silence counts only once the server has read the probe: one that is still starting up is
+not silent. Some servers die of the probe, and some, hedged, accept both openings; those are
+started again, knowing what to say first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from holdfast._core.boundary import Dress
+from holdfast._core.eras import headers
+from holdfast._core.eras.base import (
+    HANDSHAKE,
+    STATELESS,
+    UNSUPPORTED_VERSION,
+    VERSIONS,
+    Era,
+    Wish,
+    best,
+    declare,
+)
+from holdfast._core.eras.handshake import Handshake
+from holdfast._core.eras.stateless import SERVER_INFO, Stateless, request_meta
+from holdfast._core.wire.jsonrpc import MALFORMED, METHOD_NOT_FOUND, Fault, encode
+from holdfast.errors import HandshakeRefused, HoldfastError, ProtocolError, ValidationError
+from holdfast.policies import Identity
+
+DISCOVER: Final = "server/discover"
+INITIALIZE: Final = "initialize"
+
+OLDER: Final = "sse"
+"""The manner of the transport before Streamable HTTP."""
+OLDER_STATUS: Final = (400, 404, 405)
+"""How an address of the older kind refuses a POST."""
+DEMANDS: Final = (-32020, -32021)
+"""A modern server wants other headers, or abilities that we lack."""
+
+Opening: TypeAlias = Literal["discover", "initialize"]
+
+
+class Plan(Struct, frozen=True):
+    """What is known before the first message."""
+
+    identity: Identity
+    abilities: frozenset[str] = frozenset()
+    pin: str | None = None
+    opening: Opening | None = None
+    """How this server is known to want to be addressed; None: find out."""
+    patience: float = 0.5
+    streams: bool = False
+    """Each request travels on a stream of its own."""
+    manner: str | None = None
+    """The way by which the server is reached, if it is not the usual one."""
+
+    def __post_init__(self) -> None:
+        if self.pin is not None and self.pin not in VERSIONS:
+            known = ", ".join(VERSIONS)
+            raise ValidationError(f"protocol={self.pin!r}: not a revision we speak ({known})")
+
+
+class Facts(Struct, frozen=True):
+    """What the server said of itself."""
+
+    version: str
+    info: Raw | None = None
+    capabilities: Raw = Raw(b"{}")
+    instructions: str | None = None
+
+
+class Agreement(Struct, frozen=True):
+    era: Era
+    facts: Facts
+    opening: Opening
+
+
+class Say(Struct, frozen=True):
+    """A turn in the conversation: send, then listen for ``patience`` seconds (None: on)."""
+
+    wishes: tuple[Wish, ...] = ()
+    patience: float | None = None
+
+
+class Answer(Struct, frozen=True):
+    """A reply: a result, or the fault that the server gave instead."""
+
+    method: str
+    result: Raw | None = None
+    fault: Fault | None = None
+    status: int | None = None
+    """How the request was refused below the protocol."""
+
+
+class Silence(Struct, frozen=True):
+    """Patience ran out. ``unread``: the server has not even read what was sent."""
+
+    unread: bool = False
+
+
+Heard: TypeAlias = Answer | Silence
+Conversation: TypeAlias = Generator[Say, Heard, Agreement]
+
+
+class StartAgain(Exception):  # noqa: N818  (a turn of the conversation, not a failure)
+    """This link is spoilt; open another and begin with ``opening``."""
+
+    def __init__(
+        self,
+        opening: Opening,
+        manner: str | None = None,
+        error: HoldfastError | None = None,
+    ) -> None:
+        super().__init__(opening)
+        self.opening = opening
+        self.manner = manner
+        self.error = error
+
+
+class NoAgreement(Exception):  # noqa: N818
+    """The conversation failed. ``final``: trying again cannot help."""
+
+    def __init__(self, error: HoldfastError, *, final: bool = False) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.final = final
+
+
+def negotiate(plan: Plan) -> Conversation:
+    """Agree on a revision, or raise ``NoAgreement`` or ``StartAgain``."""
+    if plan.pin in HANDSHAKE:
+        return (yield from _initialize(plan, plan.pin))
+    if plan.opening == "initialize" and plan.pin is None:
+        return (yield from _initialize(plan, HANDSHAKE[0]))
+    return (yield from _probe(plan))
+
+
+def _probe(plan: Plan) -> Conversation:
+    sure = plan.pin is not None or plan.opening == "discover"
+    patience = None if sure else plan.patience
+    heard = yield Say((_discover(plan),), patience)
+    while isinstance(heard, Silence):
+        if not heard.unread:
+            return (yield from _hedge(plan))
+        heard = yield Say((), patience)
+    return (yield from _judge(plan, heard))
+
+
+def _judge(plan: Plan, answer: Answer, *, again: bool = True) -> Conversation:
+    """What the answer to the probe means."""
+    offered = _offered(answer)
+    if offered is None:
+        return (yield from _fall_back(plan, answer))
+    version = best(offered, _stateless(plan))
+    if version is not None and answer.result is not None:
+        return _stateless_agreement(plan, version, answer.result)
+    if version is not None and again:
+        # It refuses with a list that has our revision in it: take the list at its word, once.
+        answer = yield from _answer_to(_discover(plan, version))
+        return (yield from _judge(plan, answer, again=False))
+    return (yield from _from_list(plan, offered))
+
+
+def _from_list(plan: Plan, offered: list[Any]) -> Conversation:
+    """A modern server that does not take our modern revision: use one that it names."""
+    version = best(offered, HANDSHAKE) if plan.pin is None else None
+    if version is None:
+        raise NoAgreement(_nothing_in_common(plan, offered), final=True)
+    return (yield from _initialize(plan, version))
+
+
+def _fall_back(plan: Plan, answer: Answer) -> Conversation:
+    """Any other answer means a server of the handshake era; which error it gives says nothing."""
+    if plan.pin is not None:
+        story = _story(answer)
+        message = f"the server does not speak {plan.pin}: {story}; drop protocol= to fall back"
+        raise NoAgreement(ProtocolError(message), final=True)
+    if answer.status is not None and answer.fault is not None and answer.fault.code in DEMANDS:
+        # Only a modern server refuses like this: another opening would not please it either.
+        raise NoAgreement(_refused(answer))
+    return (yield from _initialize(plan, HANDSHAKE[0], before=answer))
+
+
+def _hedge(plan: Plan) -> Conversation:
+    """Silence: say ``initialize`` too, and listen for both."""
+    heard = yield Say((_initialize_wish(plan, HANDSHAKE[0]),))
+    probe: Answer | None = None
+    greeting: Answer | None = None
+    while True:
+        if isinstance(heard, Silence):
+            if probe is not None:
+                # The probe was answered well, initialize was not: it is modern and ignores that.
+                return (yield from _judge(plan, probe))
+            # A modern refusal, but nothing to the probe: its answer must have been lost.
+            return (yield from _judge(plan, (yield from _answer_to(_discover(plan)))))
+        if heard.method == DISCOVER:
+            probe = heard
+        else:
+            greeting = heard
+        modern = probe is not None and _is_modern(probe)
+        if greeting is not None and greeting.result is not None:
+            if modern:
+                # It took both openings. Which era the process is in now is anybody's guess.
+                raise StartAgain("discover")
+            return _handshake_agreement(plan, HANDSHAKE[0], greeting.result)
+        if probe is not None and greeting is not None:
+            if modern:
+                return (yield from _judge(plan, probe))
+            if _may_be_older(plan, greeting):
+                raise StartAgain("initialize", OLDER, _refused(greeting))
+            raise NoAgreement(_both_refused(probe, greeting))
+        told = modern or (greeting is not None and _is_modern(greeting))
+        heard = yield Say((), plan.patience if told else None)
+
+
+def _initialize(plan: Plan, version: str, before: Answer | None = None) -> Conversation:
+    answer = yield from _answer_to(_initialize_wish(plan, version))
+    if answer.result is not None:
+        return _handshake_agreement(plan, version, answer.result)
+    offered = [one for one in _listed(answer.fault) or () if one != version]
+    older = best(offered, HANDSHAKE) if plan.pin is None else None
+    if older is not None:
+        answer = yield from _answer_to(_initialize_wish(plan, older))
+        if answer.result is not None:
+            return _handshake_agreement(plan, older, answer.result)
+    elif _may_be_older(plan, answer):
+        raise StartAgain("initialize", OLDER, _refused(answer))
+    elif before is None and plan.pin is None and best(offered, STATELESS):
+        # We came here by memory, and the server has been replaced by a modern one.
+        raise StartAgain("discover")
+    if before is not None:
+        raise NoAgreement(_both_refused(before, answer))
+    raise NoAgreement(_refused(answer))
+
+
+def _may_be_older(plan: Plan, answer: Answer) -> bool:
+    """Whether the address may be of the older kind, with a stream to be opened first."""
+    refused = answer.status in OLDER_STATUS and plan.streams and plan.manner is None
+    code = None if answer.fault is None else answer.fault.code
+    return refused and code not in (METHOD_NOT_FOUND, UNSUPPORTED_VERSION, *DEMANDS)
+
+
+def _answer_to(wish: Wish) -> Generator[Say, Heard, Answer]:
+    """Say it and wait for its own answer; others that come late are not heard."""
+    heard = yield Say((wish,))
+    while isinstance(heard, Silence) or heard.method != wish.method:
+        heard = yield Say()
+    return heard
+
+
+# What is sent.
+
+
+def _discover(plan: Plan, version: str | None = None) -> Wish:
+    version = version or _stateless(plan)[0]
+    meta = request_meta(version, plan.identity.info(), _declared(plan, changes=False))
+    dress = Dress(headers.standard(version, DISCOVER, None))
+    return Wish(DISCOVER, {"_meta": meta}, dress)
+
+
+def _initialize_wish(plan: Plan, version: str) -> Wish:
+    params = {
+        "protocolVersion": version,
+        "capabilities": _declared(plan, changes=True),
+        "clientInfo": plan.identity.info(),
+    }
+    return Wish(INITIALIZE, params, Dress({}, resume=True))
+
+
+def _declared(plan: Plan, *, changes: bool) -> dict[str, Any]:
+    return declare(sorted(plan.abilities), plan.identity.capabilities, changes=changes)
+
+
+def _stateless(plan: Plan) -> tuple[str, ...]:
+    return STATELESS if plan.pin is None else (plan.pin,)
+
+
+# What is heard.
+
+
+class _DiscoverResult(Struct):
+    """Strict in what decides, lenient in the rest."""
+
+    supportedVersions: list[Any]  # noqa: N815
+    capabilities: Raw = Raw(b"{}")
+    instructions: Any = None
+    meta: Any = msgspec.field(name="_meta", default=None)
+
+
+class _InitializeResult(Struct):
+    protocolVersion: str  # noqa: N815
+    capabilities: Raw = Raw(b"{}")
+    serverInfo: Raw | UnsetType = UNSET  # noqa: N815
+    instructions: Any = None
+
+
+_discover_result = msgspec.json.Decoder(_DiscoverResult)
+_initialize_result = msgspec.json.Decoder(_InitializeResult)
+
+
+def _offered(answer: Answer) -> list[Any] | None:
+    """The revisions that a modern answer names; None if the answer is not a modern one."""
+    if answer.result is not None:
+        try:
+            return _discover_result.decode(answer.result).supportedVersions
+        except MALFORMED:
+            return None
+    fault = answer.fault
+    return _listed(fault) if fault is not None and fault.code == UNSUPPORTED_VERSION else None
+
+
+def _listed(fault: Fault | None) -> list[Any] | None:
+    """The revisions that an error names; before there was a code for it, others were used."""
+    if fault is None or not isinstance(fault.data, dict):
+        return None
+    supported = fault.data.get("supported")
+    return supported if isinstance(supported, list) else None
+
+
+def _is_modern(answer: Answer) -> bool:
+    offered = _offered(answer)
+    return offered is not None and (answer.result is None or best(offered, STATELESS) is not None)
+
+
+def _stateless_agreement(plan: Plan, version: str, raw: Raw) -> Agreement:
+    said = _discover_result.decode(raw)
+    meta = said.meta if isinstance(said.meta, dict) else {}
+    info = Raw(encode(meta[SERVER_INFO])) if SERVER_INFO in meta else None
+    era = Stateless(version, plan.identity.info(), _declared(plan, changes=False))
+    facts = Facts(version, info, said.capabilities, _text(said.instructions))
+    return Agreement(era, facts, "discover")
+
+
+def _handshake_agreement(plan: Plan, asked: str, raw: Raw) -> Agreement:
+    try:
+        said = _initialize_result.decode(raw)
+    except MALFORMED as error:
+        message = f"the server's answer to initialize is not valid: {error}"
+        raise NoAgreement(ProtocolError(message)) from None
+    version = said.protocolVersion
+    if version not in HANDSHAKE or plan.pin not in (None, version):
+        message = f"asked for {asked}, the server answered {version!r}, which we do not take"
+        raise NoAgreement(ProtocolError(message + _cure(plan)), final=True)
+    info = None if said.serverInfo is UNSET else said.serverInfo
+    facts = Facts(version, info, said.capabilities, _text(said.instructions))
+    return Agreement(Handshake(version), facts, "initialize")
+
+
+def _text(said: Any) -> str | None:
+    return said if isinstance(said, str) else None
+
+
+# What is told when it fails.
+
+
+def _cure(plan: Plan) -> str:
+    if plan.pin is None:
+        return f" (we speak {', '.join(VERSIONS)})"
+    return f" (protocol={plan.pin!r} is pinned)"
+
+
+def _story(answer: Answer) -> str:
+    if answer.fault is None:
+        return f"it answered {answer.method} with something else"
+    return f"it answered {answer.method} with error {answer.fault.code}: {answer.fault.message}"
+
+
+def _nothing_in_common(plan: Plan, offered: Iterable[Any]) -> HoldfastError:
+    theirs = ", ".join(one for one in offered if isinstance(one, str)) or "none"
+    return ProtocolError(f"no common protocol revision: the server speaks {theirs}{_cure(plan)}")
+
+
+def _refused(answer: Answer) -> HoldfastError:
+    fault = answer.fault or Fault()
+    code = fault.code if isinstance(fault.code, int) else None
+    return HandshakeRefused(f"cannot connect: {_story(answer)}", code=code, data=fault.data)
+
+
+def _both_refused(probe: Answer, greeting: Answer) -> HoldfastError:
+    error = _refused(greeting)
+    error.message += f"; before that, {_story(probe)}"
+    return error

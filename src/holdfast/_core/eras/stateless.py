@@ -1,0 +1,152 @@
+"""The stateless revisions, from 2026-07-28: every request carries what it needs in ``_meta``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from holdfast._core.boundary import Dress, WireId
+from holdfast._core.eras import headers
+from holdfast._core.eras.base import COMPLETE, InputRequired, Invalid, Reading, Wish
+from holdfast._core.eras.handshake import cancelled
+from holdfast._core.wire import jsonrpc
+from holdfast._core.wire.jsonrpc import Id
+
+PREFIX: Final = "io.modelcontextprotocol/"
+LOG_LEVEL: Final = PREFIX + "logLevel"
+SUBSCRIPTION: Final = PREFIX + "subscriptionId"
+SERVER_INFO: Final = PREFIX + "serverInfo"
+
+_MAY_ASK: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""The requests that a server may answer with questions."""
+
+
+class Stateless:
+    """Nothing is agreed for the connection; each request says version, identity, abilities."""
+
+    may_ask = False
+    batches = False
+    listens = True
+    mirrors = True
+    session: str | None = None
+
+    def __init__(self, version: str, info: dict[str, str], capabilities: dict[str, Any]) -> None:
+        self.version = version
+        self._meta = request_meta(version, info, capabilities)
+        self._encode()
+
+    def __repr__(self) -> str:
+        return f"<Stateless {self.version}>"
+
+    def greet(self) -> list[bytes]:
+        return []
+
+    def _encode(self) -> None:
+        """What nearly every request carries, made once."""
+        encoded = jsonrpc.encode(self._meta)
+        self._encoded = Raw(encoded)
+        self._before_token = encoded[:-1] + b',"progressToken":'
+
+    def stamp(
+        self,
+        params: dict[str, Any] | None,
+        meta: dict[str, Any] | None = None,
+        token: WireId | None = None,
+    ) -> dict[str, Any]:
+        stamped: Any
+        if meta is not None:
+            asked = {} if token is None else {"progressToken": token}
+            stamped = {**meta, **self._meta, **asked}
+        elif token is None:
+            stamped = self._encoded
+        else:
+            stamped = Raw(b"%b%d}" % (self._before_token, token))
+        return {"_meta": stamped} if params is None else {**params, "_meta": stamped}
+
+    def read(self, method: str, result: Raw) -> Reading:
+        try:
+            seen = _result.decode(result)
+        except jsonrpc.MALFORMED as error:
+            return Invalid(str(error))
+        if seen.resultType in (None, "complete"):
+            return COMPLETE
+        if seen.resultType != "input_required":
+            return Invalid(f"result type {seen.resultType!r} is not one that we know")
+        if method not in _MAY_ASK:
+            return Invalid(f"{method} must not be answered with input_required")
+        if seen.inputRequests is UNSET and seen.requestState is UNSET:
+            return Invalid("input_required with neither inputRequests nor requestState")
+        requests = {} if seen.inputRequests is UNSET else seen.inputRequests
+        state = None if seen.requestState is UNSET else seen.requestState
+        return InputRequired(requests, state)
+
+    def dress(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        mirror: dict[str, str] | None = None,
+    ) -> Dress:
+        return Dress({**headers.standard(self.version, method, params), **(mirror or {})})
+
+    def cancel(self, wire_id: WireId, reason: str, *, streams: bool = False) -> bytes | None:
+        return None if streams else cancelled(wire_id, reason)
+
+    def farewell(self) -> Dress | None:
+        return None
+
+    def ping(self) -> Wish:
+        return Wish("server/discover")
+
+    def log_level(self, level: str) -> Wish | None:
+        self._meta[LOG_LEVEL] = level
+        self._encode()
+        return None
+
+    def watch(self, uri: str) -> Wish:
+        raise AssertionError("updates are asked for as a stream in this era")
+
+    unwatch = watch
+
+    def subscription(self, params: Raw) -> Id | None:
+        try:
+            return _subscribed.decode(params).meta.id
+        except jsonrpc.MALFORMED:
+            return None
+
+    def listen(self, uris: Iterable[str], changes: Iterable[str]) -> Wish:
+        wanted: dict[str, Any] = dict.fromkeys(changes, True)
+        watched = sorted(uris)
+        if watched:
+            wanted["resourceSubscriptions"] = watched
+        return Wish("subscriptions/listen", {"notifications": wanted})
+
+
+def request_meta(
+    version: str, info: dict[str, str], capabilities: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        PREFIX + "protocolVersion": version,
+        PREFIX + "clientInfo": info,
+        PREFIX + "clientCapabilities": capabilities,
+    }
+
+
+class _Result(Struct):
+    resultType: str | None = None  # noqa: N815
+    inputRequests: dict[str, Raw] | UnsetType = UNSET  # noqa: N815
+    requestState: Raw | UnsetType = UNSET  # noqa: N815
+
+
+class _SubscriptionMeta(Struct):
+    id: Id | None = msgspec.field(name=SUBSCRIPTION, default=None)
+
+
+class _Subscribed(Struct):
+    meta: _SubscriptionMeta = msgspec.field(name="_meta", default_factory=_SubscriptionMeta)
+
+
+_result = msgspec.json.Decoder(_Result)
+_subscribed = msgspec.json.Decoder(_Subscribed)

@@ -1,0 +1,1 @@
+"""Watching calls: the audit log, OpenTelemetry."""

@@ -1,0 +1,147 @@
+"""A server in the same process: for tests, and for servers that are Python objects."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+from typing import Protocol
+
+from holdfast._core.boundary import (
+    Delivered,
+    Drained,
+    Dress,
+    Generation,
+    Lost,
+    Opened,
+    Report,
+    WireId,
+)
+from holdfast._core.wire.framing import FrameTooLarge, Lines
+from holdfast.errors import TransportError
+from holdfast.policies import Limits
+
+
+class Server(Protocol):
+    """What can be connected to in memory."""
+
+    name: str
+
+    def accept(self, line: ServerLine) -> Callable[[bytes], None]:
+        """A client connected; give the function that takes its frames."""
+
+
+class ServerLine:
+    """The server's end of a link: what it writes here, the client reads."""
+
+    def __init__(self, link: MemoryLink) -> None:
+        self._link = link
+
+    @property
+    def open(self) -> bool:
+        return not self._link.over
+
+    def write(self, data: bytes) -> None:
+        """Send bytes; they need not be whole lines."""
+        self._link.deliver(data)
+
+    def hang_up(self, reason: str = "the server hung up") -> None:
+        self._link.lose(TransportError(reason))
+
+
+class Memory:
+    """The transport to one in-process server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def __repr__(self) -> str:
+        return f"Memory({self._server!r})"
+
+    @property
+    def name(self) -> str:
+        return self._server.name
+
+    @property
+    def key(self) -> Hashable | None:
+        return None
+
+    def open(
+        self,
+        generation: Generation,
+        limits: Limits,
+        report: Callable[[Report], None],
+        manner: str | None = None,
+    ) -> MemoryLink:
+        return MemoryLink(self._server, generation, limits, report)
+
+
+class MemoryLink:
+    """Frames go over in later turns of the loop, as they would over a pipe."""
+
+    def __init__(
+        self,
+        server: Server,
+        generation: Generation,
+        limits: Limits,
+        report: Callable[[Report], None],
+    ) -> None:
+        self.over: bool = False
+        self._drained = False
+        self._loop = asyncio.get_running_loop()
+        self._generation = generation
+        self._report = report
+        self._lines = Lines(limits.frame_bytes)
+        self._take = server.accept(ServerLine(self))
+        self._loop.call_soon(report, Opened(generation))
+
+    def send(self, frame: bytes, wire_id: WireId | None, dress: Dress | None = None) -> bool:
+        self._loop.call_soon(self._hand_over, frame)
+        return True
+
+    def withdraw(self, wire_id: WireId) -> bool:
+        return False
+
+    def unread(self) -> bool:
+        return False
+
+    def finish(self, wire_id: WireId) -> None:
+        """There are no streams to end."""
+
+    def listen(self, dress: Dress) -> None:
+        """There is one channel, and it is open."""
+
+    def close(self, farewell: Dress | None = None) -> None:
+        self.over = True
+        if self._drained:
+            return
+        self._drained = True
+        self._loop.call_soon(self._report, Drained(self._generation))
+
+    def kill(self) -> None:
+        self.over = True
+
+    def deliver(self, data: bytes) -> None:
+        self._loop.call_soon(self._read, data)
+
+    def lose(self, error: TransportError) -> None:
+        self._loop.call_soon(self._lose, error)
+
+    def _hand_over(self, frame: bytes) -> None:
+        if not self.over:
+            self._take(frame)
+
+    def _read(self, data: bytes) -> None:
+        if self.over:
+            return
+        try:
+            lines = self._lines.feed(data)
+        except FrameTooLarge as error:
+            self._lose(TransportError(f"the server sent {error}"))
+            return
+        if lines:
+            self._report(Delivered(self._generation, lines))
+
+    def _lose(self, error: TransportError) -> None:
+        if not self.over:
+            self.over = True
+            self._report(Lost(self._generation, error))

@@ -1,0 +1,224 @@
+"""Pipes read and written through their descriptors: no streams, no task, no copy to spare."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections import deque
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from holdfast._core.boundary import WireId
+
+CHUNK = 64 * 1024
+"""As much as a pipe holds."""
+TURNS = 4
+"""Reads in one turn of the loop: a flood must not starve the others."""
+BURST = 2
+"""Frames written at once between two reads; more of them are gathered into one write."""
+GATHER = 512
+"""Frames in one gathered write (systems allow 1024)."""
+
+
+class _Frame(Struct, gc=False):
+    left: memoryview
+    wire_id: WireId | None
+    begun: bool = False
+
+
+class Writer:
+    """Writes at once what the pipe takes, and keeps a bounded backlog of the rest."""
+
+    def __init__(
+        self,
+        fd: int,
+        loop: asyncio.AbstractEventLoop,
+        limit: int,
+        on_broken: Callable[[OSError], None],
+    ) -> None:
+        self.burst: int = 0
+        """Frames since the last read; the reader sets it back."""
+        self._fd = fd
+        self._loop = loop
+        self._limit = limit
+        self._on_broken = on_broken
+        self._queue: deque[_Frame] = deque()
+        self._backlog = 0
+        self._waiting = False
+        self._scheduled: asyncio.Handle | None = None
+        self._broken = False
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<Writer {self._backlog} bytes waiting>"
+
+    def send(self, frame: bytes, wire_id: WireId | None) -> bool:
+        if self._queue or self._broken or self._closed:
+            return self._enqueue(frame, wire_id)
+        self.burst += 1
+        if self.burst > BURST:
+            self._enqueue(frame, wire_id)
+            self._scheduled = self._loop.call_soon(self._flush)
+            return True
+        try:
+            written = os.write(self._fd, frame)
+        except (BlockingIOError, InterruptedError):
+            written = 0
+        except OSError as error:
+            self._enqueue(frame, wire_id)
+            self._break(error)
+            return True
+        if written != len(frame):
+            self._enqueue(frame, wire_id, written)
+            self._wait()
+        return True
+
+    def withdraw(self, wire_id: WireId) -> bool:
+        for frame in self._queue:
+            if frame.wire_id == wire_id and not frame.begun:
+                self._queue.remove(frame)
+                self._backlog -= len(frame.left)
+                return True
+        return False
+
+    def unsent(self) -> frozenset[WireId]:
+        """The requests of which no byte has left."""
+        return frozenset(
+            frame.wire_id for frame in self._queue if frame.wire_id is not None and not frame.begun
+        )
+
+    def unread(self) -> bool:
+        """Whether something lies in the pipe that the reader has not taken."""
+        if self._queue:
+            return True
+        if self._closed:
+            return False
+        import fcntl
+        import struct
+        import termios
+
+        try:
+            answer = fcntl.ioctl(self._fd, termios.FIONREAD, b"\0\0\0\0")
+        except OSError:
+            return False
+        return bool(struct.unpack("i", answer)[0])
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._stop_waiting()
+        with contextlib.suppress(OSError):
+            os.close(self._fd)
+
+    def _enqueue(self, frame: bytes, wire_id: WireId | None, written: int = 0) -> bool:
+        left = memoryview(frame)[written:]
+        if self._backlog and self._backlog + len(left) > self._limit:
+            return False
+        self._queue.append(_Frame(left, wire_id, written > 0))
+        self._backlog += len(left)
+        return True
+
+    def _flush(self) -> None:
+        """Write what waits, many frames in one call."""
+        self._scheduled = None
+        while self._queue and not self._closed:
+            batch = [frame.left for _, frame in zip(range(GATHER), self._queue, strict=False)]
+            try:
+                written = os.writev(self._fd, batch)
+            except (BlockingIOError, InterruptedError):
+                self._wait()
+                return
+            except OSError as error:
+                self._break(error)
+                return
+            self._consume(written)
+        self._stop_waiting()
+
+    def _consume(self, written: int) -> None:
+        self._backlog -= written
+        while written:
+            first = self._queue[0]
+            size = len(first.left)
+            if written < size:
+                first.left = first.left[written:]
+                first.begun = True
+                return
+            self._queue.popleft()
+            written -= size
+
+    def _wait(self) -> None:
+        if not self._waiting:
+            self._waiting = True
+            self._loop.add_writer(self._fd, self._flush)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting:
+            self._waiting = False
+            self._loop.remove_writer(self._fd)
+        if self._scheduled is not None:
+            self._scheduled.cancel()
+            self._scheduled = None
+
+    def _break(self, error: OSError) -> None:
+        self._broken = True
+        self._stop_waiting()
+        self._loop.call_soon(self._on_broken, error)
+
+
+class Reader:
+    """Hands on each read before it asks for the next one."""
+
+    def __init__(
+        self,
+        fd: int,
+        loop: asyncio.AbstractEventLoop,
+        on_data: Callable[[bytes], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        self.ended: bool = False
+        self._fd = fd
+        self._loop = loop
+        self._on_data = on_data
+        self._on_end = on_end
+        self._closed = False
+        os.set_blocking(fd, False)
+        loop.add_reader(fd, self.read)
+
+    def read(self) -> None:
+        for _ in range(TURNS):
+            if self._closed:
+                return
+            try:
+                data = os.read(self._fd, CHUNK)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self._end()
+                return
+            self._on_data(data)
+            if len(data) < CHUNK:
+                return
+
+    def drain(self) -> None:
+        """Read what is there now: the other end is gone, but perhaps not its children."""
+        for _ in range(TURNS):
+            if not self._closed:
+                self.read()
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._loop.remove_reader(self._fd)
+        with contextlib.suppress(OSError):
+            os.close(self._fd)
+
+    def _end(self) -> None:
+        self.ended = True
+        self._loop.remove_reader(self._fd)
+        self._on_end()

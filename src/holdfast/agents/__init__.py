@@ -1,0 +1,37 @@
+"""Tools as language models see them.
+
+listing     tools in one list, and what could not be listed
+naming      names for language models                                   (pure)
+providers   definitions for OpenAI, Anthropic and Gemini                (pure)
+results     results for the same                                        (pure)
+toolset     both, and the way back from a model's call                  (pure)
+search      tools by keywords                                           (pure)
+meta_tools  searching and calling as two tools of their own
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast._core.lazy import lazily
+
+if TYPE_CHECKING:
+    from holdfast.agents.listing import Partial as Partial
+    from holdfast.agents.listing import ServerTool as ServerTool
+    from holdfast.agents.naming import Names as Names
+    from holdfast.agents.search import Hit as Hit
+    from holdfast.agents.search import Index as Index
+    from holdfast.agents.toolset import ModelCall as ModelCall
+    from holdfast.agents.toolset import Toolset as Toolset
+
+_HOMES = {
+    "listing": ("Partial", "ServerTool"),
+    "naming": ("Names",),
+    "search": ("Hit", "Index"),
+    "toolset": ("ModelCall", "Toolset"),
+}
+
+__all__ = sorted(name for names in _HOMES.values() for name in names)  # noqa: PLE0605
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -1,0 +1,258 @@
+"""Gemini's two ways to take a schema.
+
+``parameters`` is a subset of OpenAPI 3.0: one type each, no references, enums of strings
+only. An unknown word in it makes the API refuse the whole request. ``parametersJsonSchema``
+is JSON Schema, of which a part counts; it came later.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, TypeGuard
+
+from holdfast.agents.schemas import (
+    SILENT,
+    Expansion,
+    Report,
+    Schema,
+    below,
+    inferred_types,
+    merge,
+    object_root,
+    rewrite,
+    tell,
+    without_all_of,
+)
+
+_FORMATS: Final[dict[str, frozenset[str]]] = {
+    "string": frozenset({"date-time"}),
+    "integer": frozenset({"int32", "int64"}),
+    "number": frozenset({"float", "double"}),
+}
+_WORDS: Final[dict[str, frozenset[str]]] = {
+    "string": frozenset({"minLength", "maxLength", "pattern"}),
+    "integer": frozenset({"minimum", "maximum"}),
+    "number": frozenset({"minimum", "maximum"}),
+    "boolean": frozenset(),
+    "array": frozenset({"minItems", "maxItems"}),
+    "object": frozenset({"minProperties", "maxProperties"}),
+}
+"""The plain words that each type may have."""
+_USED: Final = frozenset(
+    {"type", "description", "title", "format", "enum", "items", "prefixItems", "anyOf"}
+    | {"properties", "required"}
+)
+_TOLD: Final = frozenset(
+    {"format", "default", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", "uniqueItems"}
+    | {"examples", "pattern", "minLength", "maxLength", "minimum", "maximum"}
+)
+_ANY: Final = ("string", "number", "boolean")
+
+
+def subset(schema: Schema, report: Report) -> Schema | None:
+    """For ``parameters``; None if there are no arguments, as an empty object is refused."""
+    root = Expansion(object_root(schema, report), report).run()
+    if not root["properties"]:
+        return None
+    return _Conversion(report).node(root, "")
+
+
+class _Conversion:
+    def __init__(self, report: Report) -> None:
+        self._report = report
+
+    def node(self, node: Any, where: str) -> Schema:
+        node = self._normal(node, where)
+        variants = self._variants(node, where)
+        nullable = {"nullable": True} if any(_is_null(one) for one in variants) else {}
+        variants = [one for one in variants if not _is_null(one)]
+        if not variants:
+            self._report.add(where, "type", "only null; told as text that may be null")
+            return {"type": "STRING", **self._described(node), **nullable}
+        if len(variants) == 1:
+            return {**self._typed(variants[0], where), **nullable}
+        choices = [self._typed(one, below(where, "anyOf", i)) for i, one in enumerate(variants)]
+        return {"anyOf": choices, **self._described(node), **nullable}
+
+    def _normal(self, given: Any, where: str) -> Schema:
+        """Without the words that can be said in another way."""
+        if not isinstance(given, dict):
+            if given is False:
+                self._report.add(where, "schema", "nothing fits it; any value is told")
+            return {}
+        node = without_all_of(given, where, self._report)
+        if "const" in node:
+            node = {**node, "enum": [node["const"]]}
+            del node["const"]
+        if "oneOf" in node:
+            self._report.add(where, "oneOf", "may fit more than one of its alternatives")
+            node = {**node, "anyOf": [*node.get("anyOf", ()), *node["oneOf"]]}
+            del node["oneOf"]
+        return node
+
+    def _variants(self, node: Schema, where: str) -> list[Schema]:
+        """One schema for each alternative and each type."""
+        choices = node.get("anyOf")
+        if isinstance(choices, list) and choices:
+            rest = {key: value for key, value in node.items() if key != "anyOf"}
+            found: list[Schema] = []
+            for index, choice in enumerate(choices):
+                place = below(where, "anyOf", index)
+                whole = merge(rest, self._normal(choice, place), place, self._report)
+                found += self._variants(whole, place)
+            return found
+        kinds = inferred_types(node)
+        if not kinds:
+            self._report.add(where, "type", "any value; told as text, number or truth value")
+            kinds = list(_ANY)
+        null = [{"type": "null"}] if node.get("nullable") is True else []
+        return [*({**node, "type": kind} for kind in kinds), *null]
+
+    def _typed(self, node: Schema, where: str) -> Schema:
+        """A node of one type, with the words of that type."""
+        kind = node["type"]
+        found: Schema = {"type": kind.upper(), **self._described(node)}
+        notes: dict[str, Any] = {}
+        for key, value in _without_exclusive(node).items():
+            if key in _WORDS[kind]:
+                found[key] = value
+            elif key not in _USED and key not in SILENT:
+                self._drop(where, key, value, notes)
+        self._add_format(found, node, where, notes)
+        self._add_enum(found, node, where, notes)
+        self._add_parts(found, node, where)
+        return tell(found, notes)
+
+    def _described(self, node: Schema) -> Schema:
+        text = node.get("description") or node.get("title")
+        return {"description": text} if isinstance(text, str) and text else {}
+
+    def _drop(self, where: str, key: str, value: Any, notes: dict[str, Any]) -> None:
+        if key in _TOLD:
+            notes[key] = value
+            self._report.add(where, key, "is told in the description only")
+        elif not (key == "additionalProperties" and value is False):
+            self._report.add(where, key, "is not part of Gemini's schemas")
+
+    def _add_format(self, found: Schema, node: Schema, where: str, notes: dict[str, Any]) -> None:
+        form = node.get("format")
+        if form is None:
+            return
+        if form in _FORMATS.get(node["type"], ()):
+            found["format"] = form
+        else:
+            self._drop(where, "format", form, notes)
+
+    def _add_enum(self, found: Schema, node: Schema, where: str, notes: dict[str, Any]) -> None:
+        values = node.get("enum")
+        if not isinstance(values, list):
+            return
+        values = [one for one in values if one is not None]
+        if node["type"] == "string" and values and all(_is_text(one) for one in values):
+            found["enum"] = values
+        else:
+            notes["one of"] = values
+            self._report.add(where, "enum", "is told in the description only")
+
+    def _add_parts(self, found: Schema, node: Schema, where: str) -> None:
+        if node["type"] == "array":
+            items = node.get("items", {})
+            if isinstance(items, list) or "prefixItems" in node:
+                self._report.add(where, "prefixItems", "told as a list of any of its values")
+                items = {"anyOf": items if isinstance(items, list) else node["prefixItems"]}
+            found["items"] = self.node(items, below(where, "items"))
+        properties = node.get("properties")
+        if node["type"] != "object" or not isinstance(properties, dict):
+            return
+        if not properties:
+            self._report.add(where, "properties", "an object of any keys; its values are not told")
+            return
+        found["properties"] = {
+            name: self.node(one, below(where, "properties", name))
+            for name, one in properties.items()
+        }
+        required = [name for name in node.get("required") or () if name in properties]
+        if required:
+            found["required"] = required
+
+
+def _is_null(node: Schema) -> bool:
+    return node.get("type") == "null"
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _without_exclusive(node: Schema) -> Schema:
+    """Whole numbers above 0 are those from 1: said that way, nothing is lost."""
+    low, high = node.get("exclusiveMinimum"), node.get("exclusiveMaximum")
+    if node["type"] != "integer":
+        return node
+    found = dict(node)
+    if _is_number(low):
+        del found["exclusiveMinimum"]
+        found["minimum"] = max(math.floor(low) + 1, found.get("minimum", -math.inf))
+    if _is_number(high):
+        del found["exclusiveMaximum"]
+        found["maximum"] = min(math.ceil(high) - 1, found.get("maximum", math.inf))
+    return found
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+# JSON Schema
+
+
+KEPT: Final = frozenset(
+    {"$id", "$defs", "$ref", "$anchor", "type", "format", "title", "description", "enum"}
+    | {"items", "prefixItems", "minItems", "maxItems", "minimum", "maximum", "anyOf", "oneOf"}
+    | {"properties", "additionalProperties", "required"}
+)
+
+
+def json_schema(schema: Schema, report: Report) -> Schema | None:
+    """For ``parametersJsonSchema``; None if there are no arguments."""
+    root = object_root(schema, report)
+    if not root["properties"]:
+        return None
+    definitions = root.pop("definitions", None)
+    if isinstance(definitions, dict):
+        root["$defs"] = {**definitions, **(root.get("$defs") or {})}
+    found: Schema = _pruned(root, "", report)
+    return found
+
+
+def _pruned(node: Any, where: str, report: Report) -> Any:
+    if not isinstance(node, dict):
+        return node
+    node = without_all_of(node, where, report)
+    kept: Schema = {}
+    notes: dict[str, Any] = {}
+    for key, value in node.items():
+        if key in KEPT:
+            kept[key] = value
+        elif key == "const":
+            kept["enum"] = [value]
+        elif key in _TOLD:
+            notes[key] = value
+            report.add(where, key, "is told in the description only")
+        elif key not in SILENT:
+            report.add(where, key, "is not among the words that Gemini reads")
+    kept = _lone_reference(tell(kept, notes))
+    return rewrite(kept, lambda one, place: _pruned(one, place, report), where)
+
+
+def _lone_reference(node: Schema) -> Schema:
+    """A reference stands alone, and leads into ``$defs``."""
+    pointer = node.get("$ref")
+    if not isinstance(pointer, str):
+        return node
+    if pointer.startswith("#/definitions/"):
+        pointer = "#/$defs/" + pointer.removeprefix("#/definitions/")
+    beside = {key: value for key, value in node.items() if key != "$ref"}
+    if all(key.startswith("$") for key in beside):
+        return {**beside, "$ref": pointer}
+    return {**beside, "anyOf": [{"$ref": pointer}]}

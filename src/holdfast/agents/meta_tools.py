@@ -1,0 +1,117 @@
+"""Two tools that stand for hundreds: a model searches, then calls what it found.
+
+They cost a model's context two definitions, whatever the servers offer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.agents.listing import ServerTool
+from holdfast.errors import HoldfastError, ValidationError
+from holdfast.types.content import TextContent
+from holdfast.types.tools import Tool, ToolResult
+
+if TYPE_CHECKING:
+    from holdfast.servers.group import Servers
+
+MOST: Final = 20
+
+_SEARCH: Final = Tool.make(
+    "search_tools",
+    description=(
+        "Find tools by keywords. Gives the names, descriptions and parameters of those that "
+        "fit best; call them with call_tool."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "What the tool should do, in a few words"},
+            "limit": {
+                "type": "integer",
+                "description": "How many to give at most (5 if left out)",
+                "minimum": 1,
+                "maximum": MOST,
+            },
+        },
+        "required": ["query"],
+    },
+)
+_CALL: Final = Tool.make(
+    "call_tool",
+    description="Call a tool that search_tools found.",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "description": "The name, as search_tools gave it"},
+            "arguments": {"type": "object", "description": "What to give the tool"},
+        },
+        "required": ["name"],
+    },
+)
+
+TOOLS: Final = tuple(ServerTool("", tool, tool.name) for tool in (_SEARCH, _CALL))
+"""They belong to no server."""
+
+
+async def run(servers: Servers, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
+    """Do what one of the two was called for."""
+    return await _RUN[tool](servers, arguments)
+
+
+async def _search(servers: Servers, arguments: Mapping[str, Any]) -> ToolResult:
+    query, limit = arguments.get("query"), arguments.get("limit")
+    if not isinstance(query, str):
+        raise ValidationError("search_tools: query must be a text")
+    if limit is not None and not isinstance(limit, int | float):
+        raise ValidationError("search_tools: limit must be a number")
+    hits = await servers.search(query, limit=5 if limit is None else _within(limit))
+    found: dict[str, Any] = {"tools": [_described(hit.tool) for hit in hits]}
+    if hits.failures:
+        found["unavailable"] = [failure.server for failure in hits.failures]
+    return _text(json.dumps(found, ensure_ascii=False))
+
+
+def _within(limit: float) -> int:
+    return 1 if not limit >= 1 else MOST if limit > MOST else int(limit)
+
+
+def _described(one: ServerTool) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "description": one.description,
+        "parameters": one.tool.input_schema,
+    }
+
+
+async def _call(servers: Servers, arguments: Mapping[str, Any]) -> ToolResult:
+    name, given = arguments.get("name"), arguments.get("arguments")
+    if not isinstance(name, str):
+        raise ValidationError("call_tool: name must be a text")
+    if isinstance(given, str):
+        # Models that were told of "an object" often write it down as text.
+        try:
+            given = json.loads(given)
+        except (ValueError, RecursionError):
+            pass
+    if given is not None and not isinstance(given, Mapping):
+        raise ValidationError("call_tool: arguments must be an object")
+    server, tool = servers.model_names.resolve(name)
+    return await servers[server].call_tool(tool, given)
+
+
+def failed(error: HoldfastError) -> ToolResult:
+    """An error as a result, for a model to read."""
+    return _text(str(error), is_error=True)
+
+
+def _text(text: str, *, is_error: bool = False) -> ToolResult:
+    return ToolResult(content=[TextContent(text=text)], is_error=is_error)
+
+
+_RUN: Final[dict[str, Callable[[Servers, Mapping[str, Any]], Awaitable[ToolResult]]]] = {
+    "search_tools": _search,
+    "call_tool": _call,
+}

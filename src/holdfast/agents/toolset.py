@@ -1,0 +1,157 @@
+"""Tools for one provider: their definitions, and the way back from a model's calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.agents.listing import ServerTool
+from holdfast.agents.naming import NEAR, hint
+from holdfast.agents.openai_strict import loosen
+from holdfast.agents.providers import Shape, Shaped, shaped
+from holdfast.agents.results import Answer, answer
+from holdfast.agents.sanitize import sound
+from holdfast.agents.schemas import Expansion, Loss, Report, Schema
+from holdfast.errors import ValidationError
+from holdfast.servers.status import Failure
+from holdfast.types.tools import Tool, ToolResult
+
+
+class ModelCall(Struct, frozen=True):
+    """A call that a model asked for, in the words of the server that it is for.
+
+    ``id`` is the provider's name for the call, ``name`` the model's for the tool.
+    """
+
+    id: str
+    name: str
+    server: str
+    tool: str
+    arguments: dict[str, Any]
+
+
+class Toolset:
+    """Some tools in the shape of a provider.
+
+    ``definitions`` go into the request: they are its ``tools``, or for Gemini the
+    ``functionDeclarations`` of one tool. ``strict`` and ``description_limit`` are `shaped`'s,
+    ``media`` is `answer`'s. ``failures`` are the servers whose tools are not among these.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        tools: Iterable[ServerTool],
+        *,
+        strict: bool = False,
+        description_limit: int | None = None,
+        media: bool = True,
+        failures: Iterable[Failure] = (),
+    ) -> None:
+        self.shape = shape
+        self.failures: tuple[Failure, ...] = tuple(failures)
+        self._media = media
+        self._tools: dict[str, tuple[ServerTool, Shaped]] = {}
+        for one in tools:
+            found = shaped(
+                one.tool,
+                shape,
+                name=one.name,
+                strict=strict,
+                description_limit=description_limit,
+            )
+            self._tools[one.name] = (one, found)
+
+    def __repr__(self) -> str:
+        return f"<Toolset {self.shape} {len(self._tools)} tools>"
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    @property
+    def definitions(self) -> list[dict[str, Any]]:
+        """The tools, as the provider wants them."""
+        return [found.definition for _, found in self._tools.values()]
+
+    @property
+    def losses(self) -> dict[str, tuple[Loss, ...]]:
+        """What the definitions leave out, by the name of the tool."""
+        return {name: found.losses for name, (_, found) in self._tools.items() if found.losses}
+
+    def read(self, call: Any) -> ModelCall:
+        """What a model's call means.
+
+        ``call`` is the provider's object, or the same as a dictionary: an entry of
+        ``tool_calls``, a ``function_call`` item, a ``tool_use`` block, a ``functionCall`` part.
+        Raises `ValidationError` for a tool that is not here and arguments that are no object.
+        """
+        call_id, name, given = _take_apart(call)
+        known = self._tools.get(name)
+        if known is None:
+            raise ValidationError(f"no tool is called {name!r}{hint(name, self._tools, NEAR)}")
+        one, found = known
+        arguments = _arguments(name, given)
+        arguments = {found.keys.get(key, key): value for key, value in arguments.items()}
+        if found.strict:
+            arguments = loosen(arguments, _own(one.tool))
+        return ModelCall(call_id, name, one.server, one.tool.name, arguments)
+
+    def answer(self, call: Any, outcome: ToolResult | BaseException) -> Answer:
+        """The message that tells the model what came of its call.
+
+        ``call`` is a `ModelCall`, or what `read` takes: calls that could not be read are
+        answered too, with the error as ``outcome``.
+        """
+        if isinstance(call, ModelCall):
+            call_id, name = call.id, call.name
+        else:
+            call_id, name, _ = _take_apart(call)
+        return answer(self.shape, outcome, call_id=call_id, name=name, media=self._media)
+
+
+def _own(tool: Tool) -> Schema:
+    """The tool's own schema, with its references resolved."""
+    return Expansion(sound(tool.input_schema, Report()), Report()).run()
+
+
+def _take_apart(call: Any) -> tuple[str, str, Any]:
+    """Id, name and arguments of a call, whichever provider's it is."""
+    plain = _plain(call)
+    for key in ("function", "functionCall", "function_call"):
+        if isinstance(plain.get(key), Mapping):
+            plain = {**plain, **plain[key]}
+            break
+    call_id = str(plain.get("call_id") or plain.get("id") or "")
+    name = plain.get("name")
+    if not isinstance(name, str):
+        raise ValidationError(f"a model's call without a name: {str(plain)[:200]}")
+    for key in ("arguments", "input", "args"):
+        if plain.get(key) is not None:
+            return call_id, name, plain[key]
+    return call_id, name, {}
+
+
+def _plain(call: Any) -> dict[str, Any]:
+    """A provider's object as a dictionary: their libraries make them with pydantic."""
+    if isinstance(call, Mapping):
+        return dict(call)
+    dump = getattr(call, "model_dump", None)
+    if callable(dump):
+        found: Any = dump()
+        return dict(found)
+    raise ValidationError(f"a model's call of type {type(call).__name__}: give it as a dictionary")
+
+
+def _arguments(name: str, given: Any) -> dict[str, Any]:
+    if isinstance(given, str):
+        try:
+            given = json.loads(given) if given.strip() else {}
+        except (ValueError, RecursionError) as error:
+            raise ValidationError(f"{name}: the arguments are not JSON: {error}") from None
+    if not isinstance(given, Mapping):
+        kind = type(given).__name__
+        raise ValidationError(f"{name}: the arguments are no object, but of type {kind}")
+    return dict(given)

@@ -1,0 +1,269 @@
+"""A call log read back: each call with what came of it.
+
+Lines without ``_`` fields are calls as well, so that calls can be pasted, or written by hand.
+A log may hold several runs, one after the other or at once: numbers that come again are told
+apart by the calls that they stand on.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias, overload
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from holdfast._core.wire.jsonrpc import MALFORMED
+from holdfast.calllog import results
+from holdfast.calllog.sidecars import read_sidecar
+from holdfast.errors import ValidationError
+from holdfast.lock.fingerprint import canonical
+
+Source: TypeAlias = "str | os.PathLike[str] | Iterable[str | bytes | Mapping[str, Any]] | Log"
+"""A file, a text of lines, the lines themselves, or a log that was read already."""
+
+MOST_TOLD: Final = 10
+"""Bad lines that are named in one error."""
+_FIELDS: Final = frozenset({"name", "arguments"})
+
+
+class Entry(Struct, kw_only=True):
+    """One call: what was asked, and, as far as it was recorded, what came of it."""
+
+    name: str
+    arguments: dict[str, Any]
+    line: int
+    """Where it stands in the log; the first line is 1."""
+    seq: int | None = None
+    asked: bool = True
+    """False if only the line after the call is there."""
+    recorded: bool = False
+    """It is a line of a log, not a call that somebody wrote: it is sent just as it stands."""
+    ok: bool | None = None
+    """None: how it ended was not recorded."""
+    result: Any = UNSET
+    """``_result`` as it stands in the log."""
+    error: str | None = None
+    ms: int | float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name!r} (line {self.line})"
+
+
+class Problem(Struct, frozen=True):
+    """A line that cannot be read, and why."""
+
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.reason}"
+
+
+class Log(Sequence[Entry]):
+    """The calls of a log, in the order in which they began."""
+
+    def __init__(
+        self,
+        entries: Sequence[Entry] = (),
+        problems: Sequence[Problem] = (),
+        *,
+        label: str = "the log",
+        base: Path | None = None,
+        folders: Sequence[Path] = (),
+    ) -> None:
+        self._entries = list(entries)
+        self.problems: list[Problem] = list(problems)
+        """The lines that could not be read."""
+        self.label = label
+        self._base = Path.cwd() if base is None else base
+        self._folders = (self._base, *folders)
+
+    def __repr__(self) -> str:
+        return f"<Log {self.label}: {len(self)} calls>"
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Entry]: ...
+
+    def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
+        return self._entries[index]
+
+    def result(self, entry: Entry) -> dict[str, Any]:
+        """The tool result of a call that went well, as it goes over the wire.
+
+        Raises `NotRecorded` if the log does not have it.
+        """
+        return results.wire(entry.result, self._sidecar)
+
+    def value(self, entry: Entry) -> Any:
+        """The same in its shortest form, to compare; UNSET for a result without content."""
+        return results.short(self.result(entry))
+
+    def _sidecar(self, shown: str) -> str:
+        return read_sidecar(shown, self._base, self._folders)
+
+
+def read_log(
+    source: Source,
+    *,
+    sidecars: str | os.PathLike[str] | None = None,
+    strict: bool = True,
+) -> Log:
+    """Read a log, or any calls as JSON lines.
+
+    A string that begins with ``{``, or has several lines, is the lines themselves; any other
+    is a path. ``sidecars`` names the folder of sidecars that do not lie under the log's own.
+    Lines that cannot be read raise `ValidationError`, or, if not ``strict``, are listed in
+    ``problems``. A log's lines that break off, as crashes leave them, are only listed.
+    """
+    if isinstance(source, Log):
+        return source
+    label, base, lines = _open(source)
+    reading = _Reading()
+    for number, line in enumerate(lines, 1):
+        reading.take(number, line)
+    problems = reading.problems
+    bad = [one for one in problems if not reading.broke_off(lines[one.line - 1])]
+    if bad and strict:
+        told = "\n".join(f"  {one}" for one in bad[:MOST_TOLD])
+        more = f"\n  and {len(bad) - MOST_TOLD} more" if len(bad) > MOST_TOLD else ""
+        raise ValidationError(f"{label} has lines that are no calls:\n{told}{more}", data=bad)
+    folders = () if sidecars is None else (Path(os.path.abspath(base / sidecars)),)
+    return Log(reading.entries, problems, label=label, base=base, folders=folders)
+
+
+def _open(source: Any) -> tuple[str, Path, list[Any]]:
+    here = Path.cwd()
+    if isinstance(source, str) and (source.lstrip().startswith("{") or "\n" in source):
+        return "the log", here, _split(source)
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        return str(path), Path(os.path.abspath(path)).parent, _split(read_text(path))
+    return "the log", here, list(source)
+
+
+def read_text(path: Path) -> str:
+    """The text of a file, or a `ValidationError` that says why there is none."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise ValidationError(f"{path} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise ValidationError(f"{path} is not UTF-8: {error.reason} at {error.start}") from None
+
+
+def _split(text: str) -> list[str]:
+    """The lines, each with its newline; the last may have none."""
+    return list(io.StringIO(text))
+
+
+class BadLine(ValueError):  # noqa: N818  (a finding, told with its line)
+    """A line that is no call; says why."""
+
+
+def decode_line(line: str | bytes | Mapping[str, Any]) -> dict[str, Any] | None:
+    """The fields of a line; None if it is blank. Raises `BadLine`."""
+    if isinstance(line, Mapping):
+        found: Any = dict(line)
+    else:
+        if not line.strip():
+            return None
+        try:
+            found = msgspec.json.decode(line)
+        except MALFORMED as error:
+            raise BadLine(f"not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise BadLine("not an object")
+    _check(found)
+    return found
+
+
+def _check(found: dict[str, Any]) -> None:
+    if not isinstance(found.get("name"), str):
+        raise BadLine('"name" must be a string')
+    if found.get("arguments") is None:
+        found["arguments"] = {}
+    if not isinstance(found["arguments"], dict):
+        raise BadLine('"arguments" must be an object')
+    strange = [key for key in found if key not in _FIELDS and not key.startswith("_")]
+    if strange:
+        raise BadLine(f"unknown field {strange[0]!r}: a call has name and arguments")
+    if found.get("_phase", "before") not in ("before", "after"):
+        raise BadLine('"_phase" must be "before" or "after"')
+    if type(found.get("_seq", 0)) is not int:
+        raise BadLine('"_seq" must be a number')
+    if found.get("_phase") == "after" and not isinstance(found.get("_ok"), bool):
+        raise BadLine('"_ok" must be true or false')
+
+
+class _Reading:
+    """The lines read so far; those after a call find those before it."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.problems: list[Problem] = []
+        self._open: dict[tuple[int | None, bytes], list[Entry]] = {}
+
+    def take(self, number: int, line: str | bytes | Mapping[str, Any]) -> None:
+        try:
+            found = decode_line(line)
+        except BadLine as error:
+            self.problems.append(Problem(number, str(error)))
+            return
+        if found is None:
+            return
+        if found.get("_phase") == "after":
+            self._end(number, found)
+        else:
+            self._begin(number, found, recorded="_phase" in found)
+
+    def broke_off(self, line: Any) -> bool:
+        """Whether this is what a crash leaves of a line. In a sequence it is a mistake."""
+        if not isinstance(line, str) or not any(entry.recorded for entry in self.entries):
+            return False
+        return line.startswith("{") and not line.rstrip().endswith("}")
+
+    def _begin(self, number: int, found: dict[str, Any], *, recorded: bool) -> Entry:
+        entry = Entry(
+            name=found["name"],
+            arguments=found["arguments"],
+            line=number,
+            seq=found.get("_seq"),
+            recorded=recorded,
+        )
+        self.entries.append(entry)
+        if recorded:
+            self._open.setdefault(_key(found), []).append(entry)
+        return entry
+
+    def _end(self, number: int, found: dict[str, Any]) -> None:
+        waiting = self._open.get(_key(found))
+        if waiting:
+            # The newest: an older one with the same number is of a run that broke off.
+            entry = waiting.pop()
+        else:
+            entry = self._begin(number, found, recorded=True)
+            entry.asked = False
+            self._open[_key(found)].pop()
+        entry.ok = found["_ok"]
+        entry.result = found.get("_result", UNSET)
+        error = found.get("_error")
+        entry.error = None if error is None else str(error)
+        ms = found.get("_ms")
+        entry.ms = ms if isinstance(ms, int | float) else None
+
+
+def _key(found: dict[str, Any]) -> tuple[int | None, bytes]:
+    return found.get("_seq"), canonical([found["name"], found["arguments"]])

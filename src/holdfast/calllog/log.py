@@ -1,0 +1,203 @@
+"""The call log: every tool call in two lines that can be pasted back as calls.
+
+    {"name":"session.open","arguments":{"sessionName":"a"},"_phase":"before","_seq":1}
+    {"name":"session.open","arguments":{"sessionName":"a"},"_phase":"after",
+     "_result":{"opened":true},"_ok":true,"_ms":84,"_seq":1}          (one line, in the log)
+
+It goes to a file, a stream or a function, and can neither fail a call nor hold it up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias
+
+from msgspec import UNSET
+
+from holdfast.calllog import lines
+from holdfast.calllog.results import Shown, redacted_text, redacted_whole, show
+from holdfast.calllog.sidecars import FOLDER, Sidecars
+from holdfast.calllog.sinks import FileSink, Guarded, sink_for
+from holdfast.errors import HoldfastError, ValidationError
+from holdfast.policies import Redaction
+from holdfast.schema.explain import SchemaFault
+from holdfast.types.tools import ToolResult
+
+if TYPE_CHECKING:
+    from holdfast._core.redaction import Redactor
+
+log: logging.Logger = logging.getLogger("holdfast")
+
+LONGEST_ERROR: Final = 500
+"""Characters of an error that are written."""
+
+To: TypeAlias = "str | os.PathLike[str] | TextIO | Callable[[str], Any]"
+
+
+class CallLog:
+    """Writes the calls of one client, or of several, to one place.
+
+    ``threshold`` is the number of characters from which a result is only summarised.
+    ``sidecars`` keeps such results whole: True for the folder ``.mcp-log``, or a folder of
+    your own; beside the log if that is a file, else in the current folder. The folder holds
+    at most ``max_sidecars`` files and ``max_sidecar_bytes`` bytes; the oldest go first.
+    """
+
+    def __init__(
+        self,
+        to: To,
+        *,
+        threshold: int = 200,
+        sidecars: bool | str | os.PathLike[str] | None = None,
+        max_sidecar_bytes: int = 256 * 1024 * 1024,
+        max_sidecars: int = 1000,
+        redaction: Redaction | None = None,
+    ) -> None:
+        if threshold < 0:
+            raise ValidationError(f"CallLog(threshold={threshold!r}): must be at least 0")
+        sink = sink_for(to)
+        self._sink = Guarded(sink)
+        self._threshold = threshold
+        self._redaction = Redaction() if redaction is None else redaction
+        self._numbers = itertools.count(1)
+        self._sidecars: Sidecars | None = None
+        if sidecars is not None and sidecars is not False:
+            shown = FOLDER if sidecars is True else os.fspath(sidecars)
+            base = os.path.dirname(sink.path) if isinstance(sink, FileSink) else os.getcwd()
+            folder = os.path.join(base, shown)
+            self._sidecars = Sidecars(shown, folder, max_sidecar_bytes, max_sidecars)
+
+    def __repr__(self) -> str:
+        lost = f" {self.lost} lines lost" if self.lost else ""
+        return f"<CallLog to {self._sink.sink.label}{lost}>"
+
+    @property
+    def lost(self) -> int:
+        """Lines that could not be written."""
+        return self._sink.lost
+
+    @cached_property
+    def _redactor(self) -> Redactor:
+        from holdfast._core.redaction import Redactor
+
+        return Redactor(self._redaction)
+
+    def flush(self) -> None:
+        """Wait until the sidecars of all calls that have ended are written."""
+        if self._sidecars is not None:
+            self._sidecars.close()
+
+    def close(self) -> None:
+        """Finish what is being written and let the file go; a later call opens it again."""
+        self.flush()
+        self._sink.close()
+
+    # One call
+
+    async def watch(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        schema: Callable[[], Any],
+        work: Coroutine[Any, Any, ToolResult],
+    ) -> ToolResult:
+        """Run a call between its two lines."""
+        seq = next(self._numbers)
+        head = self._before(name, arguments, schema, seq)
+        began = time.perf_counter()
+        try:
+            result = await work
+        except BaseException as error:
+            self._after(head, name, seq, began, error)
+            raise
+        self._after(head, name, seq, began, result)
+        return result
+
+    def _before(
+        self, name: str, arguments: Mapping[str, Any], schema: Callable[[], Any], seq: int
+    ) -> bytes:
+        try:
+            given = self._redactor.value(arguments, schema())
+            head = lines.call(name, given if isinstance(given, Mapping) else {})
+        except Exception:
+            log.exception("the call log: the arguments of %r cannot be shown", name)
+            head = lines.call(name, {})
+        self._sink.write(lines.before(head, seq))
+        return head
+
+    def _after(
+        self, head: bytes, name: str, seq: int, began: float, ending: ToolResult | BaseException
+    ) -> None:
+        ms = round((time.perf_counter() - began) * 1000)
+        try:
+            error = self._error(name, ending)
+            if isinstance(ending, BaseException) or error is not None:
+                line = lines.failure(head, error or "", ms, seq)
+            else:
+                line = lines.success(head, self._result(name, seq, ending), ms, seq)
+        except Exception:
+            log.exception("the call log: the outcome of %r cannot be shown", name)
+            ok = isinstance(ending, ToolResult) and not ending.is_error
+            line = lines.success(head, None, ms, seq) if ok else lines.failure(head, "", ms, seq)
+        self._sink.write(line)
+
+    # What came of it
+
+    def _result(self, name: str, seq: int, result: ToolResult) -> bytes | None:
+        shown = show(result, self._redactor, self._threshold)
+        if shown.long:
+            return lines.compact(shown.summary(self._keep(name, seq, shown)))
+        return None if shown.value is UNSET else lines.compact(shown.value)
+
+    def _keep(self, name: str, seq: int, shown: Shown) -> str | None:
+        if self._sidecars is None:
+            return None
+        redactor, text, whole = self._redactor, shown.text, shown.whole
+        if text is not None:
+            return self._sidecars.keep(
+                seq, name, ".txt", shown.size, lambda: redacted_text(text, redactor)
+            )
+        return self._sidecars.keep(
+            seq,
+            name,
+            ".json",
+            shown.size,
+            lambda: lines.compact(redacted_whole(whole, redactor)).decode(),
+        )
+
+    def _error(self, name: str, ending: ToolResult | BaseException) -> str | None:
+        """Why there is no success, in few words; None if there is."""
+        if isinstance(ending, ToolResult):
+            if not ending.is_error:
+                return None
+            text = redacted_text(ending.text, self._redactor)
+            return _short(text or "The tool failed and gave no reason.")
+        if isinstance(ending, HoldfastError):
+            return _short(self._redactor.text(_told(ending, name)))
+        if isinstance(ending, asyncio.CancelledError | GeneratorExit):
+            return "cancelled"
+        return _short(self._redactor.text(f"{type(ending).__name__}: {ending}"))
+
+
+def _told(error: HoldfastError, name: str) -> str:
+    """An error without what the line says already; of arguments that do not fit only where."""
+    misfits = error.data if isinstance(error.data, tuple) else ()
+    if misfits and all(isinstance(one, SchemaFault) for one in misfits):
+        places = "; ".join(f"{one.path or '/'}: {one.keyword}" for one in misfits)
+        return f"the arguments do not fit its schema; nothing was sent: {places}"
+    return error.message.partition(f"tools/call {name!r}: ")[2] or error.message
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_ERROR else f"{text[: LONGEST_ERROR - 1]}…"
+
+
+def open_log(where: To | CallLog, redaction: Redaction) -> CallLog:
+    """The log for what ``connect(log=…)`` was given; a log of your own has its own redaction."""
+    return where if isinstance(where, CallLog) else CallLog(where, redaction=redaction)

@@ -1,0 +1,246 @@
+"""Calls sent again, and how they end now next to how they ended then."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import UNSET, Struct, field
+
+from holdfast._core.redaction import HIDDEN, Redactor
+from holdfast.calllog.entries import Entry, Log, Source, read_log
+from holdfast.calllog.matching import differences, has_hidden, normal, told
+from holdfast.calllog.references import fill_in
+from holdfast.calllog.results import NotRecorded, short, show, summary_of, whole_of
+from holdfast.errors import HoldfastError, ToolError, ValidationError
+from holdfast.policies import Redaction, one_of
+from holdfast.types.tools import ToolResult
+
+Verdict: TypeAlias = Literal["same", "different", "unrecorded", "unsent"]
+
+_NOTHING: Final = "The tool failed and gave no reason."
+
+
+class Outcome(Struct, kw_only=True):
+    """What came of one call now, and whether that is what came of it then."""
+
+    entry: Entry
+    verdict: Verdict = "unsent"
+    ok: bool = False
+    result: Any = None
+    """What the caller was given: a `ToolResult`; None if the call raised."""
+    error: str | None = None
+    exception: HoldfastError | None = None
+    ms: int = 0
+    note: str = ""
+    """Where it differs, or what could not be compared."""
+
+    @property
+    def expected(self) -> bool:
+        """It went as recorded; or, if nothing was, it went well."""
+        return self.verdict == "same" or (self.verdict == "unrecorded" and self.ok)
+
+    def __str__(self) -> str:
+        how = "ok" if self.ok else "failed"
+        how = {"unrecorded": f"{how}, not recorded", "unsent": "not sent"}.get(
+            self.verdict, f"{self.verdict}, {how}"
+        )
+        why = [] if self.error is None else [self.error]
+        return "\n      ".join([f"{self.entry}: {how}", *why, *([self.note] if self.note else [])])
+
+
+class Report(Struct):
+    """What came of all of them."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Outcome]:
+        return iter(self.outcomes)
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+    @property
+    def ok(self) -> bool:
+        """Every call went as recorded, or, where nothing was, went well."""
+        return all(outcome.expected for outcome in self.outcomes)
+
+    @property
+    def results(self) -> list[Any]:
+        """What each call gave; None for one that raised, or was not sent."""
+        return [outcome.result for outcome in self.outcomes]
+
+    def raise_for_error(self) -> Report:
+        """This report, or the error of the first call that failed and had not failed before."""
+        for outcome in self.outcomes:
+            if outcome.ok or outcome.expected or outcome.verdict == "unsent":
+                continue
+            if outcome.exception is not None:
+                raise outcome.exception
+            raise ToolError(f"{outcome.entry}: {outcome.error}", data=outcome.result)
+        return self
+
+    def __str__(self) -> str:
+        counts = Counter(outcome.verdict for outcome in self.outcomes)
+        names = {"unrecorded": "not recorded", "unsent": "not sent"}
+        summary = ", ".join(f"{n} {names.get(name, name)}" for name, n in counts.items())
+        calls = "1 call" if len(self) == 1 else f"{len(self)} calls"
+        lines = [f"  {number} {one}" for number, one in enumerate(self.outcomes, 1)]
+        return "\n".join([f"{calls}: {summary}" if summary else calls, *lines])
+
+
+async def replay(
+    caller: Any,
+    lines: Source,
+    *,
+    stop: bool = True,
+    compare: bool = True,
+    timeout: float | None = None,
+    fill: Mapping[str, Any] | None = None,
+    redacted: Literal["refuse", "send"] = "refuse",
+    redaction: Redaction | None = None,
+) -> Report:
+    """Send the calls of a log again, in order, one at a time.
+
+    ``caller`` is a client, or anything else with ``call_tool``. A handle adds its session, which
+    it opens and closes by itself: calls of a log that do so are left to it.
+    ``stop`` ends it at the first call that fails without having failed in the log.
+    ``compare`` says whether each outcome is what was recorded.
+
+    A log has blacked-out arguments where there were secrets: ``fill`` gives their values by the
+    names of their fields. Without them nothing is sent at all, unless ``redacted="send"``.
+    """
+    one_of("redacted", redacted, ("refuse", "send"))
+    log = read_log(lines)
+    entries = [entry for entry in log if entry.asked and not _keeps(caller, entry)]
+    secrets = {} if fill is None else fill
+    given = [_filled(entry.arguments, secrets) for entry in entries]
+    if redacted == "refuse":
+        _refuse_hidden(entries, given)
+    player = _Player(caller, log, compare, timeout, Redactor(redaction or Redaction()))
+    report = Report([Outcome(entry=entry) for entry in entries])
+    for outcome, arguments in zip(report.outcomes, given, strict=True):
+        await player.play(outcome, arguments)
+        if stop and not outcome.ok and outcome.entry.ok is not False:
+            break
+    return report
+
+
+class _Player:
+    """Sends one call after the other; knows what the earlier ones gave."""
+
+    def __init__(
+        self, caller: Any, log: Log, compare: bool, timeout: float | None, redactor: Redactor
+    ) -> None:
+        self._call = _call_of(caller)
+        self._options = {} if timeout is None else {"timeout": timeout}
+        self._log = log
+        self._compare = compare
+        self._redactor = redactor
+        self._results: list[Any] = []
+
+    async def play(self, outcome: Outcome, arguments: dict[str, Any]) -> None:
+        began = time.perf_counter()
+        try:
+            if not outcome.entry.recorded:
+                arguments = fill_in(arguments, self._results, outcome.entry.line)
+            found = self._call(outcome.entry.name, arguments, **self._options)
+            outcome.result = await found if inspect.isawaitable(found) else found
+            outcome.ok = not getattr(outcome.result, "is_error", False)
+            if not outcome.ok:
+                outcome.error = outcome.result.text or _NOTHING
+        except ToolError as error:
+            outcome.result = error.data if isinstance(error.data, ToolResult) else None
+            outcome.error, outcome.exception = error.message, error
+        except HoldfastError as error:
+            outcome.error, outcome.exception = error.message, error
+        outcome.ms = round((time.perf_counter() - began) * 1000)
+        self._results.append(outcome.result)
+        self._judge(outcome)
+
+    def _judge(self, outcome: Outcome) -> None:
+        then = outcome.entry
+        outcome.verdict = "unrecorded"
+        if not self._compare or then.ok is None:
+            return
+        if then.ok is not outcome.ok:
+            outcome.verdict = "different"
+            outcome.note = f"recorded: {'ok' if then.ok else f'failed: {then.error}'}"
+        elif not outcome.ok:
+            # Two failures are alike: their words often have times and addresses in them.
+            outcome.verdict = "same"
+        else:
+            note, outcome.note = self._difference(then, outcome.result)
+            outcome.verdict = "different" if note else "same"
+            outcome.note = note or outcome.note
+
+    def _difference(self, then: Entry, result: Any) -> tuple[str, str]:
+        """What differs, and what could not be told."""
+        if not isinstance(result, ToolResult):
+            return "", "the result was not compared: it is no tool result"
+        try:
+            recorded = self._log.value(then)
+        except NotRecorded as error:
+            return _by_size(then, result, self._redactor), str(error)
+        now = self._redactor.value(_plain(short(whole_of(result))))
+        then_now = normal(_plain(recorded)), normal(now)
+        return told(differences(*then_now, "result", hidden=True)), ""
+
+
+def _by_size(then: Entry, result: ToolResult, redactor: Redactor) -> str:
+    summary = summary_of(then.result)
+    now = show(result, redactor, 0).summary()
+    then_shown = "" if summary is None else f"[{summary[1]} {summary[2]} chars]"
+    return f"recorded {then_shown}, now {now}" if then_shown not in ("", now) else ""
+
+
+def _plain(value: Any) -> Any:
+    """A value to compare: nothing at all is a value as well."""
+    return {"content": []} if value is UNSET else value
+
+
+def _call_of(caller: Any) -> Callable[..., Any]:
+    for name in ("call_tool", "call"):
+        found = getattr(caller, name, None)
+        if callable(found):
+            return found  # type: ignore[no-any-return]
+    raise ValidationError(f"{caller!r} is no client and no handle: it has no call_tool")
+
+
+def _keeps(caller: Any, entry: Entry) -> bool:
+    """Whether a handle does by itself what was recorded: open and close its own session."""
+    adapter, session = getattr(caller, "adapter", None), getattr(caller, "session", None)
+    if session is None or not entry.recorded or entry.name not in getattr(adapter, "lifecycle", ()):
+        return False
+    own: dict[str, Any] = adapter.inject_session({}, session)  # type: ignore[union-attr]
+    return own.items() <= entry.arguments.items()
+
+
+# Secrets
+
+
+def _filled(value: Any, secrets: Mapping[str, Any]) -> Any:
+    """The arguments with what was blacked out put back in, where it is known."""
+    if isinstance(value, dict):
+        return {
+            name: secrets[name] if item == HIDDEN and name in secrets else _filled(item, secrets)
+            for name, item in value.items()
+        }
+    return [_filled(item, secrets) for item in value] if isinstance(value, list) else value
+
+
+def _refuse_hidden(entries: list[Entry], given: list[dict[str, Any]]) -> None:
+    found = [
+        f"  {entry}: {', '.join(name for name, item in arguments.items() if has_hidden(item))}"
+        for entry, arguments in zip(entries, given, strict=True)
+        if has_hidden(arguments)
+    ]
+    if found:
+        raise ValidationError(
+            "these calls have blacked-out arguments; nothing was sent. Give their values with "
+            "fill={name: value}, or send them as they stand with redacted='send':\n"
+            + "\n".join(found[:10])
+        )

@@ -1,0 +1,255 @@
+"""A tool's result as a log shows it, and a result made again from what a log shows.
+
+Small results stand in the line, by the first of these that can hold them:
+
+- nothing at all, for a result without content
+- the value, for one text that is JSON (and for a structured result with just that text)
+- the text, for one text of any other kind
+- ``{"content": […], …}``, the result as it came, for everything else
+
+Larger ones stand there as a summary: ``[text 3847 chars]``, or with the file that has the
+whole, ``[text 3847 chars → .mcp-log/4-browser.snapshot.txt]``. Whatever a server says, one form
+is never taken for another: a text that looks like a summary is shown as the whole result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from holdfast._core.eras.stateless import PREFIX
+from holdfast._core.redaction import Redactor
+from holdfast._core.wire.jsonrpc import MALFORMED, UNENCODABLE
+from holdfast.calllog.lines import compact
+from holdfast.types.content import TextContent
+from holdfast.types.tools import ToolResult
+
+SUMMARY: Final = re.compile(r"\[([a-z_]+) ([0-9]+) chars(?: → (.+))?\]", re.S)
+_JSON_BEGINS: Final = frozenset('{[-0123456789tfn"')
+_PRETTY: Final = 8
+"""How many times longer than itself, without its spaces, a JSON text is looked at."""
+
+
+class Shown(Struct, frozen=True):
+    """A result as a log shows it: ``value``, or, if that would be too long, a summary."""
+
+    value: Any = UNSET
+    """UNSET: there is nothing to show, or it is too long."""
+    kind: str = ""
+    size: int = 0
+    text: str | None = None
+    """The whole of a long result that is one text."""
+    whole: dict[str, Any] | None = None
+    """The whole of any other long result."""
+
+    @property
+    def long(self) -> bool:
+        return bool(self.kind)
+
+    def summary(self, path: str | None = None) -> str:
+        place = "" if path is None else f" → {path}"
+        return f"[{self.kind} {self.size} chars{place}]"
+
+
+# From a result to what is shown
+
+
+def show(result: ToolResult, redactor: Redactor, threshold: float) -> Shown:
+    """``threshold`` is the number of characters, as JSON, from which a result is long."""
+    if not result.has_structured and len(result.content) == 1:
+        (item,) = result.content
+        if type(item) is TextContent and len(item.text) > threshold * _PRETTY:
+            # So long that it need not be looked at, whatever else there is.
+            return Shown(kind="text", size=len(item.text), text=item.text)
+    whole = whole_of(result)
+    value = short(whole)
+    if value is UNSET:
+        return Shown()
+    if length(value) < threshold:
+        return Shown(value=_redacted(value, redactor))
+    text = _only_text(whole)
+    if text is not None:
+        return Shown(kind="text", size=len(text), text=text)
+    return Shown(kind=_kind(whole), size=length(whole), whole=whole)
+
+
+def whole_of(result: ToolResult) -> dict[str, Any]:
+    """The result as it came, without what belongs to the protocol rather than to the tool."""
+    raw = dict(result.raw)
+    raw.pop("resultType", None)
+    raw.pop("isError", None)
+    meta = raw.pop("_meta", None)
+    content = raw.pop("content", None)
+    found = {"content": content if isinstance(content, list) else [], **raw}
+    own = {} if not isinstance(meta, dict) else meta
+    own = {key: value for key, value in own.items() if not key.startswith(PREFIX)}
+    return {**found, "_meta": own} if own else found
+
+
+def short(whole: dict[str, Any]) -> Any:
+    """The shortest of the forms that hold a result; UNSET for one that has nothing to say."""
+    text = _only_text(whole)
+    if text is not None:
+        value = parsed(text)
+        return whole if summary_of(value) else value
+    if whole == {"content": []}:
+        return UNSET
+    structured = whole.get("structuredContent")
+    if isinstance(structured, dict) and not is_whole(structured):
+        rest = {key: value for key, value in whole.items() if key != "structuredContent"}
+        said = _only_text(rest)
+        if said is not None and same(parsed(said), structured):
+            return structured
+    return whole
+
+
+def _only_text(whole: dict[str, Any]) -> str | None:
+    """The text of a result that has nothing else to say."""
+    content = whole["content"]
+    if len(whole) != 1 or len(content) != 1 or not isinstance(content[0], dict):
+        return None
+    text = content[0].get("text")
+    plain = len(content[0]) == 2 and content[0].get("type") == "text" and isinstance(text, str)
+    return text if plain else None
+
+
+def _kind(whole: dict[str, Any]) -> str:
+    items = whole["content"]
+    if len(items) == 1 and len(whole) == 1 and isinstance(items[0], dict):
+        kind = items[0].get("type")
+        if isinstance(kind, str) and re.fullmatch("[a-z_]{1,40}", kind):
+            return kind
+    return "result"
+
+
+# JSON in texts
+
+
+def parsed(text: str) -> Any:
+    """What a text means: its JSON value, if it is JSON; else the text.
+
+    It stays a text if the value could not be told from one (a JSON string), would be written
+    otherwise (a number such as 1e3), or looks like a whole result.
+    """
+    value = _decoded(text)
+    if isinstance(value, dict | list):
+        return text if is_whole(value) else value
+    if isinstance(value, str) or value is UNSET or compact(value) != text.encode():
+        return text
+    return value
+
+
+def _decoded(text: str) -> Any:
+    """The value of a JSON text; UNSET if it is none."""
+    if text[:1] not in _JSON_BEGINS and text.lstrip()[:1] not in _JSON_BEGINS:
+        return UNSET
+    try:
+        value = msgspec.json.decode(text)
+        compact(value)
+    except (*MALFORMED, *UNENCODABLE):
+        return UNSET
+    return value
+
+
+def _redacted(value: Any, redactor: Redactor) -> Any:
+    """A value that is to stand in a line, without its secrets."""
+    if is_whole(value):
+        return redacted_whole(value, redactor)
+    return redacted_text(value, redactor) if isinstance(value, str) else redactor.value(value)
+
+
+def redacted_text(text: str, redactor: Redactor) -> str:
+    """A text without its secrets; those of a JSON text are found by their names, too."""
+    value = _decoded(text)
+    if isinstance(value, dict | list):
+        clean = redactor.value(value)
+        if not same(clean, value):
+            return compact(clean).decode()
+    return redactor.text(text)
+
+
+def redacted_whole(whole: Any, redactor: Redactor) -> Any:
+    """A whole result without its secrets, those in JSON texts included."""
+    clean = redactor.value(whole)
+    if not is_whole(clean):
+        return clean
+    return {**clean, "content": [_redacted_item(item, redactor) for item in clean["content"]]}
+
+
+def _redacted_item(item: Any, redactor: Redactor) -> Any:
+    if not isinstance(item, dict):
+        return item
+    if isinstance(item.get("text"), str):
+        return {**item, "text": redacted_text(item["text"], redactor)}
+    if isinstance(item.get("resource"), dict):
+        return {**item, "resource": _redacted_item(item["resource"], redactor)}
+    return item
+
+
+def is_whole(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("content"), list)
+
+
+def length(value: Any) -> int:
+    found = compact(value)
+    return len(found) if found.isascii() else len(found.decode())
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON, whatever the order of their keys."""
+    return msgspec.json.encode(one, order="sorted") == msgspec.json.encode(other, order="sorted")
+
+
+# And back
+
+
+class NotRecorded(Exception):  # noqa: N818  (a finding, told by whoever needed the result)
+    """The log does not have the result; says why, and how it could."""
+
+
+def summary_of(value: Any) -> re.Match[str] | None:
+    return SUMMARY.fullmatch(value) if isinstance(value, str) else None
+
+
+def wire(value: Any | UnsetType, fetch: Callable[[str], str]) -> dict[str, Any]:
+    """The result that a log shows as ``value``; ``fetch`` gives the text of a sidecar file."""
+    if value is UNSET:
+        return {"content": []}
+    if is_whole(value):
+        return dict(value)
+    summary = summary_of(value)
+    if summary is not None:
+        return _from_sidecar(summary, fetch)
+    if isinstance(value, str):
+        return _text(value)
+    said = _text(compact(value).decode())
+    return {**said, "structuredContent": value} if isinstance(value, dict) else said
+
+
+def _from_sidecar(summary: re.Match[str], fetch: Callable[[str], str]) -> dict[str, Any]:
+    kind, size, path = summary.groups()
+    if path is None:
+        raise NotRecorded(
+            f"its result ({kind}, {size} characters) was too long for the log and was not kept; "
+            "record it with CallLog(…, sidecars=True), or with a higher threshold"
+        )
+    text = fetch(path)
+    if not text:
+        raise NotRecorded(f"its sidecar {path} is empty: it is being written, or its writer died")
+    if not path.endswith(".json"):
+        return _text(text)
+    try:
+        whole = msgspec.json.decode(text)
+    except MALFORMED as error:
+        raise NotRecorded(f"its sidecar {path} is not JSON: {error}") from None
+    if not is_whole(whole):
+        raise NotRecorded(f"its sidecar {path} holds no tool result")
+    return dict(whole)
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}]}

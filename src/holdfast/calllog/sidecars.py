@@ -1,0 +1,190 @@
+"""The folder beside a log for results that are too long for a line.
+
+The file's name is given out at once, so that the line can name it; a thread of its own blacks
+out secrets and writes. Files are private, never written through a link, never overwritten,
+and the oldest go when there are too many.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from holdfast.calllog.results import NotRecorded
+from holdfast.errors import ValidationError
+
+log: logging.Logger = logging.getLogger("holdfast")
+
+FOLDER: Final = ".mcp-log"
+LONGEST_NAME: Final = 80
+MOST_TRIES: Final = 10_000
+MOST_WAITING: Final = 32 * 1024 * 1024
+"""Characters that may wait to be written, in more than one result; past it, the caller writes."""
+LONGEST_READ: Final = 256 * 1024 * 1024
+
+_OURS: Final = re.compile(r"[0-9]+-.*\.(?:txt|json)", re.S)
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def safe_name(tool: str) -> str:
+    """A tool's name as a part of a file's name, on any system."""
+    return _UNSAFE.sub("_", tool)[:LONGEST_NAME] or "tool"
+
+
+class Sidecars:
+    """Writes sidecars into one folder, and keeps it within bounds."""
+
+    def __init__(self, shown: str, folder: str, most_bytes: int, most_files: int) -> None:
+        if most_bytes < 1 or most_files < 1:
+            raise ValidationError("CallLog: max_sidecar_bytes and max_sidecars must be at least 1")
+        self._shown = shown.rstrip("/") or "/"
+        self._folder = folder
+        self._most_bytes = most_bytes
+        self._most_files = most_files
+        self._suffix = 1
+        """Which of several files for the same number: one for each run of a program."""
+        self._complained = False
+        self._waiting = 0
+        self._lock = threading.Lock()
+        self._worker: ThreadPoolExecutor | None = None
+
+    def keep(
+        self, seq: int, tool: str, ending: str, size: int, make: Callable[[], str]
+    ) -> str | None:
+        """Have ``make()`` written to a new file; the path to show, None if it cannot be kept."""
+        if size > self._most_bytes:
+            return None
+        try:
+            name, descriptor = self._create(f"{seq}-{safe_name(tool)}", ending)
+        except OSError as error:
+            self._complain(error)
+            return None
+        self._hand_over(name, descriptor, size, make)
+        return f"{self._shown}/{name}"
+
+    def close(self) -> None:
+        """Wait until everything is written."""
+        with self._lock:
+            worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.shutdown(wait=True)
+
+    # The file
+
+    def _open_folder(self) -> int:
+        # Whoever prepared the folder must not choose where we write: no links.
+        return os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+    def _create(self, stem: str, ending: str) -> tuple[str, int]:
+        try:
+            os.mkdir(self._folder, 0o700)
+        except FileExistsError:
+            pass
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        folder = self._open_folder()
+        try:
+            for suffix in range(self._suffix, self._suffix + MOST_TRIES):
+                name = f"{stem}{ending}" if suffix == 1 else f"{stem}~{suffix}{ending}"
+                try:
+                    descriptor = os.open(name, flags, 0o600, dir_fd=folder)
+                except FileExistsError:
+                    continue
+                self._suffix = suffix
+                return name, descriptor
+        finally:
+            os.close(folder)
+        raise FileExistsError(f"too many files like {stem}{ending}")
+
+    # The writing
+
+    def _hand_over(self, name: str, descriptor: int, size: int, make: Callable[[], str]) -> None:
+        with self._lock:
+            direct = self._waiting > 0 and self._waiting + size > MOST_WAITING
+            if not direct:
+                self._waiting += size
+                if self._worker is None:
+                    self._worker = ThreadPoolExecutor(1, "holdfast-log")
+                try:
+                    self._worker.submit(self._write, name, descriptor, size, make)
+                except RuntimeError:  # the interpreter is on its way out
+                    self._waiting -= size
+                    direct = True
+        if direct:
+            self._write(name, descriptor, 0, make)
+
+    def _write(self, name: str, descriptor: int, waiting: int, make: Callable[[], str]) -> None:
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(make().encode("utf-8", "replace"))
+            self._prune(name)
+        except Exception as error:
+            self._complain(error)
+        finally:
+            with self._lock:
+                self._waiting -= waiting
+
+    def _prune(self, newest: str) -> None:
+        """Remove the oldest until there are few enough; nothing that is not ours."""
+        folder = self._open_folder()
+        try:
+            found = sorted(_files(folder))
+            files, size = len(found), sum(one[2] for one in found)
+            for _, name, length in found:
+                if files <= self._most_files and size <= self._most_bytes:
+                    break
+                if name != newest:
+                    with suppress(FileNotFoundError):
+                        os.unlink(name, dir_fd=folder)
+                    files, size = files - 1, size - length
+        finally:
+            os.close(folder)
+
+    def _complain(self, error: Exception) -> None:
+        if not self._complained:
+            self._complained = True
+            kind = type(error).__name__
+            where = f"the call log's folder {self._folder}"
+            log.warning("%s: a result was lost: %s: %s", where, kind, error)
+
+
+def _files(folder: int) -> Iterator[tuple[int, str, int]]:
+    """Our files: when they were written, their names and sizes."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if _OURS.fullmatch(entry.name):
+                # Another process may keep the same folder within the same bounds.
+                with suppress(FileNotFoundError):
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode):
+                        yield status.st_mtime_ns, entry.name, status.st_size
+
+
+def read_sidecar(shown: str, base: Path, folders: tuple[Path, ...]) -> str:
+    """The text of a sidecar that a log names; it must lie in one of the folders.
+
+    A log may come from anywhere: it does not decide which of our files are read.
+    """
+    path = Path(os.path.normpath(base / shown))
+    if not any(path.is_relative_to(folder) for folder in folders):
+        raise NotRecorded(
+            f"its sidecar {shown} is outside of the log's folder; say where it is with "
+            "read_log(…, sidecars=…)"
+        )
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > LONGEST_READ:
+                raise NotRecorded(f"its sidecar {shown} is no file that can be read")
+            return file.read().decode("utf-8", "replace")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise NotRecorded(f"its sidecar {shown} cannot be read: {why}") from None

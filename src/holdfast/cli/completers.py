@@ -1,0 +1,154 @@
+"""What Tab offers: servers from the configuration, tools and parameters as they were last seen.
+
+Nothing is started, and whatever is wrong with a file offers nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from functools import wraps
+from glob import escape, iglob
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from holdfast.cli import manifests
+from holdfast.cli.arguments import resolve, types
+from holdfast.cli.render import first_line
+from holdfast.cli.target import VARIABLE
+
+_AT_FILE = ("=@", ":=@")
+
+Suggest = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def _before_dashes(suggest: Suggest) -> Suggest:
+    """What stands after ``--`` is a command, which the shell knows better."""
+
+    @wraps(suggest)
+    def offer(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        words, place = os.environ.get("COMP_WORDS", "").split(), os.environ.get("COMP_CWORD", "")
+        if "--" in words[: int(place) if place.isdecimal() else None]:
+            return [CompletionItem(incomplete, type="file")]
+        return suggest(ctx, param, incomplete)
+
+    return offer
+
+
+@_before_dashes
+def servers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The names of the configured servers, until one is given."""
+    if param.nargs == -1 and ctx.params.get(param.name or ""):
+        return []
+    return [CompletionItem(name) for name in _servers(ctx) if name.startswith(incomplete)]
+
+
+@_before_dashes
+def tools(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """``server.tool`` for every server that was seen; tools alone where the server is given."""
+    found: list[CompletionItem] = []
+    for key, prefix in _places(ctx):
+        if prefix.startswith(incomplete) or incomplete.startswith(prefix):
+            known = list(_tools(key, prefix, incomplete))
+            found += known or ([CompletionItem(prefix)] if prefix else [])
+    return found
+
+
+@_before_dashes
+def prefixes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """``server.``, where what follows is not known before the server was asked."""
+    names = [f"{name}." for name in _servers(ctx)]
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+@_before_dashes
+def parameters(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """``name=`` for the parameters of the tool that was named before, and then their choices."""
+    tool = _named(ctx)
+    schema = tool.get("inputSchema") if tool else None
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(properties, dict):
+        return []
+    words = [str(word) for word in ctx.params.get("words") or ()]
+    name, sign, begun = incomplete.partition("=")
+    if incomplete in _AT_FILE:  # bash takes a word apart at these signs, but keeps the last
+        return _paths("", "@")
+    if words and words[-1] in _AT_FILE:
+        return _paths(incomplete.removeprefix("@"), "@")
+    if sign and begun.startswith("@"):
+        return _paths(begun[1:], f"{name}=@")
+    if sign and name:
+        return _choices(properties.get(name), schema, begun, f"{name}=")
+    before = [word for word in words if word != "="][-1:]
+    if before and before[0] in properties:  # bash takes a word apart at this sign
+        return _choices(properties[before[0]], schema, incomplete, "")
+    used = {word.partition("=")[0].rstrip(":") for word in words}
+    return [
+        CompletionItem(f"{name}=", help=first_line(_words(part)))
+        for name, part in properties.items()
+        if name.startswith(incomplete) and name not in used
+    ]
+
+
+def _choices(part: Any, schema: Any, begun: str, prefix: str) -> list[CompletionItem]:
+    """The values of a parameter, where there are few."""
+    part = resolve(part, schema)
+    values = part.get("enum")
+    if not isinstance(values, list):
+        values = [True, False] if types(part) == {"boolean"} else []
+    texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
+    return [CompletionItem(f"{prefix}{text}") for text in texts if text.startswith(begun)]
+
+
+def _paths(begun: str, prefix: str) -> list[CompletionItem]:
+    """Files whose names begin so; the shell would not find them behind the sign."""
+    paths = sorted(iglob(f"{escape(begun)}*"))
+    return [CompletionItem(f"{prefix}{path}{'/' * os.path.isdir(path)}") for path in paths]
+
+
+def _places(ctx: click.Context) -> list[tuple[str, str]]:
+    """Where tools may be: what the server is remembered under, what stands before its tools."""
+    url = ctx.params.get("url")
+    if url:
+        return [(str(url), "")]
+    named = [(name, f"{name}.") for name in _servers(ctx)]
+    variable = os.environ.get(VARIABLE)
+    return [*named, (variable, "")] if variable else named
+
+
+def _servers(ctx: click.Context) -> list[str]:
+    from holdfast.config import load
+
+    try:
+        return list(load(ctx.params.get("config")).servers)
+    except Exception:  # whatever it is: a person is typing, this is no time for it
+        return []
+
+
+def _tools(key: str, prefix: str, incomplete: str) -> Iterator[CompletionItem]:
+    for tool in _seen(key):
+        name = f"{prefix}{tool['name']}"
+        if name.startswith(incomplete):
+            yield CompletionItem(name, help=first_line(_words(tool)))
+
+
+def _seen(key: str) -> list[dict[str, Any]]:
+    found = manifests.recall(key)
+    return [] if found is None else found.tools
+
+
+def _named(ctx: click.Context) -> dict[str, Any] | None:
+    word = str(ctx.params.get("tool") or "")
+    for key, prefix in sorted(_places(ctx), key=lambda place: len(place[1]), reverse=True):
+        if word.startswith(prefix):
+            for tool in _seen(key):
+                if tool["name"] == word[len(prefix) :]:
+                    return tool
+    return None
+
+
+def _words(part: Any) -> str:
+    return str(part.get("description") or "") if isinstance(part, dict) else ""

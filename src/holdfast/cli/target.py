@@ -1,0 +1,251 @@
+"""Which server a command is about: a name from the configuration, a URL, or a command.
+
+Every verb takes it the same way, with the same options; `aimed` adds them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from holdfast.cli.options import OPTIONS, pairs
+from holdfast.cli.output import Output, harmless
+from holdfast.errors import ValidationError
+
+if TYPE_CHECKING:
+    from holdfast import Client
+    from holdfast.config import Configuration, Input
+
+VARIABLE = "MCP_SERVER_URL"
+"""As `holdfast._core.targets` has it, which need not be loaded to ask whether it is set."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass
+class Aim:
+    """One command's server, as it was said, and how to reach it."""
+
+    output: Output
+    command: list[str] | None = None
+    url: str | None = None
+    config: str | None = None
+    verbose: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+    """Of ``holdfast.connect``, for any server."""
+    stdio: dict[str, Any] = field(default_factory=dict)
+    """The same, for a command: ``env`` and ``cwd`` as they were said, and what verbs want."""
+    http: dict[str, Any] = field(default_factory=dict)
+    """The same, for a URL."""
+
+    @property
+    def given(self) -> bool:
+        """Whether the server is a URL or a command, so that no word names it."""
+        return self.command is not None or self.url is not None
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        from holdfast.config import load
+
+        return load(self.config)
+
+    def take(self, words: tuple[str, ...], *wanted: str) -> tuple[str | None, list[str]]:
+        """Of ``[SERVER] wanted…`` the server, unless it is given otherwise, and the rest."""
+        rest = list(words)
+        server = None
+        if not self.given and not (self._from_variable and not self._names_server(rest, wanted)):
+            if not rest or (len(rest) <= len(wanted) and rest[0] not in self.configuration.servers):
+                raise click.UsageError(f"Which server? {self._hint()}")
+            server = rest.pop(0)
+        if len(rest) < len(wanted):
+            raise click.UsageError(f"Missing: {' '.join(wanted[len(rest) :])}.")
+        if len(rest) > len(wanted):
+            extra = " ".join(rest[len(wanted) :])
+            already = " (the server is given already)" if server is None else ""
+            raise click.UsageError(f"Not understood: {extra}{already}.")
+        return server, rest
+
+    def only(self, words: tuple[str, ...]) -> str | None:
+        """The server, where nothing else is wanted."""
+        return self.take(words)[0]
+
+    def split(self, word: str) -> tuple[str | None, str]:
+        """``git.git_log``: the server and the tool; only the tool if the server is given."""
+        if self.given:
+            return None, word
+        names = sorted(self.configuration.servers, key=len, reverse=True)
+        for name in names:
+            if word.startswith(f"{name}.") and len(word) > len(name) + 1:
+                return name, word[len(name) + 1 :]
+        if self._from_variable:
+            return None, word
+        if word.rstrip(".") in names:
+            raise click.UsageError(f"Which one of {word.rstrip('.')!r}? Write SERVER.NAME.")
+        raise ValidationError(f"{word!r} begins with no configured server. {self._hint(word)}")
+
+    def client(self, server: str | None = None) -> Client:
+        """A client for the server, not connected yet."""
+        _show_logs(self.verbose)
+        if server is not None and not is_url(server):
+            return self._configured(server)
+        target = self.command or self.url or server or os.environ.get(VARIABLE) or ""
+        import holdfast
+
+        return holdfast.connect(target, **self.options, **self._fitting(target))
+
+    def _fitting(self, target: str | list[str]) -> dict[str, Any]:
+        """The options for this kind of server; those for the other kind are refused."""
+        if isinstance(target, str) and is_url(target):
+            _refuse(self.stdio, ("env", "cwd"), "for a command, and the server is a URL")
+            return self.http
+        _refuse(self.http, ("headers", "transport"), "for a URL, and the server is a command")
+        return self.stdio
+
+    def _configured(self, name: str) -> Client:
+        entry = self.configuration.servers.get(name)
+        if entry is None:
+            raise ValidationError(f"There is no server {name!r}. {self._hint(name)}")
+        from holdfast.config.resolution import admit, client_for
+
+        resolved = admit(entry, prompt=_ask)
+        options = dict(self._fitting(resolved.target))
+        for key, said in (("env", resolved.env), ("headers", resolved.headers)):
+            if key in options:
+                options[key] = {**said, **options[key]}
+        return client_for(resolved, {**self.options, **options})
+
+    @property
+    def _from_variable(self) -> bool:
+        return bool(os.environ.get(VARIABLE))
+
+    def _names_server(self, words: list[str], wanted: tuple[str, ...]) -> bool:
+        """Whether the first word is a server, although one is given by the environment."""
+        if len(words) <= len(wanted):
+            return False
+        return is_url(words[0]) or words[0] in self.configuration.servers
+
+    def _hint(self, word: str = "") -> str:
+        names = list(self.configuration.servers)
+        from difflib import get_close_matches
+
+        near = get_close_matches(word.partition(".")[0], names, 1)
+        if near:
+            return f"Did you mean {near[0]!r}?"
+        if names:
+            return f"Configured: {', '.join(names)}. Or give --url URL, or -- COMMAND."
+        return (
+            "No server is configured: give --url URL, or a command after --, "
+            f"set {VARIABLE}, or add one to .mcp.json."
+        )
+
+
+def is_url(text: str) -> bool:
+    return text.lower().startswith(("http://", "https://"))
+
+
+_SAID_AS = {"env": "--env", "cwd": "--cwd", "headers": "--header", "transport": "--transport"}
+
+
+def _refuse(options: dict[str, Any], names: tuple[str, ...], why: str) -> None:
+    for name in names:
+        if name in options:
+            raise ValidationError(f"{_SAID_AS[name]} is {why}")
+
+
+def _ask(wanted: Input) -> str | None:
+    """A value that a configuration leaves to its user; None where nobody can be asked."""
+    if not sys.stdin.isatty():
+        return None
+    text = harmless(wanted.description or wanted.id)
+    answer: str = click.prompt(text, hide_input=wanted.password, default=wanted.default, err=True)
+    return answer
+
+
+def aimed(function: F) -> Any:
+    """A verb about a server: the common options, gathered into an `Aim` as its first argument.
+
+    The verb may be a coroutine; what it returns is the exit code.
+    """
+
+    @wraps(function)
+    def run(**given: Any) -> Any:
+        aim = _gather(click.get_current_context().obj, given)
+        found = function(aim, **given)
+        return _run(found) if inspect.iscoroutine(found) else found
+
+    verb: Any = run
+    for option in reversed(OPTIONS):
+        verb = option(verb)
+    return verb
+
+
+def _run(work: Coroutine[Any, Any, Any]) -> Any:
+    """On a loop of its own, which Ctrl-C ends: calls are cancelled, servers told and closed."""
+    import asyncio
+
+    with asyncio.Runner() as runner:
+        return runner.run(work)
+
+
+def _gather(command: list[str] | None, given: dict[str, Any]) -> Aim:
+    url = given.pop("url")
+    if url is not None and command is not None:
+        raise click.UsageError("Give --url or a command after --, not both.")
+    if url is not None and not is_url(url):
+        raise click.UsageError(f"--url {url!r}: a URL begins with http:// or https://.")
+    if command is not None and not command:
+        raise click.UsageError("There is no command after --.")
+    verbose = given.pop("verbose")
+    stdio = {
+        "stderr": "inherit" if verbose else None,
+        "env": pairs("--env", given.pop("env"), "="),
+        "cwd": given.pop("cwd"),
+    }
+    http = {
+        "headers": pairs("--header", given.pop("header"), ":"),
+        "transport": given.pop("transport"),
+    }
+    return Aim(
+        Output(given.pop("output")),
+        command,
+        url,
+        given.pop("config"),
+        verbose,
+        _policies(given),
+        _said(stdio),
+        _said(http),
+    )
+
+
+def _said(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value}
+
+
+def _policies(given: dict[str, Any]) -> dict[str, Any]:
+    options = {name: given.pop(name) for name in ("protocol", "log", "lock")}
+    seconds = given.pop("timeout")
+    if seconds is not None:
+        from holdfast.policies import Timeouts
+
+        total = max(seconds, Timeouts().total)
+        options["timeouts"] = Timeouts(request=seconds, handshake=seconds, total=total)
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _show_logs(verbose: bool) -> None:
+    """With --verbose the library's own words too; else only what the verb says."""
+    import logging
+
+    logger = logging.getLogger("holdfast")
+    if verbose:
+        logging.basicConfig(stream=sys.stderr, format="%(name)s: %(message)s")
+        logger.setLevel(logging.DEBUG)
+    elif not logger.handlers:
+        logger.addHandler(logging.NullHandler())

@@ -1,0 +1,98 @@
+"""``holdfast call``: a tool call from words to result."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from holdfast.cli.arguments import complaints, parse, whole
+from holdfast.cli.completers import parameters, tools
+from holdfast.cli.contents import Contents
+from holdfast.cli.elicitation import handlers
+from holdfast.cli.exit_codes import Exit
+from holdfast.cli.options import AboutServer, folders
+from holdfast.cli.progress import Bar
+from holdfast.cli.target import Aim, aimed
+from holdfast.cli.tool_cache import schema_of
+from holdfast.errors import ValidationError
+from holdfast.types.tools import ToolResult
+
+
+@click.command(cls=AboutServer)
+@click.argument("tool", shell_complete=tools)
+@click.argument("words", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=parameters)
+@click.option("--json", "text", metavar="JSON", help="The arguments as one JSON object.")
+@click.option(
+    "--save", metavar="DIR", shell_complete=folders, help="Where pictures and other files go."
+)
+@aimed
+async def call(
+    aim: Aim, tool: str, words: tuple[str, ...], text: str | None, save: str | None
+) -> int:
+    """Call a tool.
+
+    \b
+    name=value    by the tool's schema: a number where it wants a number
+    name:=json    JSON as it stands
+    name=@file    the text of a file (@@ for a value that begins with @)
+    a.b=value     into an object; the same name again: into a list
+    -             a JSON object from standard input
+
+    \b
+    holdfast call git.git_log repo_path=. max_count=5
+    holdfast call add a=2 b=3 -- python server.py
+    """
+    server, name = aim.split(tool)
+    bar = Bar()
+    aim.options["handlers"] = handlers(bar)
+    async with aim.client(server) as client:
+        schema = await schema_of(aim, server, client, name)
+        arguments = whole(text, "--json") if text is not None else {}
+        arguments.update(parse(words, schema, read_file))
+        check(name, arguments, schema)
+        with bar.over(name):
+            result = await client.call_tool(name, arguments, on_progress=bar.update)
+    return show(aim, result, name, save)
+
+
+def check(name: str, arguments: dict[str, Any], schema: dict[str, Any]) -> None:
+    """Refuse what would only come back, with all that is wrong at once."""
+    wrong = complaints(arguments, schema)
+    if wrong:
+        raise ValidationError("\n  ".join([f"{name}: nothing was sent:", *wrong]))
+
+
+def show(aim: Aim, result: ToolResult, name: str, save: str | None) -> int:
+    """The result on stdout; a tool's failure on stderr."""
+    if aim.output.json:
+        aim.output.value(result.raw)
+    elif not result.is_error:
+        _plain(aim, result, name, save)
+    if not result.is_error:
+        return Exit.OK
+    reason = result.text or "The tool failed and gave no reason."
+    aim.output.complain(f"{name}: {reason}", Exit.TOOL, {"kind": "tool"})
+    return Exit.TOOL
+
+
+def _plain(aim: Aim, result: ToolResult, name: str, save: str | None) -> None:
+    if result.content or not result.has_structured:
+        Contents(aim.output, save, name).show(result.content)
+    else:
+        aim.output.value(msgspec.to_builtins(result.structured))
+
+
+def read_file(name: str) -> str:
+    """The text of a file, ``-`` being standard input."""
+    try:
+        if name == "-":
+            return sys.stdin.read()
+        return Path(name).expanduser().read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValidationError(f"@{name}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValidationError(f"@{name}: is not text in UTF-8") from None

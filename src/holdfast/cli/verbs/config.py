@@ -1,0 +1,175 @@
+"""``holdfast config``: show, explain, trust, untrust and import configuration."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.completers import servers as suggest_servers
+from holdfast.cli.files import create
+from holdfast.cli.options import CONFIG, OUTPUT, files
+from holdfast.cli.output import Output, harmless
+from holdfast.errors import TrustError
+
+if TYPE_CHECKING:
+    from holdfast.config import Approval, Explanation
+
+
+@click.group()
+def config() -> None:
+    """Show, explain, trust and import configuration."""
+
+
+@config.command(short_help="the files that were found, and their servers")
+@CONFIG
+@OUTPUT
+def show(config: str | None, output: str) -> None:
+    """Every file that was found, in the order in which they count, and its servers."""
+    from holdfast.config import load
+    from holdfast.config import show as overview
+
+    out = Output(output)
+    found = overview(load(config))
+    if out.json:
+        out.value(found)
+        return
+    for file in found.files:
+        out.text(f"{file.path} ({file.dialect}, {file.scope}): {', '.join(file.servers) or 'none'}")
+        for problem in file.problems:
+            out.text(f"  ! {problem}")
+    for one in found.servers:
+        out.text(f"{one.name}: {one.target} [{one.trust}{', disabled' if one.disabled else ''}]")
+        for problem in (*one.problems, *one.warnings):
+            out.text(f"  ! {problem}")
+    if not found.files:
+        out.note("No configuration was found.")
+
+
+@config.command(short_help="everything about one server")
+@click.argument("name", shell_complete=suggest_servers)
+@CONFIG
+@OUTPUT
+def explain(name: str, config: str | None, output: str) -> None:
+    """Everything about one server: where it comes from, its variables, whether it may run."""
+    from holdfast.config import explain as explained
+    from holdfast.config import load
+
+    out = Output(output)
+    found = explained(load(config), name)
+    if out.json:
+        out.value(found)
+    else:
+        out.text(_told(found))
+
+
+def _told(found: Explanation) -> str:
+    where = " › ".join(found.section)
+    lines = [
+        f"{found.name}: {found.kind}{', disabled' if found.disabled else ''}",
+        f"  from      {found.file}{f' ({where})' if where else ''}, {found.dialect}, {found.scope}",
+        f"  says      {json.dumps(found.definition, ensure_ascii=False)}",
+    ]
+    if found.settings:
+        lines.append(f"  settings  {json.dumps(found.settings, ensure_ascii=False)}")
+    for one in found.variables:
+        state = "has a default" if one.has_default else "set" if one.is_set else "NOT SET"
+        lines.append(f"  variable  {one.name}: {state} (in {', '.join(one.fields)})")
+    lines.append(f"  trust     {found.trust}")
+    lines += [f"            {change}" for change in found.changes]
+    if found.approve:
+        lines.append(f"            approve it with: {found.approve}")
+    lines += [f"  hides     {other}" for other in found.shadows]
+    lines += [f"  ! {problem}" for problem in (*found.problems, *found.warnings)]
+    return "\n".join(lines)
+
+
+@config.command(short_help="approve a server of a project's own file")
+@click.argument("name", shell_complete=suggest_servers)
+@click.option("-y", "--yes", is_flag=True, help="Approve without being asked.")
+@CONFIG
+@OUTPUT
+def trust(name: str, yes: bool, config: str | None, output: str) -> None:
+    """Approve a server of a project's own file, as it stands now.
+
+    The approval holds until its command, arguments, environment, URL or files change.
+    """
+    from holdfast.config import approve, load, preview
+
+    out = Output(output)
+    found = load(config)
+    before = preview(found, name)
+    if before.verdict in ("own", "trusted"):
+        out.note(f"{name}: {'is your own' if before.verdict == 'own' else 'is trusted already'}.")
+    elif yes or _agreed(before):
+        before = approve(found, name, seen=before)
+        out.note(f"{name}: approved, as {before.file} has it now.")
+    else:
+        raise TrustError(f"{name}: not approved")
+    if out.json:
+        out.value(before)
+
+
+def _agreed(approval: Approval) -> bool:
+    """Whether the person approves; where there is none, nobody does."""
+    _present(approval)
+    if not sys.stdin.isatty():
+        command = f"holdfast config trust --yes {shlex.quote(approval.name)}"
+        raise TrustError(f"{approval.name}: nobody to ask; after reading it: {command}")
+    return click.confirm("Approve it?", err=True)
+
+
+def _present(approval: Approval) -> None:
+    """What is about to be approved, to the letter."""
+    text = json.dumps(approval.definition, indent=2, ensure_ascii=False)
+    lines = [f"{approval.name}, from {approval.file}:", text]
+    lines += [f"changed: {change}" for change in approval.changes]
+    lines += [f"careful: {caution}" for caution in approval.cautions]
+    print(harmless("\n".join(lines)), file=sys.stderr)
+
+
+@config.command(short_help="take an approval back")
+@click.argument("name", shell_complete=suggest_servers)
+@CONFIG
+@OUTPUT
+def untrust(name: str, config: str | None, output: str) -> None:
+    """Take an approval back."""
+    from holdfast.config import load, revoke
+
+    out = Output(output)
+    done = revoke(load(config), name)
+    if out.json:
+        out.value({"name": name, "changed": done})
+    out.note(f"{name}: {'no longer approved' if done else 'was not approved'}.")
+
+
+@config.command("import", short_help="another program's configuration as an mcp.json")
+@click.argument("file", type=click.Path())
+@click.option(
+    "--to",
+    metavar="FILE",
+    shell_complete=files,
+    help="Write there (a new file) rather than to stdout.",
+)
+@OUTPUT
+def import_(file: str, to: str | None, output: str) -> None:
+    """Another program's configuration as an mcp.json, with a word on what was lost."""
+    from holdfast.config import import_ as read
+
+    out = Output(output)
+    found = read(file)
+    if to is not None:
+        create(Path(to), found.text)
+        count = len(found.servers)
+        out.note(f"{to}: {count} server{'s' * (count != 1)}.")
+    if out.json:
+        facts = {"file": to, "servers": list(found.servers), "lost": list(map(str, found.lost))}
+        out.value({**facts, "config": json.loads(found.text)})
+    elif to is None:
+        out.text(found.text)
+    for lost in found.lost:
+        out.note(f"lost: {lost}")

@@ -1,0 +1,271 @@
+"""``holdfast doctor``: start a server step by step, and say what is wrong and what to do.
+
+Each step gives findings; a step that fails ends the examination, because what follows
+would only fail for the same reason.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+import click
+
+from holdfast.cli import advice
+from holdfast.cli.completers import servers
+from holdfast.cli.exit_codes import Exit, exit_for
+from holdfast.cli.options import AboutServer
+from holdfast.cli.output import Output, as_said
+from holdfast.cli.target import Aim, aimed
+from holdfast.errors import HoldfastError, ProtocolError, RpcError
+from holdfast.events import Event, ProtocolViolation
+
+if TYPE_CHECKING:
+    from holdfast import Client, Tool
+
+SLOW_START: Final = 3.0
+"""Seconds after which a start is called slow: many clients give up after ten."""
+
+Verdict = Literal["ok", "note", "warn", "bad"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at, how it looks, and what to do about it."""
+
+    step: str
+    verdict: Verdict
+    text: str
+    advice: str = ""
+
+
+@click.command(cls=AboutServer)
+@click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
+@aimed
+async def doctor(aim: Aim, server: tuple[str, ...]) -> int:
+    """Start a server step by step and say what is wrong, and what to do.
+
+    Looks at the command, its environment, the start, what it writes where, the revisions it
+    speaks, its capabilities, its tools' schemas, and how it ends.
+    """
+    name = aim.only(server)
+    findings: list[Finding] = []
+    code = Exit.CONNECT
+    try:
+        async for finding in _examine(aim, name):
+            findings.append(finding)
+            _show(aim.output, finding)
+    except HoldfastError as error:
+        code = exit_for(error)
+        findings.append(
+            Finding("failure", "bad", as_said(str(error)), advice.advice(error, os.environ))
+        )
+        _show(aim.output, findings[-1])
+    bad, summary = _summary(findings)
+    if aim.output.json:
+        aim.output.value({"healthy": not bad, "findings": [asdict(one) for one in findings]})
+    else:
+        aim.output.text(f"\n{summary}")
+    worst = next((one.text for one in findings if one.verdict == "bad"), None)
+    return Exit.OK if worst is None else aim.output.verdict(worst, code, "doctor")
+
+
+def _summary(findings: list[Finding]) -> tuple[int, str]:
+    bad = sum(finding.verdict == "bad" for finding in findings)
+    warned = sum(finding.verdict == "warn" for finding in findings)
+    if bad:
+        return bad, f"{bad} problem{'s' * (bad > 1)} found."
+    more = f", with {warned} thing{'s' * (warned > 1)} worth a look" if warned else ""
+    return bad, f"It works{more}."
+
+
+async def _examine(aim: Aim, name: str | None) -> AsyncIterator[Finding]:
+    heard: list[str] = []
+    aim.stdio.setdefault("stderr", heard.append)
+    client = aim.client(name)
+    for finding in _before(client):
+        yield finding
+    violations: list[ProtocolViolation] = []
+
+    def violated(event: Event) -> None:
+        if isinstance(event, ProtocolViolation):
+            violations.append(event)
+
+    client.events.subscribe(violated, ProtocolViolation.name)
+    try:
+        began = time.perf_counter()
+        await client.open()
+        yield _started(time.perf_counter() - began)
+        for finding in _introduced(client):
+            yield finding
+        for finding in await _tools(client):
+            yield finding
+    except HoldfastError:
+        if violations:
+            yield _pollution(violations)
+        raise
+    finally:
+        await client.close()
+    yield _pollution(violations)
+    if heard:
+        tail = "\n".join(line.rstrip() for line in heard[-10:])
+        yield Finding("stderr", "note", f"{len(heard)} line(s); the last of them:\n{tail}")
+    yield _ended(client)
+    for protocol, era in _eras():
+        yield await _speaks(aim, name, protocol, era)
+
+
+# How findings look
+
+_MARKS: Final = {
+    "ok": ("✓", "green"),
+    "note": ("·", "dim"),
+    "warn": ("!", "yellow"),
+    "bad": ("✗", "red"),
+}
+_STEP: Final = 12
+"""Columns of a step's name."""
+
+
+def _show(output: Output, finding: Finding) -> None:
+    if output.json:
+        return
+    mark, colour = _MARKS[finding.verdict]
+    lines = output.safe(finding.text).splitlines() or [""]
+    lines += [f"→ {output.safe(finding.advice)}"] if finding.advice else []
+    if not output.is_terminal:
+        indent = "\n" + " " * (_STEP + 3)
+        output.text(f"{mark} {finding.step:<{_STEP}} {indent.join(lines)}")
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(width=1, style=colour)
+    grid.add_column(width=_STEP)
+    grid.add_column(overflow="fold")
+    grid.add_row(mark, finding.step, Text("\n".join(lines)))
+    Console(highlight=False).print(grid)
+
+
+# The steps
+
+
+def _before(client: Client) -> Iterable[Finding]:
+    """What can be told without starting anything."""
+    from holdfast.config.display import Display
+
+    transport = client.transport
+    display = Display()
+    command = getattr(transport, "command", None)
+    if command is None:
+        yield Finding("address", "note", display.url(str(transport.key[1])))
+        return
+    from holdfast._core.transports.spawn import environment
+
+    env = environment(transport.env, transport.inherit_env, os.environ)
+    found = shutil.which(command[0], path=env.get("PATH"))
+    if found:
+        told = " ".join(display.arguments(tuple(command)))
+        yield Finding("command", "ok", f"{told}\n{command[0]} is {found}")
+    text = "\n".join(f"{key}={value}" for key, value in sorted(display.table(env).items()))
+    advice = "more is passed on with --env K=V, or env in the configuration"
+    yield Finding("environment", "note", text, advice)
+
+
+def _started(seconds: float) -> Finding:
+    if seconds < SLOW_START:
+        return Finding("start", "ok", f"answered after {seconds * 1000:.0f} ms")
+    advice = (
+        "install it beforehand rather than at each start (npx, uvx); some clients give up at 10 s"
+    )
+    return Finding("start", "warn", f"answered after {seconds:.1f} s, which is slow", advice)
+
+
+def _introduced(client: Client) -> Iterable[Finding]:
+    info = client.server_info
+    who = "a server without a name" if info is None else f"{info.name} {info.version}"
+    yield Finding("greeting", "ok", f"{who}, protocol {client.protocol_version}")
+    said = client.server_capabilities
+    names = sorted(said.raw) if said is not None else []
+    yield Finding("capabilities", "note", ", ".join(names) or "none declared")
+    if client.instructions:
+        yield Finding("instructions", "note", f"{len(client.instructions)} characters for models")
+
+
+async def _tools(client: Client) -> list[Finding]:
+    from holdfast._core.wire.jsonrpc import METHOD_NOT_FOUND
+
+    try:
+        tools = await client.list_tools()
+    except RpcError as error:
+        if error.code == METHOD_NOT_FOUND:
+            return [Finding("tools", "note", "it has no tools")]
+        return [Finding("tools", "bad", f"cannot be listed: {error}")]
+    found = [Finding("tools", "ok", f"{len(tools)} listed")]
+    return found + [finding for tool in tools for finding in _tool(tool)]
+
+
+def _tool(tool: Tool) -> Iterable[Finding]:
+    from holdfast.schema.explain import Unusable
+    from holdfast.schema.validate import Checkers
+
+    for kind, schema in (("input", tool.input_schema_json), ("output", tool.output_schema_json)):
+        if not isinstance(schema, bytes | bytearray | memoryview) and not hasattr(schema, "copy"):
+            continue
+        try:
+            Checkers().get(schema)  # type: ignore[arg-type]
+        except Unusable as error:
+            advice = "calls are refused; ToolPolicy(validate='off') sends them unchecked"
+            text = f"{tool.name}: the {kind} schema cannot be used: {error}"
+            yield Finding("schemas", "bad", text, advice)
+    if not tool.description:
+        yield Finding("schemas", "warn", f"{tool.name}: no description for models to go by")
+
+
+def _pollution(violations: list[ProtocolViolation]) -> Finding:
+    if not violations:
+        return Finding("output", "ok", "nothing but messages of the protocol")
+    lines = [f"{one.reason}: {one.detail[:120]}" for one in violations[:5]]
+    advice = "a stdio server must write only messages to stdout: send its logs to stderr"
+    return Finding("output", "warn", "\n".join(["what it should not send:", *lines]), advice)
+
+
+def _ended(client: Client) -> Finding:
+    how = getattr(client.transport, "ended_by", None)
+    if how is None:
+        return Finding("ending", "ok", "the connection closed")
+    if how == "SIGKILL":
+        advice = "it ignores the end of its input and SIGTERM: it should stop at either"
+        return Finding("ending", "warn", "had to be killed (SIGKILL)", advice)
+    if how == "SIGTERM":
+        advice = "a server should end when its input does"
+        return Finding("ending", "warn", "needed SIGTERM after its input ended", advice)
+    return Finding("ending", "ok", f"ended by itself at {how}")
+
+
+def _eras() -> list[tuple[str, str]]:
+    from holdfast._core.eras.base import HANDSHAKE, STATELESS
+
+    return [(STATELESS[0], "stateless"), (HANDSHAKE[0], "handshake")]
+
+
+async def _speaks(aim: Aim, name: str | None, protocol: str, era: str) -> Finding:
+    """Whether it speaks the newest revision of an era, asked on a connection of its own."""
+    kept = dict(aim.options)
+    aim.options["protocol"] = protocol
+    try:
+        async with aim.client(name) as client:
+            await client.open()
+            return Finding(era, "ok", f"speaks {client.protocol_version}")
+    except (ProtocolError, RpcError):
+        return Finding(era, "note", f"does not speak {protocol}")
+    except HoldfastError as error:
+        return Finding(era, "note", f"{protocol} cannot be tried: {error.message}")
+    finally:
+        aim.options = kept

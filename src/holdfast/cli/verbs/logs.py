@@ -1,0 +1,222 @@
+"""Call logs and stored sequences: replay, run, diff, serve-log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from holdfast.cli.exit_codes import Exit, exit_for
+from holdfast.cli.options import CLOSE, OPEN, OUTPUT, AboutServer, files, pairs
+from holdfast.cli.output import Output
+from holdfast.cli.target import Aim, aimed
+from holdfast.errors import ValidationError
+
+if TYPE_CHECKING:
+    from holdfast.calllog.replay import Report
+
+GO_ON = click.option("--go-on", is_flag=True, help="Go on after a call that fails.")
+FILL = click.option(
+    "--fill", metavar="K=V", multiple=True, help="A value for what the log has blacked out."
+)
+
+
+@click.command(cls=AboutServer)
+@click.argument("words", nargs=-1, metavar="[SERVER] LOG")
+@GO_ON
+@FILL
+@aimed
+async def replay(aim: Aim, words: tuple[str, ...], go_on: bool, fill: tuple[str, ...]) -> int:
+    """Send the calls of a log again, and compare each outcome with the recorded one.
+
+    \b
+    holdfast replay git calls.jsonl
+    holdfast replay calls.jsonl -- python server.py
+    """
+    from holdfast.calllog.replay import replay as play
+
+    server, (log,) = aim.take(words, "LOG")
+    path, values = _path(log), _fills(fill)
+    async with aim.client(server) as client:
+        report = await play(client, path, stop=not go_on, fill=values)
+    return _reported(aim, report)
+
+
+@click.command(cls=AboutServer)
+@click.argument("words", nargs=-1, metavar="[SERVER] FILE")
+@GO_ON
+@FILL
+@click.option("--session", metavar="NAME", help="Run it in a session of this name.")
+@click.option(
+    "--session-key",
+    metavar="PARAMETER",
+    default="sessionName",
+    show_default=True,
+    help="The parameter that names the session.",
+)
+@OPEN
+@CLOSE
+@click.option("--rename", metavar="OLD=NEW", multiple=True, help="Rename arguments; calls nothing.")
+@click.option("--write", is_flag=True, help="With --rename: write the file anew.")
+@aimed
+def run(
+    aim: Aim,
+    *,
+    words: tuple[str, ...],
+    go_on: bool,
+    fill: tuple[str, ...],
+    session: str | None,
+    session_key: str,
+    open_tool: str,
+    close_tool: str,
+    rename: tuple[str, ...],
+    write: bool,
+) -> Any:
+    """Run a stored sequence of calls: JSON lines, without a session.
+
+    \b
+    holdfast run browser login.jsonl --session test
+    holdfast run login.jsonl --rename id=sessionName --write
+    """
+    if rename:
+        return _rename(aim, words, pairs("--rename", rename, "="), write)
+    if write:
+        raise click.UsageError("--write goes with --rename.")
+    server, (file,) = aim.take(words, "FILE")
+    options: dict[str, Any] = {"stop": not go_on, "fill": _fills(fill)}
+    keys = (session_key, open_tool, close_tool)
+    return _run(aim, server, _path(file), options=options, session=session, keys=keys)
+
+
+async def _run(
+    aim: Aim,
+    server: str | None,
+    path: Path,
+    *,
+    options: dict[str, Any],
+    session: str | None,
+    keys: tuple[str, str, str],
+) -> int:
+    from holdfast.calllog.sequence import run_sequence
+    from holdfast.handles import Handle, ParameterSession
+
+    client = aim.client(server)
+    if session is None:
+        async with client:
+            return _reported(aim, await run_sequence(client, path, **options))
+    key, open_tool, close_tool = keys
+    adapter = ParameterSession(key=key, open_tool=open_tool, close_tool=close_tool)
+    async with Handle(client, session=session, adapter=adapter) as handle:
+        return _reported(aim, await run_sequence(handle, path, **options))
+
+
+def _rename(aim: Aim, words: tuple[str, ...], keys: dict[str, str], write: bool) -> int:
+    from holdfast.calllog.sequence import rename_file
+
+    if len(words) != 1:
+        raise click.UsageError("--rename takes one FILE and no server.")
+    renamed = rename_file(words[0], keys, write=write)
+    if aim.output.json:
+        facts = {"file": words[0], "keys": renamed.keys, "changed": renamed.changed}
+        aim.output.value({**facts, "written": write, "lines": renamed.lines})
+        return Exit.OK
+    if not write:
+        aim.output.text("\n".join(renamed.lines))
+    aim.output.note(f"{words[0]}: {renamed}{'' if write else ' (not written: add --write)'}")
+    return Exit.OK
+
+
+@click.command()
+@click.argument("first", type=click.Path())
+@click.argument("second", type=click.Path())
+@click.option("--durations", is_flag=True, help="Count how long calls took, too.")
+@OUTPUT
+def diff(first: str, second: str, durations: bool, output: str) -> int:
+    """Compare two logs, call by call. Exits with 1 if they differ."""
+    from holdfast.calllog.compare import compare
+
+    out = Output(output)
+    found = compare(_path(first), _path(second), durations=durations)
+    if out.json:
+        out.value({"same": found.same, "different": [str(one) for one in found]})
+    else:
+        out.text(str(found))
+    if not found:
+        return Exit.OK
+    return out.verdict("the logs differ", Exit.TOOL, "difference")
+
+
+@click.command("serve-log")
+@click.argument("log", type=click.Path())
+@click.option(
+    "--tools",
+    metavar="LOCK",
+    shell_complete=files,
+    help="A lock file whose tool definitions are listed.",
+)
+@click.option("--server", metavar="NAME", help="Which server of the lock file.")
+@click.option("--loop", is_flag=True, help="Start over when recorded answers run out.")
+def serve_log(log: str, tools: str | None, server: str | None, loop: bool) -> None:
+    """Answer from a log: a mock server on standard input and output.
+
+    \b
+    holdfast tools -- holdfast serve-log calls.jsonl
+    """
+    from holdfast.calllog.mock import MockServer, serve_stdio
+
+    definitions: Any = None
+    instructions = None
+    if tools is not None:
+        from holdfast.lock.guard import entry_name, read
+
+        file = read(tools)
+        locked = file.servers[entry_name(file, server, None, tools)]
+        definitions, instructions = locked.definitions, locked.instructions
+    mock = MockServer(_path(log), tools=definitions, instructions=instructions, loop=loop)
+    asyncio.run(serve_stdio(mock))
+
+
+def _reported(aim: Aim, report: Report) -> int:
+    if aim.output.json:
+        rows = [
+            {
+                "name": one.entry.name,
+                "arguments": one.entry.arguments,
+                "verdict": one.verdict,
+                "ok": one.ok,
+                "ms": one.ms,
+                **({"error": one.error} if one.error else {}),
+                **({"note": one.note} if one.note else {}),
+            }
+            for one in report
+        ]
+        aim.output.value({"ok": report.ok, "calls": rows})
+    else:
+        aim.output.text(str(report))
+    if report.ok:
+        return Exit.OK
+    failed = next((one.exception for one in report if one.exception and not one.expected), None)
+    code = Exit.TOOL if failed is None else exit_for(failed)
+    told = "not all calls ended as recorded" if failed is None else str(failed)
+    return aim.output.verdict(told, code, "replay")
+
+
+def _path(name: str) -> Path:
+    path = Path(name)
+    if not path.is_file():
+        raise ValidationError(f"{name}: there is no such file")
+    return path
+
+
+def _fills(texts: tuple[str, ...]) -> dict[str, Any]:
+    """Values for what is blacked out; one that is JSON is that value."""
+    found: dict[str, Any] = {}
+    for name, text in pairs("--fill", texts, "=").items():
+        try:
+            found[name] = json.loads(text)
+        except ValueError:
+            found[name] = text
+    return found

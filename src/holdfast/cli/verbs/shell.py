@@ -1,0 +1,227 @@
+"""``holdfast shell``: a prompt over one kept connection."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from holdfast._core.wire.jsonrpc import METHOD_NOT_FOUND
+from holdfast.cli import views
+from holdfast.cli.arguments import parse
+from holdfast.cli.completers import servers
+from holdfast.cli.editor import ask, editing
+from holdfast.cli.elicitation import handlers
+from holdfast.cli.exit_codes import Exit
+from holdfast.cli.options import AboutServer
+from holdfast.cli.output import harmless
+from holdfast.cli.progress import Bar
+from holdfast.cli.target import Aim, aimed
+from holdfast.cli.tool_cache import keep, pick
+from holdfast.cli.verbs.call import check, read_file, show
+from holdfast.cli.verbs.resources import pairs
+from holdfast.errors import HoldfastError, RpcError, ValidationError
+
+if TYPE_CHECKING:
+    from holdfast.sync import Client
+
+HELP = """\
+TOOL name=value …      call a tool (or: call TOOL …)
+tools                  list the tools
+describe TOOL          what a tool does and takes
+resources, read URI    list resources, read one
+prompts                list prompts
+prompt NAME k=v …      get a prompt
+ping                   see whether the server answers
+state                  how the connection is
+help, exit             this, and the end (Ctrl-D too)"""
+
+
+@click.command(cls=AboutServer)
+@click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
+@aimed
+def shell(aim: Aim, server: tuple[str, ...]) -> int:
+    """A prompt over one kept connection: tools are called by their names.
+
+    Tab completes tools and parameters; Ctrl-C ends a call, Ctrl-D the shell. Lines may come
+    through a pipe, too: the exit code is then that of the last line that failed.
+    """
+    from holdfast.sync.client import Client
+    from holdfast.sync.portal import portal
+
+    name = aim.only(server)
+    bar = Bar()
+    aim.options["handlers"] = handlers(bar)
+    aim.options.setdefault("when_down", "wait")
+    with Client(portal().do(lambda: aim.client(name)), portal()) as client:
+        client.open()
+        session = Session(aim, client, bar)
+        keep(aim, name, session.greet())
+        with editing(session.suggestions):
+            return session.run()
+
+
+class Session:
+    """What a person says at the prompt, one line after the other."""
+
+    def __init__(self, aim: Aim, client: Client, bar: Bar) -> None:
+        self._aim = aim
+        self._output = aim.output
+        self._client = client
+        self._bar = bar
+        self._verbs: dict[str, Callable[[list[str]], Any]] = {
+            "call": self._call,
+            "describe": self._describe,
+            "help": self._help,
+            "ping": self._ping,
+            "prompt": self._prompt,
+            "prompts": self._prompts,
+            "read": self._read,
+            "resources": self._resources,
+            "state": self._state,
+            "tools": self._tools,
+        }
+
+    def greet(self) -> list[dict[str, Any]]:
+        """A word of welcome, and the tools that there are."""
+        info = self._client.server_info
+        who = self._client.name if info is None else f"{info.name} {info.version}"
+        found = self._known()
+        self._output.note(f"{who}: {len(found)} tools. 'help' helps.")
+        return found
+
+    def run(self) -> int:
+        """Until the end of the input. A person has seen what failed; a script is told."""
+        failed = 0
+        while (line := self._next()) is not None:
+            failed = self._obey(line) or failed
+        return Exit.OK if sys.stdin.isatty() else failed
+
+    def _next(self) -> str | None:
+        """The next line; none at the end."""
+        while True:
+            try:
+                line = ask(f"{harmless(self._client.name)}> ")
+            except EOFError:
+                if sys.stdin.isatty():
+                    print(file=sys.stderr)
+                return None
+            except KeyboardInterrupt:
+                print(file=sys.stderr)
+            else:
+                return None if line.strip() in ("exit", "quit") else line
+
+    def _obey(self, line: str) -> int:
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError as error:
+            self._output.complain(f"not understood: {error}", Exit.USAGE, {"kind": "usage"})
+            return Exit.USAGE
+        try:
+            return self._do(words) if words else Exit.OK
+        except HoldfastError as error:
+            return self._output.fail(error)
+        except KeyboardInterrupt:
+            print(file=sys.stderr)
+            told = "interrupted; the server was told to stop"
+            self._output.complain(told, Exit.INTERRUPTED, {"kind": "interrupted"})
+            return Exit.INTERRUPTED
+
+    def _do(self, words: list[str]) -> int:
+        if words[0] not in self._verbs:
+            return self._call(words, self._verbs)
+        found = self._verbs[words[0]](words[1:])
+        return found if isinstance(found, int) else Exit.OK
+
+    # Verbs
+
+    def _definitions(self) -> list[dict[str, Any]]:
+        return [tool.raw for tool in self._client.list_tools()]
+
+    def _known(self) -> list[dict[str, Any]]:
+        """The same, and none of a server that has no tools."""
+        try:
+            return self._definitions()
+        except RpcError as error:
+            if error.code != METHOD_NOT_FOUND:
+                raise
+            return []
+
+    def _call(self, words: list[str], verbs: Iterable[str] = ()) -> int:
+        name, *rest = _some(words, "call: which tool?")
+        known = self._client.tools.get(name)
+        found = pick(self._known(), name, verbs) if known is None else known.raw
+        schema = found.get("inputSchema")
+        schema = schema if isinstance(schema, dict) else {}
+        arguments = parse(rest, schema, read_file)
+        check(name, arguments, schema)
+        with self._bar.over(name):
+            result = self._client.call_tool(name, arguments, on_progress=self._bar.update)
+        return show(self._aim, result, name, None)
+
+    def _tools(self, words: list[str]) -> None:
+        views.tools(self._output, self._definitions())
+
+    def _describe(self, words: list[str]) -> None:
+        found = self._definitions()
+        for name in _some(words, "describe: which tool?"):
+            views.tool(self._output, pick(found, name), name)
+
+    def _ping(self, words: list[str]) -> None:
+        self._client.ping()
+        self._say("it answers")
+
+    def _state(self, words: list[str]) -> None:
+        self._say(str(self._client.state))
+
+    def _help(self, words: list[str]) -> None:
+        self._say(HELP)
+
+    def _resources(self, words: list[str]) -> None:
+        found, templates = self._client.list_resources(), self._client.list_resource_templates()
+        views.resources(self._output, found, templates)
+
+    def _read(self, words: list[str]) -> None:
+        for uri in _some(words, "read: which resource?"):
+            views.resource(self._output, self._client.read_resource(uri), uri, None)
+
+    def _prompts(self, words: list[str]) -> None:
+        views.prompts(self._output, self._client.list_prompts())
+
+    def _prompt(self, words: list[str]) -> None:
+        name, *rest = _some(words, "prompt: which one?")
+        views.prompt(self._output, self._client.get_prompt(name, pairs(rest)), name, None)
+
+    def _say(self, text: str) -> None:
+        if self._output.json:
+            self._output.value(text)
+        else:
+            self._output.text(text)
+
+    # Completion
+
+    def suggestions(self, line: str) -> list[str]:
+        """What the word at the end of a line may become."""
+        *words, last = line.split(" ")
+        words = [word for word in words if word]
+        tools = self._client.tools
+        if not words:
+            return [one for one in (*self._verbs, "exit", *tools) if one.startswith(last)]
+        if words in (["call"], ["describe"]):
+            return [one for one in tools if one.startswith(last)]
+        name = words[1] if words[0] == "call" else words[0]
+        if name not in tools:
+            return []
+        properties = tools[name].input_schema.get("properties")
+        known = properties if isinstance(properties, dict) else {}
+        used = {word.partition("=")[0].rstrip(":") for word in words}
+        return [f"{one}=" for one in known if one.startswith(last) and one not in used]
+
+
+def _some(words: list[str], question: str) -> list[str]:
+    if not words:
+        raise ValidationError(question)
+    return words

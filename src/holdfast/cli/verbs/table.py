@@ -1,0 +1,67 @@
+"""The table of verbs. Help is printed from it without loading any of them."""
+
+from __future__ import annotations
+
+
+class Verb:
+    """Where a verb lives (a module of this package, and the command's name in it), and its line.
+
+    ``is_aimed`` says that it is about a server, which may be a command after ``--``. Plain, and
+    not a NamedTuple: help should not wait for ``typing``.
+    """
+
+    def __init__(self, module: str, command: str, summary: str, *, is_aimed: bool = True) -> None:
+        self.module, self.command, self.summary = module, command, summary
+        self.is_aimed = is_aimed
+
+
+SECTIONS: dict[str, dict[str, Verb]] = {
+    "Look around": {
+        "servers": Verb(
+            "servers", "servers", "the configured servers; starts none of them", is_aimed=False
+        ),
+        "tools": Verb("listing", "tools", "the tools of a server"),
+        "describe": Verb("listing", "describe", "one tool: what it does, what it takes"),
+        "resources": Verb("listing", "resources", "the resources of a server"),
+        "prompts": Verb("listing", "prompts", "the prompts of a server"),
+        "ping": Verb("listing", "ping", "see whether a server answers"),
+        "doctor": Verb("doctor", "doctor", "start a server step by step and say what is wrong"),
+    },
+    "Use a server": {
+        "call": Verb("call", "call", "call a tool"),
+        "read": Verb("resources", "read", "read a resource"),
+        "prompt": Verb("resources", "prompt", "get a prompt"),
+        "complete": Verb("resources", "complete", "suggestions for an argument of a prompt"),
+        "watch": Verb("watch", "watch", "notifications and log messages, as they come"),
+        "shell": Verb("shell", "shell", "a prompt over one kept connection"),
+    },
+    "Hold it to its word": {
+        "codegen": Verb("codegen", "codegen", "write a typed Python module for a server's tools"),
+        "lock": Verb("lock", "lock", "write down a server's tools in a lock file"),
+        "check": Verb("lock", "check", "compare servers with the lock file"),
+    },
+    "Call logs": {
+        "replay": Verb("logs", "replay", "send the calls of a log again"),
+        "run": Verb("logs", "run", "run a stored sequence of calls"),
+        "diff": Verb("logs", "diff", "compare two logs", is_aimed=False),
+        "serve-log": Verb(
+            "logs", "serve_log", "answer from a log, as a mock server on stdio", is_aimed=False
+        ),
+    },
+    "Set up": {
+        "config": Verb(
+            "config", "config", "show, explain, trust and import configuration", is_aimed=False
+        ),
+        "completion": Verb(
+            "completion", "completion", "shell completion, to be sourced", is_aimed=False
+        ),
+        "demo": Verb(
+            "demo",
+            "demo",
+            "see a client at work, against a server that comes with it",
+            is_aimed=False,
+        ),
+    },
+}
+
+VERBS: dict[str, Verb] = {name: verb for part in SECTIONS.values() for name, verb in part.items()}

@@ -1,0 +1,107 @@
+"""Codex's ``config.toml``: ``[mcp_servers.name]``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from holdfast.config.dialects.common import (
+    Reading,
+    Way,
+    entry,
+    local_way,
+    read_servers,
+    remote_way,
+    timeouts,
+)
+from holdfast.config.dialects.fields import Fields
+from holdfast.config.entry import ServerEntry, Source
+
+_SAYS_NOTHING: Final = (
+    "name",
+    "required",
+    "supports_parallel_tool_calls",
+    "url",
+    "command",
+    "args",
+    "env",
+    "cwd",
+)
+_NO_EFFECT: Final = (
+    "oauth",
+    "oauth_resource",
+    "scopes",
+    "tools",
+    "default_tools_approval_mode",
+    "experimental_environment",
+)
+
+
+def read(document: Mapping[str, Any], source: Source) -> Reading:
+    return read_servers(
+        document.get("mcp_servers"),
+        source,
+        "mcp_servers",
+        lambda name, fields: _server(name, fields, source),
+    )
+
+
+def _server(name: str, fields: Fields, source: Source) -> ServerEntry:
+    program, url = fields.text("command"), fields.text("url")
+    if program is not None and url is not None:
+        fields.fault("url", "there is both a command and a URL")
+    if program is None and url is None:
+        fields.fault("command", "is missing, and so is a URL")
+    reached = _remote(fields, url) if url is not None else _local(fields, program)
+    settings = _settings(fields)
+    disabled = fields.flag("enabled") is False
+    fields.ignore(_SAYS_NOTHING)
+    fields.without_effect(_NO_EFFECT)
+    return entry(name, fields, source, reached, settings=settings, disabled=disabled)
+
+
+def _local(fields: Fields, program: str | None) -> Way:
+    fields.without_effect(("bearer_token_env_var", "http_headers", "env_http_headers"))
+    return local_way(fields, program, fields.texts("args") or ())
+
+
+def _remote(fields: Fields, url: str) -> Way:
+    headers = fields.table("http_headers")
+    for name, variable in fields.table("env_http_headers").items():
+        headers[name] = f"${{env:{variable}}}"
+    token = fields.text("bearer_token_env_var")
+    if token is not None:
+        headers["Authorization"] = f"Bearer ${{env:{token}}}"
+    if "bearer_token" in fields:
+        fields.take("bearer_token")
+        fields.fault("bearer_token", "is not taken; name a variable in bearer_token_env_var")
+    return remote_way(fields, url, "streamable", headers)
+
+
+def _settings(fields: Fields) -> dict[str, Any]:
+    found = timeouts(
+        handshake=fields.seconds("startup_timeout_sec")
+        or fields.seconds("startup_timeout_ms", 0.001),
+        tools=fields.seconds("tool_timeout_sec"),
+    )
+    fields.ignore(("startup_timeout_ms",))
+    allow, deny = fields.texts("enabled_tools"), fields.texts("disabled_tools")
+    inherited = _inherited(fields)
+    found |= {} if allow is None else {"allow": allow}
+    found |= {} if deny is None else {"deny": deny}
+    return found | ({"inherit_env": inherited} if inherited else {})
+
+
+def _inherited(fields: Fields) -> tuple[str, ...]:
+    """``env_vars``: names, or tables with a name, of variables to pass on."""
+    listed = fields.take("env_vars")
+    if listed is None:
+        return ()
+    names = [
+        item.get("name") if isinstance(item, Mapping) else item
+        for item in (listed if isinstance(listed, list) else [None])
+    ]
+    if not all(isinstance(name, str) for name in names):
+        fields.fault("env_vars", "must be a list of names")
+        return ()
+    return tuple(name for name in names if isinstance(name, str))

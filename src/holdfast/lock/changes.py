@@ -1,0 +1,259 @@
+"""What changed between two sets of tools, seen by a caller who knew the first one.
+
+breaking    code written before may fail now, or a tool does more than it said: a tool is gone
+            or renamed, arguments that were fine are refused, results lack what they had, a
+            promise of safety was taken back. Also whatever cannot be told to be safe.
+safe        code written before still works: a new tool, a new optional parameter, a value
+            more to choose from, a field more in the result.
+wording     only what is told changed: titles, descriptions, instructions, examples. It breaks
+            no code, but models act on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from holdfast.lock import annotations as tool_annotations
+from holdfast.lock import renames
+from holdfast.schema import diff, plain
+from holdfast.schema.report import (
+    ARGUMENTS,
+    IMPACTS,
+    RESULTS,
+    Finding,
+    Findings,
+    Impact,
+    where,
+    worst,
+)
+from holdfast.schema.types import Effort, same
+
+ALL: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
+"""The fields of a definition that are compared."""
+
+EFFORT: Final = 20_000
+"""Steps for one schema, and ten times as many for all of them."""
+MOST_CHANGES: Final = 50
+MOST_DETAILS: Final = 20
+"""What is shown of a long list. All of it counts."""
+
+Kind: TypeAlias = Literal["added", "removed", "renamed", "changed"]
+Definitions: TypeAlias = Mapping[str, Mapping[str, Any]]
+
+
+class Change(Struct, frozen=True):
+    """What happened to one tool, or to the server's instructions."""
+
+    kind: Kind
+    name: str
+    was: str | None = None
+    """The name that it had, if it was renamed."""
+    impact: Impact = "breaking"
+    details: tuple[str, ...] = ()
+    """What differs, where: ``url: now required``."""
+    impacts: tuple[Impact, ...] = ()
+    """What each of these alone would be."""
+    subject: Literal["tool", "instructions"] = "tool"
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        name = plain.label(self.name) if self.subject == "tool" else "the server's instructions"
+        if self.was is not None:
+            name = f"{plain.label(self.was)} → {name}"
+        yield f"{_MARKS[self.kind]} {name}: {self.kind} ({self.impact})"
+        impacts = self.impacts or (self.impact,) * len(self.details)
+        for detail, impact in list(zip(self.details, impacts, strict=True))[:MOST_DETAILS]:
+            yield f"    {impact + ':':<10}{detail}"
+        if len(self.details) > MOST_DETAILS:
+            yield f"    … and {len(self.details) - MOST_DETAILS} more differences"
+
+
+_MARKS: Final[dict[Kind, str]] = {"added": "+", "removed": "-", "renamed": "~", "changed": "~"}
+
+
+class Changes(Struct, frozen=True):
+    """All changes, the worst first. False if there are none; as text, several lines."""
+
+    items: tuple[Change, ...] = ()
+
+    @property
+    def impact(self) -> Impact | None:
+        """That of the worst change; None if nothing changed."""
+        return worst(change.impact for change in self.items)
+
+    @property
+    def breaking(self) -> bool:
+        return self.impact == "breaking"
+
+    @property
+    def summary(self) -> str:
+        """``3 changes: 1 breaking, 2 wording``"""
+        if not self.items:
+            return "no changes"
+        counts = [(sum(c.impact == impact for c in self.items), impact) for impact in IMPACTS]
+        listed = ", ".join(f"{count} {impact}" for count, impact in counts if count)
+        return f"{len(self.items)} change{'s' if len(self.items) > 1 else ''}: {listed}"
+
+    def __bool__(self) -> bool:
+        return bool(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Change]:
+        return iter(self.items)
+
+    def __str__(self) -> str:
+        lines = [self.summary, *map(str, self.items[:MOST_CHANGES])]
+        if len(self.items) > MOST_CHANGES:
+            lines.append(f"… and {len(self.items) - MOST_CHANGES} more changes")
+        return "\n".join(lines)
+
+
+def compare(
+    before: Definitions,
+    after: Definitions,
+    *,
+    fields: Collection[str] = ALL,
+    instructions: tuple[str | None, str | None] | None = None,
+) -> Changes:
+    """The changes from one set of definitions to another, both keyed by name.
+
+    ``fields`` limits what counts. ``instructions`` are the server's, before and after.
+    """
+    work = _Work(fields)
+    removed = {name: before[name] for name in sorted(before.keys() - after.keys())}
+    added = {name: after[name] for name in sorted(after.keys() - before.keys())}
+    renamed = renames.find(removed, added, fields)
+    found = [
+        *_instructions(instructions),
+        *(work.changed(name, before[name], after[name]) for name in before.keys() & after.keys()),
+        *(work.renamed(old, new, before[old], after[new]) for old, new in renamed.items()),
+        *(_removed(name) for name in removed if name not in renamed),
+        *(_added(name, after[name]) for name in added if name not in renamed.values()),
+    ]
+    return Changes(tuple(sorted((one for one in found if one is not None), key=_order)))
+
+
+def _order(change: Change) -> tuple[int, bool, str]:
+    return IMPACTS.index(change.impact), change.subject == "tool", change.name
+
+
+def _added(name: str, definition: Mapping[str, Any]) -> Change:
+    """A second tool of one name takes calls that were meant for the first."""
+    own = definition.get("name", name)
+    if own == name or not isinstance(own, str):
+        return Change("added", name, impact="safe")
+    detail = f"the name {plain.label(own)} now stands for different tools"
+    return Change("added", name, impact="breaking", details=(detail,), impacts=("breaking",))
+
+
+def _removed(name: str) -> Change:
+    return Change("removed", name, impact="breaking")
+
+
+def _instructions(texts: tuple[str | None, str | None] | None) -> Iterator[Change]:
+    if texts is None or texts[0] == texts[1]:
+        return
+    name = "instructions"
+    old, new = ({} if text is None else {name: text} for text in texts)
+    found = Findings()
+    diff.compare_texts(name, old, new, found)
+    details = tuple(one.text for one in found.report().findings)
+    yield Change("changed", name, None, "wording", details, subject="instructions")
+
+
+_Detail: TypeAlias = tuple[str, Impact]
+
+
+def _change(
+    kind: Kind, name: str, was: str | None, impact: Impact, details: list[_Detail]
+) -> Change:
+    texts, impacts = (tuple(text for text, _ in details), tuple(each for _, each in details))
+    return Change(kind, name, was, impact, texts, impacts)
+
+
+class _Work:
+    """One comparison of two sets, with the effort that is left for it."""
+
+    def __init__(self, fields: Collection[str]) -> None:
+        self._fields = [*(name for name in ALL if name in fields)]
+        self._left = 10 * EFFORT
+
+    def changed(self, name: str, before: Any, after: Any) -> Change | None:
+        details, impact = self._differences(before, after)
+        return None if impact is None else _change("changed", name, None, impact, details)
+
+    def renamed(self, was: str, name: str, before: Any, after: Any) -> Change:
+        details, _ = self._differences(before, after)
+        return _change("renamed", name, was, "breaking", details)
+
+    def _differences(
+        self, before: Mapping[str, Any], after: Mapping[str, Any]
+    ) -> tuple[list[_Detail], Impact | None]:
+        details: list[_Detail] = []
+        impacts: set[Impact] = set()
+        for field in self._fields:
+            if not same(before.get(field), after.get(field)):
+                shown, effects = self._field(field, before, after)
+                details += shown
+                impacts |= effects
+        details.sort(key=lambda detail: IMPACTS.index(detail[1]))
+        return details, worst(impacts)
+
+    def _field(
+        self, field: str, before: Mapping[str, Any], after: Mapping[str, Any]
+    ) -> tuple[list[_Detail], set[Impact]]:
+        found = Findings()
+        old, new = before.get(field), after.get(field)
+        table = ARGUMENTS
+        if field == "inputSchema":
+            self._compare_schemas(old, new, found, returns=False)
+        elif field == "outputSchema":
+            table = RESULTS
+            self._compare_results(old, new, found)
+        elif field == "annotations":
+            tool_annotations.compare(old, new, found)
+        else:
+            diff.compare_texts(field, before, after, found)
+        report = found.report()
+        tell = _TELL.get(field, _told)
+        details = [(tell(one), table[one.effect]) for one in report.findings]
+        return details, {table[effect] for effect in report.effects}
+
+    def _compare_results(self, old: Any, new: Any, found: Findings) -> None:
+        if old is None:
+            found.add("is now described", "added")
+        elif new is None:
+            found.add("is no longer described", "different")
+        else:
+            self._compare_schemas(old, new, found, returns=True)
+
+    def _compare_schemas(self, old: Any, new: Any, found: Findings, *, returns: bool) -> None:
+        effort = Effort(min(EFFORT, self._left))
+        found.include(diff.compare(old, new, effort, returns=returns))
+        self._left -= min(EFFORT, self._left) - max(0, effort.left)
+
+
+def _told(finding: Finding) -> str:
+    place = where(finding.place, "")
+    return f"{place}: {finding.text}" if place else finding.text
+
+
+def _told_of_arguments(finding: Finding) -> str:
+    return f"{where(finding.place, 'arguments')}: {finding.text}"
+
+
+def _told_of_results(finding: Finding) -> str:
+    return f"{where(finding.place, 'result', 'result')}: {finding.text}"
+
+
+_TELL: Final[dict[str, Callable[[Finding], str]]] = {
+    "inputSchema": _told_of_arguments,
+    "outputSchema": _told_of_results,
+}

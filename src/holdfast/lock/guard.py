@@ -1,0 +1,157 @@
+"""Holding a server to its lock file: tools that were never reviewed are not called.
+
+A server can pass every review and change afterwards, when nobody looks any more: another
+description, one more parameter, a tool that was not there. A `Lock` compares each list of tools
+that a client gets with the lock file, before any tool of it is called.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, TypeAlias
+
+from holdfast.errors import DriftError, HoldfastError, ValidationError
+from holdfast.lock.changes import Changes, compare
+from holdfast.lock.lockfile import (
+    NAME,
+    LockedServer,
+    LockedTool,
+    LockFile,
+    PathLike,
+    check_command,
+    definitions,
+    lock_command,
+    read,
+    render,
+    write,
+)
+from holdfast.policies import one_of
+from holdfast.schema import plain
+from holdfast.types.tools import Tool
+
+__all__ = [
+    "Lock",
+    "LockFile",
+    "LockedServer",
+    "LockedTool",
+    "compare_locked",
+    "definitions",
+    "read",
+    "render",
+    "write",
+]
+
+log: logging.Logger = logging.getLogger("holdfast")
+
+Mode: TypeAlias = Literal["block", "warn", "off"]
+Check: TypeAlias = Callable[[Sequence[Tool], "str | None"], None]
+
+MOST_WARNINGS: Final = 1_000
+"""Warnings that are remembered so as not to be repeated."""
+
+
+class Lock:
+    """What a client does about a server that is not as the lock file says.
+
+    ``block`` refuses its tools with a `DriftError`, ``warn`` logs the difference once, ``off``
+    does not look. ``server`` is the entry of the file to go by; without it, it is the one that is
+    named like the client, or the only one there is.
+    """
+
+    def __init__(
+        self, path: PathLike = NAME, mode: Mode = "block", server: str | None = None
+    ) -> None:
+        one_of("Lock(mode=…)", mode, ("block", "warn", "off"))
+        self.path: str = os.fspath(path)
+        self.mode = mode
+        self.server = server
+        self._guard = _Guard(self, None)
+
+    def __repr__(self) -> str:
+        server = "" if self.server is None else f", server={self.server!r}"
+        return f"Lock({self.path!r}, mode={self.mode!r}{server})"
+
+    def check(self, tools: Sequence[Tool], instructions: str | None = None) -> None:
+        """Raise, warn or do nothing about what a server offers now."""
+        self._guard.check(tools, instructions)
+
+    def guard(self, client: str) -> Check:
+        """`check` for the client of this name; for ``Client.guard_tools``."""
+        return _Guard(self, client).check
+
+
+def compare_locked(
+    locked: LockedServer, tools: Sequence[Tool], instructions: str | None
+) -> Changes:
+    """What changed since a server was locked."""
+    before = locked.definitions
+    after = definitions(tools, known=before)
+    return compare(before, after, instructions=(locked.instructions, instructions))
+
+
+def entry_name(file: LockFile, server: str | None, client: str | None, path: str = NAME) -> str:
+    """Which entry of a lock file is meant."""
+    if server is not None:
+        if server in file.servers:
+            return server
+        raise ValidationError(
+            f"{path}: has no server {plain.quoted(server)}; it has {_names(file)}; "
+            f"{lock_command(path, server)} adds it"
+        )
+    if client is not None and client in file.servers:
+        return client
+    if len(file.servers) == 1:
+        return next(iter(file.servers))
+    wanted = "" if client is None else f", and none named {plain.quoted(client)}"
+    raise ValidationError(
+        f"{path}: which server is meant? It has {_names(file)}{wanted}; "
+        f"name one with Lock(…, server=…), or add it with: {lock_command(path, client)}"
+    )
+
+
+def _names(file: LockFile) -> str:
+    return plain.listing([plain.label(name) for name in sorted(file.servers)]) or "no servers"
+
+
+class _Guard:
+    """A lock at work for one client, with what it has already warned of."""
+
+    def __init__(self, lock: Lock, client: str | None) -> None:
+        self._lock = lock
+        self._client = client
+        self._told: set[str] = set()
+
+    def check(self, tools: Sequence[Tool], instructions: str | None) -> None:
+        if self._lock.mode == "off":
+            return
+        try:
+            file = read(self._lock.path)
+            name = entry_name(file, self._lock.server, self._client, self._lock.path)
+            changes = compare_locked(file.servers[name], tools, instructions)
+        except ValidationError as error:
+            self._object(f"its tools cannot be checked: {error}", None, error)
+        else:
+            if changes:
+                self._object(self._explain(name, changes), changes, None)
+
+    def _explain(self, name: str, changes: Changes) -> str:
+        path = self._lock.path
+        shown = str(changes).replace("\n", "\n  ")
+        return (
+            f"the server is not as {plain.visible(path, 300)} says; {shown}\n"
+            f"Look at it with: {check_command(path, name)}\n"
+            f"If it is as it should be, accept it with: {lock_command(path, name)}"
+        )
+
+    def _object(self, text: str, changes: Changes | None, cause: HoldfastError | None) -> None:
+        who = self._client or self._lock.server
+        text = f"{plain.visible(who)}: {text}" if who else text
+        if self._lock.mode == "block":
+            raise DriftError(text, data=changes) from cause
+        if text not in self._told:
+            if len(self._told) >= MOST_WARNINGS:
+                self._told.clear()
+            self._told.add(text)
+            log.warning("%s", text)

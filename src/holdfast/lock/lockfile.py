@@ -1,0 +1,356 @@
+"""The lock file: what servers offered when somebody looked, in JSON that can be reviewed.
+
+    {"servers": {"demo": {"fingerprint": "sha256:…", "instructions": "…" or null,
+                          "tools": {"add": {"definition": {…}, "fingerprint": "sha256:…"}}}},
+     "version": 1}
+
+The same tools give the same bytes. Characters that a reviewer would not see are written by their
+numbers. A definition that does not fit its fingerprint was not written by ``holdfast lock``; it is
+refused, because nobody can tell whether its server was ever seen to offer it.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import secrets
+import shlex
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct, field
+
+from holdfast.errors import ValidationError
+from holdfast.lock.changes import ALL
+from holdfast.lock.fingerprint import canonical, definition, fingerprint
+from holdfast.schema import plain
+from holdfast.types.tools import Tool
+
+VERSION: Final = 1
+NAME: Final = "holdfast.lock"
+MOST_BYTES: Final = 64 * 2**20
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+
+
+class LockedTool(Struct, frozen=True):
+    """A tool as it was seen."""
+
+    definition: dict[str, Any]
+    fingerprint: str
+
+
+class LockedServer(Struct, frozen=True):
+    """A server as it was seen: its instructions and all of its tools."""
+
+    instructions: str | None = None
+    tools: dict[str, LockedTool] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tools: Iterable[Tool], instructions: str | None = None) -> LockedServer:
+        found = definitions(tools)
+        return cls(
+            instructions, {name: LockedTool(one, fingerprint(one)) for name, one in found.items()}
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the instructions; the tools have their own."""
+        return fingerprint(self.instructions)
+
+    @property
+    def definitions(self) -> dict[str, dict[str, Any]]:
+        return {name: tool.definition for name, tool in self.tools.items()}
+
+
+class LockFile(Struct):
+    """Servers by name."""
+
+    servers: dict[str, LockedServer] = field(default_factory=dict)
+
+
+def lock_command(path: PathLike, server: str | None = None) -> str:
+    """What accepts the tools of a server as they are now."""
+    return _command("holdfast lock", path, server)
+
+
+def check_command(path: PathLike, server: str | None = None) -> str:
+    """What shows how they differ."""
+    return _command("holdfast check", path, server)
+
+
+def _command(verb: str, path: PathLike, server: str | None) -> str:
+    target = "TARGET" if server is None else shlex.quote(plain.visible(server))
+    elsewhere = "" if os.fspath(path) == NAME else f" --lock {shlex.quote(_shown(path))}"
+    return f"{verb}{elsewhere} {target}"
+
+
+def definitions(
+    tools: Iterable[Tool], known: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, dict[str, Any]]:
+    """The definitions of some tools by name. A name listed again for another tool is numbered.
+
+    The order of the list does not count, so a second tool of a known name cannot hide behind
+    the first. What is ``known`` goes by the name or number that it has there.
+    """
+    by_name: dict[str, dict[bytes, dict[str, Any]]] = {}
+    for tool in tools:
+        text, found = _defined(tool)
+        by_name.setdefault(tool.name, {})[text] = found
+    former = {canonical(one): key for key, one in (known or {}).items()}
+    result: dict[str, dict[str, Any]] = {}
+    for name, variants in by_name.items():
+        # A tool that is really called "add (2)" must not be covered by a second "add".
+        keys = {
+            key: text
+            for text in variants
+            if (key := former.get(text)) is not None and (key == name or key not in by_name)
+        }
+        others = (key for key in _numbered(name) if key == name or key not in by_name)
+        free = (key for key in others if key not in keys)
+        keys |= {next(free): text for text in sorted(variants) if text not in keys.values()}
+        result |= {key: variants[text] for key, text in keys.items()}
+    return result
+
+
+def _defined(tool: Tool) -> tuple[bytes, dict[str, Any]]:
+    try:
+        found = definition(tool)
+        return canonical(found), found
+    except RecursionError:
+        name = plain.label(tool.name)
+        raise ValidationError(f"tool {name}: its schema is nested too deep") from None
+
+
+def _numbered(name: str) -> Iterator[str]:
+    """``add``, ``add (2)``, ``add (3)`` and so on."""
+    yield name
+    for number in count(2):
+        yield f"{name} ({number})"
+
+
+# Reading
+
+
+def read(path: PathLike) -> LockFile:
+    """The lock file at ``path``; what is wrong with it is told by its place."""
+    raw = _load(Path(path))
+    servers = _servers(raw, path)
+    return LockFile({name: _server(entry, path, name) for name, entry in servers.items()})
+
+
+class _FaultError(Exception):
+    """What JSON allows and a lock file does not."""
+
+
+def _load(path: Path) -> Any:
+    try:
+        text = _bytes(path).decode()
+    except FileNotFoundError:
+        advice = f"make it with: {lock_command(path)}"
+        raise ValidationError(f"{_shown(path)}: there is no such lock file; {advice}") from None
+    except UnicodeDecodeError:
+        raise ValidationError(f"{_shown(path)}: is not UTF-8 text; {_mend(path)}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ValidationError(f"{_shown(path)}: cannot be read: {why}") from error
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
+    except (_FaultError, ValueError, RecursionError) as error:
+        why = "it has marks of a merge" if "\n<<<<<<<" in f"\n{text}" else _why(error)
+        raise ValidationError(f"{_shown(path)}: is not sound JSON: {why}; {_mend(path)}") from None
+
+
+def _bytes(path: Path) -> bytes:
+    """The whole of a file. It came with a repository: a pipe would never end, nor /dev/zero."""
+    with open(path, "rb", opener=_without_waiting) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"it is longer than {MOST_BYTES // 2**20} MiB")
+    return data
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _mend(path: PathLike) -> str:
+    return f"restore it, or delete it and lock its servers again: {lock_command(path)}"
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} (line {error.lineno}, column {error.colno})"
+    return "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of two entries with one name, a reviewer may have read the other one."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _FaultError(f"{plain.quoted(twice)} stands twice in one object")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise _FaultError(f"{name} is no JSON number")
+
+
+def _servers(raw: Any, path: PathLike) -> dict[str, Any]:
+    whole = _dict(raw, path, "the file")
+    version = whole.get("version")
+    if isinstance(version, bool) or not isinstance(version, int):
+        raise _wrong(path, "version", f"must be the number {VERSION}")
+    if version != VERSION:
+        later = "a later Holdfast wrote it: update this one" if version > VERSION else _mend(path)
+        raise _wrong(path, "version", f"is {version}, and only {VERSION} is understood; {later}")
+    _keys(whole, {"servers", "version"}, path, "the file")
+    return _dict(whole.get("servers"), path, "servers")
+
+
+def _server(raw: Any, path: PathLike, name: str) -> LockedServer:
+    place = f"servers.{plain.label(name)}"
+    entry = _dict(raw, path, place)
+    _keys(entry, {"fingerprint", "instructions", "tools"}, path, place)
+    instructions = entry.get("instructions")
+    if not (instructions is None or isinstance(instructions, str)):
+        raise _wrong(path, f"{place}.instructions", "must be a text or null")
+    if entry.get("fingerprint") != _print(instructions):
+        raise _edited(path, f"{place}.instructions")
+    tools = _dict(entry.get("tools"), path, f"{place}.tools")
+    return LockedServer(instructions, {key: _tool(tools[key], path, place, key) for key in tools})
+
+
+def _tool(raw: Any, path: PathLike, server: str, name: str) -> LockedTool:
+    place = f"{server}.tools.{plain.label(name)}"
+    entry = _dict(raw, path, place)
+    _keys(entry, {"definition", "fingerprint"}, path, place)
+    found = _dict(entry.get("definition"), path, f"{place}.definition")
+    printed = entry.get("fingerprint")
+    if not isinstance(printed, str):
+        raise _wrong(path, f"{place}.fingerprint", "must be a text")
+    if printed != _print(found):
+        raise _edited(path, f"{place}.definition")
+    _keys(found, {"name", *ALL}, path, f"{place}.definition")
+    if not _is_key_of(name, found.get("name")):
+        raise _wrong(path, f"{place}.definition.name", "must be the name that it is listed under")
+    for key in ("title", "description"):
+        if not isinstance(found.get(key, ""), str):
+            raise _wrong(path, f"{place}.definition.{key}", "must be a text")
+    return LockedTool(found, printed)
+
+
+def _is_key_of(key: str, name: Any) -> bool:
+    if not isinstance(name, str):
+        return False
+    return key == name or re.fullmatch(r" \([1-9]\d*\)", key[len(name) :]) is not None
+
+
+def _print(value: Any) -> str | None:
+    try:
+        return fingerprint(value)
+    except (ValueError, RecursionError, OverflowError):
+        return None
+
+
+def _dict(value: Any, path: PathLike, place: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong(path, place, f"must be an object, not {plain.json(value, 40)}")
+    return value
+
+
+def _keys(entry: Mapping[str, Any], allowed: set[str], path: PathLike, place: str) -> None:
+    for key in entry:
+        if key not in allowed:
+            raise _wrong(path, place, f"has {plain.quoted(key, 40)}, which does not belong there")
+
+
+def _wrong(path: PathLike, place: str, what: str) -> ValidationError:
+    advice = f"undo the edit, or lock the server again: {lock_command(path)}"
+    return ValidationError(f"{_shown(path)}: {place}: {what}; {advice}")
+
+
+def _edited(path: PathLike, place: str) -> ValidationError:
+    return _wrong(path, place, "does not fit its fingerprint: it was edited by hand")
+
+
+def _shown(path: PathLike) -> str:
+    return plain.visible(os.fspath(path), 300)
+
+
+# Writing
+
+
+def write(path: PathLike, file: LockFile, *, keep_others: bool = True) -> bool:
+    """Put the servers of ``file`` into the lock file, all at once; False if nothing changed.
+
+    Entries of other servers stay as they are, word for word, unless ``keep_others`` is False.
+    """
+    target = Path(os.path.realpath(path))
+    exists = target.exists()
+    entries = {name: _entry(server) for name, server in file.servers.items()}
+    if keep_others and exists:
+        entries = {**_servers(_load(target), path), **entries}
+    data = _render(entries)
+    try:
+        if exists and _bytes(target) == data:
+            return False
+        _replace(target, data)
+    except OSError as error:
+        raise ValidationError(f"{_shown(path)}: cannot be written: {error.strerror}") from error
+    return True
+
+
+def render(file: LockFile) -> bytes:
+    """The bytes of a lock file."""
+    return _render({name: _entry(server) for name, server in file.servers.items()})
+
+
+def _entry(server: LockedServer) -> dict[str, Any]:
+    return {
+        "fingerprint": server.fingerprint,
+        "instructions": server.instructions,
+        "tools": {
+            name: {"definition": tool.definition, "fingerprint": tool.fingerprint}
+            for name, tool in server.tools.items()
+        },
+    }
+
+
+def _render(servers: dict[str, Any]) -> bytes:
+    whole = {"version": VERSION, "servers": servers}
+    try:
+        text = json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    except RecursionError:
+        raise ValidationError("a schema is nested too deep for a lock file") from None
+    lines = (plain.UNSEEN.sub(_escape, line) for line in text.split("\n"))
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _escape(match: re.Match[str]) -> str:
+    """As JSON writes it. All of these stand inside strings, where it means the same."""
+    return json.dumps(match[0])[1:-1]
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """A reader finds the old file or the new one, never a part; its permissions stay."""
+    spare = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with open(spare, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            os.chmod(spare, target.stat().st_mode & 0o777)
+        os.replace(spare, target)
+    finally:
+        spare.unlink(missing_ok=True)

@@ -1,0 +1,320 @@
+"""The policies of a client: small frozen values with the defaults in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
+
+from holdfast.errors import ValidationError
+
+WhenDown = Literal["fail", "wait"]
+Replay = Literal["never", "safe"]
+Validate = Literal["known", "always", "off"]
+Results = Literal["warn", "raise", "off"]
+CacheMode = Literal["use", "refresh", "bypass"]
+
+EPSILON = 5.0
+"""Seconds added to a tombstone's life for jitter and scheduling."""
+
+
+_MAY_BE_NONE = frozenset({"tools", "resources", "prompts", "reads", "attempts"})
+
+
+def _positive(policy: Struct, names: Iterable[str], *, zero: bool = False) -> None:
+    """Refuse a number that could never work, by name and value."""
+    for name in names:
+        value = getattr(policy, name)
+        if value is None and name in _MAY_BE_NONE:
+            continue
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or value != value or value < 0 or (value == 0 and not zero):
+            least = "0 or more" if zero else "more than 0"
+            owner = type(policy).__name__
+            raise ValidationError(f"{owner}({name}={value!r}): must be a number, {least}")
+
+
+def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        choices = " or ".join(repr(choice) for choice in allowed)
+        raise ValidationError(f"{name}={value!r}: must be {choices}")
+
+
+def _hold(policy: Struct, *names: str) -> None:
+    """Keep names as tuples: a generator could be looked at only once."""
+    for name in names:
+        value = getattr(policy, name)
+        if isinstance(value, str):
+            owner = type(policy).__name__
+            raise ValidationError(f"{owner}({name}={value!r}): must be a list, not one string")
+        if value is not None:
+            force_setattr(policy, name, tuple(value))
+
+
+class Timeouts(Struct, frozen=True, kw_only=True):
+    """Seconds. ``request`` is an idle clock that progress resets; ``total`` is the hard cap.
+
+    ``tools``, ``resources`` and ``prompts`` replace ``request`` for their kind of method.
+    ``probe`` is how long a server that has read our probe may stay silent before the
+    older handshake is tried as well.
+    """
+
+    request: float = 30.0
+    handshake: float = 10.0
+    total: float = 300.0
+    tools: float | None = None
+    resources: float | None = None
+    prompts: float | None = None
+    probe: float = 0.5
+
+    def __post_init__(self) -> None:
+        _positive(self, self.__struct_fields__)
+
+    def for_method(self, method: str) -> float:
+        kind = method.partition("/")[0]
+        own: float | None = getattr(self, kind) if kind in _KINDS else None
+        return self.request if own is None else own
+
+
+_KINDS = frozenset({"tools", "resources", "prompts"})
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """Bounds on what a server can make us hold."""
+
+    frame_bytes: int = 16 * 1024 * 1024
+    """The longest message that is read; a longer one closes the link."""
+    pages: int = 1000
+    """Pages of one list."""
+    rounds: int = 10
+    """Rounds of ``input_required`` in one call."""
+    mailbox: int = 1000
+    """Notifications waiting for a handler; the oldest go first."""
+    asks: int = 64
+    """Requests of the server that are handled at once."""
+    tombstones: int = 65_536
+    """Ended requests whose late answers are still recognised."""
+    backlog_bytes: int = 1024 * 1024
+    """Bytes waiting for a server that does not read."""
+    stderr_bytes: int = 64 * 1024
+    """The tail of the server's stderr that is kept."""
+
+    def __post_init__(self) -> None:
+        _positive(self, self.__struct_fields__)
+
+
+class Backoff(Struct, frozen=True, kw_only=True):
+    """How a lost server is brought back: ``first`` seconds, doubling to ``max``, ± ``jitter``.
+
+    The delay starts over only after ``healthy_after`` seconds of uptime: a good handshake
+    alone is not health. ``attempts`` failed attempts in a row end the client (None: never).
+    """
+
+    first: float = 1.0
+    max: float = 30.0
+    jitter: float = 0.2
+    healthy_after: float = 10.0
+    attempts: int | None = None
+
+    def __post_init__(self) -> None:
+        _positive(self, ("first", "max", "attempts"))
+        _positive(self, ("jitter", "healthy_after"), zero=True)
+        if self.jitter > 1:
+            raise ValidationError(f"Backoff(jitter={self.jitter!r}): must be at most 1")
+
+    def delay(self, failures: int, luck: Iterator[float]) -> float:
+        """The pause after ``failures`` failed attempts in a row (1 is the first)."""
+        exponent = min(failures - 1, 62)
+        return spread(min(self.max, self.first * 2.0**exponent), self.jitter, luck)
+
+
+class Retry(Struct, frozen=True, kw_only=True):
+    """How often a busy transport is offered the same frame."""
+
+    attempts: int = 3
+    delay: float = 0.010
+    jitter: float = 0.5
+
+    def pause(self, luck: Iterator[float]) -> float:
+        return spread(self.delay, self.jitter, luck)
+
+
+def spread(delay: float, factor: float, luck: Iterator[float]) -> float:
+    """``delay`` ± ``factor``; ``luck`` yields numbers in [0, 1)."""
+    return max(0.0, delay * (1.0 + (next(luck) - 0.5) * 2.0 * factor))
+
+
+class Identity(Struct, frozen=True, kw_only=True):
+    """Who we say we are, and what we declare."""
+
+    name: str = "holdfast"
+    version: str = "0.1.0"
+    title: str | None = None
+    capabilities: dict[str, Any] = field(default_factory=dict)
+
+    def info(self) -> dict[str, str]:
+        title = {} if self.title is None else {"title": self.title}
+        return {"name": self.name, "version": self.version, **title}
+
+
+class ToolPolicy(Struct, frozen=True, kw_only=True):
+    """Which tools are called, for how long, and what is checked.
+
+    Names in ``timeouts``, ``allow`` and ``deny`` may be patterns (``"browser.*"``); of two
+    that fit, the longer one counts. ``allow`` is everything unless given; ``deny`` wins.
+    ``validate`` checks arguments: ``"known"`` against a schema that was listed already,
+    ``"always"`` lists the tools once if need be. ``results`` says what becomes of a
+    structured result that does not fit its schema.
+    """
+
+    timeouts: Mapping[str, float] = field(default_factory=dict)
+    allow: Iterable[str] | None = None
+    deny: Iterable[str] = ()
+    validate: Validate = "known"
+    results: Results = "warn"
+
+    def __post_init__(self) -> None:
+        one_of("validate", self.validate, ("known", "always", "off"))
+        one_of("results", self.results, ("warn", "raise", "off"))
+        _hold(self, "allow", "deny")
+        for tool, seconds in self.timeouts.items():
+            if type(seconds) not in (int, float) or not seconds > 0:
+                text = (
+                    f"ToolPolicy(timeouts={{{tool!r}: {seconds!r}}}): must be a number, more than 0"
+                )
+                raise ValidationError(text)
+
+    def enables(self, name: str) -> bool:
+        allowed = self.allow is None or _fitting(name, self.allow) is not None
+        return allowed and _fitting(name, self.deny) is None
+
+    def timeout(self, name: str) -> float | None:
+        fitting = _fitting(name, self.timeouts)
+        return None if fitting is None else self.timeouts[fitting]
+
+
+def _fitting(name: str, patterns: Iterable[str]) -> str | None:
+    """The name itself, or the longest pattern that fits it."""
+    if not patterns:
+        return None
+    from fnmatch import fnmatchcase
+
+    found = [one for one in patterns if one == name or fnmatchcase(name, one)]
+    return max(found, key=lambda one: (one == name, len(one)), default=None)
+
+
+class Cache(Struct, frozen=True, kw_only=True):
+    """How long lists and resources are kept. A server's own word (``ttlMs``) comes first.
+
+    ``ttl`` seconds apply where the server says nothing (0: not kept); ``tools``, ``prompts``,
+    ``resources`` (both lists of them) and ``reads`` replace it for their kind.
+    """
+
+    ttl: float = 0.0
+    tools: float | None = None
+    prompts: float | None = None
+    resources: float | None = None
+    reads: float | None = None
+    max_ttl: float = 86_400.0
+    """No server's word counts for longer than this."""
+    mode: CacheMode = "use"
+    """What calls do that do not say: ``"bypass"`` switches the cache off."""
+    serve_stale: bool = False
+    """Give an old answer, marked as stale, when the server cannot be reached."""
+    invalidate_on: Iterable[str] = ()
+    """Tools after which nothing that was kept is fresh any more."""
+    watch: bool = False
+    """Subscribe to list changes where they come only to those who ask."""
+    entries: int = 1000
+    bytes: int = 64 * 1024 * 1024
+    store: Any = None
+    """A `holdfast.Store` to use instead of memory of the client's own."""
+    context: str | None = None
+    """Whose private answers are in the store: clients with the same word share theirs."""
+
+    def __post_init__(self) -> None:
+        _positive(self, ("ttl", "tools", "prompts", "resources", "reads", "max_ttl"), zero=True)
+        _positive(self, ("entries", "bytes"))
+        one_of("mode", self.mode, ("use", "refresh", "bypass"))
+        _hold(self, "invalidate_on")
+
+    def ttl_for(self, method: str) -> float:
+        """The seconds for a method whose answer does not say."""
+        own: float | None = getattr(self, _CACHED[method])
+        return self.ttl if own is None else own
+
+
+_CACHED = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resources",
+    "resources/read": "reads",
+}
+
+
+_SECRETS = """
+password passwd passphrase passcode pwd secret secrets token apikey accesskey privatekey
+secretkey authorization auth bearer jwt credential credentials cookie sessionid otp pin cvv ssn
+"""
+SECRETS = tuple(_SECRETS.split())
+"""What secrets are called."""
+
+
+class Redaction(Struct, frozen=True, kw_only=True):
+    """What is blacked out in audit records and call logs.
+
+    ``keys`` are words: a field is secret if its name has one of them (``api_key``, ``apiKey``
+    and ``X-API-Key`` alike). ``patterns`` are regular expressions for secrets inside texts.
+    ``schema`` also goes by the tool's own hints: ``writeOnly`` and ``format: password``.
+    """
+
+    keys: Iterable[str] = SECRETS
+    patterns: Iterable[str] = ()
+    schema: bool = True
+    on: bool = True
+
+    def __post_init__(self) -> None:
+        _hold(self, "keys", "patterns")
+
+
+class Observability(Struct, frozen=True, kw_only=True):
+    """Who hears of calls. Everything here is off, and costs nothing, unless asked for.
+
+    ``audit`` is called with a record of every tool call. ``opentelemetry`` makes spans and
+    metrics; without providers of your own, OpenTelemetry's global ones are used.
+    """
+
+    audit: Callable[[Any], Any] | None = None
+    redaction: Redaction = Redaction()
+    opentelemetry: bool = False
+    tracer_provider: Any = None
+    meter_provider: Any = None
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """All policies of one client, together."""
+
+    timeouts: Timeouts = Timeouts()
+    limits: Limits = Limits()
+    backoff: Backoff = Backoff()
+    retry: Retry = Retry()
+    identity: Identity = Identity()
+    protocol: str | None = None
+    when_down: WhenDown = "fail"
+    replay: Replay = "never"
+    tools: ToolPolicy = ToolPolicy()
+    cache: Cache = Cache()
+    telemetry: Observability = Observability()
+
+    def __post_init__(self) -> None:
+        one_of("when_down", self.when_down, ("fail", "wait"))
+        one_of("replay", self.replay, ("never", "safe"))
+
+    @property
+    def tombstone_ttl(self) -> float:
+        """Covers the longest way of a late answer: request, backoff, handshake."""
+        times = self.timeouts
+        return times.request + times.handshake + self.backoff.max + EPSILON

@@ -1,1 +1,0 @@
-"""Where engine, transport, clock and tasks meet."""

@@ -1,0 +1,1 @@
+"""JSON Schema: validation, its cost, faults in words, types, comparison. Pure."""

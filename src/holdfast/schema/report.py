@@ -1,0 +1,107 @@
+"""What was found when two schemas were compared: where, in words, and with what effect.
+
+effect      what fits now                          for arguments   for results
+narrower    less than before                       breaking        safe
+wider       more than before                       safe            breaking
+different   other than before, or it is not clear  breaking        breaking
+removed     without a property that was named      breaking        breaking
+added       with a property that was not named     safe            safe
+wording     the same                               wording         wording
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from holdfast.schema import plain
+
+Effect: TypeAlias = Literal["narrower", "wider", "different", "removed", "added", "wording"]
+Impact: TypeAlias = Literal["breaking", "safe", "wording"]
+
+IMPACTS: Final[tuple[Impact, ...]] = ("breaking", "safe", "wording")
+"""The worst first."""
+
+MOST: Final = 100
+"""Findings that are kept for one schema. What the others would have done still counts."""
+
+ARGUMENTS: Final[dict[Effect, Impact]] = {
+    "narrower": "breaking",
+    "wider": "safe",
+    "different": "breaking",
+    "removed": "breaking",
+    "added": "safe",
+    "wording": "wording",
+}
+RESULTS: Final[dict[Effect, Impact]] = {**ARGUMENTS, "narrower": "safe", "wider": "breaking"}
+
+HARMLESS: Final[frozenset[Effect]] = frozenset({"wider", "added", "wording"})
+"""What fitted before fits still."""
+
+
+class Finding(NamedTuple):
+    """One difference. The place is told by steps from the whole: names, ``[]`` and ``*``."""
+
+    place: tuple[str, ...]
+    text: str
+    effect: Effect
+
+
+class Report(NamedTuple):
+    """All that was found at a place and below it."""
+
+    findings: tuple[Finding, ...] = ()
+    effects: frozenset[Effect] = frozenset()
+
+    @property
+    def harmless(self) -> bool:
+        return self.effects <= HARMLESS
+
+    @property
+    def alike(self) -> bool:
+        return self.effects <= {"wording"}
+
+
+class Findings:
+    """A report in the making."""
+
+    def __init__(self) -> None:
+        self._found: list[Finding] = []
+        self._effects: set[Effect] = set()
+
+    def add(self, text: str, effect: Effect, *place: str) -> None:
+        self._effects.add(effect)
+        if len(self._found) < MOST:
+            self._found.append(Finding(place, text, effect))
+
+    def include(self, report: Report, *place: str) -> None:
+        self._effects |= report.effects
+        room = MOST - len(self._found)
+        self._found += [
+            Finding((*place, *found.place), found.text, found.effect)
+            for found in report.findings[:room]
+        ]
+
+    def report(self) -> Report:
+        return Report(tuple(self._found), frozenset(self._effects))
+
+
+def where(place: Iterable[str], whole: str, prefix: str = "") -> str:
+    """A place as a person would write it: ``options.tags[]``."""
+    text = prefix
+    for step in place:
+        if step.startswith("["):
+            text += step
+        else:
+            text += f".{step}" if text else step
+    return text or whole
+
+
+def named(name: str) -> str:
+    """A property's name as a step of a place."""
+    return plain.quoted(name) if name.startswith("[") or name == "*" else plain.label(name)
+
+
+def worst(impacts: Iterable[Impact]) -> Impact | None:
+    found = set(impacts)
+    return next((impact for impact in IMPACTS if impact in found), None)

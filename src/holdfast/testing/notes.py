@@ -1,0 +1,71 @@
+"""A test's calls, kept in memory in case it fails.
+
+The lines are those of a call log, so that they can be pasted back as calls. There is room for
+the last of them only: a report is read by people.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final
+
+from holdfast.calllog.log import CallLog
+from holdfast.policies import Redaction
+from holdfast.types.tools import ToolResult
+
+MOST_LINES: Final = 200
+MOST_CHARACTERS: Final = 64 * 1024
+LONGEST_LINE: Final = 4 * 1024
+
+
+class Notes:
+    """The last lines of one client's log."""
+
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque()
+        self._characters = 0
+        self._dropped = 0
+        # Clients without a loop of their own write from another thread than reports are made in.
+        self._lock = threading.Lock()
+
+    def take(self, line: str) -> None:
+        if len(line) > LONGEST_LINE:
+            line = f"{line[: LONGEST_LINE - 1]}…"
+        with self._lock:
+            self._lines.append(line)
+            self._characters += len(line)
+            while len(self._lines) > MOST_LINES or self._characters > MOST_CHARACTERS:
+                self._characters -= len(self._lines.popleft())
+                self._dropped += 1
+
+    def __str__(self) -> str:
+        with self._lock:
+            left_out = [f"({self._dropped} earlier lines left out)"] if self._dropped else []
+            return "\n".join([*left_out, *self._lines])
+
+
+class NotingLog(CallLog):
+    """A log in memory, and any others that want to hear of the same calls."""
+
+    def __init__(self, redaction: Redaction, others: Sequence[CallLog] = ()) -> None:
+        self.notes: Notes = Notes()
+        self._others = others
+        super().__init__(self.notes.take, redaction=redaction)
+
+    async def watch(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        schema: Callable[[], Any],
+        work: Coroutine[Any, Any, ToolResult],
+    ) -> ToolResult:
+        for other in self._others:
+            work = other.watch(name, arguments, schema, work)
+        return await super().watch(name, arguments, schema, work)
+
+    def close(self) -> None:
+        for other in self._others:
+            other.close()
+        super().close()

@@ -1,0 +1,221 @@
+"""Tools in the shapes of the providers: golden definitions, losses, and any schema at all."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from holdfast import Tool, ValidationError
+from holdfast.agents.providers import SHAPES, Shape, shaped
+from tests.servers.garbage import schemas
+
+SCHEMA: dict[str, Any] = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "type": "object",
+    "properties": {
+        "url": {"type": "string", "format": "uri", "description": "Where to"},
+        "depth": {"type": "integer", "exclusiveMinimum": 0, "default": 1},
+        "tags": {"type": "array", "items": {"$ref": "#/definitions/Tag"}},
+        "mode": {"const": "fast"},
+        "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    },
+    "required": ["url"],
+    "additionalProperties": False,
+    "definitions": {"Tag": {"type": "string", "enum": ["a", "b"]}},
+}
+CRAWL = Tool.make("crawl", description="Reads pages.", input_schema=SCHEMA)
+
+
+def losses(found: Any) -> list[str]:
+    return [f"{loss.where} {loss.keyword}" for loss in found.losses]
+
+
+@pytest.mark.req("F3")
+def test_chat_completions_take_a_schema_as_it_is() -> None:
+    found = shaped(CRAWL, "openai", name="web__crawl")
+    assert found.definition == {
+        "type": "function",
+        "function": {"name": "web__crawl", "description": "Reads pages.", "parameters": SCHEMA},
+    }
+    assert found.losses == ()
+
+
+@pytest.mark.req("F3")
+def test_strict_mode_of_openai() -> None:
+    found = shaped(CRAWL, "openai", strict=True)
+    assert found.strict
+    assert found.definition["function"]["strict"] is True
+    assert found.definition["function"]["parameters"] == {
+        "type": "object",
+        "properties": {
+            "url": {"type": "string", "description": "Where to (format: uri)"},
+            "depth": {
+                "type": ["integer", "null"],
+                "exclusiveMinimum": 0,
+                "description": "default: 1",
+            },
+            "tags": {
+                "type": ["array", "null"],
+                "items": {"type": "string", "enum": ["a", "b"]},
+            },
+            "mode": {"anyOf": [{"const": "fast"}, {"type": "null"}]},
+            "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        },
+        "required": ["url", "depth", "tags", "mode", "note"],
+        "additionalProperties": False,
+    }
+    assert losses(found) == ["/properties/url format", "/properties/depth default"]
+
+
+@pytest.mark.req("F3")
+def test_responses_say_whether_they_are_strict() -> None:
+    """Left out, the API takes it for yes."""
+    found = shaped(CRAWL, "openai-responses")
+    assert found.definition == {
+        "type": "function",
+        "name": "crawl",
+        "description": "Reads pages.",
+        "parameters": SCHEMA,
+        "strict": False,
+    }
+    assert shaped(CRAWL, "openai-responses", strict=True).definition["strict"] is True
+
+
+@pytest.mark.req("F3")
+def test_a_tool_that_cannot_be_strict_is_given_without_and_says_why() -> None:
+    tool = Tool.make("t", input_schema={"properties": {"any": {"type": "object"}}})
+    found = shaped(tool, "openai", strict=True)
+    assert found.definition["function"]["strict"] is False
+    assert found.definition["function"]["parameters"]["properties"] == {"any": {"type": "object"}}
+    assert [str(loss) for loss in found.losses] == [
+        "/properties/any: additionalProperties: not in strict mode: an object of any keys"
+    ]
+
+
+@pytest.mark.req("F3")
+def test_anthropic_takes_a_schema_as_it_is() -> None:
+    found = shaped(CRAWL, "anthropic", name="web__crawl")
+    assert found.definition == {
+        "name": "web__crawl",
+        "description": "Reads pages.",
+        "input_schema": SCHEMA,
+    }
+    assert found.losses == ()
+
+
+@pytest.mark.req("F3")
+def test_gemini_takes_a_subset() -> None:
+    found = shaped(CRAWL, "gemini", name="web__crawl")
+    assert found.definition == {
+        "name": "web__crawl",
+        "description": "Reads pages.",
+        "parameters": {
+            "type": "OBJECT",
+            "properties": {
+                "url": {"type": "STRING", "description": "Where to (format: uri)"},
+                "depth": {"type": "INTEGER", "minimum": 1, "description": "default: 1"},
+                "tags": {"type": "ARRAY", "items": {"type": "STRING", "enum": ["a", "b"]}},
+                "mode": {"type": "STRING", "enum": ["fast"]},
+                "note": {"type": "STRING", "nullable": True},
+            },
+            "required": ["url"],
+        },
+    }
+    assert losses(found) == ["/properties/url format", "/properties/depth default"]
+
+
+@pytest.mark.req("F3")
+def test_gemini_takes_json_schema_too() -> None:
+    found = shaped(CRAWL, "gemini-json")
+    assert found.definition["parametersJsonSchema"] == {
+        "type": "object",
+        "properties": {
+            "url": {"type": "string", "format": "uri", "description": "Where to"},
+            "depth": {"type": "integer", "description": "exclusiveMinimum: 0; default: 1"},
+            "tags": {"type": "array", "items": {"$ref": "#/$defs/Tag"}},
+            "mode": {"enum": ["fast"]},
+            "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        },
+        "required": ["url"],
+        "additionalProperties": False,
+        "$defs": {"Tag": {"type": "string", "enum": ["a", "b"]}},
+    }
+    assert losses(found) == ["/properties/depth exclusiveMinimum", "/properties/depth default"]
+
+
+@pytest.mark.parametrize("shape", ["openai", "openai-responses", "anthropic"])
+def test_alternatives_at_the_top_become_one_object(shape: Shape) -> None:
+    """OpenAI and Anthropic refuse a whole request for one tool that has them."""
+    schema = {
+        "type": "object",
+        "oneOf": [
+            {"properties": {"path": {"type": "string"}}, "required": ["path"]},
+            {"properties": {"text": {"type": "string"}}, "required": ["text"]},
+        ],
+    }
+    found = shaped(Tool.make("t", input_schema=schema), shape)
+    text = json.dumps(found.definition)
+    assert '"properties": {"path": {"type": "string"}, "text": {"type": "string"}}' in text
+    assert "oneOf" not in text
+    assert losses(found) == [" oneOf"]
+
+
+def test_openai_is_told_what_an_array_is_of() -> None:
+    schema = {"properties": {"a": {"type": ["array", "null"]}, "b": {"items": {"type": "array"}}}}
+    found = shaped(Tool.make("t", input_schema=schema), "openai")
+    assert found.definition["function"]["parameters"]["properties"] == {
+        "a": {"type": ["array", "null"], "items": {}},
+        "b": {"items": {"type": "array", "items": {}}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("shape", "place", "name"),
+    [
+        ("anthropic", "input_schema", "filter_id_"),
+        ("gemini", "parameters", "filter_id_"),
+        ("gemini-json", "parametersJsonSchema", "filter_id_"),
+    ],
+)
+def test_parameters_of_odd_names_are_renamed(shape: Shape, place: str, name: str) -> None:
+    schema = {"properties": {"filter[id]": {"type": "string"}}, "required": ["filter[id]"]}
+    found = shaped(Tool.make("t", input_schema=schema), shape)
+    assert list(found.definition[place]["properties"]) == found.definition[place]["required"]
+    assert found.keys == {name: "filter[id]"}
+    assert losses(found) == ["/properties/filter[id] filter[id]"]
+
+
+@pytest.mark.parametrize("shape", ["gemini", "gemini-json"])
+def test_gemini_gets_no_parameters_where_there_are_none(shape: Shape) -> None:
+    assert shaped(Tool.make("now"), shape).definition == {"name": "now", "description": "now"}
+
+
+def test_a_title_stands_in_for_a_description() -> None:
+    tool = Tool.make("t", title="Does it")
+    assert shaped(tool, "anthropic").definition["description"] == "Does it"
+    assert "description" not in shaped(Tool.make("t"), "anthropic").definition
+
+
+def test_a_description_can_be_cut() -> None:
+    found = shaped(Tool.make("t", description="x" * 50), "openai", description_limit=10)
+    assert found.definition["function"]["description"] == "x" * 9 + "…"
+    assert losses(found) == [" description"]
+
+
+def test_an_unknown_shape_is_refused() -> None:
+    with pytest.raises(ValidationError, match="shape 'gpt': must be one of openai, "):
+        shaped(CRAWL, "gpt")  # type: ignore[arg-type]
+    with pytest.raises(ValidationError, match="shape 'gemini' has no strict mode here"):
+        shaped(CRAWL, "gemini", strict=True)
+
+
+@given(schemas)
+def test_no_schema_of_a_server_breaks_a_shape(schema: dict[str, Any]) -> None:
+    tool = Tool.make("t", input_schema=schema)
+    for shape in SHAPES:
+        strict = shape.startswith("openai")
+        found = shaped(tool, shape, strict=strict)  # type: ignore[arg-type]
+        json.dumps(found.definition, allow_nan=False)

@@ -1,0 +1,240 @@
+"""Schemas taken apart: references, merging, roots; and bounds for hostile ones."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from holdfast.agents.schemas import (
+    MOST_NODES,
+    Expansion,
+    Loss,
+    Report,
+    accepts_null,
+    below,
+    inferred_types,
+    merge,
+    object_root,
+    safe_keys,
+    tell,
+    without_all_of,
+)
+
+TEXT = {"type": "string"}
+
+
+def expand(schema: dict[str, Any]) -> tuple[dict[str, Any], Report]:
+    report = Report()
+    return Expansion(schema, report).run(), report
+
+
+def test_a_loss_says_where_and_what() -> None:
+    assert str(Loss("/properties/a", "format", "is gone")) == "/properties/a: format: is gone"
+    assert str(Loss("", "not", "is gone")) == "/: not: is gone"
+
+
+def test_the_same_loss_is_told_once() -> None:
+    report = Report()
+    report.add("", "a", "b")
+    report.add("", "a", "b")
+    assert len(report) == 1
+
+
+def test_a_place_is_a_json_pointer() -> None:
+    assert below("/properties", "a/b~c", 0) == "/properties/a~1b~0c/0"
+
+
+def test_references_are_replaced_by_what_they_lead_to() -> None:
+    schema = {
+        "properties": {"a": {"$ref": "#/$defs/A", "description": "mine"}},
+        "$defs": {"A": {"type": "array", "items": {"$ref": "#/$defs/B"}}, "B": TEXT},
+    }
+    found, report = expand(schema)
+    array = {"type": "array", "items": TEXT, "description": "mine"}
+    assert (found, report) == ({"properties": {"a": array}}, [])
+
+
+def test_a_schema_that_holds_itself_is_cut() -> None:
+    tree = {"type": "object", "properties": {"child": {"$ref": "#/$defs/Tree"}}}
+    found, report = expand({"properties": {"t": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": tree}})
+    assert found["properties"]["t"]["properties"]["child"] == {"type": "object"}
+    assert [loss.keyword for loss in report] == ["$ref"]
+
+
+def test_a_reference_that_leads_nowhere_is_told() -> None:
+    found, report = expand({"properties": {"a": {"$ref": "https://x/y", "title": "A"}}})
+    assert found == {"properties": {"a": {"title": "A"}}}
+    assert "leads nowhere" in report[0].text
+
+
+def test_references_cannot_unfold_without_end() -> None:
+    """Twelve lines that would make a schema of a billion parts."""
+    definitions: dict[str, Any] = {"d0": TEXT}
+    for i in range(1, 12):
+        names = {str(j): {"$ref": f"#/$defs/d{i - 1}"} for j in range(8)}
+        definitions[f"d{i}"] = {"type": "object", "properties": names}
+    found, report = expand({"properties": {"a": {"$ref": "#/$defs/d11"}}, "$defs": definitions})
+    assert any("too large" in loss.text for loss in report)
+    assert str(found).count("properties") < MOST_NODES
+
+
+def test_a_deep_schema_is_cut() -> None:
+    schema: dict[str, Any] = TEXT
+    for _ in range(300):
+        schema = {"type": "array", "items": schema}
+    _, report = expand(schema)
+    assert "too deep" in report[0].text
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "merged"),
+    [
+        ({"type": "number"}, {"type": "integer"}, {"type": "integer"}),
+        ({"type": ["string", "null"]}, TEXT, TEXT),
+        ({"enum": [1, 2, 3]}, {"enum": [2, 3, 4]}, {"enum": [2, 3]}),
+        (
+            {"minimum": 1, "maxItems": 9},
+            {"minimum": 5, "maxItems": 3},
+            {"minimum": 5, "maxItems": 3},
+        ),
+        ({"required": ["a"]}, {"required": ["b", "a"]}, {"required": ["a", "b"]}),
+        (
+            {"properties": {"a": {"minLength": 1}}},
+            {"properties": {"a": TEXT, "b": TEXT}},
+            {"properties": {"a": {"minLength": 1, "type": "string"}, "b": TEXT}},
+        ),
+        ({"description": "far"}, {"description": "near"}, {"description": "near"}),
+    ],
+)
+def test_two_schemas_become_one(
+    first: dict[str, Any], second: dict[str, Any], merged: dict[str, Any]
+) -> None:
+    report = Report()
+    assert merge(first, second, "", report) == merged
+    assert report == []
+
+
+def test_demands_that_cannot_be_merged_are_told() -> None:
+    report = Report()
+    assert merge({"pattern": "a"}, {"pattern": "b"}, "", report) == {"pattern": "a"}
+    assert merge(TEXT, {"type": "array"}, "", report) == TEXT
+    assert [loss.keyword for loss in report] == ["pattern", "type"]
+
+
+def test_all_of_becomes_part_of_its_node() -> None:
+    node = {"description": "d", "allOf": [TEXT, {"allOf": [{"minLength": 2}]}, True]}
+    found = without_all_of(node, "", Report())
+    assert found == {"description": "d", "type": "string", "minLength": 2}
+
+
+@pytest.mark.parametrize(
+    ("node", "kinds"),
+    [
+        ({"type": ["string", "null"]}, ["string", "null"]),
+        ({"enum": ["a", 1, None]}, ["string", "integer", "null"]),
+        ({"properties": {}}, ["object"]),
+        ({"items": {}}, ["array"]),
+        ({"pattern": "a"}, ["string"]),
+        ({"minimum": 1}, ["number"]),
+        ({}, []),
+    ],
+)
+def test_a_type_is_read_from_what_is_said(node: dict[str, Any], kinds: list[str]) -> None:
+    assert inferred_types(node) == kinds
+
+
+@pytest.mark.parametrize(
+    ("node", "accepted"),
+    [
+        ({"type": ["string", "null"]}, True),
+        ({"anyOf": [TEXT, {"type": "null"}]}, True),
+        ({"enum": ["a", None]}, True),
+        ({"description": "anything"}, True),
+        (True, True),
+        (TEXT, False),
+        ({"anyOf": [TEXT]}, False),
+        ({"enum": ["a"]}, False),
+        (False, False),
+    ],
+)
+def test_whether_a_null_is_a_good_value(node: Any, accepted: bool) -> None:
+    assert accepts_null(node) is accepted
+
+
+def test_what_cannot_be_said_is_described() -> None:
+    assert tell({"description": "A URL"}, {"format": "uri", "default": 5}) == {
+        "description": "A URL (format: uri; default: 5)"
+    }
+    assert len(tell({}, {"examples": ["x" * 999]})["description"]) < 250
+    assert tell(TEXT, {}) is TEXT
+
+
+@pytest.mark.parametrize(
+    ("schema", "flat", "lost"),
+    [
+        ({}, {"type": "object", "properties": {}}, []),
+        ({"type": "object", "properties": None}, {"type": "object", "properties": {}}, []),
+        (
+            {"$ref": "#/$defs/A", "$defs": {"A": {"properties": {"a": TEXT}}}},
+            {
+                "type": "object",
+                "properties": {"a": TEXT},
+                "$defs": {"A": {"properties": {"a": TEXT}}},
+            },
+            [],
+        ),
+        (
+            {
+                "oneOf": [
+                    {"properties": {"a": TEXT, "k": {"const": 1}}, "required": ["k", "a"]},
+                    {"properties": {"b": TEXT, "k": {"const": 2}}, "required": ["k"]},
+                    {"properties": {"k": {"const": 3}}, "required": ["k"]},
+                ]
+            },
+            {
+                "type": "object",
+                "properties": {
+                    "a": TEXT,
+                    "k": {"anyOf": [{"const": 1}, {"const": 2}, {"const": 3}]},
+                    "b": TEXT,
+                },
+                "required": ["k"],
+            },
+            ["oneOf"],
+        ),
+        (
+            {"allOf": [{"properties": {"a": TEXT}, "required": ["a"]}], "not": {}, "enum": [1]},
+            {"type": "object", "properties": {"a": TEXT}, "required": ["a"]},
+            ["enum", "not"],
+        ),
+    ],
+)
+def test_arguments_become_one_object(
+    schema: dict[str, Any], flat: dict[str, Any], lost: list[str]
+) -> None:
+    report = Report()
+    assert object_root(schema, report) == flat
+    assert [loss.keyword for loss in report] == lost
+
+
+def test_a_root_that_refers_to_itself_ends() -> None:
+    assert object_root({"$ref": "#"}, Report()) == {"type": "object", "properties": {}}
+
+
+def test_parameters_are_renamed_and_called_back() -> None:
+    allowed, odd = re.compile("[a-z_]{1,64}"), re.compile("[^a-z_]")
+    properties = {"a b": TEXT, "a_b": TEXT, "x" * 70: TEXT, "ok": TEXT}
+    schema, keys = safe_keys(
+        {"properties": properties, "required": ["a b", "ok"]}, allowed, odd, report := Report()
+    )
+    renamed = dict(zip(properties, schema["properties"], strict=True))
+    assert renamed["a b"].startswith("a_b_")
+    assert renamed["a_b"] == "a_b"
+    assert renamed["x" * 70] == "x" * 64
+    assert schema["required"] == [renamed["a b"], "ok"]
+    assert {name: keys.get(safe, safe) for name, safe in renamed.items()} == {
+        name: name for name in properties
+    }
+    assert len(report) == 2

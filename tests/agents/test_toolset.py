@@ -1,0 +1,120 @@
+"""A provider's tools, and the way back from a model's calls."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from holdfast import Tool, ToolResult, ValidationError
+from holdfast.agents.listing import ServerTool
+from holdfast.agents.providers import Shape
+from holdfast.agents.toolset import ModelCall, Toolset
+from holdfast.types.content import TextContent
+
+SCHEMA = {
+    "properties": {"path[]": {"type": "string"}, "deep": {"type": "boolean"}},
+    "required": ["path[]"],
+}
+TOOL = ServerTool("fs", Tool.make("read.all", input_schema=SCHEMA), "fs__read_all_12345678")
+OTHER = ServerTool("fs", Tool.make("list"), "fs__list")
+NAME = TOOL.name
+
+
+def call(shape: str, arguments: dict[str, Any], name: str = NAME) -> dict[str, Any]:
+    """What the model of a provider says."""
+    text = json.dumps(arguments)
+    said: dict[str, dict[str, Any]] = {
+        "openai": {"id": "c1", "type": "function", "function": {"name": name, "arguments": text}},
+        "openai-responses": {
+            "type": "function_call",
+            "id": "fc_9",
+            "call_id": "c1",
+            "name": name,
+            "arguments": text,
+        },
+        "anthropic": {"type": "tool_use", "id": "c1", "name": name, "input": arguments},
+        "gemini": {"functionCall": {"id": "c1", "name": name, "args": arguments}},
+        "gemini-json": {"function_call": {"id": "c1", "name": name, "args": arguments}},
+    }
+    return said[shape]
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize(
+    ("shape", "key"),
+    [
+        ("openai", "path[]"),
+        ("openai-responses", "path[]"),
+        ("anthropic", "path__"),
+        ("gemini", "path__"),
+        ("gemini-json", "path__"),
+    ],
+)
+def test_a_call_finds_its_server_tool_and_own_arguments(shape: Shape, key: str) -> None:
+    toolset = Toolset(shape, [TOOL, OTHER])
+    found = toolset.read(call(shape, {key: "x", "deep": True}))
+    assert found == ModelCall("c1", NAME, "fs", "read.all", {"path[]": "x", "deep": True})
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("shape", ["openai", "openai-responses"])
+def test_in_strict_mode_a_null_is_left_out_again(shape: Shape) -> None:
+    toolset = Toolset(shape, [TOOL], strict=True)
+    found = toolset.read(call(shape, {"path[]": "x", "deep": None}))
+    assert found.arguments == {"path[]": "x"}
+
+
+@pytest.mark.parametrize("shape", ["openai", "anthropic", "gemini"])
+def test_a_call_is_answered_under_its_id(shape: Shape) -> None:
+    toolset = Toolset(shape, [TOOL])
+    raw = call(shape, {"path[]": "x"})
+    done = ToolResult(content=[TextContent(text="done")])
+    assert toolset.answer(raw, done) == toolset.answer(
+        ModelCall("c1", NAME, "fs", "read.all", {}), done
+    )
+    assert "c1" in str(toolset.answer(raw, ValueError("bad")).message)
+
+
+def test_objects_of_the_providers_libraries_are_read() -> None:
+    class Function(BaseModel):
+        name: str = "fs__list"
+        arguments: str = "{}"
+
+    class Call(BaseModel):
+        id: str = "c1"
+        function: Function = Function()
+
+    assert Toolset("openai", [OTHER]).read(Call()).tool == "list"
+
+
+@pytest.mark.parametrize("arguments", ["", "  ", "{}", None, {}])
+def test_no_arguments_are_none(arguments: Any) -> None:
+    raw = {"id": "1", "name": "fs__list", "arguments": arguments}
+    assert Toolset("openai-responses", [OTHER]).read(raw).arguments == {}
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        ({"name": "fs__lsit"}, "no tool is called 'fs__lsit'. Did you mean 'fs__list'"),
+        ({"name": "fs__list", "arguments": "{oops"}, "fs__list: the arguments are not JSON"),
+        ({"name": "fs__list", "arguments": "[1]"}, "the arguments are no object, but of type list"),
+        ({"name": "fs__list", "arguments": "[" * 100_000}, "the arguments are not JSON"),
+        ({"arguments": "{}"}, "a model's call without a name"),
+        (5, "a model's call of type int"),
+    ],
+)
+def test_a_call_that_makes_no_sense_is_refused(raw: Any, why: str) -> None:
+    with pytest.raises(ValidationError, match=why.replace("'", ".")):
+        Toolset("openai", [OTHER]).read(raw)
+
+
+def test_definitions_and_losses_are_those_of_the_tools() -> None:
+    toolset = Toolset("gemini", [TOOL, OTHER])
+    assert [one["name"] for one in toolset.definitions] == [NAME, "fs__list"]
+    assert list(toolset.losses) == [NAME]
+    assert len(toolset) == 2
+    assert repr(toolset) == "<Toolset gemini 2 tools>"

@@ -1,0 +1,372 @@
+"""Every call in two lines, written by a real client."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast import Observability, Redaction, Timeouts, ValidationError
+from holdfast.calllog.log import CallLog, open_log
+from holdfast.testing import SILENCE, Peer
+from holdfast.testing.peer import PeerError
+from holdfast.types.tools import ToolResult
+
+SOON = Timeouts(request=5)
+LOGIN = {
+    "type": "object",
+    "properties": {"user": {"type": "string"}, "phrase": {"type": "string", "writeOnly": True}},
+}
+
+
+@pytest.fixture
+def peer() -> Peer:
+    peer = Peer()
+
+    @peer.tool("session.open")
+    def session_open(**_: Any) -> Any:
+        return {"content": [{"type": "text", "text": '{"opened":true}'}]}
+
+    @peer.tool("nav.goto")
+    def goto(url: str, **_: Any) -> Any:
+        if url == "bad":
+            text = {"type": "text", "text": "net::ERR_NAME_NOT_RESOLVED"}
+            return {"content": [text], "isError": True}
+        return {"content": []}
+
+    @peer.tool("browser.snapshot")
+    def snapshot(**_: Any) -> str:
+        return "x" * 3847
+
+    @peer.tool("login", input_schema=LOGIN)
+    def login(**_: Any) -> Any:
+        return {"token": "hunter2", "hello": "Bearer hunter2hunter2"}
+
+    @peer.tool("say")
+    def say(text: str = "hello", **_: Any) -> str:
+        return text
+
+    @peer.tool("silent")
+    def silent(**_: Any) -> Any:
+        return SILENCE
+
+    @peer.tool("refused")
+    def refused(**_: Any) -> Any:
+        raise PeerError(-32050, "not today, Bearer hunter2hunter2")
+
+    return peer
+
+
+def connect(peer: Peer, log: Any, **options: Any) -> holdfast.Client:
+    return holdfast.connect(peer, log=log, timeouts=SOON, name="shop", **options)
+
+
+def timeless(line: str) -> str:
+    """A line as if the call had taken 7 ms."""
+    found = json.loads(line)
+    if "_ms" not in found:
+        return line
+    assert type(found["_ms"]) is int
+    return line.replace(f'"_ms":{found["_ms"]},', '"_ms":7,')
+
+
+P4N = '"arguments":{"sessionName":"p4n-test"'
+
+
+@pytest.mark.req("G1", "G2")
+async def test_a_run_is_logged_byte_for_byte(peer: Peer, tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    p4n = {"sessionName": "p4n-test"}
+    async with connect(peer, CallLog(path, sidecars=True)) as client:
+        await client.call_tool("session.open", p4n)
+        await client.call_tool("nav.goto", {**p4n, "url": "https://park4night.com/en"})
+        await client.call_tool("nav.goto", {**p4n, "url": "bad"})
+        await client.call_tool("browser.snapshot", p4n)
+    assert [timeless(line) for line in path.read_text(encoding="utf-8").splitlines()] == [
+        f'{{"name":"session.open",{P4N}}},"_phase":"before","_seq":1}}',
+        f'{{"name":"session.open",{P4N}}},"_phase":"after","_result":{{"opened":true}},'
+        '"_ok":true,"_ms":7,"_seq":1}',
+        f'{{"name":"nav.goto",{P4N},"url":"https://park4night.com/en"}},"_phase":"before","_seq":2}}',
+        f'{{"name":"nav.goto",{P4N},"url":"https://park4night.com/en"}},"_phase":"after",'
+        '"_ok":true,"_ms":7,"_seq":2}',
+        f'{{"name":"nav.goto",{P4N},"url":"bad"}},"_phase":"before","_seq":3}}',
+        f'{{"name":"nav.goto",{P4N},"url":"bad"}},"_phase":"after","_ok":false,"_ms":7,'
+        '"_error":"net::ERR_NAME_NOT_RESOLVED","_seq":3}',
+        f'{{"name":"browser.snapshot",{P4N}}},"_phase":"before","_seq":4}}',
+        f'{{"name":"browser.snapshot",{P4N}}},"_phase":"after",'
+        '"_result":"[text 3847 chars → .mcp-log/4-browser.snapshot.txt]",'
+        '"_ok":true,"_ms":7,"_seq":4}',
+    ]
+    assert (tmp_path / ".mcp-log" / "4-browser.snapshot.txt").read_text() == "x" * 3847
+
+
+@pytest.mark.req("G2")
+async def test_without_sidecars_a_long_result_is_only_summarised(
+    peer: Peer, tmp_path: Path
+) -> None:
+    async with connect(peer, str(tmp_path / "a")) as client:
+        await client.call_tool("browser.snapshot")
+    assert '"_result":"[text 3847 chars]"' in (tmp_path / "a").read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.req("G2")
+async def test_threshold_and_folder_can_be_set(peer: Peer, tmp_path: Path) -> None:
+    lines: list[str] = []
+    log = CallLog(lines.append, threshold=5, sidecars=tmp_path / "kept")
+    async with connect(peer, log) as client:
+        await client.call_tool("say", {"text": "12345"})
+        await client.call_tool("say", {"text": "ab"})
+    assert f"[text 5 chars → {tmp_path}/kept/1-say.txt]" in lines[1]
+    assert '"_result":"ab"' in lines[3]
+    with pytest.raises(ValidationError, match="threshold"):
+        CallLog(lines.append, threshold=-1)
+
+
+@pytest.mark.req("G1")
+async def test_a_log_goes_to_a_stream_or_a_function(peer: Peer) -> None:
+    stream, lines = io.StringIO(), list[str]()
+    for log in (stream, lines.append):
+        async with connect(peer, log) as client:
+            await client.call_tool("say")
+    assert [timeless(one) for one in stream.getvalue().splitlines()] == [
+        timeless(one) for one in lines
+    ]
+    assert not stream.closed
+
+
+async def test_nothing_is_written_before_the_first_call(peer: Peer, tmp_path: Path) -> None:
+    async with connect(peer, tmp_path / "a") as client:
+        await client.list_tools()
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_hopeless_path_is_refused_when_connecting(peer: Peer, tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="there is no folder"):
+        connect(peer, tmp_path / "none" / "calls.jsonl")
+
+
+@pytest.mark.req("G5")
+async def test_parallel_calls_have_their_own_numbers(peer: Peer) -> None:
+    lines: list[str] = []
+    log = CallLog(lines.append)
+    async with connect(peer, log) as one, connect(peer, log) as other:
+        work = [(one, other)[n % 2].call_tool("say", {"text": str(n)}) for n in range(40)]
+        await asyncio.gather(*work)
+    found = [json.loads(line) for line in lines]
+    for phase in ("before", "after"):
+        mine = [one for one in found if one["_phase"] == phase]
+        assert sorted(one["_seq"] for one in mine) == list(range(1, 41))
+    asked = {one["_seq"]: one["arguments"]["text"] for one in found if one["_phase"] == "before"}
+    assert all(
+        asked[one["_seq"]] == str(one["_result"]) for one in found if one["_phase"] == "after"
+    )
+
+
+@pytest.mark.req("G1")
+async def test_a_cancelled_call_has_its_second_line(peer: Peer) -> None:
+    lines: list[str] = []
+    async with connect(peer, lines.append) as client:
+        running = client.start_tool("silent")
+        await peer.expect("tools/call")
+        running.cancel()
+        with pytest.raises(holdfast.CancelledCallError):
+            await running
+    found = json.loads(lines[1])
+    assert (found["_phase"], found["_ok"], found["_error"]) == ("after", False, "cancelled")
+
+
+@pytest.mark.req("G1")
+async def test_errors_say_what_went_wrong_without_repeating_the_call(peer: Peer) -> None:
+    lines: list[str] = []
+    async with connect(peer, lines.append) as client:
+        with pytest.raises(holdfast.RpcError):
+            await client.call_tool("refused")
+        with pytest.raises(holdfast.RequestTimeout):
+            await client.call_tool("silent", timeout=0.01)
+        await client.list_tools()
+        with pytest.raises(ValidationError):
+            await client.call_tool("login", {"user": 5, "phrase": ["open sesame"]})
+        with pytest.raises(ValidationError):
+            await client.call_tool("say", {"odd": object()})
+    errors = [json.loads(line)["_error"] for line in lines[1::2]]
+    assert errors[0] == "the server answered with error -32050: not today, [redacted]"
+    assert errors[1].startswith("no answer within 10 ms (timeout)")
+    assert errors[2] == (
+        "the arguments do not fit its schema; nothing was sent: /user: type; /phrase: type"
+    )
+    assert "cannot be written as JSON" in errors[3]
+    assert "sesame" not in "".join(lines)
+
+
+async def test_an_error_of_another_kind_is_named() -> None:
+    lines: list[str] = []
+    log = CallLog(lines.append)
+
+    async def work() -> ToolResult:
+        raise KeyError("Bearer hunter2hunter2")
+
+    with pytest.raises(KeyError):
+        await log.watch("t", {}, lambda: None, work())
+    assert json.loads(lines[1])["_error"] == "KeyError: '[redacted]'"
+
+
+async def test_a_long_error_is_cut(peer: Peer) -> None:
+    lines: list[str] = []
+
+    @peer.tool("fail")
+    def fail() -> Any:
+        return {"content": [{"type": "text", "text": "x" * 9000}], "isError": True}
+
+    async with connect(peer, lines.append) as client:
+        await client.call_tool("fail")
+    assert json.loads(lines[1])["_error"] == "x" * 499 + "…"
+
+
+@pytest.mark.req("G5")
+async def test_secrets_are_never_in_the_log(peer: Peer, tmp_path: Path) -> None:
+    @peer.tool("dump")
+    def dump(**_: Any) -> str:
+        return json.dumps({"password": "hunter2", "rows": ["row"] * 200})
+
+    @peer.tool("fail")
+    def fail(**_: Any) -> Any:
+        text = json.dumps({"password": "hunter2", "rows": ["row"] * 2000})
+        return {"content": [{"type": "text", "text": text}], "isError": True}
+
+    @peer.tool("parts")
+    def parts(**_: Any) -> Any:
+        text = {"type": "text", "text": json.dumps({"password": "hunter2"})}
+        return {"content": [text, *[{"type": "text", "text": "x" * 100}] * 3]}
+
+    given = {"password": "hunter2", "nested": [{"api_key": "hunter2"}], "phrase": "hunter2"}
+    async with connect(peer, CallLog(tmp_path / "calls.jsonl", sidecars=True)) as client:
+        await client.list_tools()
+        for tool in ("login", "dump", "fail", "parts"):
+            wanted = given if tool == "login" else {"password": "hunter2"}
+            await client.call_tool(tool, {**wanted, "user": "https://me:hunter2@host/"})
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) == 3
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        assert "hunter2" not in text
+        assert "[redacted]" in text
+
+
+@pytest.mark.req("G5")
+async def test_redaction_is_the_client_s_or_the_log_s_own(peer: Peer) -> None:
+    off = Redaction(on=False)
+    lines: list[str] = []
+    async with connect(peer, lines.append, telemetry=Observability(redaction=off)) as client:
+        await client.call_tool("say", {"password": "open"})
+    async with connect(peer, CallLog(lines.append, redaction=off)) as client:
+        await client.call_tool("say", {"password": "open"})
+    assert all('"password":"open"' in line for line in lines)
+    log = CallLog(lines.append)
+    assert open_log(log, off) is log
+
+
+@pytest.mark.parametrize("sink", ["full", "closed", "raises"])
+async def test_a_log_that_fails_fails_no_call(
+    peer: Peer, sink: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(line: str) -> None:
+        raise RuntimeError(line)
+
+    closed = io.StringIO()
+    closed.close()
+    sinks: dict[str, Any] = {"full": "/dev/full", "closed": closed, "raises": fail}
+    log = CallLog(sinks[sink])
+    async with connect(peer, log) as client:
+        for _ in range(5):
+            assert (await client.call_tool("say")).text == "hello"
+    assert log.lost == 10
+    assert "10 lines lost" in repr(log)
+    assert len([one for one in caplog.records if one.levelno >= logging.WARNING]) == 1
+
+
+async def test_what_cannot_be_shown_fails_no_call(
+    peer: Peer, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines: list[str] = []
+    log = CallLog(lines.append)
+
+    def fail() -> Any:
+        raise RuntimeError("no schema today")
+
+    class Broken(ToolResult):
+        @property
+        def raw(self) -> dict[str, Any]:
+            raise RuntimeError("no result today")
+
+    async def work() -> ToolResult:
+        return Broken()
+
+    await log.watch("t", {"a": 1}, fail, work())
+    assert [timeless(line) for line in lines] == [
+        '{"name":"t","arguments":{},"_phase":"before","_seq":1}',
+        '{"name":"t","arguments":{},"_phase":"after","_ok":true,"_ms":7,"_seq":1}',
+    ]
+    assert len(caplog.records) == 2
+
+
+@pytest.mark.parametrize("name", ["../../x", "a/b", "nul\0", "π" * 300, "line\u2028end", "\n"])
+async def test_hostile_names_harm_neither_log_nor_folder(
+    peer: Peer, tmp_path: Path, name: str
+) -> None:
+    peer.tool(name)(lambda **_: "x" * 500)
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    async with connect(peer, CallLog(folder / "calls.jsonl", sidecars=True)) as client:
+        await client.call_tool(name)
+    lines = (folder / "calls.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["name"] for line in lines] == [name, name]
+    assert [path.name for path in tmp_path.iterdir()] == ["inner"]
+    assert len(list((folder / ".mcp-log").iterdir())) == 1
+
+
+async def test_an_image_is_kept_whole(peer: Peer, tmp_path: Path) -> None:
+    image = {"type": "image", "data": "A" * 400, "mimeType": "image/png"}
+    peer.tool("shot")(lambda: {"content": [image]})
+    async with connect(peer, CallLog(tmp_path / "a", sidecars=True)) as client:
+        await client.call_tool("shot")
+    kept = json.loads((tmp_path / ".mcp-log" / "1-shot.json").read_text())
+    assert kept == {"content": [image]}
+    assert "[image 463 chars → .mcp-log/1-shot.json]" in (tmp_path / "a").read_text()
+
+
+async def test_a_log_can_be_used_again_after_a_client_closed(peer: Peer, tmp_path: Path) -> None:
+    log = CallLog(tmp_path / "a", sidecars=True)
+    for _ in range(2):
+        async with connect(peer, log) as client:
+            await client.call_tool("browser.snapshot")
+    log.close()
+    seqs = [json.loads(line)["_seq"] for line in (tmp_path / "a").read_text().splitlines()]
+    assert seqs == [1, 1, 2, 2]
+    assert len(list((tmp_path / ".mcp-log").iterdir())) == 2
+
+
+@pytest.mark.req("G1")
+@pytest.mark.parametrize("protocol", ["stateless", "handshake"])
+async def test_a_process_of_either_era_is_logged_the_same(protocol: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "holdfast.demo_server", "--eras", protocol]
+    async with holdfast.connect(command, log=tmp_path / "a") as client:
+        await client.call_tool("echo", {"text": "hello"})
+        await client.call_tool("add", {"a": 1, "b": 2})
+    lines = [timeless(line) for line in (tmp_path / "a").read_text().splitlines()]
+    assert lines[1].endswith('"_phase":"after","_result":"hello","_ok":true,"_ms":7,"_seq":1}')
+    assert lines[3].endswith('"_phase":"after","_result":{"sum":3},"_ok":true,"_ms":7,"_seq":2}')
+
+
+def test_a_log_says_where_it_goes(tmp_path: Path) -> None:
+    take: Callable[[str], None] = print
+    assert repr(CallLog(tmp_path / "a")) == f"<CallLog to the call log {tmp_path / 'a'}>"
+    assert "function" in repr(CallLog(take))

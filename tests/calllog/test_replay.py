@@ -1,0 +1,257 @@
+"""Calls sent again, and compared with what was recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast import Timeouts, ToolError, ValidationError
+from holdfast.calllog.entries import read_log
+from holdfast.calllog.log import CallLog
+from holdfast.calllog.replay import replay
+from holdfast.testing import Peer
+from holdfast.testing.peer import PeerError
+
+SOON = Timeouts(request=5)
+
+
+@pytest.fixture
+def peer() -> Peer:
+    peer = Peer()
+    count = 0
+
+    @peer.tool("count")
+    def counting(**_: Any) -> str:
+        nonlocal count
+        count += 1
+        return str(count)
+
+    @peer.tool("say")
+    def say(text: str = "hello", **_: Any) -> str:
+        return text
+
+    @peer.tool("fail")
+    def fail(**_: Any) -> Any:
+        raise ValueError("no luck")
+
+    @peer.tool("refuse")
+    def refuse(**_: Any) -> Any:
+        raise PeerError(-32050, "not today")
+
+    @peer.tool("long")
+    def long(size: int = 500) -> str:
+        return "x" * size
+
+    return peer
+
+
+def connect(peer: Peer, **options: Any) -> holdfast.Client:
+    return holdfast.connect(peer, timeouts=SOON, **options)
+
+
+def sent(peer: Peer) -> list[tuple[str, Any]]:
+    calls = [one.params for one in peer.received if one.method == "tools/call"]
+    return [(one["name"], one["arguments"]) for one in calls]
+
+
+@pytest.mark.req("G3")
+async def test_the_calls_of_a_log_are_sent_again_in_order(peer: Peer, tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    async with connect(peer, log=path) as client:
+        await client.call_tool("say", {"text": "a"})
+        await client.call_tool("fail")
+        await client.invoke_tool("refuse", {"x": [1]})
+        await client.call_tool("say", {"text": "b"})
+    before = sent(peer)
+    peer.received.clear()
+    async with connect(peer) as client:
+        report = await replay(client, path)
+    assert sent(peer) == before
+    assert report.ok
+    assert [one.verdict for one in report] == ["same"] * 4
+    assert str(report).splitlines()[0] == "4 calls: 4 same"
+    assert [None if one is None else one.text for one in report.results] == [
+        "a",
+        "ValueError: no luck",
+        None,
+        "b",
+    ]
+    assert report.raise_for_error() is report
+
+
+@pytest.mark.req("G3")
+async def test_a_pasted_line_is_sent_without_its_observations(peer: Peer) -> None:
+    lines = [
+        '{"name":"say","arguments":{"text":"a"},"_phase":"before","_seq":3,"_note":1}',
+        '{"name":"say","arguments":{"text":"a"},"_phase":"after","_ok":true,"_ms":1,"_seq":9}',
+        '{"name":"say","arguments":{"text":"b"}}',
+    ]
+    async with connect(peer) as client:
+        report = await replay(client, lines)
+    assert sent(peer) == [("say", {"text": "a"}), ("say", {"text": "b"})]
+    assert [one.verdict for one in report] == ["unrecorded", "unrecorded"]
+
+
+async def test_a_difference_is_shown(peer: Peer) -> None:
+    lines: list[str] = []
+    async with connect(peer, log=lines.append) as client:
+        await client.call_tool("count")
+        await client.call_tool("fail")
+        changed = [line.replace('"fail"', '"say"') for line in lines]
+        report = await replay(client, changed)
+    assert not report.ok
+    assert [one.verdict for one in report] == ["different", "different"]
+    assert report.outcomes[0].note == "result: recorded 1, now 2"
+    assert report.outcomes[1].note == "recorded: failed: ValueError: no luck"
+    assert str(report) == (
+        "2 calls: 2 different\n"
+        "  1 'count' (line 1): different, ok\n"
+        "      result: recorded 1, now 2\n"
+        "  2 'say' (line 3): different, ok\n"
+        "      recorded: failed: ValueError: no luck"
+    )
+    async with connect(peer) as client:
+        plain = await replay(client, lines[:2], compare=False)
+    assert [one.verdict for one in plain] == ["unrecorded"]
+
+
+SCRIPT = '{"name":"say"}\n{"name":"fail"}\n{"name":"refuse"}\n{"name":"say"}'
+
+
+@pytest.mark.req("G3")
+async def test_it_stops_at_an_error_or_goes_on(peer: Peer) -> None:
+    async with connect(peer) as client:
+        stopped = await replay(client, SCRIPT)
+        whole = await replay(client, SCRIPT, stop=False)
+    assert [one.verdict for one in stopped] == ["unrecorded", "unrecorded", "unsent", "unsent"]
+    assert [one.ok for one in whole] == [True, False, False, True]
+    assert not stopped.ok
+    assert not whole.ok
+    assert "not sent" in str(stopped)
+    with pytest.raises(ToolError, match="no luck"):
+        whole.raise_for_error()
+    assert isinstance(whole.outcomes[2].exception, holdfast.RpcError)
+
+
+async def test_a_failure_that_was_recorded_does_not_stop_it(peer: Peer) -> None:
+    lines: list[str] = []
+    async with connect(peer, log=lines.append) as client:
+        await client.call_tool("fail")
+        await client.call_tool("say")
+        assert (await replay(client, lines)).ok
+
+
+async def test_a_caller_that_raises_for_tools_is_understood(peer: Peer) -> None:
+    class Strict:
+        def __init__(self, client: holdfast.Client) -> None:
+            self._client = client
+
+        async def call(self, name: str, arguments: Any, **options: Any) -> Any:
+            return (await self._client.call_tool(name, arguments, **options)).raise_for_error()
+
+    async with connect(peer) as client:
+        report = await replay(Strict(client), SCRIPT, stop=False, timeout=3)
+    assert [one.ok for one in report] == [True, False, False, True]
+    assert report.results[1].is_error
+
+
+async def test_a_caller_that_gives_something_else_is_understood() -> None:
+    class Plain:
+        def call_tool(self, name: str, arguments: Any) -> Any:
+            return {"id": len(arguments)}
+
+    script = ['{"name":"a"}', '{"name":"b","arguments":{"x":"${1.result.id}"}}']
+    report = await replay(Plain(), script)
+    assert report.results == [{"id": 0}, {"id": 1}]
+    recorded = '{"name":"a","arguments":{},"_phase":"before","_seq":1}'
+    end = '{"name":"a","arguments":{},"_phase":"after","_result":1,"_ok":true,"_ms":1,"_seq":1}'
+    report = await replay(Plain(), [recorded, end])
+    assert "was not compared" in report.outcomes[0].note
+    with pytest.raises(ValidationError, match="no client and no handle"):
+        await replay(object(), script)
+
+
+# Long results
+
+
+@pytest.mark.req("G3")
+async def test_a_long_result_is_compared_with_its_sidecar(peer: Peer, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    log = CallLog(path, sidecars=True)
+    async with connect(peer, log=log) as client:
+        await client.call_tool("long")
+        log.flush()
+        assert (await replay(client, path)).ok
+    (tmp_path / ".mcp-log" / "1-long.txt").write_text("y" * 500)
+    async with connect(peer) as client:
+        assert not (await replay(client, path)).ok
+
+
+async def test_without_a_sidecar_only_the_length_is_compared(peer: Peer) -> None:
+    lines: list[str] = []
+    async with connect(peer, log=lines.append) as client:
+        await client.call_tool("long")
+        report = await replay(client, lines)
+        assert report.ok
+        assert "too long for the log" in report.outcomes[0].note
+        shorter = [line.replace("500 chars", "400 chars") for line in lines[:2]]
+        report = await replay(client, shorter)
+    assert report.outcomes[0].note == "recorded [text 400 chars], now [text 500 chars]"
+
+
+# Secrets
+
+
+@pytest.mark.req("G5")
+async def test_blacked_out_arguments_are_not_sent_by_mistake(peer: Peer) -> None:
+    lines: list[str] = []
+    async with connect(peer, log=lines.append) as client:
+        await client.call_tool("say", {"text": "a", "password": "hunter2", "in": {"pin": "1"}})
+        peer.received.clear()
+        with pytest.raises(ValidationError, match=r"'say' \(line 1\): password, in"):
+            await replay(client, lines)
+        assert sent(peer) == []
+        report = await replay(client, lines, fill={"password": "hunter2", "pin": "1"})
+        assert report.ok
+        await replay(client, lines[:1], redacted="send")
+    assert [given["password"] for _, given in sent(peer)] == ["hunter2", "[redacted]"]
+
+
+# References
+
+
+@pytest.mark.req("G4")
+async def test_references_are_for_calls_that_somebody_wrote(peer: Peer) -> None:
+    lines: list[str] = []
+    async with connect(peer, log=lines.append) as client:
+        await client.call_tool("say", {"text": "`${x}` and ${1}"})
+        assert (await replay(client, lines)).results[0].text == "`${x}` and ${1}"
+        script = ['{"name":"count"}', '{"name":"say","arguments":{"text":"n=${1.result}"}}']
+        assert (await replay(client, script)).results[1].text == "n=1"
+
+
+@pytest.mark.req("G4")
+async def test_a_reference_to_nothing_is_the_outcome_of_its_call(peer: Peer) -> None:
+    script = ['{"name":"count"}', '{"name":"say","arguments":{"text":"${7}"}}', '{"name":"count"}']
+    async with connect(peer) as client:
+        report = await replay(client, script)
+        assert report.outcomes[1].error == "line 2: ${7}: there is 1 call before this one"
+        assert report.outcomes[2].verdict == "unsent"
+        with pytest.raises(ValidationError, match="line 2"):
+            report.raise_for_error()
+    assert sent(peer) == [("count", {})]
+
+
+async def test_nothing_to_send_is_fine(peer: Peer) -> None:
+    async with connect(peer) as client:
+        report = await replay(client, [])
+    assert (report.ok, len(report), str(report)) == (True, 0, "0 calls")
+
+
+async def test_a_log_that_was_read_can_be_replayed(peer: Peer) -> None:
+    log = read_log([{"name": "say", "arguments": {}}])
+    async with connect(peer) as client:
+        assert (await replay(client, log)).results[0].text == "hello"

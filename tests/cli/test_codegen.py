@@ -1,0 +1,70 @@
+"""``holdfast codegen``: a module, written only where that is wanted."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import DEMO, Cli, Configure, stdio
+from tests.cli.rig import puppet
+
+SZKRABOK = [sys.executable, str(Path(__file__).parents[1] / "handles" / "szkrabok.py")]
+
+
+@pytest.mark.req("F3")
+def test_a_module_is_written_once(cli: Cli) -> None:
+    words = ["codegen", "-o", "tools.py", "--", *DEMO]
+    assert cli(*words).err.endswith("Generated 12 tools.\n")
+    source = Path("tools.py").read_text()
+    compile(source, "tools.py", "exec")
+    assert "Regenerate: holdfast codegen -o tools.py -- " in source
+    assert cli(*words).err.endswith("No changes.\n")
+    assert "class ToolPolicy(Handle):" in cli("codegen", "--", *DEMO).out
+
+
+@pytest.mark.req("F3")
+def test_a_module_that_is_not_fresh_is_found(cli: Cli) -> None:
+    cli("codegen", "-o", "tools.py", "--", *puppet())
+    done = cli("codegen", "-o", "tools.py", "--check", "--", *puppet(tools=["other"]))
+    assert done.code == 6
+    assert "tools.py is not what the server's tools would give now." in done.err
+    words = ["codegen", "-o", "missing.py", "--check", "--output", "json", "--", *puppet()]
+    done = cli(*words)
+    assert (done.code, done.error["kind"], done.value["changed"]) == (6, "drift", True)
+    assert not Path("missing.py").exists()
+    done = cli("codegen", "-o", "tools.py", "--check", "--", *puppet())
+    assert (done.code, done.err) == (0, "No changes.\n")
+    assert "name it with -o" in cli("codegen", "--check", "--", *puppet()).err
+
+
+@pytest.mark.req("F3")
+def test_nobody_elses_file_is_written_over(cli: Cli) -> None:
+    Path("main.py").write_text("print('mine')\n")
+    done = cli("codegen", "-o", "main.py", "--", *puppet())
+    assert done.code == 2
+    assert "main.py is not a module of holdfast codegen; nothing was written" in done.err
+    assert Path("main.py").read_text() == "print('mine')\n"
+    assert cli("codegen", "-o", "no/such/folder.py", "--", *puppet()).code == 2
+
+
+def test_a_module_for_a_server_with_sessions(cli: Cli) -> None:
+    words = ["--session", "sessionName", "--hide", "health", "--sync", "--no-target", "--stamp"]
+    done = cli("codegen", *words, "--", *SZKRABOK)
+    assert done.code == 0
+    assert "def connect_sync(" in done.out
+    assert "session.open" in done.out
+    assert "    health" not in done.out
+    regenerate = next(line for line in done.out.splitlines() if line.startswith("Regenerate: "))
+    for word in ("--session sessionName", "--hide health", "--sync", "--no-target", "--stamp"):
+        assert word in regenerate
+
+
+def test_a_configured_servers_own_settings_stay_out_of_it(cli: Cli, configure: Configure) -> None:
+    configure(x=stdio(puppet(), env={"TOKEN": "s3cret"}))
+    done = cli("codegen", "x", "--output", "json")
+    assert done.value["tools"] == 1
+    assert "Regenerate: holdfast codegen x\n" in done.value["source"]
+    assert "TARGET: Final[Target] = None" in done.value["source"]
+    assert "s3cret" not in done.out

@@ -1,0 +1,163 @@
+"""A server's questions, at the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from holdfast.cli.elicitation import answer, handlers
+from holdfast.cli.progress import Bar
+from holdfast.types.elicitation import FormElicitation, UrlElicitation
+from tests.cli.conftest import DEMO, Cli, Open
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("protocol", ["2026-07-28", "2025-11-25"])
+def test_a_question_is_asked_and_answered(terminal: Open, protocol: str) -> None:
+    one = terminal("call", "ask_name", "--protocol", protocol, "--", *DEMO)
+    one.expect("The server asks:\x1b[0m What is your name?")
+    one.expect("Answer? [Y/n] ")
+    one.send("\n")
+    one.expect("How to address you")
+    one.expect("Name (string): ")
+    one.send("\n")
+    one.expect("needed")
+    one.expect("Name (string): ")
+    one.send("Bo Ström\n")
+    one.expect("Hello, Bo Ström!")
+    assert one.end() == 0
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [("n\n", "No name, then."), ("\x04", "put away unanswered"), ("y\n\x04", "put away")],
+)
+def test_a_question_can_be_declined_or_put_away(terminal: Open, typed: str, said: str) -> None:
+    one = terminal("call", "ask_name", "--", *DEMO)
+    one.expect("Answer? [Y/n] ")
+    one.send(typed[:2])
+    if typed[2:]:
+        one.expect("Name (string): ")
+        one.send(typed[2:])
+    one.expect(said)
+    assert one.end() == 0
+
+
+@pytest.mark.req("F3")
+def test_an_answer_that_is_neither_yes_nor_no_declines_nothing(terminal: Open) -> None:
+    one = terminal("call", "ask_name", "--", *DEMO)
+    one.expect("Answer? [Y/n] ")
+    one.send("Ada\n")
+    one.expect("y or n: ")
+    one.send("y\n")
+    one.expect("Name (string): ")
+    one.send("Ada\n")
+    one.expect("Hello, Ada!")
+    assert one.end() == 0
+
+
+@pytest.mark.req("F3")
+def test_a_question_can_be_interrupted(terminal: Open) -> None:
+    one = terminal("call", "ask_name", "--", *DEMO)
+    one.expect("Answer? [Y/n] ")
+    one.send("\x03")
+    assert one.end() == 130
+    assert "holdfast:\x1b[0m interrupted" in one.text
+
+
+def test_where_nobody_sits_no_question_is_taken(cli: Cli) -> None:
+    assert handlers(Bar()).elicitation is None
+    done = cli("call", "ask_name", "--protocol", "2025-11-25", "--", *DEMO)
+    assert done.code == 1
+    assert "does not offer elicitation" in done.err
+
+
+# What is asked, and what counts as an answer
+
+Ask = Callable[[str], Awaitable[str]]
+
+
+def typing(*lines: str) -> tuple[Ask, list[str]]:
+    """Somebody who types these lines, and then Ctrl-D; and the questions they were asked."""
+    rest, asked = list(lines), list[str]()
+
+    async def ask(text: str) -> str:
+        asked.append(text)
+        if not rest:
+            raise EOFError
+        return rest.pop(0)
+
+    return ask, asked
+
+
+async def fill(schema: dict[str, Any], *lines: str) -> tuple[Any, list[str]]:
+    """A form with one field ``x``, which is needed."""
+    ask, asked = typing("y", *lines)
+    schema = {"type": "object", "properties": {"x": schema}, "required": ["x"]}
+    found = await answer(FormElicitation(message="?", requested_schema=schema), ask)
+    return found.get("content", {}).get("x", found["action"]), asked[1:]
+
+
+COLOURS = {"oneOf": [{"const": "r", "title": "Red"}, {"const": "b", "title": "Blue"}]}
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize(
+    ("schema", "lines", "value", "complaint"),
+    [
+        ({"type": "integer"}, ["x", "5"], 5, "must be a whole number"),
+        ({"type": "integer", "maximum": 9}, ["10", "9"], 9, "9"),
+        ({"type": "number"}, ["0.5"], 0.5, ""),
+        ({"type": "boolean"}, ["perhaps", "yes"], True, "must be true or false"),
+        ({"type": "string", "minLength": 2}, ["a", "ab"], "ab", "2"),
+        ({"type": "string", "default": "d"}, [""], "d", ""),
+        ({"type": "string", "enum": ["a", "b"]}, ["c", "b"], "b", "one of: a, b"),
+        ({"type": "string", **COLOURS}, ["Red", "r"], "r", "one of: r, b"),
+        ({"type": "array", "items": {"enum": ["a", "b"]}}, ["a, c", "a, b"], ["a", "b"], "one of"),
+        ({"type": "array", "items": COLOURS}, ['["r"]'], ["r"], ""),
+        ({"type": "string", "pattern": "("}, ["a"], "a", ""),
+        ({"type": "nonsense", "minimum": "x"}, ["a"], "cancel", "must be"),
+        (True, ["a"], "a", ""),
+    ],
+)
+async def test_what_does_not_fit_is_asked_again(
+    schema: Any,
+    lines: list[str],
+    value: Any,
+    complaint: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found, asked = await fill(schema, *lines)
+    assert found == value
+    assert len(asked) == len(lines) + (value == "cancel")
+    assert complaint in capsys.readouterr().err
+
+
+async def test_a_question_says_what_may_be_answered() -> None:
+    _, (text,) = await fill(
+        {"type": "string", "title": "Shade", "description": "!", **COLOURS}, "r"
+    )
+    assert text == "  !\n  Shade (r (Red)|b (Blue)): "
+    _, (text,) = await fill({"type": "integer", "default": 3, "title": "\x1b[2J"}, "")
+    assert text == "  \\x1b[2J (integer) [3]: "
+
+
+async def test_what_is_not_needed_may_be_left_out() -> None:
+    ask, asked = typing("y", "", "")
+    properties = {"a": {"type": "string"}, "b": {"type": "integer"}}
+    form = FormElicitation(message="?", requested_schema={"properties": properties})
+    assert await answer(form, ask) == {"action": "accept", "content": {}}
+    assert asked[1] == "  a (string) (may be empty): "
+
+
+@pytest.mark.parametrize(
+    ("line", "action"), [("y", "accept"), ("", "decline"), ("no", "decline"), (None, "cancel")]
+)
+async def test_an_address_is_shown_and_never_opened(line: str | None, action: str) -> None:
+    ask, asked = typing(*([] if line is None else [line]))
+    request = UrlElicitation(message="Sign in", url="https://x.example/\x1b]8", elicitation_id="1")
+    assert await answer(request, ask) == {"action": action}
+    assert "https://x.example/\\x1b]8" in asked[0]

@@ -1,0 +1,183 @@
+"""replay, run, diff, serve-log: call logs from the terminal."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import DEMO, Cli
+from tests.cli.rig import puppet
+from tests.cli.terminal import PATIENCE, interruptible
+from tests.cli.test_codegen import SZKRABOK
+
+
+@pytest.fixture
+def log(cli: Cli) -> str:
+    """A log of three calls."""
+    for words in (["echo", "text=a"], ["add", "a=1", "b=2"], ["fail", "message=no"]):
+        cli("call", *words, "--log", "calls.jsonl", "--", *DEMO)
+    return "calls.jsonl"
+
+
+@pytest.mark.req("F3")
+def test_a_log_is_replayed_and_compared(cli: Cli, log: str) -> None:
+    done = cli("replay", log, "--", *DEMO)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("3 calls: 3 same\n")
+    found = cli("replay", log, "--output", "json", "--", *DEMO).value
+    assert (found["ok"], [one["verdict"] for one in found["calls"]]) == (True, ["same"] * 3)
+
+
+@pytest.mark.req("F3")
+def test_what_ends_otherwise_is_told(cli: Cli, log: str) -> None:
+    server = puppet(tools=["echo", "add", "fail"])
+    done = cli("replay", log, "--go-on", "--", *server)
+    assert (done.code, done.err) == (1, "")
+    done = cli("replay", log, "--go-on", "--output", "json", "--", *server)
+    assert (done.code, done.value["ok"], done.error["kind"]) == (1, False, "replay")
+    assert len(done.value["calls"]) == 3
+    done = cli("replay", log, "--output", "json", "--", "no-such-command")
+    assert done.code == 3
+    assert "command not found" in done.error["message"]
+
+
+@pytest.mark.req("F3")
+def test_two_logs_are_compared(cli: Cli, log: str) -> None:
+    text = Path(log).read_text()
+    Path("other.jsonl").write_text(text.replace('"text":"a"', '"text":"b"'))
+    assert cli("diff", log, log).code == 0
+    done = cli("diff", log, "other.jsonl")
+    assert (done.code, done.err) == (1, "")
+    assert "--- calls.jsonl\n+++ other.jsonl" in done.out
+    done = cli("diff", log, "other.jsonl", "--output", "json")
+    assert (done.value["same"], done.error["kind"]) == (2, "difference")
+
+
+@pytest.mark.req("F3")
+def test_a_log_answers_as_a_server(cli: Cli, log: str) -> None:
+    mock = [sys.executable, "-m", "holdfast", "serve-log", log]
+    assert cli("call", "add", "a:=1", "b:=2", "--", *mock).value == {"sum": 3}
+    done = cli("call", "echo", "text=other", "--", *mock)
+    assert done.code == 1
+    assert "was not recorded with these arguments" in done.err
+    cli("lock", "--as", "demo", "--", *DEMO)
+    done = cli("tools", "--", *mock, "--tools", "holdfast.lock", "--server", "demo", "--loop")
+    assert "echo\tGives the text back." in done.out
+    assert cli("serve-log", log, "--tools", "holdfast.lock", "--server", "x").code == 2
+
+
+def test_a_log_that_serves_ends_quietly(home: Path, log: str) -> None:
+    command = interruptible([sys.executable, "-m", "holdfast", "serve-log", log])
+    pipe = subprocess.PIPE
+    ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
+    for ending in ("interrupt", "nobody reads"):
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as running:
+            assert running.stdin is not None
+            assert running.stdout is not None
+            assert running.stderr is not None
+            running.stdin.write(ping)
+            running.stdin.flush()
+            assert running.stdout.readline()
+            if ending == "interrupt":
+                running.send_signal(signal.SIGINT)
+                assert running.wait(PATIENCE) == 130
+                assert running.stderr.read() == b"holdfast: interrupted\n"
+            else:
+                running.stdout.close()
+                running.stdin.write(ping)
+                running.stdin.flush()
+                assert running.wait(PATIENCE) == 0
+                assert running.stderr.read() == b""
+
+
+@pytest.mark.req("E2")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["replay", "nowhere.jsonl", "--", *DEMO],
+        ["replay", ".", "--", *DEMO],
+        ["replay", "bad.jsonl", "--", *DEMO],
+        ["run", "nowhere.jsonl", "--", *DEMO],
+        ["run", "bad.jsonl", "--", *DEMO],
+        ["run", "bad.jsonl", "--rename", "a=b", "--write"],
+        ["run", "nowhere.jsonl", "--rename", "a=b"],
+        ["run", "nowhere.jsonl", "--rename", "a"],
+        ["run", "nowhere.jsonl", "--write", "--", *DEMO],
+        ["run", "a", "b", "--rename", "a=b"],
+        ["replay", "bad.jsonl", "--fill", "x", "--", *DEMO],
+        ["diff", "bad.jsonl", "nowhere.jsonl"],
+        ["diff", "nowhere.jsonl", "bad.jsonl"],
+        ["serve-log", "nowhere.jsonl"],
+        ["serve-log", "bad.jsonl", "--tools", "nowhere.lock"],
+    ],
+    ids=lambda words: " ".join(words[:4]),
+)
+def test_a_wrong_file_is_told_and_stays_as_it_is(cli: Cli, words: list[str]) -> None:
+    bad = Path("bad.jsonl")
+    bad.write_bytes(b'{"name": "echo", "arguments": {"text": "a"}}\n\xff\nnot a call\n')
+    before = bad.read_bytes()
+    done = cli(*words)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("holdfast: ")
+    assert bad.read_bytes() == before
+
+
+# Sequences
+
+
+def lines(*calls: dict[str, object]) -> Path:
+    path = Path("login.jsonl")
+    path.write_text("".join(json.dumps(one) + "\n" for one in calls), encoding="utf-8")
+    return path
+
+
+@pytest.mark.req("F3")
+def test_a_sequence_runs_in_a_session(cli: Cli, tmp_path: Path) -> None:
+    path = lines(
+        {"name": "nav.goto", "arguments": {"url": "https://example.org"}},
+        {"name": "browser.snapshot", "arguments": {}},
+    )
+    journal = tmp_path / "journal"
+    server = [*SZKRABOK, "--journal", str(journal)]
+    done = cli("run", str(path), "--session", "test", "--", *server)
+    assert (done.code, done.err) == (0, ""), done
+    calls = [json.loads(line) for line in journal.read_text().splitlines()]
+    names = [call["name"] for call in calls]
+    assert names == ["session.open", "nav.goto", "browser.snapshot", "session.close"]
+    assert {call["arguments"]["sessionName"] for call in calls} == {"test"}
+
+
+@pytest.mark.req("F3")
+def test_a_sequence_without_its_session_fails_at_the_first_call(cli: Cli) -> None:
+    path = lines(
+        {"name": "nav.goto", "arguments": {"sessionName": "none", "url": "https://example.org"}},
+        {"name": "health", "arguments": {}},
+    )
+    done = cli("run", str(path), "--output", "json", "--", *SZKRABOK)
+    assert (done.code, done.value["ok"]) == (1, False)
+    assert cli("run", str(path), "--go-on", "--", *SZKRABOK).code == 1
+
+
+@pytest.mark.req("F3")
+def test_arguments_of_a_sequence_are_renamed(cli: Cli) -> None:
+    path = lines(
+        {"name": "nav.goto", "arguments": {"id": "x", "deep": {"id": 1}}},
+        {"name": "health", "arguments": {}},
+    )
+    before = path.read_text()
+    done = cli("run", str(path), "--rename", "id=sessionName")
+    assert '"sessionName": "x", "deep": {"id": 1}' in done.out
+    assert "1 key renamed on 1 of 2 lines (not written: add --write)" in done.err
+    assert path.read_text() == before
+    done = cli("run", str(path), "--rename", "id=sessionName", "--write")
+    assert (done.code, done.out) == (0, "")
+    assert path.read_text() == before.replace('{"id": "x"', '{"sessionName": "x"')
+    found = cli("run", str(path), "--rename", "no=such", "--output", "json").value
+    assert (found["keys"], found["written"]) == (0, False)
+    clash = lines({"name": "x", "arguments": {"a": 1, "b": 2}})
+    assert cli("run", str(clash), "--rename", "a=b", "--write").code == 2

@@ -1,0 +1,69 @@
+"""read, prompt, complete."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.cli.verbs.resources import pairs
+from holdfast.errors import ValidationError
+from tests.cli.conftest import DEMO, Cli, Configure, stdio
+
+
+@pytest.mark.req("F3")
+def test_a_resource_is_read_as_it_is(cli: Cli) -> None:
+    done = cli("read", "demo://tides", "--", *DEMO)
+    assert done.out == "The tide comes in, the tide goes out,\nthe weed holds on to the stone.\n"
+    found = cli("read", "demo://tides", "--output", "json", "--", *DEMO).value
+    assert found["contents"][0]["uri"] == "demo://tides"
+
+
+@pytest.mark.req("F3")
+def test_a_prompt_is_filled_in(cli: Cli) -> None:
+    done = cli("prompt", "greeting", "name=Bo", "style=pirate", "--", *DEMO)
+    assert done.out == "Greet Bo the way a pirate would.\n"
+    words = ["prompt", "greeting", "name=a=b", "--output", "json", "--", *DEMO]
+    assert "a=b" in cli(*words).value["messages"][0]["content"]["text"]
+
+
+@pytest.mark.req("F3")
+def test_an_argument_is_completed(cli: Cli) -> None:
+    assert cli("complete", "greeting", "style=p", "--", *DEMO).out == "pirate\npoem\n"
+    assert cli("complete", "greeting", "style", "--", *DEMO).out.count("\n") == 4
+    found = cli("complete", "greeting", "style=p", "--output", "json", "--", *DEMO).value
+    assert found["completion"]["values"] == ["pirate", "poem"]
+    template = ["complete", "demo://note/{name}", "name=x", "--with", "a=b", "--", *DEMO]
+    assert (cli(*template).code, cli(*template).out) == (0, "")
+
+
+@pytest.mark.req("F3")
+def test_a_prompt_is_named_as_everywhere_else(cli: Cli, configure: Configure) -> None:
+    configure(**{"my.demo": stdio(DEMO)})
+    assert cli("complete", "my.demo.greeting", "style=p").out == "pirate\npoem\n"
+    assert cli("complete", "my.demo", "greeting", "style=p").out == "pirate\npoem\n"
+    assert cli("prompt", "my.demo.greeting", "name=Bo").code == 0
+
+
+@pytest.mark.req("E2")
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["read", "demo://nope"], 1, "resource not found"),
+        (["read"], 2, "Missing: URI."),
+        (["prompt"], 2, "Missing argument 'PROMPT'"),
+        (["prompt", "nope"], 1, "unknown prompt: 'nope'"),
+        (["prompt", "greeting"], 1, "argument 'name' is missing"),
+        (["prompt", "greeting", "name"], 2, "'name': write NAME=VALUE"),
+        (["complete", "greeting"], 2, "Missing: NAME=TEXT."),
+        (["complete", "greeting", "style=", "--with", "x"], 2, "'x': write NAME=VALUE"),
+    ],
+)
+def test_what_cannot_be_read_is_told(cli: Cli, words: list[str], code: int, said: str) -> None:
+    done = cli(*words, "--", *DEMO)
+    assert (done.code, done.out) == (code, "")
+    assert said in done.err
+
+
+def test_arguments_of_a_prompt_are_texts() -> None:
+    assert pairs(["a=1", "b=c=d", "e="]) == {"a": "1", "b": "c=d", "e": ""}
+    with pytest.raises(ValidationError, match="write NAME=VALUE"):
+        pairs(["=x"])

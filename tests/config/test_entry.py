@@ -1,0 +1,33 @@
+"""One server, as text."""
+
+from __future__ import annotations
+
+from holdfast.config.entry import absolute, texts
+from tests.config.rig import World, read_data
+
+
+def test_every_string_is_named_by_its_field() -> None:
+    git, secure = read_data("mcpServers", "holdfast.mcp.json").values()
+    assert dict(texts(git)) == {
+        "command": "uvx",
+        "args[0]": "mcp-server-git",
+        "protocol": "2025-11-25",
+        "lock": "mcp.lock",
+        "log": "~/calls.jsonl",
+        "allow[0]": "git_*",
+        "deny[0]": "git_push",
+        "inherit_env[0]": "SSH_AUTH_SOCK",
+    }
+    assert set(dict(texts(secure))) == {"url", "ca", "cert", "key", "proxy"}
+
+
+def test_paths_start_at_the_base_or_at_home() -> None:
+    assert absolute("a/../b", "/base", "/home/me") == "/base/b"
+    assert absolute("~/a", "/base", "/home/me") == "/home/me/a"
+    assert absolute("~", "/base", "/home/me") == "/home/me"
+    assert absolute("/a", "/base", "/home/me") == "/a"
+
+
+def test_its_repr_has_no_secrets(world: World) -> None:
+    entry = world.entry(command="server", args=["--token", "hunter2"], env={"A": "hunter2"})
+    assert repr(entry) == f"<ServerEntry one stdio of {world.project}/.mcp.json>"

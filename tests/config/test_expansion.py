@@ -1,0 +1,147 @@
+"""Variables in strings."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.config.expansion import Expander, ExpansionError, Input, Prompt, variables
+
+ENVIRON = {"A": "one", "EMPTY": "", "NESTED": "${A}"}
+
+
+def expander(
+    *inputs: Input, environ: dict[str, str] | None = None, prompt: Prompt | None = None
+) -> Expander:
+    by_id = {asked.id: asked for asked in inputs}
+    values = ENVIRON if environ is None else environ
+    return Expander(values, workspace="/w/proj", home="/home/me", inputs=by_id, prompt=prompt)
+
+
+def fault(text: str, *inputs: Input, environ: dict[str, str] | None = None) -> str:
+    with pytest.raises(ExpansionError) as caught:
+        expander(*inputs, environ=environ).expand(text)
+    return str(caught.value)
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("plain $A $ {A} 100%", "plain $A $ {A} 100%"),
+        ("${A}", "one"),
+        ("-${env:A}-${A}-", "-one-one-"),
+        ("${A:-two}", "one"),
+        ("${B:-two}", "two"),
+        ("${env:B:-two}", "two"),
+        ("${EMPTY:-two}", "two"),
+        ("[${EMPTY}]", "[]"),
+        ("${B:-}", ""),
+        ("${B:-a:-b}", "a:-b"),
+        ("${B:-https://x/y}", "https://x/y"),
+        ("$${A}", "${A}"),
+        ("${NESTED}", "${A}"),
+        ("${workspaceFolder}/x", "/w/proj/x"),
+        ("${workspaceFolder:-x}", "/w/proj"),
+        ("${workspaceFolderBasename}", "proj"),
+        ("${userHome}${/}x${pathSeparator}", "/home/me/x/"),
+        ("${HOME}", "/home/me"),
+        ("${CLAUDE_PROJECT_DIR:-.}", "."),
+        ("${CLAUDE_PROJECT_DIR}", "/w/proj"),
+    ],
+)
+def test_expansion(text: str, expanded: str) -> None:
+    assert expander().expand(text) == expanded
+
+
+def test_the_environment_s_own_home_wins() -> None:
+    assert expander(environ={"HOME": "/other"}).expand("${HOME}") == "/other"
+
+
+@pytest.mark.req("E2")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("${B}", "the environment variable B is not set (set it, or give a default: ${B:-…})"),
+        ("${", "'${' is never closed; write '$${' for a plain '${'"),
+        ("${A", "'${' is never closed; write '$${' for a plain '${'"),
+        ("${B:-${A}}", "'${B:-${A}': variables cannot stand in one another"),
+        ("${}", "'${}' is no variable that is known here"),
+        ("${a b}", "'${a b}' is no variable that is known here"),
+        ("${config:x}", "'${config:x}' is no variable that is known here"),
+        ("${command:x}", "'${command:x}' is no variable that is known here"),
+        ("${input:}", "'${input:}' is no variable that is known here"),
+        ("${\x1b}", "'${\\x1b}' is no variable that is known here"),
+    ],
+)
+def test_what_cannot_be_expanded_is_told(text: str, message: str) -> None:
+    assert fault(text).startswith(message)
+
+
+def test_an_input_comes_from_its_variable_first() -> None:
+    asked = Input(id="api-key.2", password=True, default="d")
+    assert asked.variable == "HOLDFAST_INPUT_API_KEY_2"
+    environ = {"HOLDFAST_INPUT_API_KEY_2": "given"}
+    found = expander(asked, environ=environ, prompt=lambda _: pytest.fail("asked"))
+    assert found.expand("${input:api-key.2}") == "given"
+
+
+def test_an_input_is_asked_for_once() -> None:
+    asked: list[Input] = []
+
+    def prompt(wanted: Input) -> str:
+        asked.append(wanted)
+        return "typed"
+
+    secret = Input(id="key", description="The key", password=True)
+    found = expander(secret, prompt=prompt)
+    assert found.expand("${input:key}-${input:key}") == "typed-typed"
+    assert found.expand("${input:key}") == "typed"
+    assert asked == [secret]
+
+
+def test_without_an_answer_the_default_counts() -> None:
+    asked = Input(id="key", default="usual")
+    assert expander(asked, prompt=lambda _: None).expand("${input:key}") == "usual"
+    assert expander(asked).expand("${input:key}") == "usual"
+
+
+@pytest.mark.req("E2")
+def test_an_input_without_a_value_names_its_variable() -> None:
+    wanted = "the input 'key' has no value: set HOLDFAST_INPUT_KEY"
+    assert fault("${input:key}", Input(id="key")) == wanted
+    assert "no input of this id is described" in fault("${input:key}")
+    command = Input(id="key", type="command", default="x")
+    assert fault("${input:key}", command) == wanted
+
+
+def test_an_input_must_be_one_of_its_options() -> None:
+    asked = Input(id="region", options=("eu", "us"))
+    environ = {"HOLDFAST_INPUT_REGION": "mars"}
+    assert fault("${input:region}", asked, environ=environ) == (
+        "the input 'region' must be one of: eu, us"
+    )
+
+
+def test_variables_are_found_in_order() -> None:
+    found = variables("${A}${input:x}${B:-c}$${D}${workspaceFolder}")
+    assert [(one.name, one.kind, one.default) for one in found] == [
+        ("A", "environment", None),
+        ("x", "input", None),
+        ("B", "environment", "c"),
+        ("workspaceFolder", "place", None),
+    ]
+
+
+@settings(max_examples=80)
+@given(st.text(alphabet="${}:-Ab env/\x00é", max_size=20), st.text(alphabet="${}A:-b", max_size=8))
+def test_expansion_ends_and_looks_at_nothing_twice(text: str, value: str) -> None:
+    found = expander(environ={"A": value, "b": value, "Ab": value})
+    try:
+        expanded = found.expand(text)
+    except ExpansionError:
+        return
+    plain = expander(environ={"A": "!", "b": "!", "Ab": "!"})
+    if value:
+        assert expanded.count(value) >= plain.expand(text).count("!")

@@ -1,0 +1,159 @@
+"""Showing, explaining and approving, as values that can be rendered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.config import approve, explain, preview, revoke, show
+from holdfast.errors import StateError, ValidationError
+from tests.config.rig import DATA, World
+
+pytestmark = pytest.mark.req("F3")
+
+
+def test_all_servers_are_shown_with_where_they_come_from(world: World) -> None:
+    world.own(git={"command": "own-git"}, db={"command": "db", "disabled": True})
+    world.servers(
+        ".mcp.json",
+        git={"command": "git", "odd": 1},
+        bad={"command": 5},
+        web={"url": "https://x/mcp?token=hunter2"},
+    )
+    found = show(world.load())
+    assert [
+        (row.name, row.kind, row.scope, row.trust, row.disabled, row.shadows)
+        for row in found.servers
+    ] == [
+        ("git", "stdio", "project", "untrusted", False, 1),
+        ("bad", "stdio", "project", "untrusted", False, 0),
+        ("web", "http", "project", "untrusted", False, 0),
+        ("db", "stdio", "user", "own", True, 0),
+    ]
+    git, bad, web, _ = found.servers
+    assert git.warnings == (f"{world.project}/.mcp.json: server 'git': odd: is not known here",)
+    assert bad.problems[0].endswith("command: must be a string, not a number")
+    assert web.target == "https://x/mcp?token=[redacted]"
+    assert [file.servers for file in found.files] == [("git", "bad", "web"), ("git", "db")]
+
+
+def test_everything_is_plain_enough_for_json(world: World) -> None:
+    for name in ("vscode.mcp.json", "holdfast.mcp.json"):
+        world.write(
+            ".vscode/mcp.json" if "vscode" in name else "mcp.json", (DATA / name).read_bytes()
+        )
+    config = world.load()
+    assert msgspec.json.encode(show(config))
+    for name in config.servers:
+        assert msgspec.json.encode([explain(config, name), preview(config, name)])
+
+
+def test_an_explanation(world: World) -> None:
+    world.environ |= {"SET": "hunter2"}
+    world.own(one={"command": "own"})
+    world.servers(
+        ".mcp.json",
+        one={
+            "command": "server",
+            "args": ["${SET}", "${UNSET}", "${OTHER:-x}", "${workspaceFolder}"],
+            "env": {"TOKEN": "${SET}"},
+            "holdfast": {"timeouts": 5, "deny": ["rm*"]},
+        },
+    )
+    found = explain(world.load(), "one")
+    assert found.shadows == (f"{world.home}/.config/holdfast/mcp.json",)
+    assert found.settings == {"timeouts": {"request": 5.0}, "deny": ["rm*"]}
+    assert [(row.name, row.fields, row.is_set, row.set_by) for row in found.variables] == [
+        ("SET", ("args[0]", "env.TOKEN"), True, "SET"),
+        ("UNSET", ("args[1]",), False, "UNSET"),
+        ("OTHER", ("args[2]",), True, "OTHER"),
+        ("workspaceFolder", ("args[3]",), True, None),
+    ]
+    assert found.trust == "untrusted"
+    assert found.approve == "holdfast config trust one"
+    assert "hunter2" not in str(msgspec.to_builtins(found))
+
+
+def test_an_input_is_explained_by_the_variable_that_answers_it(world: World) -> None:
+    world.write(".vscode/mcp.json", (DATA / "vscode.mcp.json").read_bytes())
+    rows = {row.name: row for row in explain(world.load(), "perplexity").variables}
+    key = rows["perplexity-key"]
+    assert (key.kind, key.is_set, key.set_by) == ("input", False, "HOLDFAST_INPUT_PERPLEXITY_KEY")
+    assert rows["region"].is_set, "it has a default"
+
+
+def test_a_broken_string_is_explained_too(world: World) -> None:
+    entry = world.entry(command="a", args=["${", "${A}"])
+    found = explain(world.load(), entry.name)
+    assert [row.name for row in found.variables] == ["A"]
+    assert "never closed" in found.problems[0]
+
+
+def test_an_unknown_server_is_refused(world: World) -> None:
+    for verb in (explain, preview, approve, revoke):
+        with pytest.raises(ValidationError, match="no server 'x'"):
+            verb(world.load(), "x")
+
+
+def test_approving_and_taking_it_back(world: World) -> None:
+    world.entry(command="a", args=["b"])
+    config = world.load()
+    before = preview(config, "one")
+    assert (before.verdict, before.approved) == ("untrusted", False)
+    assert approve(config, "one").approved
+    assert preview(world.load(), "one").verdict == "trusted"
+    world.entry(command="a", args=["c"])
+    again = preview(world.load(), "one")
+    assert (again.verdict, again.changes) == ("changed", ("args[0] is different",))
+    assert revoke(config, "one")
+    assert not revoke(config, "one")
+
+
+def test_what_is_approved_is_seen_to_the_letter(world: World) -> None:
+    """An approval that hides a part could hide the part that matters."""
+    script = 'basic() { "$@"; }; basic /tmp/payload.sh; \x1b[8m --token hunter2'
+    world.entry(command="bash", args=["-c", script], env={"TOKEN": "hunter2"})
+    found = preview(world.load(), "one").definition
+    assert found["args"] == ["-c", script.replace("\x1b", "\\x1b")]
+    assert found["env"] == {"TOKEN": "hunter2"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "caution"),
+    [
+        ({"command": "a", "env": {"LD_PRELOAD": "x"}}, "env.LD_PRELOAD can change which code runs"),
+        ({"command": "a", "env": {"NODE_OPTIONS": "x"}}, "env.NODE_OPTIONS can change which"),
+        ({"command": "a", "env": {"PATH": "x"}}, "env.PATH can change which code runs"),
+        ({"command": "a", "envFile": "vars"}, "PYTHONPATH in the envFile can change which code"),
+        ({"command": "/bin/sh", "args": ["-c", "x"]}, "the command is a shell"),
+        ({"url": "http://x"}, "the URL is not encrypted"),
+        ({"command": "a", "holdfast": {"inherit_env": True}}, "your whole environment"),
+        ({"command": "a", "holdfast": {"log": "x"}}, "calls are written to a file"),
+        ({"url": "https://x/${AWS_KEY}"}, "is given the values of: AWS_KEY"),
+    ],
+)
+def test_what_deserves_a_second_look(world: World, raw: dict[str, Any], caution: str) -> None:
+    world.write("vars", "PYTHONPATH=/evil\n")
+    world.entry(**raw)
+    (found,) = preview(world.load(), "one").cautions
+    assert caution in found
+
+
+def test_a_plain_entry_needs_no_second_look(world: World) -> None:
+    world.entry(command="uvx", args=["server"], env={"LEVEL": "debug"})
+    assert preview(world.load(), "one").cautions == ()
+
+
+def test_only_what_was_seen_is_approved(world: World) -> None:
+    world.write("vars", "A=1")
+    world.entry(command="a", envFile="vars")
+    config = world.load()
+    seen = preview(config, "one")
+    world.write("vars", "LD_PRELOAD=evil")
+    with pytest.raises(StateError, match="has changed since it was shown"):
+        approve(config, "one", seen=seen)
+    assert not config["one"].trust().ok
+    assert approve(config, "one", seen=preview(config, "one")).approved
+    assert config["one"].trust().ok

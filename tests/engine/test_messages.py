@@ -1,0 +1,192 @@
+"""What callers read: the server, the call, what happened, what to try."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast._core.boundary import Call
+from holdfast._core.engine import messages
+from holdfast._core.wire.jsonrpc import Fault
+from holdfast.errors import (
+    BackpressureError,
+    CancelledCallError,
+    HandshakeTimeout,
+    HoldfastError,
+    ProtocolError,
+    RequestTimeout,
+    RpcError,
+    ShutdownError,
+    StateError,
+    TransportError,
+    ValidationError,
+)
+
+CALL = Call("tools/call", about="add", idle=5.0, total=60.0)
+LOSS = TransportError("exited with code 3", exit_code=3, stderr_tail="KeyError: x")
+
+
+@pytest.mark.req("E2")
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (messages.timed_out("srv", CALL, sent=True, total=False), RequestTimeout),
+        (messages.timed_out("srv", CALL, sent=False, total=False), RequestTimeout),
+        (messages.lost("srv", CALL, LOSS, sent=True), TransportError),
+        (messages.refused_by_server("srv", CALL, Fault(-32000, "no")), RpcError),
+        (messages.bad_answer("srv", CALL, "why"), ProtocolError),
+        (messages.backpressure("srv", CALL, 3), BackpressureError),
+        (messages.unencodable("srv", CALL, TypeError("x")), ValidationError),
+        (messages.cancelled("srv", CALL, sent=True), CancelledCallError),
+        (messages.shut("srv", CALL, sent=True), ShutdownError),
+        (messages.closed("srv", CALL, "closed"), ShutdownError),
+        (messages.gave_up("srv", CALL, LOSS), TransportError),
+        (messages.down("srv", CALL, LOSS, 1.5), StateError),
+    ],
+    ids=lambda value: value.kind if isinstance(value, HoldfastError) else "",
+)
+def test_every_failed_call_names_server_and_call(
+    error: HoldfastError, kind: type[HoldfastError]
+) -> None:
+    assert type(error) is kind
+    assert error.message.startswith("srv: tools/call 'add': ")
+
+
+def test_a_call_without_a_subject_is_its_method() -> None:
+    assert messages.subject(Call("ping")) == "ping"
+
+
+@pytest.mark.parametrize(
+    ("span", "shown"),
+    [(0.5, "500 ms"), (0.0, "0 ms"), (1.0, "1 s"), (1.25, "1.25 s"), (30, "30 s")],
+)
+def test_spans_are_shown_as_people_say_them(span: float, shown: str) -> None:
+    assert messages.seconds(span) == shown
+
+
+@pytest.mark.req("E2", "R3")
+@pytest.mark.parametrize(
+    ("sent", "total", "words"),
+    [
+        (True, False, "no answer within 5 s (timeout)"),
+        (True, True, "not done within 60 s in all (total_timeout)"),
+        (False, False, "not connected within 5 s; nothing was sent"),
+        (False, True, "not connected within 60 s; nothing was sent"),
+    ],
+)
+def test_a_timeout_says_which_clock_ran_out(sent: bool, total: bool, words: str) -> None:
+    error = messages.timed_out("srv", CALL, sent=sent, total=total)
+    assert words in error.message
+    assert error.outcome_unknown is sent
+
+
+@pytest.mark.req("E2", "R3")
+def test_a_question_that_nobody_answers_in_time_is_told_as_such() -> None:
+    error = messages.unanswered("srv", CALL)
+    assert isinstance(error, RequestTimeout)
+    assert "question was not answered in time" in error.message
+    assert "60 s" in error.message
+
+
+@pytest.mark.req("E2", "R11")
+@pytest.mark.parametrize("sent", [True, False])
+def test_a_loss_keeps_the_links_own_story_and_says_whether_it_was_sent(sent: bool) -> None:
+    error = messages.lost("srv", CALL, LOSS, sent=sent)
+    assert isinstance(error, TransportError)
+    assert "exited with code 3" in error.message
+    assert ("it had been sent" if sent else "it had not been sent") in error.message
+    assert (error.exit_code, error.stderr_tail) == (3, "KeyError: x")
+    assert error.outcome_unknown is sent
+    assert error.__cause__ is LOSS
+    assert LOSS.message == "exited with code 3", "the original is not touched"
+
+
+@pytest.mark.req("E3")
+@pytest.mark.parametrize(
+    ("fault", "code", "words"),
+    [
+        (Fault(-32601, "nope", {"x": 1}), -32601, "error -32601: nope"),
+        (Fault(-32000.0, "nope"), -32000, "error -32000.0: nope"),
+        (Fault(1.5, "nope"), None, "error 1.5: nope"),
+        (Fault("E_FAIL", "nope"), None, "error E_FAIL: nope"),
+        (Fault(), None, "error without a code: no message"),
+        (Fault(0, ""), 0, "error 0: no message"),
+    ],
+)
+def test_the_servers_error_is_passed_on(fault: Fault, code: int | None, words: str) -> None:
+    error = messages.refused_by_server("srv", CALL, fault)
+    assert (error.code, error.data) == (code, fault.data)
+    assert words in error.message
+    assert not error.outcome_unknown
+
+
+def test_a_bad_answer_leaves_the_outcome_open() -> None:
+    assert messages.bad_answer("srv", CALL, "why").outcome_unknown
+
+
+@pytest.mark.req("R7")
+def test_backpressure_says_that_nothing_was_sent() -> None:
+    error = messages.backpressure("srv", CALL, 3)
+    assert "busy after 3 attempts" in error.message
+    assert not error.outcome_unknown
+
+
+@pytest.mark.parametrize("sent", [True, False])
+@pytest.mark.parametrize("word", [messages.cancelled, messages.shut])
+def test_an_ended_call_says_whether_it_may_have_run(word: Any, sent: bool) -> None:
+    error = word("srv", CALL, sent=sent)
+    assert error.outcome_unknown is sent
+    assert ("may have run" in error.message) is sent
+
+
+@pytest.mark.req("L11", "E2")
+def test_a_server_that_is_down_says_why_and_until_when() -> None:
+    error = messages.down("srv", CALL, LOSS, 1.5)
+    assert isinstance(error, StateError)
+    assert (error.state, error.retry_in) == ("backoff", 1.5)
+    assert "exited with code 3" in error.message
+    assert "next attempt in 1.5 s" in error.message
+    assert "when_down='wait'" in error.message
+    assert error.__cause__ is LOSS
+    assert "(" not in messages.down("srv", CALL, None, 1.5).message
+
+
+def test_giving_up_keeps_the_reason() -> None:
+    error = messages.gave_up("srv", CALL, LOSS)
+    assert "given up: exited with code 3" in error.message
+    assert error.__cause__ is LOSS
+
+
+@pytest.mark.req("L6", "E2")
+def test_a_slow_handshake_says_what_was_waited_for_and_what_to_try() -> None:
+    error = messages.slow_handshake(10.0, "initialize")
+    assert isinstance(error, HandshakeTimeout)
+    assert "within 10 s (no answer to initialize)" in error.message
+    assert "Timeouts(handshake=…)" in error.message
+    assert isinstance(messages.slow_handshake(10.0, None), HandshakeTimeout)
+
+
+@pytest.mark.req("L3", "E2")
+def test_when_both_openings_kill_the_server_both_deaths_are_told() -> None:
+    second = TransportError("exited with code 9")
+    error = messages.died_of_probe(LOSS, second)
+    assert "exited with code 9" in error.message
+    assert "exited with code 3" in error.message
+    assert error.__cause__ is LOSS
+    assert messages.died_of_probe(LOSS, LOSS) is LOSS, "one death twice is told once"
+
+
+@pytest.mark.req("E2")
+def test_a_server_that_cannot_be_reached_is_named() -> None:
+    error = messages.unconnected("srv", LOSS)
+    assert error.message == "srv: exited with code 3"
+    assert error.__cause__ is LOSS
+
+
+@pytest.mark.req("R9", "E2")
+def test_a_message_that_is_too_long_names_the_setting() -> None:
+    error = messages.oversize(20, 16)
+    assert isinstance(error, TransportError)
+    assert "more than 16 bytes (20 read so far)" in error.message
+    assert "Limits(frame_bytes=…)" in error.message

@@ -1,0 +1,556 @@
+"""Two versions of a schema, case by case: what is said of each, and what it means for callers."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from holdfast.schema.diff import TOO_MUCH, compare
+from holdfast.schema.report import ARGUMENTS, RESULTS, Report, where, worst
+from holdfast.schema.types import Effort
+
+PLENTY = 20_000
+
+
+def report(before: Any, after: Any, *, returns: bool = False) -> Report:
+    return compare(before, after, Effort(PLENTY), returns=returns)
+
+
+def told(before: Any, after: Any, *, returns: bool = False) -> list[str]:
+    """What is said, as ``impact place: text``."""
+    table = RESULTS if returns else ARGUMENTS
+    return [
+        f"{table[one.effect]} {where(one.place, 'whole')}: {one.text}"
+        for one in report(before, after, returns=returns).findings
+    ]
+
+
+def one(**parameter: Any) -> dict[str, Any]:
+    """A tool's arguments with a single parameter ``x``."""
+    return {"type": "object", "properties": {"x": parameter}}
+
+
+def needs(*names: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(names)}
+
+
+STRING: dict[str, Any] = {"type": "string"}
+INTEGER: dict[str, Any] = {"type": "integer"}
+NULL: dict[str, Any] = {"type": "null"}
+
+PARAMETERS = [
+    # parameters come and go
+    (needs(), needs(x=STRING), "safe x: new optional parameter"),
+    (needs(), needs("x", x=STRING), "breaking x: new required parameter"),
+    (needs(), needs("x"), "breaking x: new required parameter"),
+    (needs(x=STRING), needs(), "breaking x: removed"),
+    (needs("x", x=STRING), needs(), "breaking x: removed"),
+    (needs(x=STRING), needs("x", x=STRING), "breaking x: now required"),
+    (needs("x", x=STRING), needs(x=STRING), "safe x: no longer required"),
+    ({**needs(), "additionalProperties": STRING}, needs(x=INTEGER), "safe x: new optional"),
+    ({**needs(), "additionalProperties": STRING}, needs(x=INTEGER), "breaking x: type changed"),
+    # other names
+    (needs(), {**needs(), "additionalProperties": False}, "breaking whole: other names are no"),
+    ({**needs(), "additionalProperties": False}, needs(), "safe whole: other names are now"),
+    (
+        {**needs(), "additionalProperties": STRING},
+        {**needs(), "additionalProperties": INTEGER},
+        "breaking *: type changed from string to integer",
+    ),
+    # what stands for a parameter that is left out
+    (one(default=1), one(default=2), "breaking x: left out, it now means 2, not 1"),
+    (one(default=False), one(default=0), "breaking x: left out, it now means 0, not false"),
+    (one(default=1), one(), "breaking x: left out, it no longer means 1"),
+    (one(), one(default=1), "wording x: new default: 1"),
+    (
+        needs("x", x={"default": 1}),
+        needs("x", x={"default": 2}),
+        "wording x: default changed: 1 → 2",
+    ),
+]
+
+VALUES = [
+    # types
+    (one(type="string"), one(type="integer"), "breaking x: type changed from string to integer"),
+    (one(type="string"), one(), "safe x: now accepts null or boolean or number or array or object"),
+    (one(), one(type="string"), "breaking x: no longer accepts null or boolean or number or"),
+    (one(type=["string", "null"]), one(type="string"), "breaking x: no longer accepts null"),
+    (one(type="string"), one(type=["string", "null"]), "safe x: now accepts null"),
+    (one(type="integer"), one(type="number"), "safe x: now accepts fractions"),
+    (one(type="number"), one(type="integer"), "breaking x: no longer accepts fractions"),
+    # choices
+    (one(enum=["a", "b"]), one(enum=["a"]), 'breaking x: no longer accepts "b"'),
+    (one(enum=["a"]), one(enum=["a", "b"]), 'safe x: now accepts "b"'),
+    (one(const="a"), one(const="b"), 'breaking x: no longer accepts "a"'),
+    (one(const="a"), one(enum=["a", "b"]), 'safe x: now accepts "b"'),
+    (one(enum=["a"]), one(type="string"), 'safe x: now accepts any string, not only "a"'),
+    (one(enum=["a", 1]), one(type="string"), "breaking x: no longer accepts 1"),
+    (one(enum=["a"]), one(), 'safe x: now accepts anything, not only "a"'),
+    (one(type="string"), one(enum=["a", "b"]), 'breaking x: now accepts only "a" and "b"'),
+    (one(enum=[1]), one(enum=[True]), "breaking x: no longer accepts 1"),
+    (one(enum=[True, False, None]), one(type="boolean"), "breaking x: no longer accepts null"),
+    (one(enum=list("abcdefg")), one(enum=["a"]), '"b", "c", "d", "e", "f" and 1 more'),
+    # bounds
+    (one(minimum=1), one(minimum=5), "breaking x: now at least 5, was 1"),
+    (one(minimum=5), one(minimum=1), "safe x: now at least 1, was 5"),
+    (one(), one(minimum=1), "breaking x: now at least 1"),
+    (one(maximum=1), one(), "safe x: no longer at most 1"),
+    (one(maximum=5), one(maximum=1.5), "breaking x: now at most 1.5, was 5"),
+    (one(minimum=1), one(exclusiveMinimum=1), "breaking x: now more than 1, was 1"),
+    (one(exclusiveMaximum=1), one(maximum=1), "safe x: now at most 1, was 1"),
+    (one(maxLength=9), one(maxLength=5), "breaking x: now at most 5 characters, was 9"),
+    (one(minLength=1), one(), "safe x: no longer at least 1 characters"),
+    (one(maxItems=9), one(maxItems=10), "safe x: now at most 10 items, was 9"),
+    (one(), one(minProperties=2), "breaking x: now at least 2 properties"),
+    (one(multipleOf=2), one(multipleOf=4), "breaking x: now a multiple of 4, was of 2"),
+    (one(multipleOf=4), one(multipleOf=2), "safe x: now a multiple of 2, was of 4"),
+    (one(multipleOf=4), one(multipleOf=6), "breaking x: now a multiple of 6, was of 4"),
+    (one(multipleOf=4), one(), "safe x: no longer a multiple of 4"),
+    (one(), one(multipleOf=0.1), "breaking x: now a multiple of 0.1"),
+    # forms
+    (one(), one(pattern="^a"), 'breaking x: must now match the pattern "^a"'),
+    (one(pattern="^a"), one(), 'safe x: no longer has to match the pattern "^a"'),
+    (one(pattern="^a"), one(pattern="^b"), 'breaking x: pattern changed: "^a" → "^b"'),
+    (one(), one(format="uri"), 'breaking x: must now have the format "uri"'),
+    (one(), one(uniqueItems=True), "breaking x: its items must now differ"),
+    (one(uniqueItems=True), one(), "safe x: its items no longer have to differ"),
+]
+
+INSIDE = [
+    (one(items=STRING), one(items=INTEGER), "breaking x[]: type changed from string to integer"),
+    (one(), one(items=STRING), "breaking x[]: no longer accepts"),
+    (one(prefixItems=[STRING]), one(prefixItems=[INTEGER]), "breaking x[0]: type changed"),
+    (one(prefixItems=[STRING]), one(prefixItems=[STRING, STRING]), "breaking x[1]: no longer"),
+    (one(items=[STRING]), one(prefixItems=[STRING]), "wording whole: written differently"),
+    (one(**needs(y=STRING)), one(**needs("y", y=STRING)), "breaking x.y: now required"),
+    (one(), one(items=False), "breaking x[]: nothing is accepted any more"),
+]
+
+ALTERNATIVES = [
+    (one(type="string"), one(anyOf=[STRING, NULL]), "safe x: now accepts null"),
+    (one(anyOf=[STRING, NULL]), one(type="string"), "breaking x: no longer accepts null"),
+    (one(anyOf=[STRING, NULL]), one(type=["null", "string"]), "wording whole: written differently"),
+    (one(anyOf=[STRING, NULL]), one(anyOf=[NULL, STRING]), "wording whole: written differently"),
+    (
+        one(anyOf=[{"type": "string", "maxLength": 9}, NULL]),
+        one(anyOf=[{"type": "string", "maxLength": 5}, NULL]),
+        "breaking x: now at most 5 characters, was 9",
+    ),
+    (
+        one(anyOf=[{"const": "a"}, {"const": "b"}]),
+        one(enum=["b", "a"]),
+        "wording whole: written differently",
+    ),
+    (one(anyOf=[{"const": "a"}, {"const": "b"}]), one(const="b"), 'no longer accepts "a"'),
+    (one(), one(anyOf=[STRING, NULL]), "breaking x: now accepts only string and null"),
+    (one(anyOf=[STRING, NULL]), one(anyOf=[STRING, NULL, INTEGER]), "safe x: now accepts integer"),
+    (one(anyOf=[INTEGER, NULL]), one(anyOf=[{"type": "number"}, NULL]), "safe x: now accepts num"),
+    (
+        one(oneOf=[needs("k", k={"const": "a"}), needs("k", k={"const": "b"})]),
+        one(oneOf=[needs("k", k={"const": "a"})]),
+        'breaking x: no longer accepts object with k "b"',
+    ),
+    (
+        one(oneOf=[needs("k", k={"const": "a"}), needs("k", k={"const": "b"})]),
+        one(
+            oneOf=[
+                needs("k", "y", k={"const": "b"}, y=STRING),
+                needs("k", k={"const": "a"}),
+            ]
+        ),
+        "breaking x.y: new required parameter",
+    ),
+    (
+        one(oneOf=[STRING, NULL]),
+        one(oneOf=[STRING, NULL, {"minLength": 3}]),
+        "breaking x: its alternatives exclude each other",
+    ),
+]
+
+REFERENCES = [
+    (
+        {**one(**{"$ref": "#/$defs/a"}), "$defs": {"a": STRING}},
+        {**one(**{"$ref": "#/$defs/a"}), "$defs": {"a": INTEGER}},
+        "breaking x: type changed from string to integer",
+    ),
+    (
+        one(type="string"),
+        {**one(**{"$ref": "#/$defs/a"}), "$defs": {"a": STRING}},
+        "wording whole: written differently",
+    ),
+    (
+        one(type="string"),
+        {**one(allOf=[{"$ref": "#/definitions/a%20b~1c"}]), "definitions": {"a b/c": STRING}},
+        "wording whole: written differently",
+    ),
+    (
+        {**one(type="string"), "$defs": {"unused": STRING}},
+        {**one(type="string"), "$defs": {"unused": INTEGER}},
+        "wording whole: written differently",
+    ),
+    (
+        {"properties": {"next": {"$ref": "#"}, "value": STRING}},
+        {"properties": {"next": {"$ref": "#"}, "value": INTEGER}},
+        "breaking value: type changed from string to integer",
+    ),
+    (
+        one(**{"$ref": "#/$defs/a"}),
+        {**one(**{"$ref": "#/$defs/a"}), "$defs": {"a": STRING}},
+        'breaking x: refers to "#/$defs/a", so it cannot be told to be safe',
+    ),
+    (
+        {**one(**{"$ref": "#a"}), "$defs": {"a": {"$anchor": "a", "type": "string"}}},
+        {**one(**{"$ref": "#a"}), "$defs": {"a": {"$anchor": "a", "type": "integer"}}},
+        'breaking x: refers to "#a", so it cannot be told to be safe',
+    ),
+    (
+        one(**{"$ref": "https://a.example/b.json"}, title="A"),
+        one(**{"$ref": "https://a.example/b.json"}, title="B"),
+        'wording x: title changed: "A" → "B"',
+    ),
+]
+
+OTHERWISE = [
+    (one(**{"not": STRING}), one(**{"not": INTEGER}), "breaking x: not changed"),
+    (one(), one(**{"not": STRING}), "breaking x: new condition: not"),
+    (one(**{"if": STRING}), one(), "safe x: removed condition: if"),
+    (one(patternProperties={"^a": STRING}), one(), "breaking x: removed condition: patternProp"),
+    (one(surprise=1), one(surprise=2), "breaking x: surprise changed"),
+    (one(minimum="one"), one(minimum="two"), 'breaking x: "minimum (malformed)" changed'),
+    (one(), one(minimum="two"), 'breaking x: new condition: "minimum (malformed)"'),
+    ("not a schema", 7, "breaking whole: "),
+    (needs(), None, "breaking whole: "),
+    (
+        one(dependentRequired={"a": ["b"]}),
+        one(dependentRequired={"a": ["c"]}),
+        "breaking x: dependentRequired changed",
+    ),
+    (
+        {"$schema": "http://json-schema.org/draft-07/schema#", **needs()},
+        {"$schema": "https://json-schema.org/draft/2020-12/schema", **needs()},
+        "wording whole: written differently",
+    ),
+    (
+        needs(),
+        {"$schema": "http://json-schema.org/draft-04/schema#", **needs()},
+        "breaking whole: $schema changed from a usual one to",
+    ),
+]
+
+WORDS = [
+    (one(description="a cat"), one(description="a dog"), 'wording x: description changed: "a cat"'),
+    (one(), one(description="a dog"), 'wording x: new description: "a dog"'),
+    (one(title="T"), one(), 'wording x: title removed, was "T"'),
+    (one(examples=[1]), one(examples=[2]), "wording x: examples changed: [1] → [2]"),
+    (one(**{"$comment": "a"}), one(**{"$comment": "b"}), "wording x: $comment changed"),
+    (one(**{"x-order": 1}), one(**{"x-order": 2}), "wording x: x-order changed"),
+    (one(), one(**{"x-mcp-header": "Key"}), "breaking x: new condition: x-mcp-header"),
+    (
+        one(anyOf=[STRING, {**NULL, "title": "a"}]),
+        one(anyOf=[STRING, {**NULL, "title": "b"}]),
+        "x: t",
+    ),
+]
+
+CASES = [*PARAMETERS, *VALUES, *INSIDE, *ALTERNATIVES, *REFERENCES, *OTHERWISE, *WORDS]
+
+
+@pytest.mark.req("H8", "H4")
+@pytest.mark.parametrize(("before", "after", "expected"), CASES)
+def test_a_change_of_arguments_is_told_and_classed(before: Any, after: Any, expected: str) -> None:
+    assert any(expected in line for line in told(before, after)), told(before, after)
+
+
+@pytest.mark.req("H8")
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (needs(), needs(x=STRING), "safe x: new optional field"),
+        (needs(), needs("x", x=STRING), "safe x: new field"),
+        (needs("x", x=STRING), needs(), "breaking x: removed"),
+        (needs(x=STRING), needs(), "breaking x: removed"),
+        (needs("x", x=STRING), needs(x=STRING), "breaking x: may now be missing"),
+        (needs(x=STRING), needs("x", x=STRING), "safe x: now always there"),
+        (one(enum=["a"]), one(enum=["a", "b"]), 'breaking x: can now be "b"'),
+        (one(enum=["a", "b"]), one(enum=["a"]), 'safe x: can no longer be "b"'),
+        (one(type="string"), one(anyOf=[STRING, NULL]), "breaking x: can now be null"),
+        (one(maximum=5), one(maximum=9), "breaking x: now at most 9, was 5"),
+        (one(maximum=9), one(maximum=5), "safe x: now at most 5, was 9"),
+        (one(type="string"), one(enum=["a"]), 'safe x: can now only be "a"'),
+        ({**needs(), "additionalProperties": False}, needs(), "safe whole: other names"),
+        (one(default=1), one(default=2), "wording x: default changed: 1 → 2"),
+        (one(description="a"), one(description="b"), "wording x: description changed"),
+    ],
+)
+def test_results_are_judged_the_other_way_round(before: Any, after: Any, expected: str) -> None:
+    lines = told(before, after, returns=True)
+    assert any(expected in line for line in lines), lines
+
+
+@pytest.mark.req("H8")
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (one(type=["string"]), one(type="string")),
+        (one(), one(minLength=0)),
+        (one(), one(additionalProperties=True)),
+        (one(items={}), one(items=True)),
+        (one(type="integer", exclusiveMinimum=0), one(type="integer", minimum=1)),
+        (one(const="a"), one(enum=["a"])),
+        (one(enum=[True, False]), one(type="boolean")),
+        (one(enum=[1]), one(enum=[1.0])),
+        (one(type="string", minLength=1), one(allOf=[STRING, {"minLength": 1}])),
+        (one(anyOf=[STRING]), one(type="string")),
+        (one(oneOf=[STRING, NULL]), one(anyOf=[STRING, NULL])),
+        (one(anyOf=[STRING, {"anyOf": [NULL, INTEGER]}]), one(type=["integer", "null", "string"])),
+        (needs("a", "b", a={}, b={}), needs("b", "a", b={}, a={})),
+    ],
+)
+def test_the_same_said_otherwise_is_only_wording(before: Any, after: Any) -> None:
+    for one_way, other_way in ((before, after), (after, before)):
+        for returns in (False, True):
+            (line,) = told(one_way, other_way, returns=returns)
+            assert line == "wording whole: written differently, to the same effect"
+
+
+@pytest.mark.req("H8")
+def test_a_definition_used_twice_is_told_at_both_places() -> None:
+    def users(user: dict[str, Any]) -> dict[str, Any]:
+        both = {"$ref": "#/$defs/user"}
+        return {"properties": {"a": both, "b": both}, "$defs": {"user": user}}
+
+    assert told(users(needs(n=STRING)), users(needs("n", n=STRING))) == [
+        "breaking a.n: now required",
+        "breaking b.n: now required",
+    ]
+
+
+@pytest.mark.req("H8")
+def test_odd_names_do_not_pass_for_places() -> None:
+    lines = told({}, {"properties": {"[]": {}, "*": {}, "a b": {}, "\x1b[2J": {}}})
+    assert lines == [
+        'safe "\\u001b[2J": new optional parameter',
+        'safe "*": new optional parameter',
+        'safe "[]": new optional parameter',
+        'safe "a b": new optional parameter',
+    ]
+
+
+# Hostile schemas
+
+
+def nested(depth: int, end: Any) -> Any:
+    schema = end
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+def doubling(keyword: str, steps: int, end: Any) -> dict[str, Any]:
+    """Every definition refers to the next one twice."""
+    defs: dict[str, Any] = {
+        f"d{at}": {keyword: [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(steps)
+    }
+    return {"$ref": "#/$defs/d0", "$defs": {**defs, f"d{steps}": end}}
+
+
+def branching(steps: int, end: Any) -> dict[str, Any]:
+    defs: dict[str, Any] = {
+        f"d{at}": {"properties": {side: {"$ref": f"#/$defs/d{at + 1}"} for side in "lr"}}
+        for at in range(steps)
+    }
+    return {"$ref": "#/$defs/d0", "$defs": {**defs, f"d{steps}": end}}
+
+
+HOSTILE = {
+    "deep": (nested(200, STRING), nested(200, INTEGER)),
+    "very deep": (nested(5_000, STRING), nested(5_000, INTEGER)),
+    "allOf doubling": (doubling("allOf", 60, STRING), doubling("allOf", 60, INTEGER)),
+    "anyOf doubling": (doubling("anyOf", 60, STRING), doubling("anyOf", 60, INTEGER)),
+    "oneOf doubling": (doubling("oneOf", 60, STRING), doubling("oneOf", 60, INTEGER)),
+    "properties doubling": (branching(30, STRING), branching(30, INTEGER)),
+    "references in a circle": (
+        {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}},
+    ),
+    "circles of another length": (
+        {"properties": {"a": {"properties": {"a": {"$ref": "#"}, "b": STRING}}, "b": STRING}},
+        {"properties": {"a": {"$ref": "#"}, "b": INTEGER}},
+    ),
+    "wide": (
+        {"properties": {f"p{at}": STRING for at in range(50_000)}},
+        {"properties": {f"p{at}": INTEGER for at in range(50_000)}},
+    ),
+    "many alternatives": (
+        {"anyOf": [needs(f"p{at}") for at in range(500)]},
+        {"anyOf": [needs(f"q{at}") for at in range(500)]},
+    ),
+    "some alternatives": (
+        {"anyOf": [needs(f"p{at}", **{f"p{at}": STRING}) for at in range(40)]},
+        {"anyOf": [needs(f"q{at}", **{f"q{at}": STRING}) for at in range(40)]},
+    ),
+    "large choice": ({"enum": list(range(100_000))}, {"enum": list(range(1, 100_001))}),
+    "huge numbers": (one(multipleOf=10**400), one(multipleOf=1.5)),
+    "long texts": ({"description": "a" * 2_000_000 + "b"}, {"description": "a" * 2_000_000 + "c"}),
+}
+
+
+ONLY_WORDING = ("references in a circle", "long texts")
+
+
+@pytest.mark.req("H8")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_schema_costs_little_and_is_never_called_safe(name: str) -> None:
+    before, after = HOSTILE[name]
+    started = time.monotonic()
+    found = report(before, after)
+    assert time.monotonic() - started < 10, "a guard against hanging, not a measurement"
+    assert sum(len(one.text) for one in found.findings) < 60_000
+    impact = worst(ARGUMENTS[effect] for effect in found.effects)
+    assert impact == ("wording" if name in ONLY_WORDING else "breaking")
+
+
+@pytest.mark.req("H8")
+def test_what_takes_too_long_is_said_to() -> None:
+    found = compare(*HOSTILE["wide"], Effort(100))
+    assert [(one.text, one.effect) for one in found.findings] == [(TOO_MUCH, "different")]
+
+
+# Any JSON at all
+
+KEYWORDS = st.sampled_from(
+    [
+        *("type", "enum", "const", "properties", "required", "items", "prefixItems", "not", "if"),
+        *("additionalProperties", "anyOf", "oneOf", "allOf", "$ref", "$defs", "minimum", "title"),
+        *("exclusiveMaximum", "maxLength", "pattern", "multipleOf", "description", "default", "a"),
+        *("patternProperties", "$id", "$schema"),
+    ]
+)
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from(["string", "object", "integer", "#", "#/$defs/a", "#/properties/a", "a"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYWORDS, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@pytest.mark.req("H8")
+@settings(max_examples=300)
+@given(before=JSON, after=JSON, returns=st.booleans())
+def test_nothing_raises_and_a_difference_is_never_silent(
+    before: Any, after: Any, returns: bool
+) -> None:
+    found = report(before, after, returns=returns)
+    assert bool(found.effects) == bool(found.findings)
+    if not found.effects:
+        assert report(after, before).effects == frozenset()
+
+
+@pytest.mark.req("H8")
+@given(schema=JSON)
+def test_a_schema_does_not_differ_from_itself(schema: Any) -> None:
+    assert report(schema, shuffled(schema)) == Report()
+
+
+def shuffled(value: Any) -> Any:
+    """The same with its keys the other way round."""
+    if isinstance(value, dict):
+        return {key: shuffled(value[key]) for key in reversed(value)}
+    return [shuffled(part) for part in value] if isinstance(value, list) else value
+
+
+# A validator as the judge
+
+SMALL = st.sampled_from([None, True, 0, 1, 2, 1.5, "", "a", "ab"])
+VALUE = st.recursive(
+    SMALL,
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+TYPE = st.sampled_from(["null", "boolean", "integer", "number", "string", "array", "object"])
+SCHEMA = st.recursive(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "type": TYPE | st.lists(TYPE, min_size=1, max_size=3, unique=True),
+            "enum": st.lists(SMALL, min_size=1, max_size=3),
+            "const": SMALL,
+            "minimum": st.integers(0, 2),
+            "exclusiveMaximum": st.integers(0, 3),
+            "maxLength": st.integers(0, 2),
+            "minItems": st.integers(0, 2),
+            "multipleOf": st.sampled_from([1, 2, 0.5]),
+            "required": st.lists(st.sampled_from("ab"), max_size=2, unique=True),
+        },
+    )
+    | st.just({"$ref": "#/$defs/d"})
+    | st.booleans(),
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "type": TYPE,
+            "properties": st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+            "additionalProperties": inner,
+            "items": inner,
+            "prefixItems": st.lists(inner, min_size=1, max_size=2),
+            "anyOf": st.lists(inner, min_size=1, max_size=3),
+            "oneOf": st.lists(inner, min_size=1, max_size=3),
+            "allOf": st.lists(inner, min_size=1, max_size=2),
+            "not": inner,
+            "if": inner,
+            "then": inner,
+        },
+    ),
+    max_leaves=6,
+)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> dict[str, Any]:
+    schema = draw(SCHEMA)
+    return {**(schema if isinstance(schema, dict) else {}), "$defs": {"d": draw(SCHEMA)}}
+
+
+@st.composite
+def relatives(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Two schemas that share much: one is the other with a part exchanged."""
+    before = draw(documents())
+    other = draw(documents())
+    keys = draw(st.sets(st.sampled_from(sorted({*before, *other}))))
+    after = {**{key: value for key, value in before.items() if key not in keys}}
+    return before, {**after, **{key: other[key] for key in keys if key in other}}
+
+
+def accepts(schema: Any, value: Any) -> bool | None:
+    """None if the schema is one that the validator does not take, such as an endless one."""
+    try:
+        return bool(jsonschema_rs.Draft202012Validator(schema).is_valid(value))
+    except (ValueError, jsonschema_rs.ValidationError):
+        return None
+
+
+@pytest.mark.req("H8")
+@settings(max_examples=120)
+@given(pair=relatives(), values=st.lists(VALUE, min_size=6, max_size=6))
+def test_what_is_called_safe_is_safe(pair: tuple[Any, Any], values: list[Any]) -> None:
+    before, after = pair
+    effects = report(before, after).effects
+    assume(effects <= {"wider", "wording"} or effects <= {"narrower", "wording"})
+    for value in values:
+        old, new = accepts(before, value), accepts(after, value)
+        if old is None or new is None:
+            continue
+        if "wider" not in effects:
+            assert old or not new, "more fits, and it was not said"
+        if "narrower" not in effects:
+            assert new or not old, "less fits, and it was not said"

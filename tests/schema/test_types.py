@@ -1,0 +1,120 @@
+"""Kinds of values, and JSON values that are the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.schema.types import (
+    Effort,
+    TooMuch,
+    by_type,
+    join_values,
+    mark,
+    named_types,
+    same,
+    type_of,
+    types,
+    values,
+    wordy,
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ({"a": 1, "b": [2]}, {"b": [2], "a": 1}, True),
+        (1, True, False),
+        (1, 1.0, False),
+        ([1, 2], [2, 1], False),
+        ([1], [1, 1], False),
+        ({"a": None}, {}, False),
+        ("a", ["a"], False),
+    ],
+)
+def test_values_are_the_same_if_they_are_written_the_same(
+    one: Any, other: Any, alike: bool
+) -> None:
+    assert same(one, other) is alike
+
+
+def test_values_of_any_depth_can_be_compared() -> None:
+    one: Any = 1
+    other: Any = 1
+    for _ in range(20_000):
+        one, other = [one], [other]
+    assert same(one, other)
+    while isinstance(one, list):
+        one, other = one.pop(), other.pop()
+
+
+def test_comparing_costs_effort() -> None:
+    with pytest.raises(TooMuch):
+        same([[at] for at in range(100)], [[at] for at in range(100)], Effort(50))
+
+
+@pytest.mark.parametrize(
+    ("flat", "expected"),
+    [
+        ({"type": "number"}, {"integer", "fraction"}),
+        ({"type": ["null", "integer"]}, {"null", "integer"}),
+    ],
+)
+def test_a_number_is_an_integer_or_a_fraction(flat: Any, expected: set[str]) -> None:
+    assert types(flat) == expected
+    assert len(types({})) == 7
+
+
+def test_types_are_named_as_in_json_schema() -> None:
+    assert named_types({"integer", "fraction", "null"}) == ["null", "number"]
+    assert named_types({"integer"}) == ["integer"]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [(None, "null"), (True, "boolean"), (1, "integer"), (1.0, "integer"), (1.5, "fraction")],
+)
+def test_the_kind_of_a_value(value: Any, kind: str) -> None:
+    assert type_of(value) == kind
+
+
+@pytest.mark.parametrize(
+    ("flat", "listed"),
+    [
+        ({}, None),
+        ({"const": None}, [None]),
+        ({"enum": [1, "a"], "type": "string"}, ["a"]),
+        ({"enum": [1, 2], "const": 2}, [2]),
+        ({"enum": []}, []),
+    ],
+)
+def test_the_values_that_fit(flat: Any, listed: Any) -> None:
+    assert values(flat) == listed
+
+
+def test_equal_values_have_one_mark() -> None:
+    assert mark(1) == mark(1.0) != mark(True)
+    assert mark({"a": 1, "b": 2}) == mark({"b": 2, "a": 1}) != mark("a")
+
+
+def test_several_types_are_parted_with_what_concerns_each() -> None:
+    both = {"type": ["string", "integer"], "maxLength": 3, "minimum": 1, "title": "T"}
+    assert by_type(both) == [
+        {"type": "integer", "minimum": 1, "title": "T"},
+        {"type": "string", "maxLength": 3, "title": "T"},
+    ]
+
+
+def test_values_told_one_by_one_are_joined() -> None:
+    parts: list[Any] = [{"const": "a", "title": "A"}, {"type": "null"}, {"enum": ["b", "a"]}]
+    assert join_values(parts, exclusive=False) == [{"enum": ["a", "b", "a"]}, {"type": "null"}]
+    assert join_values(parts, exclusive=True) == parts
+
+
+@pytest.mark.parametrize(
+    ("key", "only_tells"),
+    [("description", True), ("x-order", True), ("x-mcp-header", False), ("type", False)],
+)
+def test_some_keywords_only_tell(key: str, only_tells: bool) -> None:
+    assert wordy(key) is only_tells

@@ -1,0 +1,167 @@
+"""The policies: their defaults, what they refuse, and the sums they do."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import ValidationError
+from holdfast.policies import Backoff, Identity, Limits, Policy, Retry, Timeouts, spread
+
+EVEN = itertools.repeat(0.5)
+luck = st.floats(0, 1, exclude_max=True)
+
+
+@pytest.mark.req("R3", "L5", "L6", "R7", "R9")
+def test_the_defaults_are_the_promised_ones() -> None:
+    times, backoff, retry = Timeouts(), Backoff(), Retry()
+    assert (times.request, times.handshake, times.total) == (30, 10, 300)
+    assert (backoff.first, backoff.max, backoff.jitter) == (1, 30, 0.2)
+    assert backoff.attempts is None
+    assert (retry.attempts, retry.delay, retry.jitter) == (3, 0.010, 0.5)
+    assert Limits().frame_bytes == 16_777_216
+    assert (Policy().when_down, Policy().replay, Policy().protocol) == ("fail", "never", None)
+
+
+@pytest.mark.req("R3")
+@pytest.mark.parametrize(
+    ("method", "seconds"),
+    [
+        ("tools/call", 1.0),
+        ("tools/list", 1.0),
+        ("resources/read", 0.5),
+        ("prompts/get", 2.0),
+        ("completion/complete", 30.0),
+        ("ping", 30.0),
+        ("request", 30.0),
+        ("total", 30.0),
+    ],
+)
+def test_each_kind_of_method_has_its_own_timeout(method: str, seconds: float) -> None:
+    assert Timeouts(tools=1.0, resources=0.5, prompts=2.0).for_method(method) == seconds
+
+
+@pytest.mark.req("R3")
+def test_a_kind_without_a_timeout_of_its_own_has_the_common_one() -> None:
+    assert Timeouts(request=7.0).for_method("tools/call") == 7.0
+
+
+BAD: list[Any] = [0, -1, -0.5, float("nan"), "5", True]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=repr)
+@pytest.mark.parametrize("field", Timeouts.__struct_fields__)
+def test_a_timeout_that_cannot_work_is_refused_by_name(field: str, bad: Any) -> None:
+    with pytest.raises(ValidationError, match=rf"Timeouts\({field}=.*more than 0"):
+        Timeouts(**{field: bad})
+
+
+@pytest.mark.parametrize("bad", BAD, ids=repr)
+@pytest.mark.parametrize("field", Limits.__struct_fields__)
+def test_a_limit_that_cannot_work_is_refused_by_name(field: str, bad: Any) -> None:
+    with pytest.raises(ValidationError, match=rf"Limits\({field}="):
+        Limits(**{field: bad})
+
+
+@pytest.mark.parametrize("field", ["request", "handshake", "total", "probe"])
+def test_a_timeout_that_everything_falls_back_to_cannot_be_left_out(field: str) -> None:
+    missing: dict[str, Any] = {field: None}
+    with pytest.raises(ValidationError, match=field):
+        Timeouts(**missing)
+
+
+@pytest.mark.parametrize("field", ["tools", "resources", "prompts"])
+def test_a_timeout_of_a_kind_can_be_left_out(field: str) -> None:
+    missing: dict[str, Any] = {field: None}
+    assert getattr(Timeouts(**missing), field) is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"first": 0},
+        {"max": -1},
+        {"attempts": 0},
+        {"jitter": -0.1},
+        {"jitter": 1.1},
+        {"healthy_after": -1},
+        {"healthy_after": float("nan")},
+    ],
+    ids=repr,
+)
+def test_a_backoff_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
+    (name,) = options
+    with pytest.raises(ValidationError, match=rf"Backoff\({name}="):
+        Backoff(**options)
+
+
+def test_a_backoff_may_have_no_jitter_and_no_wait_for_health() -> None:
+    assert Backoff(jitter=0, healthy_after=0).delay(1, iter([0.9])) == 1.0
+
+
+@pytest.mark.parametrize("options", [{"when_down": "sulk"}, {"replay": "always"}], ids=repr)
+def test_a_policy_that_does_not_exist_is_refused_with_the_choices(options: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=" or "):
+        Policy(**options)
+
+
+@pytest.mark.req("L5")
+def test_the_delay_doubles_from_one_second_to_thirty() -> None:
+    delays = [Backoff().delay(failures, EVEN) for failures in range(1, 9)]
+    assert delays == [1, 2, 4, 8, 16, 30, 30, 30]
+    assert Backoff().delay(10_000, EVEN) == 30
+
+
+@pytest.mark.req("L5")
+@given(st.integers(1, 200), luck)
+def test_the_delay_is_spread_by_a_fifth(failures: int, draw: float) -> None:
+    centre = min(30.0, 2.0 ** (failures - 1))
+    delay = Backoff().delay(failures, iter([draw]))
+    assert centre * 0.8 <= delay <= centre * 1.2
+
+
+@pytest.mark.req("L5", "R7")
+def test_the_spread_reaches_to_both_ends() -> None:
+    least, most = 0.0, 1.0 - 1e-12
+    assert Backoff().delay(1, iter([least])) == pytest.approx(0.8)
+    assert Backoff().delay(1, iter([most])) == pytest.approx(1.2)
+    assert Retry().pause(iter([least])) == pytest.approx(0.005)
+    assert Retry().pause(iter([most])) == pytest.approx(0.015)
+
+
+@pytest.mark.req("R7")
+@given(luck)
+def test_the_pause_of_a_busy_transport_is_spread_by_half(draw: float) -> None:
+    assert 0.005 <= Retry().pause(iter([draw])) <= 0.015
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1), luck)
+def test_a_spread_is_never_negative_and_the_middle_of_luck_changes_nothing(
+    delay: float, factor: float, draw: float
+) -> None:
+    assert spread(delay, factor, iter([draw])) >= 0
+    assert spread(delay, factor, EVEN) == delay
+
+
+@pytest.mark.req("R5")
+def test_a_tombstone_lives_as_long_as_a_late_answer_can_take() -> None:
+    assert Policy().tombstone_ttl == 75.0
+    times, backoff = Timeouts(request=1, handshake=2), Backoff(max=3)
+    assert Policy(timeouts=times, backoff=backoff).tombstone_ttl == 1 + 2 + 3 + 5
+
+
+@pytest.mark.req("X5")
+def test_an_identity_shows_a_title_only_if_it_has_one() -> None:
+    assert Identity(name="me", version="2").info() == {"name": "me", "version": "2"}
+    assert Identity(name="me", version="2", title="Me").info()["title"] == "Me"
+    assert Identity().info()["name"] == "holdfast"
+
+
+@pytest.mark.parametrize("policy", [Timeouts(), Limits(), Backoff(), Retry(), Identity(), Policy()])
+def test_policies_are_frozen(policy: Any) -> None:
+    with pytest.raises(AttributeError):
+        setattr(policy, policy.__struct_fields__[0], 1)
