@@ -10,8 +10,7 @@ import pytest
 
 import holdfast
 from holdfast import Handlers, Notification, Progress, State, Timeouts
-from holdfast._core.eras.base import HANDSHAKE, STATELESS, VERSIONS
-from holdfast._core.eras.stateless import SUBSCRIPTION
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, SUBSCRIPTION, VERSIONS
 from holdfast.testing import SILENCE, Incoming, Peer, PeerError
 from holdfast.types import PromptReference, Root, SamplingResult, TextContent
 

@@ -10,7 +10,7 @@ import pytest
 
 import holdfast
 from holdfast import Backoff, Timeouts, events
-from holdfast._core.eras.base import HANDSHAKE, STATELESS
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast.events import KINDS, Events, Transition
 from holdfast.testing import SILENCE, Peer
 

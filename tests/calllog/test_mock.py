@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast import RpcError, Timeouts
-from holdfast._core.eras.base import VERSIONS
+from holdfast._core.eras.revisions import VERSIONS
 from holdfast.calllog.compare import compare
 from holdfast.calllog.log import CallLog
 from holdfast.calllog.mock import MockServer, serve_stdio

@@ -11,7 +11,7 @@ import pytest
 
 import holdfast
 from holdfast import Backoff, Cache, Handlers, MemoryStore, Timeouts, is_stale
-from holdfast._core.eras.base import HANDSHAKE, STATELESS, VERSIONS
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
 from holdfast.testing import SILENCE, Incoming, Peer, PeerError
 
 URI = "mem://note"

@@ -9,7 +9,7 @@ import pytest
 
 import holdfast
 from holdfast import Backoff, DriftError, Tool
-from holdfast._core.eras.base import HANDSHAKE, STATELESS, VERSIONS
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
 from holdfast.events import Transition
 from holdfast.testing import Peer, PeerError
 

@@ -11,7 +11,7 @@ import pytest
 
 import holdfast
 from holdfast import Timeouts, ToolPolicy, ValidationError
-from holdfast._core.eras.base import HANDSHAKE, STATELESS
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast.testing import SILENCE, Incoming, Peer, PeerError
 from holdfast.types import ToolAnnotations
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast._core.eras.base import HANDSHAKE, STATELESS, VERSIONS, Era, best, declare
+from holdfast._core.eras.base import Era, best, declare
 from holdfast._core.eras.handshake import Handshake
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
 from holdfast._core.eras.stateless import Stateless
 
 

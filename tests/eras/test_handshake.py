@@ -8,8 +8,9 @@ import pytest
 from msgspec import Raw
 
 from holdfast._core.boundary import WireId
-from holdfast._core.eras.base import COMPLETE, HANDSHAKE, Wish
+from holdfast._core.eras.base import COMPLETE, Wish
 from holdfast._core.eras.handshake import Handshake
+from holdfast._core.eras.revisions import HANDSHAKE
 
 ERA = Handshake("2025-11-25")
 

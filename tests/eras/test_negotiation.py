@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from holdfast._core.eras.base import HANDSHAKE, STATELESS, VERSIONS
 from holdfast._core.eras.handshake import Handshake
 from holdfast._core.eras.negotiation import (
     Agreement,
@@ -27,6 +26,7 @@ from holdfast._core.eras.negotiation import (
     StartAgain,
     negotiate,
 )
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
 from holdfast._core.eras.stateless import Stateless
 from holdfast._core.wire.jsonrpc import Fault
 from holdfast.errors import ProtocolError, RpcError, ValidationError

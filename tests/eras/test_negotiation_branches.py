@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast._core.eras.base import UNSUPPORTED_VERSION
+from holdfast._core.eras.revisions import UNSUPPORTED_VERSION
 from tests.eras.test_negotiation import (
     LEGACY,
     MODERN,

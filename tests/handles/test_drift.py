@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from holdfast import DriftError, State, Tool
-from holdfast._core.eras.base import HANDSHAKE, STATELESS
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast.handles import Registry
 from holdfast.handles.drift import Drift, Watch
 from tests.handles.rig import COMMAND, TEXT, Desk, handle, next_state, schema

@@ -23,7 +23,7 @@ from holdfast import (
     TransportError,
     ValidationError,
 )
-from holdfast._core.eras.base import HANDSHAKE, STATELESS
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast.handles import Handle, ParameterSession, SyncHandle
 from holdfast.testing import SILENCE, Incoming, Peer, PeerError
 from tests.handles.rig import AT_ONCE, OPTIONS, SESSION, Desk, handle, next_state, schema

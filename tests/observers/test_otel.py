@@ -18,7 +18,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import holdfast
 from holdfast import Backoff, Observability, Timeouts
-from holdfast._core.eras.base import HANDSHAKE, STATELESS
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast._core.observers.otel import _network
 from holdfast.testing import SILENCE, Peer, PeerError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import holdfast
-from holdfast._core.eras.base import HANDSHAKE, STATELESS
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast.testing import SILENCE, Incoming, Peer, PeerError
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from holdfast._core.wire import jsonrpc
+from holdfast._core.wire.codes import METHOD_NOT_FOUND
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,6 @@ from holdfast._core.wire import jsonrpc
     ],
 )
 def test_an_error_carries_the_data_that_was_given(data: object, error: object) -> None:
-    frame = jsonrpc.error_response(7, jsonrpc.METHOD_NOT_FOUND, "no such method", data)
+    frame = jsonrpc.error_response(7, METHOD_NOT_FOUND, "no such method", data)
     assert frame.endswith(b"\n")
     assert json.loads(frame) == {"jsonrpc": "2.0", "id": 7, "error": error}

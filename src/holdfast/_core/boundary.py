@@ -14,7 +14,8 @@ from typing import Any, NewType, Protocol, TypeAlias
 
 from msgspec import Raw, Struct
 
-from holdfast._core.wire.jsonrpc import METHOD_NOT_FOUND, Fault, Id
+from holdfast._core.wire.codes import METHOD_NOT_FOUND
+from holdfast._core.wire.jsonrpc import Fault, Id
 from holdfast.errors import HoldfastError
 from holdfast.policies import Limits
 from holdfast.types.progress import Progress

@@ -20,17 +20,23 @@ from typing import Any, BinaryIO, Final, Protocol, TypeAlias
 
 import msgspec
 
-from holdfast._core.eras.base import HANDSHAKE, STATELESS, UNSUPPORTED_VERSION, VERSIONS
-from holdfast._core.eras.stateless import PREFIX, SERVER_INFO
+from holdfast._core.eras.revisions import (
+    HANDSHAKE,
+    PREFIX,
+    SERVER_INFO,
+    STATELESS,
+    UNSUPPORTED_VERSION,
+    VERSIONS,
+)
 from holdfast._core.redaction import Redactor
-from holdfast._core.wire.jsonrpc import (
+from holdfast._core.wire.codes import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
-    MALFORMED,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
 )
+from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.calllog.entries import Entry, Log, Source, read_log
 from holdfast.calllog.matching import brief, fits, has_hidden, key, nearest, normal_arguments, told
 from holdfast.calllog.results import NotRecorded

@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from holdfast._core.eras.stateless import PREFIX
+from holdfast._core.eras.revisions import PREFIX
 from holdfast._core.redaction import Redactor
 from holdfast._core.wire.jsonrpc import MALFORMED, UNENCODABLE
 from holdfast.calllog.lines import compact

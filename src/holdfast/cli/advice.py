@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from holdfast._core.wire.jsonrpc import METHOD_NOT_FOUND
+from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.errors import (
     AuthError,
     HandshakeTimeout,

@@ -39,7 +39,7 @@ def keep(aim: Aim, server: str | None, tools: list[dict[str, Any]]) -> None:
 
 async def schema_of(aim: Aim, server: str | None, client: Client, tool: str) -> dict[str, Any]:
     """What a tool takes; anything, if the server has no list to say so."""
-    from holdfast._core.wire.jsonrpc import METHOD_NOT_FOUND
+    from holdfast._core.wire.codes import METHOD_NOT_FOUND
 
     try:
         found = await listed(aim, server, client)

@@ -21,7 +21,7 @@ from holdfast._connect import LogTarget, connect
 from holdfast._core.calls.handlers import ProgressHandler
 from holdfast._core.engine.state import State
 from holdfast._core.targets import Target
-from holdfast._core.wire.jsonrpc import METHOD_NOT_FOUND
+from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.client import Client
 from holdfast.errors import RpcError, StateError, ValidationError
 from holdfast.events import NotificationReceived, Transition

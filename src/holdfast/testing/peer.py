@@ -25,11 +25,11 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from holdfast._core.eras.base import HANDSHAKE, STATELESS, UNSUPPORTED_VERSION, VERSIONS, best
-from holdfast._core.eras.stateless import PREFIX, SERVER_INFO, SUBSCRIPTION
+from holdfast._core.eras import revisions
+from holdfast._core.eras.base import best
 from holdfast._core.transports.memory import ServerLine
-from holdfast._core.wire import jsonrpc
-from holdfast._core.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Id
+from holdfast._core.wire import codes, jsonrpc
+from holdfast._core.wire.jsonrpc import Id
 from holdfast.types.tools import Tool
 
 SILENCE: Final = object()
@@ -54,7 +54,7 @@ class Incoming(Struct):
 
     @property
     def stateless(self) -> bool:
-        return PREFIX + "protocolVersion" in self.meta
+        return revisions.PREFIX + "protocolVersion" in self.meta
 
 
 class PeerError(Exception):
@@ -74,7 +74,7 @@ class Peer:
         self,
         name: str = "peer",
         *,
-        versions: Iterable[str] = VERSIONS,
+        versions: Iterable[str] = revisions.VERSIONS,
         capabilities: dict[str, Any] | None = None,
         instructions: str | None = None,
     ) -> None:
@@ -250,7 +250,7 @@ class Peer:
         handler = self._handlers.get(incoming.method) or _BUILT_IN.get(incoming.method)
         try:
             if handler is None:
-                raise PeerError(METHOD_NOT_FOUND, f"method not found: {incoming.method}")
+                raise PeerError(codes.METHOD_NOT_FOUND, f"method not found: {incoming.method}")
             own = incoming.method in self._handlers
             result = handler(incoming) if own else handler(self, incoming)  # type: ignore[call-arg, arg-type]
             if isinstance(result, Awaitable):
@@ -258,7 +258,7 @@ class Peer:
         except PeerError as error:
             self._reply(incoming, line, error=error)
         except Exception as error:
-            self._reply(incoming, line, error=PeerError(INTERNAL_ERROR, str(error)))
+            self._reply(incoming, line, error=PeerError(codes.INTERNAL_ERROR, str(error)))
         else:
             if result is not SILENCE:
                 self._reply(incoming, line, result)
@@ -294,7 +294,7 @@ class Peer:
         return {"name": self.name, "version": "1.0"}
 
     def _initialize(self, incoming: Incoming) -> Any:
-        ours = [version for version in HANDSHAKE if version in self.versions]
+        ours = [version for version in revisions.HANDSHAKE if version in self.versions]
         if not ours:
             raise self._unsupported(incoming.params.get("protocolVersion"))
         asked = incoming.params.get("protocolVersion")
@@ -306,21 +306,21 @@ class Peer:
         }
 
     def _discover(self, incoming: Incoming) -> Any:
-        if not best(self.versions, STATELESS):
-            raise PeerError(METHOD_NOT_FOUND, "method not found: server/discover")
-        asked = incoming.meta.get(PREFIX + "protocolVersion")
+        if not best(self.versions, revisions.STATELESS):
+            raise PeerError(codes.METHOD_NOT_FOUND, "method not found: server/discover")
+        asked = incoming.meta.get(revisions.PREFIX + "protocolVersion")
         if asked not in self.versions:
             raise self._unsupported(asked)
         return {
             "supportedVersions": list(self.versions),
             "capabilities": self._declared(),
-            "_meta": {SERVER_INFO: self._info()},
+            "_meta": {revisions.SERVER_INFO: self._info()},
             **({"instructions": self.instructions} if self.instructions else {}),
         }
 
     def _unsupported(self, asked: Any) -> PeerError:
         data = {"supported": list(self.versions), "requested": str(asked)}
-        return PeerError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+        return PeerError(revisions.UNSUPPORTED_VERSION, "Unsupported protocol version", data)
 
     def _list_tools(self, incoming: Incoming) -> Any:
         return {"tools": [tool for tool, _ in self._tools.values()]}
@@ -328,7 +328,7 @@ class Peer:
     async def _call_tool(self, incoming: Incoming) -> Any:
         name = incoming.params.get("name", "")
         if name not in self._tools:
-            raise PeerError(INVALID_PARAMS, f"unknown tool: {name}")
+            raise PeerError(codes.INVALID_PARAMS, f"unknown tool: {name}")
         try:
             result = self._tools[name][1](**incoming.params.get("arguments", {}))
             if isinstance(result, Awaitable):
@@ -352,7 +352,7 @@ class Peer:
     def _read_resource(self, incoming: Incoming) -> Any:
         uri = incoming.params.get("uri", "")
         if uri not in self._resources:
-            code = INVALID_PARAMS if incoming.stateless else jsonrpc.RESOURCE_NOT_FOUND
+            code = codes.INVALID_PARAMS if incoming.stateless else codes.RESOURCE_NOT_FOUND
             raise PeerError(code, "Resource not found", {"uri": uri})
         contents = {key: value for key, value in self._resources[uri].items() if key != "name"}
         return {"contents": [contents]}
@@ -363,7 +363,7 @@ class Peer:
     def _get_prompt(self, incoming: Incoming) -> Any:
         name = incoming.params.get("name", "")
         if name not in self._prompts:
-            raise PeerError(INVALID_PARAMS, f"unknown prompt: {name}")
+            raise PeerError(codes.INVALID_PARAMS, f"unknown prompt: {name}")
         text = self._prompts[name][1](**incoming.params.get("arguments", {}))
         content = {"type": "text", "text": text}
         return {"messages": [{"role": "user", "content": content}]}
@@ -373,7 +373,7 @@ class Peer:
 
     def _listen(self, incoming: Incoming) -> Any:
         params = {
-            "_meta": {SUBSCRIPTION: incoming.id},
+            "_meta": {revisions.SUBSCRIPTION: incoming.id},
             "notifications": incoming.params.get("notifications", {}),
         }
         self.notify("notifications/subscriptions/acknowledged", params)

@@ -25,7 +25,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from holdfast._core.wire.jsonrpc import METHOD_NOT_FOUND
+from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.calllog.log import CallLog
 from holdfast.client import Client
 from holdfast.errors import HoldfastError

@@ -18,7 +18,7 @@ from holdfast._core.calls.pipeline import UNREADABLE, Pipeline
 from holdfast._core.calls.store import CacheEntry
 from holdfast._core.engine.state import State
 from holdfast._core.mailbox import log
-from holdfast._core.wire.jsonrpc import INVALID_PARAMS, RESOURCE_NOT_FOUND
+from holdfast._core.wire.codes import INVALID_PARAMS, RESOURCE_NOT_FOUND
 from holdfast.errors import (
     BackpressureError,
     HoldfastError,

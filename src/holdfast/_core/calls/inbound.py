@@ -15,7 +15,8 @@ from holdfast._core.calls.inputs import Inputs
 from holdfast._core.driver import Driver
 from holdfast._core.engine.state import State
 from holdfast._core.observers.observer import Observation
-from holdfast._core.wire.jsonrpc import INTERNAL_ERROR, Id
+from holdfast._core.wire.codes import INTERNAL_ERROR
+from holdfast._core.wire.jsonrpc import Id
 from holdfast.errors import RpcError
 from holdfast.events import NotificationReceived, ProtocolViolation, Transition
 

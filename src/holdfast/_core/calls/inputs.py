@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from holdfast._core.calls.handlers import Handlers
-from holdfast._core.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
+from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
 from holdfast.errors import ProtocolError, RpcError, StateError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from holdfast._core.calls.handlers import ProgressHandler
 from holdfast._core.calls.param_headers import Mirrors
 from holdfast._core.calls.pipeline import Pipeline
 from holdfast._core.observers.audit import Auditor
-from holdfast._core.wire.jsonrpc import METHOD_NOT_FOUND
+from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.errors import RpcError, TransportError, ValidationError
 from holdfast.policies import CacheMode
 from holdfast.schema.explain import SchemaFault, Unusable, lines

@@ -9,6 +9,7 @@ from holdfast._core.engine.inflight import Inflight
 from holdfast._core.engine.link_state import Line
 from holdfast._core.eras.base import Era
 from holdfast._core.wire import jsonrpc
+from holdfast._core.wire.codes import INTERNAL_ERROR
 
 
 class Outbox:
@@ -27,7 +28,7 @@ class Outbox:
         try:
             frame = jsonrpc.response(asked.id, result)
         except jsonrpc.UNENCODABLE as error:
-            return self.refuse(asked, jsonrpc.INTERNAL_ERROR, f"unusable result: {error}")
+            return self.refuse(asked, INTERNAL_ERROR, f"unusable result: {error}")
         return [Send(frame, None, self._line.dress(""))]
 
     def refuse(self, asked: Asked, code: int, message: str) -> list[Effect]:

@@ -13,13 +13,6 @@ from msgspec import Raw, Struct
 from holdfast._core.boundary import Dress, WireId
 from holdfast._core.wire.jsonrpc import Id
 
-STATELESS: Final = ("2026-07-28",)
-HANDSHAKE: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
-VERSIONS: Final = STATELESS + HANDSHAKE
-"""Every revision we speak, newest first."""
-
-UNSUPPORTED_VERSION: Final = -32022
-
 
 class Complete(Struct, frozen=True):
     """The request is done."""

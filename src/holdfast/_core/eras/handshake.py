@@ -10,10 +10,9 @@ from msgspec import Raw
 from holdfast._core.boundary import Dress, WireId
 from holdfast._core.eras import headers
 from holdfast._core.eras.base import COMPLETE, Reading, Wish
+from holdfast._core.eras.revisions import BATCHING
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.jsonrpc import Id
-
-_BATCHING = "2025-03-26"
 
 
 class Handshake:
@@ -25,7 +24,7 @@ class Handshake:
 
     def __init__(self, version: str) -> None:
         self.version = version
-        self.batches: bool = version == _BATCHING
+        self.batches: bool = version == BATCHING
         self.session: str | None = None
         self._worn: Dress | None = None
 

@@ -20,19 +20,18 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from holdfast._core.boundary import Dress
 from holdfast._core.eras import headers
-from holdfast._core.eras.base import (
+from holdfast._core.eras.base import Era, Wish, best, declare
+from holdfast._core.eras.handshake import Handshake
+from holdfast._core.eras.revisions import (
     HANDSHAKE,
+    SERVER_INFO,
     STATELESS,
     UNSUPPORTED_VERSION,
     VERSIONS,
-    Era,
-    Wish,
-    best,
-    declare,
 )
-from holdfast._core.eras.handshake import Handshake
-from holdfast._core.eras.stateless import SERVER_INFO, Stateless, request_meta
-from holdfast._core.wire.jsonrpc import MALFORMED, METHOD_NOT_FOUND, Fault, encode
+from holdfast._core.eras.stateless import Stateless, request_meta
+from holdfast._core.wire.codes import METHOD_NOT_FOUND
+from holdfast._core.wire.jsonrpc import MALFORMED, Fault, encode
 from holdfast.errors import HandshakeRefused, HoldfastError, ProtocolError, ValidationError
 from holdfast.policies import Identity
 

@@ -12,13 +12,15 @@ from holdfast._core.boundary import Dress, WireId
 from holdfast._core.eras import headers
 from holdfast._core.eras.base import COMPLETE, InputRequired, Invalid, Reading, Wish
 from holdfast._core.eras.handshake import cancelled
+from holdfast._core.eras.revisions import (
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    LOG_LEVEL,
+    PROTOCOL_VERSION,
+    SUBSCRIPTION,
+)
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.jsonrpc import Id
-
-PREFIX: Final = "io.modelcontextprotocol/"
-LOG_LEVEL: Final = PREFIX + "logLevel"
-SUBSCRIPTION: Final = PREFIX + "subscriptionId"
-SERVER_INFO: Final = PREFIX + "serverInfo"
 
 _MAY_ASK: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
 """The requests that a server may answer with questions."""
@@ -128,9 +130,9 @@ def request_meta(
     version: str, info: dict[str, str], capabilities: dict[str, Any]
 ) -> dict[str, Any]:
     return {
-        PREFIX + "protocolVersion": version,
-        PREFIX + "clientInfo": info,
-        PREFIX + "clientCapabilities": capabilities,
+        PROTOCOL_VERSION: version,
+        CLIENT_INFO: info,
+        CLIENT_CAPABILITIES: capabilities,
     }
 
 

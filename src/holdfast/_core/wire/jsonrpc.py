@@ -14,13 +14,6 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 Id: TypeAlias = int | str
 
-PARSE_ERROR: Final = -32700
-INVALID_REQUEST: Final = -32600
-METHOD_NOT_FOUND: Final = -32601
-INVALID_PARAMS: Final = -32602
-INTERNAL_ERROR: Final = -32603
-RESOURCE_NOT_FOUND: Final = -32002
-
 UNENCODABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
 """What the encoder raises for values that JSON cannot hold."""
 

@@ -199,7 +199,7 @@ def _introduced(client: Client) -> Iterable[Finding]:
 
 
 async def _tools(client: Client) -> list[Finding]:
-    from holdfast._core.wire.jsonrpc import METHOD_NOT_FOUND
+    from holdfast._core.wire.codes import METHOD_NOT_FOUND
 
     try:
         tools = await client.list_tools()
@@ -250,7 +250,7 @@ def _ended(client: Client) -> Finding:
 
 
 def _eras() -> list[tuple[str, str]]:
-    from holdfast._core.eras.base import HANDSHAKE, STATELESS
+    from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 
     return [(STATELESS[0], "stateless"), (HANDSHAKE[0], "handshake")]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast._core.wire.jsonrpc import METHOD_NOT_FOUND
+from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli import views
 from holdfast.cli.arguments import parse
 from holdfast.cli.completers import servers

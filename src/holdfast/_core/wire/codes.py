@@ -1,0 +1,32 @@
+"""JSON-RPC error codes, and the exception that stands for an error response."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+RESOURCE_NOT_FOUND: Final = -32002
+"""Revisions before 2026-07-28; later ones answer with ``INVALID_PARAMS``."""
+
+
+class RequestError(Exception):
+    """A request that is answered with a JSON-RPC error.
+
+    A handler of a server raises it to refuse a request; ``Peer.ask`` and ``Incoming.ask``
+    raise it when the client refuses theirs.
+
+    Args:
+        code: The JSON-RPC error code.
+        message: One sentence for people.
+        data: Anything JSON can hold, for programs.
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code: int = code
+        self.message: str = message
+        self.data: Any = data
