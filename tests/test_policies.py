@@ -13,7 +13,7 @@ from holdfast.errors import ValidationError
 from holdfast.policies import Backoff, Identity, Limits, Policy, Retry, Timeouts, spread
 
 EVEN = itertools.repeat(0.5)
-luck = st.floats(0, 1, exclude_max=True)
+jitter = st.floats(0, 1, exclude_max=True)
 
 
 @pytest.mark.req("R3", "L5", "L6", "R7", "R9")
@@ -117,7 +117,7 @@ def test_the_delay_doubles_from_one_second_to_thirty() -> None:
 
 
 @pytest.mark.req("L5")
-@given(st.integers(1, 200), luck)
+@given(st.integers(1, 200), jitter)
 def test_the_delay_is_spread_by_a_fifth(failures: int, draw: float) -> None:
     centre = min(30.0, 2.0 ** (failures - 1))
     delay = Backoff().delay(failures, iter([draw]))
@@ -134,12 +134,12 @@ def test_the_spread_reaches_to_both_ends() -> None:
 
 
 @pytest.mark.req("R7")
-@given(luck)
+@given(jitter)
 def test_the_pause_of_a_busy_transport_is_spread_by_half(draw: float) -> None:
     assert 0.005 <= Retry().pause(iter([draw])) <= 0.015
 
 
-@given(st.floats(0, 1e6), st.floats(0, 1), luck)
+@given(st.floats(0, 1e6), st.floats(0, 1), jitter)
 def test_a_spread_is_never_negative_and_the_middle_of_luck_changes_nothing(
     delay: float, factor: float, draw: float
 ) -> None:

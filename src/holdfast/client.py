@@ -299,8 +299,10 @@ class Client:
     async def ping(self, *, timeout: float | None = None) -> None:
         """See whether the server answers."""
         era = await self._pipeline.connected()
-        wish = era.ping()
-        await self._pipeline.run(self._pipeline.prepare(wish.method, wish.params, timeout=timeout))
+        request = era.ping()
+        await self._pipeline.run(
+            self._pipeline.prepare(request.method, request.params, timeout=timeout)
+        )
 
     async def set_log_level(self, level: str) -> None:
         """Have the server send log messages from this level up; kept over reconnects."""
@@ -309,9 +311,9 @@ class Client:
         if level not in LOG_LEVELS:
             raise ValidationError(f"log level {level!r}: must be one of {', '.join(LOG_LEVELS)}")
         era = await self._pipeline.connected()
-        wish = era.log_level(level)
-        if wish is not None:
-            await self._pipeline.run(self._pipeline.prepare(wish.method, wish.params))
+        request = era.log_level(level)
+        if request is not None:
+            await self._pipeline.run(self._pipeline.prepare(request.method, request.params))
         self._pipeline.driver.engine.log_level = level
 
     async def request(

@@ -124,10 +124,10 @@ class Backoff(Struct, frozen=True, kw_only=True):
         if self.jitter > 1:
             raise ValidationError(f"Backoff(jitter={self.jitter!r}): must be at most 1")
 
-    def delay(self, failures: int, luck: Iterator[float]) -> float:
+    def delay(self, failures: int, jitter: Iterator[float]) -> float:
         """The pause after ``failures`` failed attempts in a row (1 is the first)."""
         exponent = min(failures - 1, 62)
-        return spread(min(self.max, self.first * 2.0**exponent), self.jitter, luck)
+        return spread(min(self.max, self.first * 2.0**exponent), self.jitter, jitter)
 
 
 class Retry(Struct, frozen=True, kw_only=True):
@@ -137,13 +137,13 @@ class Retry(Struct, frozen=True, kw_only=True):
     delay: float = 0.010
     jitter: float = 0.5
 
-    def pause(self, luck: Iterator[float]) -> float:
-        return spread(self.delay, self.jitter, luck)
+    def pause(self, jitter: Iterator[float]) -> float:
+        return spread(self.delay, self.jitter, jitter)
 
 
-def spread(delay: float, factor: float, luck: Iterator[float]) -> float:
-    """``delay`` ± ``factor``; ``luck`` yields numbers in [0, 1)."""
-    return max(0.0, delay * (1.0 + (next(luck) - 0.5) * 2.0 * factor))
+def spread(delay: float, factor: float, jitter: Iterator[float]) -> float:
+    """``delay`` ± ``factor``; ``jitter`` yields numbers in [0, 1)."""
+    return max(0.0, delay * (1.0 + (next(jitter) - 0.5) * 2.0 * factor))
 
 
 class Identity(Struct, frozen=True, kw_only=True):

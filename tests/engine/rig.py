@@ -16,6 +16,7 @@ import msgspec
 from holdfast._core.boundary import (
     Busy,
     Call,
+    CheckRead,
     Completed,
     Delivered,
     Drained,
@@ -25,10 +26,9 @@ from holdfast._core.boundary import (
     Moved,
     Open,
     Opened,
+    ReadChecked,
     Report,
     Send,
-    Sound,
-    Sounded,
     Ticket,
     Violated,
     WireId,
@@ -156,7 +156,7 @@ class Rig:
         pin: str | None = None,
         opening: Opening | None = None,
         abilities: Iterable[str] = (),
-        luck: Iterator[float] | None = None,
+        jitter: Iterator[float] | None = None,
         policy: Policy | None = None,
     ) -> None:
         self.now = 0.0
@@ -169,7 +169,7 @@ class Rig:
             patience=self.policy.timeouts.probe,
         )
         self.engine = Connection(
-            "server", self.policy, plan, itertools.repeat(0.5) if luck is None else luck
+            "server", self.policy, plan, itertools.repeat(0.5) if jitter is None else jitter
         )
         self.effects: list[Effect] = []
         """Everything that the engine ever gave out."""
@@ -234,7 +234,7 @@ class Rig:
         return self.report(Drained(self.engine.generation))
 
     def sounded(self, unread: bool = False) -> list[Effect]:
-        return self.report(Sounded(self.engine.generation, unread))
+        return self.report(ReadChecked(self.engine.generation, unread))
 
     # Time
 
@@ -309,9 +309,9 @@ class Rig:
             self._reports.append(Opened(effect.generation))
         elif isinstance(effect, Send):
             self.processes[-1].waiting.append(json.loads(effect.frame))
-        elif isinstance(effect, Sound):
+        elif isinstance(effect, CheckRead):
             unread = bool(self.processes[-1].waiting)
-            self._reports.append(Sounded(self.engine.generation, unread))
+            self._reports.append(ReadChecked(self.engine.generation, unread))
 
     # What is looked at
 
@@ -371,10 +371,12 @@ def ready(
     era: Literal["handshake", "stateless"] = "handshake",
     *,
     policy: Policy | None = None,
-    luck: Iterator[float] | None = None,
+    jitter: Iterator[float] | None = None,
 ) -> Rig:
     """A rig whose connection is ready; the rest is up to the test."""
-    rig = Rig(policy=policy, luck=luck, opening="discover" if era == "stateless" else "initialize")
+    rig = Rig(
+        policy=policy, jitter=jitter, opening="discover" if era == "stateless" else "initialize"
+    )
     rig.open()
     get_ready(rig)
     return rig

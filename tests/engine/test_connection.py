@@ -24,9 +24,9 @@ from holdfast._core.boundary import (
     Moved,
     Open,
     Opened,
+    ReadChecked,
     Report,
     Send,
-    Sounded,
     Violated,
     WireId,
 )
@@ -153,14 +153,14 @@ def test_a_report_that_does_not_fit_the_state_changes_nothing(rig: Rig) -> None:
         Drained: ("closing",),
         Lost: (*LIVE, "closing"),
         Delivered: ("ready", "initializing"),
-        Sounded: ("initializing",),
+        ReadChecked: ("initializing",),
     }
     reports: list[Report] = [
         Opened(generation),
         Drained(generation),
         Lost(generation, CRASH),
         Delivered(generation, b'{"id":1,"result":{}}\n'),
-        Sounded(generation, False),
+        ReadChecked(generation, False),
         Busy(generation, WireId(999)),
     ]
     before = snapshot(rig)
@@ -323,7 +323,7 @@ def test_the_pauses_double_from_one_second_to_thirty() -> None:
 @pytest.mark.req("L5")
 @given(st.lists(st.floats(0, 1, exclude_max=True), min_size=10, max_size=10))
 def test_every_pause_is_within_a_fifth_of_its_length(draws: list[float]) -> None:
-    rig = Rig(luck=iter(draws))
+    rig = Rig(jitter=iter(draws))
     rig.open()
     for failures in range(10):
         rig.lose()
@@ -476,7 +476,7 @@ def test_no_report_of_another_link_is_heard(rig: Rig) -> None:
             Opened(other),
             Delivered(other, b'{"id":1,"result":{}}\n{"id":7,"method":"ping"}\njunk\n'),
             Busy(other, WireId(1)),
-            Sounded(other, False),
+            ReadChecked(other, False),
             Lost(other, CRASH),
             Drained(other),
         ]
@@ -833,7 +833,7 @@ def test_outcomes_and_commands_are_the_only_effects() -> None:
 @pytest.mark.parametrize("streams", [True, False])
 def test_arguments_are_repeated_in_headers_only_where_there_are_headers(streams: bool) -> None:
     rig = Rig()
-    assert not rig.engine.mirrors
+    assert not rig.engine.param_headers
     rig.open()
     (sent,) = only(rig.report(Opened(rig.engine.generation, streams)), Send)
     assert sent.wire_id is not None
@@ -841,7 +841,7 @@ def test_arguments_are_repeated_in_headers_only_where_there_are_headers(streams:
     stream = sent.wire_id if streams else None
     rig.report(Delivered(rig.engine.generation, line(reply), stream))
     assert rig.state == "ready"
-    assert rig.engine.mirrors is streams
+    assert rig.engine.param_headers is streams
 
 
 @pytest.mark.req("P5")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast._core.boundary import Close, Open, Sound
+from holdfast._core.boundary import CheckRead, Close, Open
 from holdfast.errors import HandshakeTimeout, RpcError, TransportError
 from holdfast.policies import Policy, Timeouts
 from tests.engine.rig import (
@@ -174,7 +174,7 @@ def test_a_slow_starter_is_given_its_time_until_it_reads(script: Script, version
     assert rig.openings() == [[]]
     assert rig.processes[0].waiting[0]["method"] == DISCOVER
     assert len(rig.processes[0].waiting) == 1, "no hedge before it has read the probe"
-    assert len(only(rig.effects, Sound)) > 5
+    assert len(only(rig.effects, CheckRead)) > 5
     rig.run(2.0)
     assert rig.state == "ready"
     assert rig.engine.facts is not None
@@ -187,18 +187,18 @@ def hedged(policy: Policy | None = None) -> tuple[Rig, int, int]:
     rig.open()
     (probe,) = frames(rig.opened())
     rig.at(0.5)
-    assert only(rig.effects, Sound) == [Sound()]
-    (greeting,) = frames(rig.sounded(unread=False))
-    assert greeting["method"] == INITIALIZE
-    return rig, probe["id"], greeting["id"]
+    assert only(rig.effects, CheckRead) == [CheckRead()]
+    (negotiator,) = frames(rig.sounded(unread=False))
+    assert negotiator["method"] == INITIALIZE
+    return rig, probe["id"], negotiator["id"]
 
 
 def test_a_late_discovery_and_a_refused_hedge_make_a_modern_server() -> None:
     """It was slow in answering, not silent."""
-    rig, probe, greeting = hedged()
+    rig, probe, negotiator = hedged()
     rig.now = 5.0
     rig.answer(probe, DISCOVERED)
-    rig.answer(greeting, unsupported(MODERN))
+    rig.answer(negotiator, unsupported(MODERN))
     assert rig.state == "ready"
     assert rig.engine.opening == "discover"
 
@@ -215,9 +215,9 @@ def test_a_late_discovery_whose_hedge_is_never_answered_makes_a_modern_server() 
 
 def test_a_server_that_takes_both_openings_is_started_again_with_discover() -> None:
     """Which era the process is in now is anybody's guess."""
-    rig, probe, greeting = hedged()
+    rig, probe, negotiator = hedged()
     rig.answer(probe, DISCOVERED)
-    effects = rig.answer(greeting, INITIALIZED)
+    effects = rig.answer(negotiator, INITIALIZED)
     assert rig.state == "starting"
     assert len(only(effects, Close)) == len(only(effects, Open)) == 1
     assert methods(rig.opened()) == [DISCOVER]
@@ -227,8 +227,8 @@ def test_a_server_that_takes_both_openings_is_started_again_with_discover() -> N
 
 @pytest.mark.req("L3", "R5")
 def test_an_answer_to_the_probe_after_the_agreement_is_late_and_quiet() -> None:
-    rig, probe, greeting = hedged()
-    rig.answer(greeting, INITIALIZED)
+    rig, probe, negotiator = hedged()
+    rig.answer(negotiator, INITIALIZED)
     assert rig.state == "ready"
     assert rig.answer(probe, MISSING) == []
     assert rig.violations() == []
@@ -407,8 +407,8 @@ def test_abilities_are_declared_in_the_way_of_each_era() -> None:
     (probe,) = frames(rig.opened())
     declared = probe["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"]
     assert declared == {"roots": {}, "elicitation": {"form": {}}}
-    (greeting,) = frames(rig.answer(probe["id"], MISSING))
-    assert greeting["params"]["capabilities"]["roots"] == {"listChanged": True}
+    (negotiator,) = frames(rig.answer(probe["id"], MISSING))
+    assert negotiator["params"]["capabilities"]["roots"] == {"listChanged": True}
 
 
 @pytest.mark.req("L3")

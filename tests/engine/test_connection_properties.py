@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from holdfast._core.boundary import (
     Busy,
+    CheckRead,
     Completed,
     Delivered,
     Drained,
@@ -21,11 +22,10 @@ from holdfast._core.boundary import (
     Lost,
     Moved,
     Opened,
+    ReadChecked,
     Report,
     Retract,
     Send,
-    Sound,
-    Sounded,
     WireId,
 )
 from holdfast._core.engine.inflight import NEVER
@@ -153,7 +153,7 @@ class Life(RuleBasedStateMachine):
         super().__init__()
         policy = Policy(replay="safe", backoff=Backoff(attempts=20))
         self.rig = Rig(policy=policy)
-        self.waiting: list[Sounded] = []
+        self.waiting: list[ReadChecked] = []
         """Soundings that are not answered yet, those of older links among them."""
         self.seen = self.last_id = 0
 
@@ -167,17 +167,17 @@ class Life(RuleBasedStateMachine):
         """A link that opens and a server that answers as it should."""
         self.take(self.rig.opened())
         while self.rig.state == "initializing":
-            greeting = self.rig.engine._line.greeting
-            assert greeting is not None
-            wire_id, method = list(greeting.asked.items())[-1]
+            negotiator = self.rig.engine._link.negotiator
+            assert negotiator is not None
+            wire_id, method = list(negotiator.asked.items())[-1]
             modern = DISCOVERED if era == "stateless" else refusal(-32601)
             self.take(self.rig.answer(wire_id, INITIALIZED if method == "initialize" else modern))
 
     def take(self, effects: list[Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Sound):
+            if isinstance(effect, CheckRead):
                 # The driver answers a sounding later, when other things may have happened.
-                self.waiting.append(Sounded(self.rig.engine.generation, False))
+                self.waiting.append(ReadChecked(self.rig.engine.generation, False))
 
     # Callers
 
@@ -236,7 +236,7 @@ class Life(RuleBasedStateMachine):
         copies=st.integers(1, 2),
     )
     def answer(self, data: st.DataObject, reply: dict[str, Any], copies: int) -> None:
-        """In time, late, doubled, of another link: the ids do not say."""
+        """In time, late, doubled, of another link: the ids do not turn."""
         wire_id = data.draw(st.sampled_from(self.rig.wire_ids))
         self.rig.deliver(*[{"id": wire_id, **reply}] * copies)
 
@@ -274,10 +274,10 @@ class Life(RuleBasedStateMachine):
         ),
     )
     def greet(self, data: st.DataObject, reply: dict[str, Any]) -> None:
-        greeting = self.rig.engine._line.greeting
-        assert greeting is not None
-        assert greeting.asked, "a handshake that waits for nothing"
-        wire_id = data.draw(st.sampled_from(sorted(greeting.asked)))
+        negotiator = self.rig.engine._link.negotiator
+        assert negotiator is not None
+        assert negotiator.asked, "a handshake that waits for nothing"
+        wire_id = data.draw(st.sampled_from(sorted(negotiator.asked)))
         self.take(self.rig.answer(wire_id, reply))
 
     # Links
@@ -314,7 +314,7 @@ class Life(RuleBasedStateMachine):
     @rule(unread=st.booleans())
     def sounded(self, unread: bool) -> None:
         report = self.waiting.pop(0)
-        self.take(self.rig.report(Sounded(report.generation, unread)))
+        self.take(self.rig.report(ReadChecked(report.generation, unread)))
 
     @rule(age=st.integers(1, 3))
     def report_of_another_link(self, age: int) -> None:
@@ -327,7 +327,7 @@ class Life(RuleBasedStateMachine):
             Delivered(other, b'{"id":%d,"result":{}}\n' % wire_id),
             Busy(other, wire_id),
             Lost(other, TransportError("old")),
-            Sounded(other, False),
+            ReadChecked(other, False),
             Drained(other),
         ]
         for report in reports:

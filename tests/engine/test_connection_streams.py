@@ -10,7 +10,6 @@ from holdfast._core.boundary import (
     Asked,
     Close,
     Delivered,
-    Dress,
     Expired,
     Finish,
     Listen,
@@ -19,10 +18,11 @@ from holdfast._core.boundary import (
     Refused,
     Retract,
     Send,
+    StreamOptions,
     Ticket,
     WireId,
 )
-from holdfast._core.wire.jsonrpc import Fault
+from holdfast._core.wire.jsonrpc import ErrorObject
 from holdfast.errors import AuthError, HoldfastError, ProtocolError, RpcError, TransportError
 from holdfast.policies import Backoff, Policy
 from tests.engine.rig import (
@@ -62,7 +62,7 @@ def refuse(
     status: int | None = None,
     *,
     error: HoldfastError = GONE,
-    fault: Fault | None = None,
+    fault: ErrorObject | None = None,
     processed: bool = False,
     retry_after: float | None = None,
 ) -> list[Any]:
@@ -98,13 +98,13 @@ def renewed(rig: Rig, effects: list[Any], session: str | None = "two") -> list[A
     return answer(rig, asked["id"], INITIALIZED, session=session)
 
 
-def worn(effects: list[Any]) -> dict[str, str]:
-    dress = one(effects, Send).dress
-    assert dress is not None
-    return dress.headers
+def options(effects: list[Any]) -> dict[str, str]:
+    options = one(effects, Send).options
+    assert options is not None
+    return options.headers
 
 
-# What is worn
+# What is options
 
 
 @pytest.mark.req("X2", "L3")
@@ -112,7 +112,7 @@ def test_the_probe_says_its_version_and_method_in_headers() -> None:
     rig = Rig()
     rig.open()
     effects = rig.report(Opened(rig.engine.generation, streams=True))
-    assert worn(effects) == {"MCP-Protocol-Version": MODERN, "Mcp-Method": "server/discover"}
+    assert options(effects) == {"MCP-Protocol-Version": MODERN, "Mcp-Method": "server/discover"}
 
 
 @pytest.mark.req("X2")
@@ -120,15 +120,15 @@ def test_initialize_wears_nothing() -> None:
     rig = Rig(opening="initialize")
     rig.open()
     effects = rig.report(Opened(rig.engine.generation, streams=True))
-    assert worn(effects) == {}
+    assert options(effects) == {}
 
 
 @pytest.mark.req("X2")
 def test_a_stateless_request_wears_version_method_name_and_mirrored_arguments() -> None:
     rig = ready("stateless")
     mark = len(rig.effects)
-    rig.call("tools/call", params={"name": "ü"}, mirror={"Mcp-Param-Region": "eu"})
-    assert worn(rig.effects[mark:]) == {
+    rig.call("tools/call", params={"name": "ü"}, param_headers={"Mcp-Param-Region": "eu"})
+    assert options(rig.effects[mark:]) == {
         "MCP-Protocol-Version": MODERN,
         "Mcp-Method": "tools/call",
         "Mcp-Name": "=?base64?w7w=?=",
@@ -141,7 +141,7 @@ def test_a_stateless_server_gives_no_session_whatever_it_says() -> None:
     rig = ready("stateless", session="forged")
     mark = len(rig.effects)
     rig.call()
-    assert "Mcp-Session-Id" not in worn(rig.effects[mark:])
+    assert "Mcp-Session-Id" not in options(rig.effects[mark:])
     assert one(rig.close(), Close).farewell is None
 
 
@@ -150,12 +150,12 @@ def test_a_session_is_worn_by_all_that_follows() -> None:
     rig = ready()
     expected = {"MCP-Protocol-Version": LEGACY, "Mcp-Session-Id": "one"}
     for send in only(rig.effects, Send)[1:]:
-        assert send.dress is not None
-        assert send.dress.headers == expected
-    assert one(rig.effects, Listen).dress.headers == expected
+        assert send.options is not None
+        assert send.options.headers == expected
+    assert one(rig.effects, Listen).options.headers == expected
     mark = len(rig.effects)
     rig.call()
-    assert worn(rig.effects[mark:]) == expected
+    assert options(rig.effects[mark:]) == expected
     farewell = one(rig.close(), Close).farewell
     assert farewell is not None
     assert farewell.headers == expected
@@ -172,7 +172,7 @@ def test_what_follows_waits_for_initialized() -> None:
     rig = ready()
     sends = only(rig.effects, Send)
     assert methods(sends) == ["initialize", "notifications/initialized"]
-    assert [send.dress.first for send in sends if send.dress] == [False, True]
+    assert [send.options.first for send in sends if send.options] == [False, True]
 
 
 @pytest.mark.req("X2")
@@ -298,7 +298,7 @@ def test_a_ping_on_any_stream_is_answered_with_the_session() -> None:
     for stream in (0, rig.request()[1]):
         effects = deliver(rig, stream, {"jsonrpc": "2.0", "id": "p", "method": "ping"})
         assert frames(effects) == [{"jsonrpc": "2.0", "id": "p", "result": {}}]
-        assert worn(effects)["Mcp-Session-Id"] == "one"
+        assert options(effects)["Mcp-Session-Id"] == "one"
 
 
 @pytest.mark.req("P4")
@@ -307,7 +307,7 @@ def test_a_request_of_the_server_is_answered_on_a_post_of_its_own() -> None:
     message = {"jsonrpc": "2.0", "id": 9, "method": "roots/list"}
     asked = one(deliver(rig, 0, message), Asked)
     effects = rig.engine.answer(asked, {"roots": []})
-    assert worn(effects)["Mcp-Session-Id"] == "one"
+    assert options(effects)["Mcp-Session-Id"] == "one"
     assert one(effects, Send).wire_id is None
 
 
@@ -330,7 +330,7 @@ def test_ending_the_stream_is_the_cancellation_of_a_stateless_request() -> None:
     assert one(rig.cancel(ticket), Retract) == Retract(
         wire_id,
         None,
-        Dress({"MCP-Protocol-Version": MODERN, "Mcp-Method": "notifications/cancelled"}),
+        StreamOptions({"MCP-Protocol-Version": MODERN, "Mcp-Method": "notifications/cancelled"}),
     )
 
 
@@ -349,8 +349,8 @@ def test_in_the_handshake_era_the_server_is_told() -> None:
     retract = one(rig.cancel(ticket), Retract)
     assert retract.frame is not None
     assert b"notifications/cancelled" in retract.frame
-    assert retract.dress is not None
-    assert retract.dress.headers["Mcp-Session-Id"] == "one"
+    assert retract.options is not None
+    assert retract.options.headers["Mcp-Session-Id"] == "one"
     assert retract.wire_id == wire_id
 
 
@@ -387,7 +387,7 @@ def test_a_refusal_ends_its_own_request_only() -> None:
 def test_the_error_object_in_a_refusal_is_the_answer() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
-    fault = Fault(-32602, "bad arguments", {"where": "x"})
+    fault = ErrorObject(-32602, "bad arguments", {"where": "x"})
     refuse(rig, wire_id, 400, fault=fault)
     error = rig.error(ticket)
     assert isinstance(error, RpcError)
@@ -487,12 +487,12 @@ def test_404_on_a_session_starts_a_new_one_and_the_call_goes_on_it() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
     effects = refuse(rig, wire_id, 404)
-    assert worn(effects) == {}, "without a session attached"
+    assert options(effects) == {}, "without a session attached"
     after = renewed(rig, effects)
     assert methods(after) == ["notifications/initialized", "tools/call"]
     again = only(after, Send)[-1]
-    assert again.dress is not None
-    assert again.dress.headers["Mcp-Session-Id"] == "two"
+    assert again.options is not None
+    assert again.options.headers["Mcp-Session-Id"] == "two"
     assert again.wire_id is not None
     answer(rig, again.wire_id, {"result": {"n": 1}})
     assert rig.result(ticket) == {"n": 1}
@@ -531,7 +531,7 @@ def test_news_of_a_session_that_was_replaced_meanwhile_does_not_replace_the_new_
     renewed(rig, refuse(rig, first, 404))
     effects = refuse(rig, second, 404)
     assert methods(effects) == ["tools/call"]
-    assert worn(effects)["Mcp-Session-Id"] == "two"
+    assert options(effects)["Mcp-Session-Id"] == "two"
     wire_id = one(effects, Send).wire_id
     assert wire_id is not None
     answer(rig, wire_id)
@@ -555,7 +555,7 @@ def test_a_server_that_knows_no_session_at_all_gives_an_error_and_no_loop() -> N
 def test_404_for_an_unknown_method_is_not_the_end_of_the_session() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
-    refuse(rig, wire_id, 404, fault=Fault(-32601, "Method not found"))
+    refuse(rig, wire_id, 404, fault=ErrorObject(-32601, "Method not found"))
     assert rig.error(ticket).code == -32601
     assert rig.state == "ready"
 
@@ -564,11 +564,11 @@ def test_404_for_an_unknown_method_is_not_the_end_of_the_session() -> None:
 def test_400_that_complains_of_the_session_counts_as_its_end() -> None:
     rig = ready()
     _, wire_id = rig.request()
-    fault = Fault(-32000, "Bad Request: No valid session ID provided")
+    fault = ErrorObject(-32000, "Bad Request: No valid session ID provided")
     renewed(rig, refuse(rig, wire_id, 400, fault=fault))
     assert rig.state == "ready"
     other, wire_id = rig.request()
-    refuse(rig, wire_id, 400, fault=Fault(-32602, "bad arguments"))
+    refuse(rig, wire_id, 400, fault=ErrorObject(-32602, "bad arguments"))
     assert rig.error(other).code == -32602
 
 
@@ -596,7 +596,7 @@ def test_what_is_under_way_in_the_old_session_may_still_end_there() -> None:
 def test_a_session_that_ends_between_calls_is_renewed_for_its_stream() -> None:
     rig = ready()
     after = renewed(rig, rig.report(Expired(rig.engine.generation, "one")))
-    assert one(after, Listen).dress.headers["Mcp-Session-Id"] == "two"
+    assert one(after, Listen).options.headers["Mcp-Session-Id"] == "two"
 
 
 @pytest.mark.req("X2", "L6")
@@ -635,7 +635,7 @@ def test_the_modern_error_in_a_400_is_recognised_before_any_fallback() -> None:
     rig = Rig()
     rig.open()
     probe = opened(rig)
-    fault = Fault(-32022, "Unsupported", {"supported": ["2025-06-18"]})
+    fault = ErrorObject(-32022, "Unsupported", {"supported": ["2025-06-18"]})
     (asked,) = frames(refuse(rig, probe["id"], 400, fault=fault))
     assert asked["params"]["protocolVersion"] == "2025-06-18"
 
@@ -646,7 +646,7 @@ def test_nothing_in_common_in_a_400_ends_it_for_good() -> None:
     rig.open()
     probe = opened(rig)
     supported = unsupported("2099-01-01")["error"]
-    refuse(rig, probe["id"], 400, fault=Fault(**supported))
+    refuse(rig, probe["id"], 400, fault=ErrorObject(**supported))
     assert rig.state == "closed"
     assert "2099-01-01" in str(rig.engine.reason)
 
@@ -657,7 +657,7 @@ def test_any_other_refusal_of_the_probe_leads_to_initialize(status: int) -> None
     rig = Rig()
     rig.open()
     probe = opened(rig)
-    (asked,) = frames(refuse(rig, probe["id"], status, fault=Fault(-32000, "Bad Request")))
+    (asked,) = frames(refuse(rig, probe["id"], status, fault=ErrorObject(-32000, "Bad Request")))
     assert asked["method"] == "initialize"
 
 
@@ -687,14 +687,14 @@ def test_an_address_that_takes_no_post_is_tried_the_older_way(status: int) -> No
     rig.open()
     (asked,) = frames(refuse(rig, opened(rig)["id"], status))
     again = one(refuse(rig, asked["id"], status), Open)
-    assert again.manner == "sse"
+    assert again.variant == "sse"
     (asked,) = frames(rig.report(Opened(rig.engine.generation)))
     assert asked["method"] == "initialize"
     rig.answer(asked["id"], INITIALIZED)
     assert rig.state == "ready"
     rig.lose()
     reopened = one(rig.wait(5), Open)
-    assert reopened.manner == "sse", "the way that worked is remembered"
+    assert reopened.variant == "sse", "the way that worked is remembered"
 
 
 @pytest.mark.req("X3", "L3")
@@ -705,7 +705,7 @@ def test_a_slow_address_of_the_older_kind_is_tried_the_older_way_too() -> None:
     rig.wait(rig.policy.timeouts.probe)
     (hedge,) = frames(rig.sounded())
     refuse(rig, probe["id"], 404)
-    assert one(refuse(rig, hedge["id"], 404), Open).manner == "sse"
+    assert one(refuse(rig, hedge["id"], 404), Open).variant == "sse"
 
 
 @pytest.mark.req("X3", "L3")
@@ -713,7 +713,7 @@ def test_a_slow_address_of_the_older_kind_is_tried_the_older_way_too() -> None:
 def test_a_modern_error_is_no_sign_of_the_older_kind(code: int) -> None:
     rig = Rig(opening="initialize")
     rig.open()
-    effects = refuse(rig, opened(rig)["id"], 404, fault=Fault(code, "no"))
+    effects = refuse(rig, opened(rig)["id"], 404, fault=ErrorObject(code, "no"))
     assert only(effects, Open) == []
     assert rig.state == "backoff"
 
@@ -723,7 +723,7 @@ def test_a_modern_error_is_no_sign_of_the_older_kind(code: int) -> None:
 def test_a_modern_demand_that_we_do_not_meet_is_told_without_a_fallback(code: int) -> None:
     rig = Rig()
     rig.open()
-    effects = refuse(rig, opened(rig)["id"], 400, fault=Fault(code, "Header mismatch"))
+    effects = refuse(rig, opened(rig)["id"], 400, fault=ErrorObject(code, "Header mismatch"))
     assert only(effects, Send) == []
     assert rig.engine.reason is not None
     assert rig.engine.reason.code == code

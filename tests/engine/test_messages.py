@@ -8,7 +8,7 @@ import pytest
 
 from holdfast._core.boundary import Call
 from holdfast._core.engine import messages
-from holdfast._core.wire.jsonrpc import Fault
+from holdfast._core.wire.jsonrpc import ErrorObject
 from holdfast.errors import (
     BackpressureError,
     CancelledCallError,
@@ -34,7 +34,7 @@ LOSS = TransportError("exited with code 3", exit_code=3, stderr_tail="KeyError: 
         (messages.timed_out("srv", CALL, sent=True, total=False), RequestTimeout),
         (messages.timed_out("srv", CALL, sent=False, total=False), RequestTimeout),
         (messages.lost("srv", CALL, LOSS, sent=True), TransportError),
-        (messages.refused_by_server("srv", CALL, Fault(-32000, "no")), RpcError),
+        (messages.refused_by_server("srv", CALL, ErrorObject(-32000, "no")), RpcError),
         (messages.bad_answer("srv", CALL, "why"), ProtocolError),
         (messages.backpressure("srv", CALL, 3), BackpressureError),
         (messages.unencodable("srv", CALL, TypeError("x")), ValidationError),
@@ -106,15 +106,15 @@ def test_a_loss_keeps_the_links_own_story_and_says_whether_it_was_sent(sent: boo
 @pytest.mark.parametrize(
     ("fault", "code", "words"),
     [
-        (Fault(-32601, "nope", {"x": 1}), -32601, "error -32601: nope"),
-        (Fault(-32000.0, "nope"), -32000, "error -32000.0: nope"),
-        (Fault(1.5, "nope"), None, "error 1.5: nope"),
-        (Fault("E_FAIL", "nope"), None, "error E_FAIL: nope"),
-        (Fault(), None, "error without a code: no message"),
-        (Fault(0, ""), 0, "error 0: no message"),
+        (ErrorObject(-32601, "nope", {"x": 1}), -32601, "error -32601: nope"),
+        (ErrorObject(-32000.0, "nope"), -32000, "error -32000.0: nope"),
+        (ErrorObject(1.5, "nope"), None, "error 1.5: nope"),
+        (ErrorObject("E_FAIL", "nope"), None, "error E_FAIL: nope"),
+        (ErrorObject(), None, "error without a code: no message"),
+        (ErrorObject(0, ""), 0, "error 0: no message"),
     ],
 )
-def test_the_servers_error_is_passed_on(fault: Fault, code: int | None, words: str) -> None:
+def test_the_servers_error_is_passed_on(fault: ErrorObject, code: int | None, words: str) -> None:
     error = messages.refused_by_server("srv", CALL, fault)
     assert (error.code, error.data) == (code, fault.data)
     assert words in error.message

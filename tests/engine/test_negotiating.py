@@ -9,28 +9,28 @@ import pytest
 
 from holdfast._core.boundary import Effect, WireId
 from holdfast._core.engine.inflight import NEVER, Inflight
-from holdfast._core.engine.negotiating import Greeting
+from holdfast._core.engine.negotiating import Negotiator
 from holdfast._core.eras.negotiation import Agreement, NoAgreement, Plan
-from holdfast._core.wire.jsonrpc import Message
+from holdfast._core.wire.jsonrpc import Envelope
 from holdfast.policies import Identity
 from tests.engine.rig import DISCOVERED, INITIALIZED, MISSING, Json, frames, line
 
-_message = msgspec.json.Decoder(Message)
+_message = msgspec.json.Decoder(Envelope)
 
 
 class Bench:
     def __init__(self, **plan: Any) -> None:
         self.inflight = Inflight(75.0, 100)
-        self.greeting = Greeting(Plan(Identity(), **plan), self.inflight)
+        self.negotiator = Negotiator(Plan(Identity(), **plan), self.inflight)
         self.out: list[Effect] = []
 
     def begin(self, now: float = 0.0) -> Bench:
-        self.greeting.begin(now, self.out)
+        self.negotiator.begin(now, self.out)
         return self
 
     def hear(self, wire_id: int, reply: Json, now: float = 0.0) -> Agreement | None:
         message = _message.decode(line({"id": wire_id, **reply}))
-        return self.greeting.hear(WireId(wire_id), message, now, self.out)
+        return self.negotiator.hear(WireId(wire_id), message, now, self.out)
 
     def said(self) -> list[str]:
         return [frame["method"] for frame in frames(self.out)]
@@ -42,34 +42,34 @@ def test_the_questions_take_their_ids_from_the_common_count() -> None:
     bench.inflight.number()
     bench.begin()
     assert [frame["id"] for frame in frames(bench.out)] == [2]
-    assert bench.greeting.asked == {WireId(2): "server/discover"}
+    assert bench.negotiator.asked == {WireId(2): "server/discover"}
 
 
 @pytest.mark.req("L3")
 def test_patience_is_a_time_to_sound_the_link() -> None:
     bench = Bench(patience=0.5).begin(now=10.0)
-    assert bench.greeting.sound_at == 10.5
-    bench.greeting.silence(True, 10.5, bench.out)
-    assert bench.greeting.sound_at == 11.0
-    bench.greeting.silence(False, 11.0, bench.out)
-    assert bench.greeting.sound_at == NEVER
+    assert bench.negotiator.check_at == 10.5
+    bench.negotiator.silence(True, 10.5, bench.out)
+    assert bench.negotiator.check_at == 11.0
+    bench.negotiator.silence(False, 11.0, bench.out)
+    assert bench.negotiator.check_at == NEVER
     assert bench.said() == ["server/discover", "initialize"]
 
 
 def test_a_known_opening_is_waited_for_without_sounding() -> None:
-    assert Bench(opening="initialize").begin().greeting.sound_at == NEVER
+    assert Bench(opening="initialize").begin().negotiator.check_at == NEVER
 
 
 @pytest.mark.req("L3")
 def test_an_answer_that_settles_it_gives_the_agreement() -> None:
     bench = Bench(patience=0.5).begin()
-    assert not bench.greeting.answered
+    assert not bench.negotiator.answered
     agreement = bench.hear(1, DISCOVERED)
     assert agreement is not None
     assert agreement.opening == "discover"
-    assert bench.greeting.answered
-    assert bench.greeting.asked == {}
-    assert bench.greeting.sound_at == NEVER
+    assert bench.negotiator.answered
+    assert bench.negotiator.asked == {}
+    assert bench.negotiator.check_at == NEVER
 
 
 @pytest.mark.req("L3")
@@ -84,16 +84,16 @@ def test_an_answer_that_leads_on_gives_the_next_question() -> None:
 def test_an_error_without_an_id_answers_the_only_question() -> None:
     """Some servers answer what they cannot read with an error of id null."""
     bench = Bench().begin()
-    assert bench.greeting.question(None) == 1
-    bench.greeting.silence(False, 1.0, bench.out)
-    assert bench.greeting.question(None) is None, "two questions: whose is it?"
+    assert bench.negotiator.question(None) == 1
+    bench.negotiator.silence(False, 1.0, bench.out)
+    assert bench.negotiator.question(None) is None, "two questions: whose is it?"
 
 
 @pytest.mark.parametrize(
     ("wire_id", "asked"), [(1, 1), (1.0, 1), (2, None), ("1", None), (msgspec.UNSET, None)]
 )
 def test_an_answer_finds_its_question_by_id(wire_id: object, asked: int | None) -> None:
-    assert Bench().begin().greeting.question(wire_id) == asked
+    assert Bench().begin().negotiator.question(wire_id) == asked
 
 
 @pytest.mark.req("L3")
@@ -120,7 +120,7 @@ def test_a_result_beside_an_error_of_null_is_a_result() -> None:
 @pytest.mark.req("L6")
 def test_what_is_waited_for_is_named() -> None:
     bench = Bench().begin()
-    assert repr(bench.greeting) == "<Greeting waiting for server/discover>"
-    bench.greeting.silence(False, 1.0, bench.out)
-    assert bench.greeting.waiting_for == "server/discover and initialize"
-    assert Bench().greeting.waiting_for == "anything"
+    assert repr(bench.negotiator) == "<Negotiator waiting for server/discover>"
+    bench.negotiator.silence(False, 1.0, bench.out)
+    assert bench.negotiator.waiting_for == "server/discover and initialize"
+    assert Bench().negotiator.waiting_for == "anything"

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast._core.boundary import Asked, Effect, Generation, Listen, Send
 from holdfast._core.engine.inflight import Inflight, Stray
-from holdfast._core.engine.link_state import Line
+from holdfast._core.engine.link_state import LinkState
 from holdfast._core.engine.outbox import Outbox
 from holdfast._core.eras.base import Era
 from holdfast._core.eras.handshake import Handshake
@@ -30,7 +30,7 @@ def modern() -> Stateless:
 
 def outbox(era: Era, *, streams: bool = True) -> tuple[Outbox, Inflight]:
     inflight = Inflight(75, 100)
-    line = Line(generation=Generation(1), streams=streams, era=era)
+    line = LinkState(generation=Generation(1), streams=streams, era=era)
     return Outbox(line, inflight), inflight
 
 
@@ -48,8 +48,8 @@ def test_an_answer_wears_the_session() -> None:
     assert frame(effects) == {"jsonrpc": "2.0", "id": "a", "result": {"roots": []}}
     (send,) = effects
     assert isinstance(send, Send)
-    assert send.dress is not None
-    assert send.dress.headers["Mcp-Session-Id"] == "s"
+    assert send.options is not None
+    assert send.options.headers["Mcp-Session-Id"] == "s"
 
 
 @pytest.mark.req("X1")
@@ -57,7 +57,7 @@ def test_on_a_shared_channel_nothing_is_worn() -> None:
     box, _ = outbox(legacy(), streams=False)
     (send,) = box.notify("notifications/roots/list_changed", None)
     assert isinstance(send, Send)
-    assert send.dress is None
+    assert send.options is None
 
 
 @pytest.mark.req("R12")
@@ -77,10 +77,10 @@ def test_a_conversation_opens_with_initialized_before_all_else_and_then_listens(
     box, _ = outbox(legacy())
     told, listen = box.open_conversation(legacy(), 0)
     assert isinstance(told, Send)
-    assert told.dress is not None
-    assert told.dress.first
+    assert told.options is not None
+    assert told.options.first
     assert isinstance(listen, Listen)
-    assert not listen.dress.first
+    assert not listen.options.first
 
 
 @pytest.mark.req("X2")

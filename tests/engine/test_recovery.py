@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from holdfast._core.engine.inflight import Inflight
-from holdfast._core.engine.negotiating import Greeting
+from holdfast._core.engine.negotiating import Negotiator
 from holdfast._core.engine.recovery import MOST_RESTARTS, Recovery
 from holdfast._core.eras.negotiation import Opening, Plan
 from holdfast.errors import TransportError
@@ -82,9 +82,9 @@ def test_what_worked_is_how_the_next_link_begins() -> None:
 def test_what_does_not_work_any_more_is_forgotten() -> None:
     memory = recovery(opening="discover")
     memory.restart("initialize", "sse", FIRST)
-    assert (memory.plan(streams=False).opening, memory.manner) == ("initialize", "sse")
+    assert (memory.plan(streams=False).opening, memory.variant) == ("initialize", "sse")
     memory.lost(SECOND, connected=False, now=0)
-    assert (memory.opening, memory.manner) == (None, None)
+    assert (memory.opening, memory.variant) == (None, None)
 
 
 @pytest.mark.req("X3")
@@ -93,7 +93,7 @@ def test_another_way_is_kept_while_it_works() -> None:
     memory.restart("initialize", "sse", FIRST)
     memory.agreed("initialize", 0)
     memory.lost(SECOND, connected=True, now=1)
-    assert memory.manner == "sse"
+    assert memory.variant == "sse"
     assert memory.reason is SECOND, "the story of the first try is over"
 
 
@@ -119,24 +119,24 @@ def test_starting_again_without_a_pause_is_bounded() -> None:
 @pytest.mark.req("L3")
 def test_a_server_that_died_of_the_probe_gets_the_other_opening_once() -> None:
     memory = recovery()
-    greeting = Greeting(plan(), Inflight(75, 100))
-    assert memory.died_of_probe(greeting)
+    negotiator = Negotiator(plan(), Inflight(75, 100))
+    assert memory.died_of_probe(negotiator)
     memory.restart("initialize", None, FIRST)
-    assert not memory.died_of_probe(greeting)
+    assert not memory.died_of_probe(negotiator)
 
 
 @pytest.mark.req("L3")
 @pytest.mark.parametrize("known", [plan("discover"), plan("initialize"), plan(pin="2025-11-25")])
 def test_a_server_that_was_not_probed_cannot_have_died_of_it(known: Plan) -> None:
-    assert not recovery().died_of_probe(Greeting(known, Inflight(75, 100)))
+    assert not recovery().died_of_probe(Negotiator(known, Inflight(75, 100)))
     assert not recovery().died_of_probe(None)
 
 
 @pytest.mark.req("L3")
 def test_a_server_that_answered_did_not_die_of_the_probe() -> None:
-    greeting = Greeting(plan(), Inflight(75, 100))
-    greeting.answered = True
-    assert not recovery().died_of_probe(greeting)
+    negotiator = Negotiator(plan(), Inflight(75, 100))
+    negotiator.answered = True
+    assert not recovery().died_of_probe(negotiator)
 
 
 def test_it_shows_how_often_it_failed() -> None:

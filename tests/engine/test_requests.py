@@ -340,7 +340,7 @@ def test_a_request_that_is_taken_at_last_goes_its_usual_way() -> None:
 @pytest.mark.req("R7")
 @given(st.floats(0, 1, exclude_max=True))
 def test_the_offers_are_spread_around_ten_milliseconds(draw: float) -> None:
-    rig = ready(luck=itertools.repeat(draw))
+    rig = ready(jitter=itertools.repeat(draw))
     _, wire_id = rig.request()
     rig.busy(wire_id)
     assert 0.005 <= rig.engine.due <= 0.015

@@ -8,7 +8,7 @@ import pytest
 from msgspec import Raw
 
 from holdfast._core.boundary import WireId
-from holdfast._core.eras.base import COMPLETE, Wish
+from holdfast._core.eras.base import COMPLETE, OutgoingRequest
 from holdfast._core.eras.handshake import Handshake
 from holdfast._core.eras.revisions import HANDSHAKE
 
@@ -67,10 +67,12 @@ def test_a_request_is_cancelled_by_a_notification() -> None:
 
 @pytest.mark.req("P2", "P5")
 def test_what_is_asked_of_the_server() -> None:
-    assert ERA.ping() == Wish("ping")
-    assert ERA.log_level("debug") == Wish("logging/setLevel", {"level": "debug"})
-    assert ERA.watch("file:///a") == Wish("resources/subscribe", {"uri": "file:///a"})
-    assert ERA.unwatch("file:///a") == Wish("resources/unsubscribe", {"uri": "file:///a"})
+    assert ERA.ping() == OutgoingRequest("ping")
+    assert ERA.log_level("debug") == OutgoingRequest("logging/setLevel", {"level": "debug"})
+    assert ERA.watch("file:///a") == OutgoingRequest("resources/subscribe", {"uri": "file:///a"})
+    assert ERA.unwatch("file:///a") == OutgoingRequest(
+        "resources/unsubscribe", {"uri": "file:///a"}
+    )
 
 
 def test_there_are_no_streams_to_open() -> None:

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast._core.eras.headers import BadMirror, encode_value, mirrored, mirrors, standard
+from holdfast._core.eras.headers import (
+    BadParamHeader,
+    encode_value,
+    header_paths,
+    param_headers,
+    standard,
+)
 
 V = "2026-07-28"
 
@@ -101,7 +107,7 @@ def marked(header: Any, kind: Any = "string", **more: Any) -> dict[str, Any]:
 
 @pytest.mark.req("X2")
 def test_annotated_properties_are_found_at_any_depth() -> None:
-    found = mirrors(
+    found = header_paths(
         schema(
             region=marked("Region"),
             query={"type": "string"},
@@ -114,32 +120,32 @@ def test_annotated_properties_are_found_at_any_depth() -> None:
 @pytest.mark.req("X2")
 @pytest.mark.parametrize("plain", [None, True, [], "x", {}, schema(), schema(a=True)])
 def test_a_schema_without_annotations_has_no_mirrors(plain: Any) -> None:
-    assert mirrors(plain) == {}
+    assert header_paths(plain) == {}
 
 
 @pytest.mark.req("X2")
 def test_a_property_may_bear_the_annotations_name() -> None:
-    assert mirrors(schema(**{"x-mcp-header": {"type": "string"}})) == {}
-    assert mirrors(schema(**{"x-mcp-header": marked("Own")})) == {"Own": ("x-mcp-header",)}
+    assert header_paths(schema(**{"x-mcp-header": {"type": "string"}})) == {}
+    assert header_paths(schema(**{"x-mcp-header": marked("Own")})) == {"Own": ("x-mcp-header",)}
 
 
 @pytest.mark.req("X2")
 def test_an_annotation_in_an_example_is_only_an_example() -> None:
     for key in ("default", "const", "enum", "examples"):
-        assert mirrors(schema(a={"type": "object", key: [marked("X")]})) == {}
+        assert header_paths(schema(a={"type": "object", key: [marked("X")]})) == {}
 
 
 @pytest.mark.req("X2")
 @pytest.mark.parametrize("header", ["", "a b", "a:b", "a\r\nb", "ü", "a\0", "(a)", 5, None, ["a"]])
 def test_a_header_must_be_a_token(header: Any) -> None:
-    with pytest.raises(BadMirror, match="not a header name"):
-        mirrors(schema(a=marked(header)))
+    with pytest.raises(BadParamHeader, match="not a header name"):
+        header_paths(schema(a=marked(header)))
 
 
 @pytest.mark.req("X2")
 def test_headers_must_differ_in_more_than_case() -> None:
-    with pytest.raises(BadMirror, match="twice"):
-        mirrors(schema(a=marked("Region"), b=schema(c=marked("region"))))
+    with pytest.raises(BadParamHeader, match="twice"):
+        header_paths(schema(a=marked("Region"), b=schema(c=marked("region"))))
 
 
 @pytest.mark.req("X2")
@@ -147,8 +153,8 @@ def test_headers_must_differ_in_more_than_case() -> None:
     "kind", ["number", "object", "array", "null", None, ["string", "null"], ["string"], {}]
 )
 def test_only_a_primitive_can_be_mirrored(kind: Any) -> None:
-    with pytest.raises(BadMirror, match="no primitive"):
-        mirrors(schema(a=marked("X", kind)))
+    with pytest.raises(BadParamHeader, match="no primitive"):
+        header_paths(schema(a=marked("X", kind)))
 
 
 @pytest.mark.req("X2")
@@ -172,16 +178,16 @@ def test_only_a_primitive_can_be_mirrored(kind: Any) -> None:
     ],
 )
 def test_only_what_properties_lead_to_can_be_mirrored(part: dict[str, Any]) -> None:
-    with pytest.raises(BadMirror):
-        mirrors(schema(a=part))
-    with pytest.raises(BadMirror):
-        mirrors({"type": "object", **part})
+    with pytest.raises(BadParamHeader):
+        header_paths(schema(a=part))
+    with pytest.raises(BadParamHeader):
+        header_paths({"type": "object", **part})
 
 
 @pytest.mark.req("X2")
 def test_the_whole_of_the_arguments_cannot_be_mirrored() -> None:
-    with pytest.raises(BadMirror, match="not on a plain property"):
-        mirrors(marked("X"))
+    with pytest.raises(BadParamHeader, match="not on a plain property"):
+        header_paths(marked("X"))
 
 
 @pytest.mark.req("X2")
@@ -189,8 +195,8 @@ def test_a_schema_that_is_a_well_is_refused() -> None:
     deep: dict[str, Any] = {}
     for _ in range(100_000):
         deep = {"properties": {"a": deep}}
-    with pytest.raises(BadMirror, match="too deeply"):
-        mirrors(deep)
+    with pytest.raises(BadParamHeader, match="too deeply"):
+        header_paths(deep)
     while deep:  # taken apart by hand: its own end would recurse as deeply
         deep = deep["properties"].pop("a")
 
@@ -210,10 +216,10 @@ def test_a_schema_that_is_a_well_is_refused() -> None:
     ],
 )
 def test_values_are_written_as_the_table_says(value: Any, header: str) -> None:
-    assert mirrored({"X": ("a", "b")}, {"a": {"b": value}}) == {"Mcp-Param-X": header}
+    assert param_headers({"X": ("a", "b")}, {"a": {"b": value}}) == {"Mcp-Param-X": header}
 
 
 @pytest.mark.req("X2")
 @pytest.mark.parametrize("arguments", [{}, {"a": None}, {"a": {"b": None}}, {"a": {}}, {"a": 5}])
 def test_what_is_absent_or_null_has_no_header(arguments: dict[str, Any]) -> None:
-    assert mirrored({"X": ("a", "b")}, arguments) == {}
+    assert param_headers({"X": ("a", "b")}, arguments) == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast._core.eras.headers import BadMirror, mirrors
+from holdfast._core.eras.headers import BadParamHeader, header_paths
 
 
 @pytest.mark.req("X2")
@@ -18,7 +18,7 @@ def test_parts_without_annotations_do_not_hide_the_annotated_ones() -> None:
             "region": {"type": "string", "x-mcp-header": "Region"},
         },
     }
-    assert mirrors(schema) == {"Region": ("region",)}
+    assert header_paths(schema) == {"Region": ("region",)}
 
 
 @pytest.mark.req("X2")
@@ -30,5 +30,5 @@ def test_an_annotation_in_a_definition_is_refused_after_parts_that_have_none() -
             "bad": {"type": "string", "x-mcp-header": "Region"},
         },
     }
-    with pytest.raises(BadMirror, match="not on a plain property"):
-        mirrors(schema)
+    with pytest.raises(BadParamHeader, match="not on a plain property"):
+        header_paths(schema)

@@ -16,19 +16,19 @@ from msgspec import Raw
 from holdfast._core.eras.handshake import Handshake
 from holdfast._core.eras.negotiation import (
     Agreement,
-    Answer,
     Heard,
     NoAgreement,
     Opening,
     Plan,
-    Say,
+    Reply,
     Silence,
     StartAgain,
+    Turn,
     negotiate,
 )
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
 from holdfast._core.eras.stateless import Stateless
-from holdfast._core.wire.jsonrpc import Fault
+from holdfast._core.wire.jsonrpc import ErrorObject
 from holdfast.errors import ProtocolError, RpcError, ValidationError
 from holdfast.policies import Identity
 
@@ -75,21 +75,21 @@ class Talk:
         return self.hear(Silence(unread))
 
     def discover(self, result: Any) -> Talk:
-        return self.hear(Answer("server/discover", result=raw(result)))
+        return self.hear(Reply("server/discover", result=raw(result)))
 
     def discover_refused(self, code: Any, data: Any = None, message: str = "no") -> Talk:
-        return self.hear(Answer("server/discover", fault=Fault(code, message, data)))
+        return self.hear(Reply("server/discover", fault=ErrorObject(code, message, data)))
 
     def initialize(self, result: Any) -> Talk:
-        return self.hear(Answer("initialize", result=raw(result)))
+        return self.hear(Reply("initialize", result=raw(result)))
 
     def initialize_refused(self, code: Any, data: Any = None, message: str = "no") -> Talk:
-        return self.hear(Answer("initialize", fault=Fault(code, message, data)))
+        return self.hear(Reply("initialize", fault=ErrorObject(code, message, data)))
 
-    def _note(self, say: Say) -> None:
-        self.patience = say.patience
-        self.said.extend(wish.method for wish in say.wishes)
-        self.params.extend(wish.params or {} for wish in say.wishes)
+    def _note(self, turn: Turn) -> None:
+        self.patience = turn.patience
+        self.said.extend(request.method for request in turn.requests)
+        self.params.extend(request.params or {} for request in turn.requests)
 
     # How it ended
 
@@ -541,7 +541,7 @@ results = (
     | st.sampled_from([b"{}", b"null", b"[]", b'{"supportedVersions":1}']).map(Raw)
 )
 faults = st.builds(
-    Fault,
+    ErrorObject,
     st.sampled_from([-32601, -32022, 0, "E", None]),
     st.none() | st.just("no"),
     st.none() | versions.map(lambda offered: {"supported": offered}),
@@ -558,7 +558,7 @@ heard = st.tuples(
     st.lists(heard, max_size=12),
 )
 def test_every_conversation_ends_in_a_few_turns_whatever_is_heard(
-    pin: str | None, opening: Opening, script: list[tuple[str, Raw | Fault, bool]]
+    pin: str | None, opening: Opening, script: list[tuple[str, Raw | ErrorObject, bool]]
 ) -> None:
     """Every opening is answered at most once; what is agreed is what both sides speak."""
     talk = Talk(plan(pin=pin, opening=opening))
@@ -573,7 +573,7 @@ def test_every_conversation_ends_in_a_few_turns_whatever_is_heard(
             before = len(talk.said)
             is_result = isinstance(reply, Raw)
             talk.hear(
-                Answer(
+                Reply(
                     method,
                     result=reply if isinstance(reply, Raw) else None,
                     fault=None if is_result else reply,  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from holdfast._core.boundary import WireId
-from holdfast._core.eras.base import COMPLETE, InputRequired, Invalid, Wish
+from holdfast._core.eras.base import COMPLETE, Invalid, NeedsInput, OutgoingRequest
 from holdfast._core.eras.stateless import Stateless
 from holdfast._core.wire import jsonrpc
 
@@ -90,7 +90,7 @@ def test_input_may_be_required_with_questions_and_state_kept_byte_for_byte(
 ) -> None:
     raw = b'{"resultType":"input_required","inputRequests":{"a":{"x":1}},"requestState":"a\\u0041"}'
     reading = era.read(method, Raw(raw))
-    assert isinstance(reading, InputRequired)
+    assert isinstance(reading, NeedsInput)
     assert {name: bytes(asked) for name, asked in reading.requests.items()} == {"a": b'{"x":1}'}
     assert reading.state is not None
     assert bytes(reading.state) == b'"a\\u0041"'
@@ -99,9 +99,9 @@ def test_input_may_be_required_with_questions_and_state_kept_byte_for_byte(
 @pytest.mark.req("P4")
 def test_either_of_questions_and_state_is_enough(era: Stateless) -> None:
     asks = Raw(b'{"resultType":"input_required","inputRequests":{}}')
-    assert era.read("tools/call", asks) == InputRequired({}, None)
+    assert era.read("tools/call", asks) == NeedsInput({}, None)
     waits = era.read("tools/call", Raw(b'{"resultType":"input_required","requestState":"s"}'))
-    assert isinstance(waits, InputRequired)
+    assert isinstance(waits, NeedsInput)
     assert waits.requests == {}
 
 
@@ -142,15 +142,15 @@ def test_a_request_is_cancelled_by_a_notification(era: Stateless) -> None:
 
 
 def test_a_ping_is_a_discovery(era: Stateless) -> None:
-    assert era.ping() == Wish("server/discover")
+    assert era.ping() == OutgoingRequest("server/discover")
 
 
 @pytest.mark.req("P2")
 def test_updates_are_asked_for_as_one_stream(era: Stateless) -> None:
-    wish = era.listen({"file:///b", "file:///a"}, ["toolsListChanged"])
+    request = era.listen({"file:///b", "file:///a"}, ["toolsListChanged"])
     wanted = {"toolsListChanged": True, "resourceSubscriptions": ["file:///a", "file:///b"]}
-    assert wish == Wish("subscriptions/listen", {"notifications": wanted})
-    assert era.listen([], []) == Wish("subscriptions/listen", {"notifications": {}})
+    assert request == OutgoingRequest("subscriptions/listen", {"notifications": wanted})
+    assert era.listen([], []) == OutgoingRequest("subscriptions/listen", {"notifications": {}})
     for single in (era.watch, era.unwatch):
         with pytest.raises(AssertionError):
             single("file:///a")

@@ -14,8 +14,8 @@ from msgspec import UNSET
 
 from holdfast._core.boundary import Delivered
 from holdfast._core.wire import jsonrpc
-from holdfast._core.wire.framing import Event, Events, FrameTooLarge, Lines
-from holdfast._core.wire.jsonrpc import Junk, Message
+from holdfast._core.wire.framing import FrameTooLarge, Lines, ServerSentEvent, SseParser
+from holdfast._core.wire.jsonrpc import Envelope, Junk
 from tests.engine.rig import ready
 
 Target: TypeAlias = Callable[[bytes], None]
@@ -63,7 +63,7 @@ def _refusal(read: Callable[[], None], limit: int) -> bool:
     return False
 
 
-# Events
+# SseParser
 
 
 def events(data: bytes) -> None:
@@ -72,7 +72,7 @@ def events(data: bytes) -> None:
     stream = b"".join(reads)
     expected = list(plain_events(stream))
     for limit in LIMITS:
-        reader, found = Events(limit), list[list[Event]]()
+        reader, found = SseParser(limit), list[list[ServerSentEvent]]()
         refused = _refusal(lambda: found.extend(map(reader.feed, reads)), limit)  # noqa: B023
         assert refused == too_large(stream, limit), "refused without need, or not refused"
         events = [event for some in found for event in some]
@@ -86,14 +86,16 @@ def plain_lines(stream: bytes) -> list[bytes]:
     return text.split(b"\n")
 
 
-def plain_events(stream: bytes) -> Iterator[Event]:
+def plain_events(stream: bytes) -> Iterator[ServerSentEvent]:
     """The standard's own steps, one after the other."""
     data, name = list[bytes](), b""
     for number, line in enumerate(plain_lines(stream)[:-1]):
         line = line.removeprefix(b"\xef\xbb\xbf") if number == 0 else line
         if not line:
             if data:
-                yield Event(b"\n".join(data), name.decode("utf-8", "replace") or "message")
+                yield ServerSentEvent(
+                    b"\n".join(data), name.decode("utf-8", "replace") or "message"
+                )
             data, name = [], b""
             continue
         field, _, value = line.partition(b":")
@@ -134,11 +136,11 @@ def messages(data: bytes) -> None:
             again(item)
 
 
-def told(items: list[Message | Junk]) -> list[bytes]:
-    return [jsonrpc.encode(item) for item in items if type(item) is Message]
+def told(items: list[Envelope | Junk]) -> list[bytes]:
+    return [jsonrpc.encode(item) for item in items if type(item) is Envelope]
 
 
-def counted(items: list[Message | Junk]) -> dict[str, int]:
+def counted(items: list[Envelope | Junk]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for item in items:
         if type(item) is Junk:
@@ -148,15 +150,15 @@ def counted(items: list[Message | Junk]) -> dict[str, int]:
     return counts
 
 
-def again(item: Message | Junk) -> None:
+def again(item: Envelope | Junk) -> None:
     """What is read can be written, and read again as the same."""
-    if type(item) is not Message:
+    if type(item) is not Envelope:
         return
     (copy,) = jsonrpc.decode_lines(jsonrpc.encode(item).replace(b"\n", b" ") + b"\n")
-    assert type(copy) is Message
+    assert type(copy) is Envelope
     assert (copy.id, copy.method) == (item.id, item.method) or item.id != item.id
     if item.error is not UNSET:
-        jsonrpc.decode_fault(item.error)
+        jsonrpc.decode_error_object(item.error)
 
 
 # The engine behind them

@@ -56,12 +56,12 @@ class Soak:
             outcome = await self.one(self.plan.random())
             self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
 
-    async def one(self, luck: float) -> str:
-        if luck < 0.0002:
+    async def one(self, jitter: float) -> str:
+        if jitter < 0.0002:
             return await self.call("die")
-        if luck < 0.002:
+        if jitter < 0.002:
             return await self.call("silent", timeout=0.02)
-        if luck < 0.01:
+        if jitter < 0.01:
             return await self.cancel()
         return await self.call("echo")
 

@@ -15,24 +15,24 @@ from holdfast import ValidationError
 from holdfast._core.boundary import (
     Delivered,
     Drained,
-    Dress,
     Expired,
     Generation,
     Opened,
     Refused,
+    StreamOptions,
     Transport,
     WireId,
 )
 from holdfast._core.transports.http import LONGEST_PAUSE, Http, HttpLink, Stream
 from holdfast._core.wire import jsonrpc
-from holdfast._core.wire.framing import Events
+from holdfast._core.wire.framing import SseParser
 from holdfast.policies import Limits
 from holdfast.testing.contract import Probe, TransportContract
 from tests.http.obedient import Obedient
 from tests.http.rogue import Gate, Legacy, Reply, Request, Rogue, answer, event, notice
 
 SESSION = {"Mcp-Session-Id": "s", "MCP-Protocol-Version": "2025-11-25"}
-LASTING = Dress(SESSION, resume=True)
+LASTING = StreamOptions(SESSION, resume=True)
 
 
 @pytest.mark.req("V2", "X2", "R9")
@@ -110,8 +110,8 @@ async def linked(
         await probe.until(lambda: probe.seen(Drained))
 
 
-def ask(link: HttpLink, number: int = 1, dress: Dress = LASTING) -> None:
-    link.send(jsonrpc.request(number, "tools/call"), WireId(number), dress)
+def ask(link: HttpLink, number: int = 1, options: StreamOptions = LASTING) -> None:
+    link.send(jsonrpc.request(number, "tools/call"), WireId(number), options)
 
 
 @pytest.mark.req("X2", "R11")
@@ -209,7 +209,7 @@ async def test_a_session_named_before_a_stream_broke_is_not_forgotten() -> None:
     async with Rogue() as server:
         server.on.update(POST=post, GET=get)
         async with linked(server) as (probe, link):
-            ask(link, dress=Dress({}, resume=True))
+            ask(link, options=StreamOptions({}, resume=True))
             await probe.answer(1)
             assert probe.seen(Delivered)[-1].session == "named"
 
@@ -254,7 +254,7 @@ async def test_what_follows_waits_for_the_first_message_and_for_no_more_than_its
     async with Rogue() as server:
         server.on["POST"] = post
         async with linked(server) as (probe, link):
-            link.send(jsonrpc.notification("first"), None, Dress({}, first=True))
+            link.send(jsonrpc.notification("first"), None, StreamOptions({}, first=True))
             ask(link)
             await server.until(lambda: gate.waiting)
             assert order == ["first"]
@@ -267,7 +267,7 @@ async def test_a_first_message_that_is_not_taken_holds_nobody_back() -> None:
     async with Rogue() as server:
         server.on["tools/call"] = lambda request, reply: reply.json(answer(1, {}))
         async with linked(server) as (probe, link):
-            link.send(jsonrpc.notification("first"), None, Dress({}, first=True))
+            link.send(jsonrpc.notification("first"), None, StreamOptions({}, first=True))
             ask(link)
             await probe.answer(1)
 
@@ -366,7 +366,7 @@ async def test_a_new_session_has_a_new_stream_and_the_old_one_ends() -> None:
         async with linked(server) as (probe, link):
             link.listen(LASTING)
             await probe.until(lambda: probe.seen(Delivered))
-            link.listen(Dress({"Mcp-Session-Id": "t"}))
+            link.listen(StreamOptions({"Mcp-Session-Id": "t"}))
             await asyncio.wait_for(gone.wait(), 20)
             await probe.until(lambda: len(probe.seen(Delivered)) == 2)
         assert [get.header("Mcp-Session-Id") for get in server.gets()] == ["s", "t"]
@@ -374,7 +374,7 @@ async def test_a_new_session_has_a_new_stream_and_the_old_one_ends() -> None:
 
 @pytest.mark.req("X2", "R2")
 def test_the_pause_is_the_servers_word_and_grows_while_it_stays_mute() -> None:
-    stream = Stream(WireId(1), LASTING, Events(100))
+    stream = Stream(WireId(1), LASTING, SseParser(100))
     assert [stream.pause() for _ in range(4)] == [1.0, 1.0, 2.0, 4.0]
     for _ in range(20):
         stream.pause()
@@ -415,7 +415,7 @@ async def test_a_silent_delete_cannot_hold_the_end(monkeypatch: pytest.MonkeyPat
         server.sessions.append("s")
         server.on["DELETE"] = lambda request, reply: reply.gone()
         async with linked(server) as (probe, link):
-            link.close(Dress(SESSION))
+            link.close(StreamOptions(SESSION))
             await probe.until(lambda: probe.seen(Drained))
         assert server.said() == ["DELETE"]
 

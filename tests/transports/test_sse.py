@@ -10,11 +10,11 @@ import pytest
 
 from holdfast._core.boundary import (
     Drained,
-    Dress,
     Generation,
     Lost,
     Opened,
     Refused,
+    StreamOptions,
     Transport,
     WireId,
 )
@@ -197,7 +197,7 @@ async def test_a_post_whose_body_never_ends_keeps_nothing(monkeypatch: pytest.Mo
 async def test_there_are_no_streams_to_listen_to_finish_or_withdraw() -> None:
     async with Old() as server, linked(server.url) as (probe, link):
         await probe.until(lambda: probe.seen(Opened))
-        link.listen(Dress({}))
+        link.listen(StreamOptions({}))
         link.finish(WireId(1))
         assert not link.withdraw(WireId(1))
         assert not link.unread()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast._core.wire.framing import Event, Events, FrameTooLarge
+from holdfast._core.wire.framing import FrameTooLarge, ServerSentEvent, SseParser
 from tests.wire.test_framing import cut
 
 LIMIT = 100
@@ -27,8 +27,8 @@ field = st.one_of(
 )
 
 
-def read(*pieces: bytes, limit: int = LIMIT) -> list[Event]:
-    events = Events(limit)
+def read(*pieces: bytes, limit: int = LIMIT) -> list[ServerSentEvent]:
+    events = SseParser(limit)
     return [event for piece in pieces for event in events.feed(piece)]
 
 
@@ -47,7 +47,7 @@ def test_any_cut_of_any_stream_gives_the_same_events(
 ) -> None:
     stream = b"".join(line.encode() + end for line, end in lines)
     stream = b"\xef\xbb\xbf" * bom + stream
-    whole, pieces = Events(10_000), Events(10_000)
+    whole, pieces = SseParser(10_000), SseParser(10_000)
     expected = whole.feed(stream)
     found = [event for piece in cut(stream, places) for event in pieces.feed(piece)]
     assert found == expected
@@ -60,7 +60,9 @@ def test_every_line_end_means_the_same(events: list[list[str]], end: bytes) -> N
     stream = b"".join(
         b"".join(b"data: " + line.encode() + end for line in lines) + end for lines in events
     )
-    assert read(stream, limit=10_000) == [Event("\n".join(lines).encode()) for lines in events]
+    assert read(stream, limit=10_000) == [
+        ServerSentEvent("\n".join(lines).encode()) for lines in events
+    ]
 
 
 @pytest.mark.req("X2")
@@ -96,37 +98,37 @@ def test_a_bom_is_passed_over_at_the_start_only() -> None:
 @pytest.mark.req("X3")
 def test_an_event_has_a_name_and_the_next_one_has_its_own() -> None:
     assert read(b"event: endpoint\ndata: /x\n\ndata: {}\n\n") == [
-        Event(b"/x", "endpoint"),
-        Event(b"{}", "message"),
+        ServerSentEvent(b"/x", "endpoint"),
+        ServerSentEvent(b"{}", "message"),
     ]
 
 
 @pytest.mark.req("X2")
 def test_an_event_without_data_is_none_but_its_id_counts() -> None:
-    events = Events(LIMIT)
+    events = SseParser(LIMIT)
     assert events.feed(b"id: 7\nevent: x\n\n") == []
     assert events.last_id == "7"
-    assert events.feed(b"data: a\n\n") == [Event(b"a")]
+    assert events.feed(b"data: a\n\n") == [ServerSentEvent(b"a")]
     assert events.last_id == "7", "it stays until there is another"
 
 
 @pytest.mark.req("X2")
 def test_a_priming_event_has_empty_data() -> None:
-    events = Events(LIMIT)
-    assert events.feed(b"id: 1\ndata:\n\n") == [Event(b"")]
+    events = SseParser(LIMIT)
+    assert events.feed(b"id: 1\ndata:\n\n") == [ServerSentEvent(b"")]
     assert events.last_id == "1"
 
 
 @pytest.mark.req("X2")
 def test_the_id_of_an_unfinished_event_does_not_count() -> None:
-    events = Events(LIMIT)
+    events = SseParser(LIMIT)
     events.feed(b"id: 1\ndata: a\n\nid: 2\ndata: b\n")
     assert events.last_id == "1"
 
 
 @pytest.mark.req("X2")
 def test_an_id_with_a_null_is_passed_over_and_an_empty_one_takes_it_back() -> None:
-    events = Events(LIMIT)
+    events = SseParser(LIMIT)
     events.feed(b"id: 1\n\nid: a\0b\n\n")
     assert events.last_id == "1"
     events.feed(b"id\n\n")
@@ -139,14 +141,14 @@ def test_an_id_with_a_null_is_passed_over_and_an_empty_one_takes_it_back() -> No
     [(b"1500", 1.5), (b"0", 0.0), (b"-1", None), (b"1.5", None), (b"", None), (b"soon", None)],
 )
 def test_retry_is_milliseconds_in_digits(said: bytes, meant: float | None) -> None:
-    events = Events(LIMIT)
+    events = SseParser(LIMIT)
     events.feed(b"retry: " + said + b"\n\n")
     assert events.retry == meant
 
 
 @pytest.mark.req("X2")
 def test_retry_however_large_stays_a_number() -> None:
-    events = Events(10_000)
+    events = SseParser(10_000)
     events.feed(b"retry: " + b"9" * 5000 + b"\n")
     assert events.retry is not None
     assert events.retry < 10**7
@@ -154,34 +156,36 @@ def test_retry_however_large_stays_a_number() -> None:
 
 @pytest.mark.req("X2")
 def test_a_new_connection_drops_what_the_last_left_unfinished() -> None:
-    events = Events(LIMIT)
+    events = SseParser(LIMIT)
     events.feed(b"retry: 5\nid: 1\ndata: a\n\nid: 2\ndata: half of a mess")
     events.restart()
-    assert events.feed(b"\xef\xbb\xbfdata: b\n\n") == [Event(b"b")]
+    assert events.feed(b"\xef\xbb\xbfdata: b\n\n") == [ServerSentEvent(b"b")]
     assert (events.last_id, events.retry) == ("1", 0.005)
 
 
 @pytest.mark.req("X2")
 def test_a_line_feed_after_a_reconnect_is_no_half_of_an_older_crlf() -> None:
-    events = Events(LIMIT)
+    events = SseParser(LIMIT)
     events.feed(b"data: a\r")
     events.restart()
-    assert events.feed(b"data: b\r\n\r\n") == [Event(b"b")]
+    assert events.feed(b"data: b\r\n\r\n") == [ServerSentEvent(b"b")]
 
 
 @pytest.mark.req("X2")
 @pytest.mark.parametrize(
     ("event", "line"),
     [
-        (Event(b"{}"), b"{}\n"),
-        (Event(b'{\n  "a": 1\r\n}'), b'{   "a": 1  }\n'),
-        (Event(b""), b""),
-        (Event(b" \n "), b""),
-        (Event(b"{}", "ping"), b""),
-        (Event(b"/messages", "endpoint"), b""),
+        (ServerSentEvent(b"{}"), b"{}\n"),
+        (ServerSentEvent(b'{\n  "a": 1\r\n}'), b'{   "a": 1  }\n'),
+        (ServerSentEvent(b""), b""),
+        (ServerSentEvent(b" \n "), b""),
+        (ServerSentEvent(b"{}", "ping"), b""),
+        (ServerSentEvent(b"/messages", "endpoint"), b""),
     ],
 )
-def test_the_message_of_an_event_is_one_line_if_there_is_one(event: Event, line: bytes) -> None:
+def test_the_message_of_an_event_is_one_line_if_there_is_one(
+    event: ServerSentEvent, line: bytes
+) -> None:
     assert event.line == line
 
 
@@ -209,7 +213,7 @@ def test_an_event_passes_if_and_only_if_its_data_is_within_the_limit(
 @pytest.mark.req("R9")
 @pytest.mark.parametrize("start", [b"", b"data: ", b": ", b"id: ", b"event: "])
 def test_a_line_that_never_ends_is_not_kept(start: bytes) -> None:
-    events = Events(LIMIT)
+    events = SseParser(LIMIT)
     events.feed(start)
     with pytest.raises(FrameTooLarge) as found:
         for _ in range(LIMIT):
@@ -223,6 +227,6 @@ def test_many_small_events_are_no_large_one() -> None:
 
 
 def test_it_shows_what_it_keeps() -> None:
-    events = Events(LIMIT)
+    events = SseParser(LIMIT)
     events.feed(b"data: abc\n")
-    assert repr(events) == "<Events 3 bytes of an unfinished event>"
+    assert repr(events) == "<SseParser 3 bytes of an unfinished event>"

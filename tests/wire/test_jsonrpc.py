@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
 from holdfast._core.wire import jsonrpc
-from holdfast._core.wire.jsonrpc import Fault, Junk, Message, decode_fault, decode_lines, snippet
+from holdfast._core.wire.jsonrpc import (
+    Envelope,
+    ErrorObject,
+    Junk,
+    decode_error_object,
+    decode_lines,
+    snippet,
+)
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 ids = st.integers(-(2**63), 2**64 - 1) | text
@@ -24,12 +31,12 @@ values = st.recursive(
 objects = st.dictionaries(text, values, max_size=5)
 
 
-def message(frame: bytes) -> Message:
+def message(frame: bytes) -> Envelope:
     assert frame.endswith(b"\n")
     assert frame.count(b"\n") == 1
     assert json.loads(frame)["jsonrpc"] == "2.0"
     (found,) = decode_lines(frame)
-    assert isinstance(found, Message)
+    assert isinstance(found, Envelope)
     return found
 
 
@@ -80,7 +87,7 @@ def test_an_error_is_read_as_it_was_written(
     found = message(jsonrpc.error_response(wire_id, code, words, data))
     assert found.id == wire_id
     assert isinstance(found.error, Raw)
-    assert decode_fault(found.error) == Fault(code, words, data)
+    assert decode_error_object(found.error) == ErrorObject(code, words, data)
 
 
 def test_no_params_means_no_params_field() -> None:
@@ -130,17 +137,17 @@ JUNK = {
 def test_each_kind_of_junk_is_named_and_its_neighbours_are_read(line: bytes, reason: str) -> None:
     assert junk(line + b"\n") == [reason]
     before, between, after = decode_lines(GOOD + b"\n" + line + b"\n" + GOOD + b"\n")
-    assert isinstance(before, Message)
+    assert isinstance(before, Envelope)
     assert isinstance(between, Junk)
     assert between.reason == reason
-    assert isinstance(after, Message)
+    assert isinstance(after, Envelope)
 
 
 @pytest.mark.req("R10", "V1")
 @given(st.binary(max_size=200), st.booleans())
 def test_junk_never_raises(data: bytes, batches: bool) -> None:
     for one in decode_lines(data + b"\n", batches=batches):
-        assert isinstance(one, Message | Junk)
+        assert isinstance(one, Envelope | Junk)
 
 
 fragments = st.sampled_from(
@@ -157,16 +164,16 @@ def test_lines_are_read_alike_together_and_alone(pieces: list[bytes], batches: b
     assert told(together) == told(alone)
 
 
-def told(found: list[Message | Junk]) -> tuple[list[str], dict[str, int]]:
+def told(found: list[Envelope | Junk]) -> tuple[list[str], dict[str, int]]:
     """The messages in order, and how much junk there was of each kind."""
     counted: dict[str, int] = {}
     for one in found:
         if isinstance(one, Junk):
             counted[one.reason] = counted.get(one.reason, 0) + one.count
-    return [repr_of(one) for one in found if isinstance(one, Message)], counted
+    return [repr_of(one) for one in found if isinstance(one, Envelope)], counted
 
 
-def repr_of(found: Message) -> str:
+def repr_of(found: Envelope) -> str:
     raw = [bytes(one) for one in (found.params, found.result, found.error) if one is not UNSET]
     return repr((found.id, found.method, raw))
 
@@ -179,7 +186,7 @@ def test_a_message_over_two_lines_is_no_message() -> None:
 @pytest.mark.req("R10")
 def test_blank_lines_among_messages_are_counted_and_told_once() -> None:
     found = decode_lines(b"\n" + GOOD + b"\n\n\n" + GOOD + b"\n")
-    assert [type(one) for one in found] == [Junk, Message, Message]
+    assert [type(one) for one in found] == [Junk, Envelope, Envelope]
     assert isinstance(found[0], Junk)
     assert found[0].count == 3
 
@@ -187,7 +194,7 @@ def test_blank_lines_among_messages_are_counted_and_told_once() -> None:
 @pytest.mark.req("R10")
 def test_a_message_that_a_print_ran_into_is_saved() -> None:
     found = decode_lines(b'listening...{"jsonrpc":"2.0","id":1,"result":{}}\n')
-    assert [type(one) for one in found] == [Junk, Message]
+    assert [type(one) for one in found] == [Junk, Envelope]
     assert junk(b'listening...{"jsonrpc":"2.0","id":1,\n') == ["not JSON"]
 
 
@@ -199,7 +206,7 @@ def test_a_last_line_without_its_newline_is_a_line_too() -> None:
 
 def test_carriage_returns_do_no_harm() -> None:
     found = decode_lines(GOOD + b"\r\n" + GOOD + b"\r\n")
-    assert [type(one) for one in found] == [Message, Message]
+    assert [type(one) for one in found] == [Envelope, Envelope]
 
 
 # Batches
@@ -207,9 +214,9 @@ def test_carriage_returns_do_no_harm() -> None:
 
 def test_a_batch_is_its_messages_where_batches_are_legal() -> None:
     first, junk_inside, last = decode_lines(b"[" + GOOD + b",7," + GOOD + b"]\n", batches=True)
-    assert isinstance(first, Message)
+    assert isinstance(first, Envelope)
     assert isinstance(junk_inside, Junk)
-    assert isinstance(last, Message)
+    assert isinstance(last, Envelope)
 
 
 @pytest.mark.req("R10")
@@ -230,19 +237,19 @@ def test_a_batch_of_nothing_and_a_broken_batch_are_junk() -> None:
 @pytest.mark.parametrize(
     ("raw", "fault"),
     [
-        (b"{}", Fault()),
-        (b'{"code":-32000,"message":"x","data":[1]}', Fault(-32000, "x", [1])),
-        (b'{"code":"E_FAIL","message":"x"}', Fault("E_FAIL", "x")),
-        (b'{"code":1.0}', Fault(1.0)),
-        (b'{"code":0,"message":null}', Fault(0)),
+        (b"{}", ErrorObject()),
+        (b'{"code":-32000,"message":"x","data":[1]}', ErrorObject(-32000, "x", [1])),
+        (b'{"code":"E_FAIL","message":"x"}', ErrorObject("E_FAIL", "x")),
+        (b'{"code":1.0}', ErrorObject(1.0)),
+        (b'{"code":0,"message":null}', ErrorObject(0)),
         (b'"text"', None),
         (b"null", None),
         (b'{"message":7}', None),
         (b'{"message":"\xff"}', None),
     ],
 )
-def test_a_fault_is_read_leniently(raw: bytes, fault: Fault | None) -> None:
-    assert decode_fault(Raw(raw)) == fault
+def test_a_fault_is_read_leniently(raw: bytes, fault: ErrorObject | None) -> None:
+    assert decode_error_object(Raw(raw)) == fault
 
 
 def test_a_snippet_is_short_and_printable() -> None:

@@ -15,7 +15,7 @@ from typing import Any, NewType, Protocol, TypeAlias
 from msgspec import Raw, Struct
 
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
-from holdfast._core.wire.jsonrpc import Fault, Id
+from holdfast._core.wire.jsonrpc import ErrorObject, Id
 from holdfast.errors import HoldfastError
 from holdfast.policies import Limits
 from holdfast.types.progress import Progress
@@ -48,7 +48,7 @@ class Call(Struct, gc=False):
     """Wait for a server that is down; None: as the policy says."""
     wire_id: WireId | None = None
     """What it was sent as last, once it was sent."""
-    mirror: dict[str, str] | None = None
+    param_headers: dict[str, str] | None = None
     """Arguments that are repeated in headers, where there are headers."""
     origin: Any = None
     """Where the call came from, for a driver that has to send it from there."""
@@ -58,13 +58,13 @@ class Call(Struct, gc=False):
 
 
 class Open(Struct, frozen=True):
-    """Open a link; ``manner`` is another way to the same server than the usual one."""
+    """Open a link; ``variant`` is another way to the same server than the usual one."""
 
     generation: Generation
-    manner: str | None = None
+    variant: str | None = None
 
 
-class Dress(Struct, frozen=True):
+class StreamOptions(Struct, frozen=True):
     """What a frame wears where each request travels on a stream of its own."""
 
     headers: dict[str, str]
@@ -77,7 +77,7 @@ class Dress(Struct, frozen=True):
 class Send(Struct, frozen=True, gc=False):
     frame: bytes
     wire_id: WireId | None = None
-    dress: Dress | None = None
+    options: StreamOptions | None = None
     origin: Any = None
     """That of the call, if it is one."""
 
@@ -85,7 +85,7 @@ class Send(Struct, frozen=True, gc=False):
 class Listen(Struct, frozen=True):
     """Open a stream for what the server says of its own accord, and keep it open."""
 
-    dress: Dress
+    options: StreamOptions
 
 
 class Retract(Struct, frozen=True):
@@ -96,7 +96,7 @@ class Retract(Struct, frozen=True):
 
     wire_id: WireId
     frame: bytes | None
-    dress: Dress | None = None
+    options: StreamOptions | None = None
 
 
 class Finish(Struct, frozen=True):
@@ -105,7 +105,7 @@ class Finish(Struct, frozen=True):
     wire_id: WireId
 
 
-class Sound(Struct, frozen=True):
+class CheckRead(Struct, frozen=True):
     """Ask the link whether the server has read what was sent."""
 
 
@@ -113,7 +113,7 @@ class Close(Struct, frozen=True):
     """Tear a link down; ``farewell`` is what the server is told, if anything."""
 
     generation: Generation
-    farewell: Dress | None = None
+    farewell: StreamOptions | None = None
 
 
 # Reports: transport → driver → engine.
@@ -150,7 +150,7 @@ class Refused(Struct, frozen=True):
     wire_id: WireId
     error: HoldfastError
     status: int | None = None
-    fault: Fault | None = None
+    fault: ErrorObject | None = None
     processed: bool = True
     retry_after: float | None = None
 
@@ -158,7 +158,7 @@ class Refused(Struct, frozen=True):
 _BAD_REQUEST, _NOT_FOUND = 400, 404
 
 
-def no_such_session(status: int | None, fault: Fault | None) -> bool:
+def no_such_session(status: int | None, fault: ErrorObject | None) -> bool:
     """Whether, where a session was named, a refusal says that the server does not know it."""
     if status == _BAD_REQUEST:
         # Not what the specification says, but what many servers do.
@@ -180,7 +180,7 @@ class Busy(Struct, frozen=True):
     wire_id: WireId
 
 
-class Sounded(Struct, frozen=True):
+class ReadChecked(Struct, frozen=True):
     generation: Generation
     unread: bool
 
@@ -263,8 +263,8 @@ class Violated(Struct, frozen=True):
     """How many of this kind so far; the first is worth a line in the log."""
 
 
-Command: TypeAlias = Open | Send | Listen | Retract | Finish | Sound | Close
-Report: TypeAlias = Opened | Delivered | Refused | Expired | Busy | Sounded | Lost | Drained
+Command: TypeAlias = Open | Send | Listen | Retract | Finish | CheckRead | Close
+Report: TypeAlias = Opened | Delivered | Refused | Expired | Busy | ReadChecked | Lost | Drained
 Outcome: TypeAlias = (
     Completed | Failed | Related | Progressed | Noticed | Asked | Dismissed | Moved | Violated
 )
@@ -277,10 +277,12 @@ Effect: TypeAlias = Command | Outcome
 class Link(Protocol):
     """One live connection. Its methods return at once and never report from inside a call."""
 
-    def send(self, frame: bytes, wire_id: WireId | None, dress: Dress | None = None) -> bool:
+    def send(
+        self, frame: bytes, wire_id: WireId | None, options: StreamOptions | None = None
+    ) -> bool:
         """Take a frame; False if too much is waiting already (nothing is taken then)."""
 
-    def listen(self, dress: Dress) -> None:
+    def listen(self, options: StreamOptions) -> None:
         """Open a stream for what the server says of its own accord, where there is one."""
 
     def withdraw(self, wire_id: WireId) -> bool:
@@ -292,7 +294,7 @@ class Link(Protocol):
     def unread(self) -> bool:
         """True if the peer is known not to have read all that was sent."""
 
-    def close(self, farewell: Dress | None = None) -> None:
+    def close(self, farewell: StreamOptions | None = None) -> None:
         """Begin the bounded teardown; ``Drained`` is reported when it is done."""
 
     def kill(self) -> None:
@@ -315,6 +317,6 @@ class Transport(Protocol):
         generation: Generation,
         limits: Limits,
         report: Callable[[Report], None],
-        manner: str | None = None,
+        variant: str | None = None,
     ) -> Link:
         """Start a link; raise ``TransportError`` if it cannot even be tried."""

@@ -61,11 +61,11 @@ class Driver:
         plan: Plan,
         listener: Listener,
         *,
-        luck: Iterator[float] | None = None,
+        jitter: Iterator[float] | None = None,
     ) -> None:
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
-        luck = iter(random.random, None) if luck is None else luck
-        self.engine: Connection = Connection(name, policy, plan, luck)
+        jitter = iter(random.random, None) if jitter is None else jitter
+        self.engine: Connection = Connection(name, policy, plan, jitter)
         self.mailbox: Mailbox = Mailbox(policy.limits.mailbox, self.loop, name)
         self._transport = transport
         self._personal = _is_personal(transport)
@@ -187,7 +187,7 @@ class Driver:
         if link is None:
             return
         send = link.send if command.origin is None else partial(command.origin.run, link.send)
-        if not send(command.frame, command.wire_id, command.dress):
+        if not send(command.frame, command.wire_id, command.options):
             if command.wire_id is None:
                 log.debug("%s: busy; a message was dropped", self.engine.name)
                 return
@@ -197,7 +197,7 @@ class Driver:
     def _retract(self, command: b.Retract) -> None:
         link = self._link
         if link is not None and not link.withdraw(command.wire_id) and command.frame is not None:
-            link.send(command.frame, None, command.dress)
+            link.send(command.frame, None, command.options)
 
     def _finish(self, command: b.Finish) -> None:
         if self._link is not None:
@@ -205,20 +205,20 @@ class Driver:
 
     def _listen(self, command: b.Listen) -> None:
         if self._link is not None:
-            self._link.listen(command.dress)
+            self._link.listen(command.options)
 
     def _open(self, command: b.Open) -> None:
         generation, limits = command.generation, self.engine.policy.limits
         try:
-            link = self._transport.open(generation, limits, self.report, command.manner)
+            link = self._transport.open(generation, limits, self.report, command.variant)
         except HoldfastError as error:
             self.loop.call_soon(self.report, b.Lost(generation, error))
             return
         self._links[generation] = self._link = link
 
-    def _sound(self, command: b.Sound) -> None:
+    def _check_read(self, command: b.CheckRead) -> None:
         unread = self._link is not None and self._link.unread()
-        self.loop.call_soon(self.report, b.Sounded(self.engine.generation, unread))
+        self.loop.call_soon(self.report, b.ReadChecked(self.engine.generation, unread))
 
     def _close(self, command: b.Close) -> None:
         self._link = None
@@ -326,7 +326,7 @@ _EFFECTS: Final[dict[type, Callable[[Driver, Any], None]]] = {
     b.Finish: Driver._finish,
     b.Listen: Driver._listen,
     b.Retract: Driver._retract,
-    b.Sound: Driver._sound,
+    b.CheckRead: Driver._check_read,
     b.Close: Driver._close,
     b.Completed: Driver._completed,
     b.Failed: Driver._failed,

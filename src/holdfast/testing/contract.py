@@ -78,7 +78,7 @@ class Probe:
     def seen(self, kind: type) -> list[Any]:
         return [report for report in self.reports if type(report) is kind]
 
-    def messages(self) -> list[jsonrpc.Message | jsonrpc.Junk]:
+    def messages(self) -> list[jsonrpc.Envelope | jsonrpc.Junk]:
         data = b"".join(report.data for report in self.seen(Delivered))
         return jsonrpc.decode_lines(data)
 
@@ -87,7 +87,7 @@ class Probe:
 
         def found() -> dict[str, Any] | None:
             for message in self.messages():
-                if isinstance(message, jsonrpc.Message) and message.id == number:
+                if isinstance(message, jsonrpc.Envelope) and message.id == number:
                     result: dict[str, Any] = msgspec.json.decode(message.result)  # type: ignore[arg-type]
                     return {"result": result}
             return None

@@ -21,17 +21,17 @@ log: logging.Logger = logging.getLogger("holdfast")
 HEADER_MISMATCH: Final = -32020
 
 
-class Mirrors:
+class ParamHeaders:
     """What each tool wants repeated, as far as the list was seen."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._tools: dict[str, headers.Mirrors] = {}
+        self._tools: dict[str, headers.HeaderPaths] = {}
 
     def learn(self, tools: list[Tool]) -> list[Tool]:
         """Note what the tools want; those that may not be used are left out."""
         self._tools.clear()
-        if not self._pipeline.driver.engine.mirrors:
+        if not self._pipeline.driver.engine.param_headers:
             return tools
         return [tool for tool in tools if self._allowed(tool)]
 
@@ -39,18 +39,20 @@ class Mirrors:
         if b"x-mcp-header" not in bytes(tool.input_schema_json):
             return True
         try:
-            self._tools[tool.name] = headers.mirrors(tool.input_schema)
-        except headers.BadMirror as error:
+            self._tools[tool.name] = headers.header_paths(tool.input_schema)
+        except headers.BadParamHeader as error:
             log.warning("%s: left out the tool %r: %s", self._pipeline.name, tool.name, error)
             return False
         return True
 
-    def dress(self, call: Call, arguments: Mapping[str, Any]) -> None:
+    def add(self, call: Call, arguments: Mapping[str, Any]) -> None:
         """Have a call repeat what its tool wants repeated."""
         if self._tools:
             wanted = self._tools.get(call.about)
-            call.mirror = None if wanted is None else headers.mirrored(wanted, arguments)
+            call.param_headers = (
+                None if wanted is None else headers.param_headers(wanted, arguments)
+            )
 
     def mismatched(self, error: RpcError) -> bool:
         """The server's wishes turn out to have changed. That is found before anything runs."""
-        return error.code == HEADER_MISMATCH and self._pipeline.driver.engine.mirrors
+        return error.code == HEADER_MISMATCH and self._pipeline.driver.engine.param_headers

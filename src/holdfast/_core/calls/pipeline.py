@@ -17,7 +17,7 @@ from holdfast._core.calls.inputs import Inputs
 from holdfast._core.driver import Driver
 from holdfast._core.engine import messages
 from holdfast._core.engine.state import State
-from holdfast._core.eras.base import COMPLETE, Era, InputRequired, Invalid
+from holdfast._core.eras.base import COMPLETE, Era, Invalid, NeedsInput
 from holdfast._core.eras.negotiation import Opening, Plan
 from holdfast._core.mailbox import log
 from holdfast._core.observers.observer import Observation, correlation_id
@@ -164,7 +164,7 @@ class Pipeline:
             reading = era.read(call.method, raw)
             if isinstance(reading, Invalid):
                 raise messages.bad_answer(name, call, reading.reason)
-            if not isinstance(reading, InputRequired):
+            if not isinstance(reading, NeedsInput):
                 return raw
             call.params = await self._with_answers(name, first, reading)
             call.total = max(0.001, until - driver.loop.time())
@@ -174,7 +174,7 @@ class Pipeline:
         raise ProtocolError(text, outcome_unknown=True)
 
     async def _with_answers(
-        self, name: str, params: dict[str, Any], reading: InputRequired
+        self, name: str, params: dict[str, Any], reading: NeedsInput
     ) -> dict[str, Any]:
         again = dict(params)
         if reading.requests:

@@ -18,7 +18,7 @@ from holdfast._core.boundary import Call
 from holdfast._core.calls.pipeline import Pipeline
 from holdfast._core.driver import Driver
 from holdfast._core.engine.state import State
-from holdfast._core.eras.base import Wish
+from holdfast._core.eras.base import OutgoingRequest
 from holdfast.errors import HoldfastError, ProtocolError, RequestTimeout
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -84,8 +84,8 @@ class Standing:
         except HoldfastError as error:
             log.warning("%s: a subscription was not restored: %s", driver.engine.name, error)
 
-    async def _ask(self, wish: Wish, uri: str) -> None:
-        await self._pipeline.run(self._call(wish, about=uri))
+    async def _ask(self, request: OutgoingRequest, uri: str) -> None:
+        await self._pipeline.run(self._call(request, about=uri))
 
     # The stream of the stateless era
 
@@ -110,8 +110,8 @@ class Standing:
         granted: frozenset[str] = frozenset()
         if self._uris or changes:
             acknowledged: asyncio.Future[frozenset[str]] = driver.loop.create_future()
-            wish = era.listen(self._uris, changes)
-            self._stream = self._spawn(self._listen(driver, wish, acknowledged))
+            request = era.listen(self._uris, changes)
+            self._stream = self._spawn(self._listen(driver, request, acknowledged))
             granted = await self._acknowledgement(driver, acknowledged)
         if former is not None:
             former.cancel()
@@ -131,7 +131,7 @@ class Standing:
             raise RequestTimeout(text) from None
 
     async def _listen(
-        self, driver: Driver, wish: Wish, acknowledged: asyncio.Future[frozenset[str]]
+        self, driver: Driver, request: OutgoingRequest, acknowledged: asyncio.Future[frozenset[str]]
     ) -> None:
         """Hold the stream; open it again when the server ends it, with growing pauses."""
         pauses = _pauses()
@@ -144,7 +144,7 @@ class Standing:
 
         while driver.engine.state is State.READY:
             try:
-                call = self._call(wish, lasting=True)
+                call = self._call(request, lasting=True)
                 await driver.request(call, on_related=on_related)
                 if not acknowledged.done():
                     text = f"{driver.engine.name}: the subscription ended unacknowledged"
@@ -172,12 +172,12 @@ class Standing:
             if getattr(offered, kind).listChanged
         ]
 
-    def _call(self, wish: Wish, *, about: str = "", lasting: bool = False) -> Call:
+    def _call(self, request: OutgoingRequest, *, about: str = "", lasting: bool = False) -> Call:
         times = self._pipeline.policy.timeouts
         return Call(
-            wish.method,
-            wish.params,
-            idle=times.for_method(wish.method),
+            request.method,
+            request.params,
+            idle=times.for_method(request.method),
             total=times.total,
             about=about,
             lasting=lasting,

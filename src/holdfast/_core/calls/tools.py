@@ -14,7 +14,7 @@ from holdfast._core.boundary import Call
 from holdfast._core.calls import acquaintance
 from holdfast._core.calls.cached import Listing, Reader
 from holdfast._core.calls.handlers import ProgressHandler
-from holdfast._core.calls.param_headers import Mirrors
+from holdfast._core.calls.param_headers import ParamHeaders
 from holdfast._core.calls.pipeline import Pipeline
 from holdfast._core.observers.audit import Auditor
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
@@ -79,7 +79,7 @@ class Toolbox:
         self._reader = reader
         self._auditor = auditor
         self._policy = pipeline.policy.tools
-        self._mirrors = Mirrors(pipeline)
+        self._param_headers = ParamHeaders(pipeline)
         self._tools: dict[str, Tool] = {}
         self._plans: dict[str, _Plan] = {}
         self._unlisted: dict[str, tuple[bool, float | None]] = {}
@@ -105,7 +105,7 @@ class Toolbox:
 
     async def list(self, mode: CacheMode | None = None) -> Listing[Tool]:
         found = await self._reader.listing(LIST, "tools", Tool, mode)
-        found[:] = self._mirrors.learn(found)
+        found[:] = self._param_headers.learn(found)
         if not self._current or not _same(found.pages, self._pages):
             self._examine(found)
             self._learn(found)
@@ -204,10 +204,10 @@ class Toolbox:
         try:
             raw = await self._pipeline.run(call, options.on_progress, correlation)
         except RpcError as error:
-            if not self._mirrors.mismatched(error):
+            if not self._param_headers.mismatched(error):
                 raise
             await self.list("refresh")
-            self._mirrors.dress(call, arguments)
+            self._param_headers.add(call, arguments)
             raw = await self._pipeline.run(call, options.on_progress, correlation)
         except TransportError:
             # Where each request goes its own way, this is all that is seen of a lost server.
@@ -240,7 +240,7 @@ class Toolbox:
             meta=options.meta,
         )
         call.progress = True
-        self._mirrors.dress(call, arguments)
+        self._param_headers.add(call, arguments)
         if plan is not None:
             call.repeatable = plan.harmless
             if plan.checks is not None or plan.unusable is not None:

@@ -13,6 +13,7 @@ from holdfast._core.boundary import (
     Asked,
     Busy,
     Call,
+    CheckRead,
     Close,
     Delivered,
     Drained,
@@ -23,19 +24,18 @@ from holdfast._core.boundary import (
     Moved,
     Open,
     Opened,
+    ReadChecked,
     Refused,
     Report,
     Retract,
-    Sound,
-    Sounded,
     Ticket,
     WireId,
 )
 from holdfast._core.engine import messages
 from holdfast._core.engine.inbox import Inbox
 from holdfast._core.engine.inflight import NEVER, Inflight
-from holdfast._core.engine.link_state import Line
-from holdfast._core.engine.negotiating import Greeting
+from holdfast._core.engine.link_state import LinkState
+from holdfast._core.engine.negotiating import Negotiator
 from holdfast._core.engine.outbox import Outbox
 from holdfast._core.engine.recovery import Recovery
 from holdfast._core.engine.requests import Requests
@@ -43,7 +43,7 @@ from holdfast._core.engine.state import State, Step, advance
 from holdfast._core.engine.timers import Timers
 from holdfast._core.eras.base import Era
 from holdfast._core.eras.negotiation import Agreement, Facts, NoAgreement, Opening, Plan, StartAgain
-from holdfast._core.wire.jsonrpc import Message
+from holdfast._core.wire.jsonrpc import Envelope
 from holdfast.errors import HoldfastError, ProtocolError, TransportError
 from holdfast.policies import Policy
 
@@ -53,28 +53,28 @@ _LIVE = frozenset({State.STARTING, State.INITIALIZING, State.READY})
 class Connection:
     """States, links, negotiation and recovery of one client."""
 
-    def __init__(self, name: str, policy: Policy, plan: Plan, luck: Iterator[float]) -> None:
+    def __init__(self, name: str, policy: Policy, plan: Plan, jitter: Iterator[float]) -> None:
         self.name = name
         self.policy = policy
         self.state: State = State.NEW
         self.facts: Facts | None = None
-        self._recovery = Recovery(plan, policy.backoff, luck)
-        self._line = Line()
-        self._requests = Requests(name, policy, self._line, luck)
-        self._outbox = Outbox(self._line, self.inflight)
+        self._recovery = Recovery(plan, policy.backoff, jitter)
+        self._link = LinkState()
+        self._requests = Requests(name, policy, self._link, jitter)
+        self._outbox = Outbox(self._link, self.inflight)
         self._timers = Timers()
-        self._inbox = Inbox(name, self._line, self._requests.inflight, self._hear)
+        self._inbox = Inbox(name, self._link, self._requests.inflight, self._hear)
 
     def __repr__(self) -> str:
         return f"<Connection {self.name} {self.state} #{self.generation} {self.inflight!r}>"
 
     @property
     def era(self) -> Era | None:
-        return self._line.era
+        return self._link.era
 
     @property
     def generation(self) -> Generation:
-        return self._line.generation
+        return self._link.generation
 
     @property
     def reason(self) -> HoldfastError | None:
@@ -87,9 +87,9 @@ class Connection:
         return self._recovery.opening
 
     @property
-    def mirrors(self) -> bool:
+    def param_headers(self) -> bool:
         """Whether tools may want arguments repeated in headers."""
-        return self._line.streams and self.era is not None and self.era.mirrors
+        return self._link.streams and self.era is not None and self.era.param_headers
 
     @property
     def due(self) -> float:
@@ -172,7 +172,7 @@ class Connection:
         self._move(Step.CLOSE, out)
         self._requests.shut(now, out)
         if live:
-            farewell = self.era.farewell() if self._line.streams and self.era else None
+            farewell = self.era.farewell() if self._link.streams and self.era else None
             out.append(Close(self.generation, farewell))
         self._rest()
         return out
@@ -182,35 +182,35 @@ class Connection:
     def report(self, report: Report, now: float) -> list[Effect]:
         """Take a report; one of an older link is not heard (the generation gate)."""
         out: list[Effect] = []
-        if report.generation == self._line.generation:
+        if report.generation == self._link.generation:
             _REPORTS[type(report)](self, report, now, out)
         return out
 
     def _opened(self, report: Opened, now: float, out: list[Effect]) -> None:
         if self.state is not State.STARTING:
             return
-        self._line.streams = report.streams
+        self._link.streams = report.streams
         self._move(Step.OPENED, out)
-        self._greet(now, out)
+        self._negotiate(now, out)
 
-    def _greet(self, now: float, out: list[Effect]) -> None:
-        plan = self._recovery.plan(streams=self._line.streams)
-        self._line.greeting = greeting = Greeting(plan, self.inflight)
-        greeting.begin(now, out)
-        self._timers.alarm(greeting.sound_at)
+    def _negotiate(self, now: float, out: list[Effect]) -> None:
+        plan = self._recovery.plan(streams=self._link.streams)
+        self._link.negotiator = negotiator = Negotiator(plan, self.inflight)
+        negotiator.begin(now, out)
+        self._timers.alarm(negotiator.check_at)
 
     def _delivered(self, report: Delivered, now: float, out: list[Effect]) -> None:
         if self.state is State.READY or self.state is State.INITIALIZING:
             self._inbox.take(report, now, out)
 
     def _refused(self, report: Refused, now: float, out: list[Effect]) -> None:
-        greeting = self._line.greeting
-        if greeting is not None and report.wire_id in greeting.asked:
-            if greeting.can_go_on(report):
-                self._converse(greeting, lambda: greeting.refuse(report, now, out), now, out)
+        negotiator = self._link.negotiator
+        if negotiator is not None and report.wire_id in negotiator.asked:
+            if negotiator.can_go_on(report):
+                self._converse(negotiator, lambda: negotiator.refuse(report, now, out), now, out)
             else:
                 self._lose(report.error, frozenset(), now, out)
-        elif self._line.session_ended(report) and (pending := self._requests.renew(report.wire_id)):
+        elif self._link.session_ended(report) and (pending := self._requests.renew(report.wire_id)):
             self._expired(Expired(report.generation, pending.session), now, out)
             if self.state is State.READY:
                 self._requests.dispatch(pending, out)
@@ -231,20 +231,21 @@ class Connection:
         self._move(Step.DUE, out)
         self._move(Step.OPENED, out)
         self._timers.expect_agreement(now + self.policy.timeouts.handshake)
-        self._greet(now, out)
+        self._negotiate(now, out)
 
     def _busy(self, report: Busy, now: float, out: list[Effect]) -> None:
         self._timers.alarm(self._requests.busy(report.wire_id, now, out))
 
-    def _sounded(self, report: Sounded, now: float, out: list[Effect]) -> None:
-        greeting = self._line.greeting
-        if greeting is not None:
-            self._converse(greeting, lambda: greeting.silence(report.unread, now, out), now, out)
+    def _read_checked(self, report: ReadChecked, now: float, out: list[Effect]) -> None:
+        negotiator = self._link.negotiator
+        if negotiator is not None:
+            unread = report.unread
+            self._converse(negotiator, lambda: negotiator.silence(unread, now, out), now, out)
 
     def _lost(self, report: Lost, now: float, out: list[Effect]) -> None:
         if self.state is State.CLOSING or self.state is State.CLOSED:
             self._move(Step.LOST, out)
-        elif self._recovery.died_of_probe(self._line.greeting):
+        elif self._recovery.died_of_probe(self._link.negotiator):
             self._restart(StartAgain("initialize", None, report.error), now, out)
         elif self.state in _LIVE:
             self._lose(report.error, report.unsent, now, out)
@@ -263,22 +264,22 @@ class Connection:
             self._handshake_timeout(now, out)
         if timers.retry <= now:
             self._start(Step.DUE, now, out)
-        greeting = self._line.greeting
-        if greeting is not None and greeting.sound_at <= now:
-            greeting.sound_at = NEVER
-            out.append(Sound())
+        negotiator = self._link.negotiator
+        if negotiator is not None and negotiator.check_at <= now:
+            negotiator.check_at = NEVER
+            out.append(CheckRead())
         self._requests.expire(now, out)
         if self.state is State.READY:
             self._requests.dispatch_retries(now, out)
         if timers.sweep <= now:
             self.inflight.sweep(now)
             timers.sweep = NEVER
-        timers.arm(self._line, self.inflight, now)
+        timers.arm(self._link, self.inflight, now)
         return out
 
     def _handshake_timeout(self, now: float, out: list[Effect]) -> None:
-        greeting = self._line.greeting
-        waiting_for = None if greeting is None else greeting.waiting_for
+        negotiator = self._link.negotiator
+        waiting_for = None if negotiator is None else negotiator.waiting_for
         error = messages.slow_handshake(self.policy.timeouts.handshake, waiting_for)
         self._lose(error, frozenset(), now, out)
 
@@ -295,22 +296,22 @@ class Connection:
     def _start(self, step: Step, now: float, out: list[Effect]) -> None:
         self._move(step, out)
         self._timers.expect_agreement(now + self.policy.timeouts.handshake)
-        out.append(Open(self._line.advance(), self._recovery.manner))
+        out.append(Open(self._link.advance(), self._recovery.variant))
 
-    def _hear(self, message: Message, now: float, out: list[Effect]) -> bool:
+    def _hear(self, message: Envelope, now: float, out: list[Effect]) -> bool:
         """Give an answer to the negotiation, if it is for it."""
-        greeting = self._line.greeting
-        if greeting is None:
+        negotiator = self._link.negotiator
+        if negotiator is None:
             return False
-        wire_id = greeting.question(message.id)
+        wire_id = negotiator.question(message.id)
         if wire_id is None:
             return False
-        self._converse(greeting, lambda: greeting.hear(wire_id, message, now, out), now, out)
+        self._converse(negotiator, lambda: negotiator.hear(wire_id, message, now, out), now, out)
         return True
 
     def _converse(
         self,
-        greeting: Greeting,
+        negotiator: Negotiator,
         turn: Callable[[], Agreement | None],
         now: float,
         out: list[Effect],
@@ -325,13 +326,13 @@ class Connection:
             else:
                 self._lose(failure.error, frozenset(), now, out)
         else:
-            self._timers.alarm(greeting.sound_at)
+            self._timers.alarm(negotiator.check_at)
             if agreement is not None:
-                self._agree(greeting, agreement, now, out)
+                self._agree(negotiator, agreement, now, out)
 
     def _restart(self, again: StartAgain, now: float, out: list[Effect]) -> None:
         """A new link at once, without the pause: this was no failure of the server's."""
-        if not self._recovery.restart(again.opening, again.manner, again.error):
+        if not self._recovery.restart(again.opening, again.variant, again.error):
             text = "the server answers each way of connecting by asking for the other"
             self._lose(again.error or ProtocolError(text), frozenset(), now, out)
             return
@@ -339,20 +340,20 @@ class Connection:
         self._start(Step.DUE, now, out)
 
     def _agree(
-        self, greeting: Greeting, agreement: Agreement, now: float, out: list[Effect]
+        self, negotiator: Negotiator, agreement: Agreement, now: float, out: list[Effect]
     ) -> None:
-        for wire_id in greeting.asked:
+        for wire_id in negotiator.asked:
             self.inflight.bury(wire_id, now)
-            if self._line.streams:
+            if self._link.streams:
                 out.append(Retract(wire_id, None))
         self._timers.watch(self.inflight, now)
-        self._line.greeting = None
-        self._line.era = agreement.era
+        self._link.negotiator = None
+        self._link.era = agreement.era
         self.facts = agreement.facts
         self._recovery.agreed(agreement.opening, now)
         self._timers.handshake = NEVER
-        if self._line.streams and agreement.era.may_ask:
-            agreement.era.session = self._line.session
+        if self._link.streams and agreement.era.may_ask:
+            agreement.era.session = self._link.session
         out.extend(self._outbox.open_conversation(agreement.era, now))
         self._timers.watch(self.inflight, now)
         self._move(Step.AGREED, out)
@@ -378,8 +379,8 @@ class Connection:
     def _give_up(self, error: HoldfastError, now: float, out: list[Effect]) -> None:
         """Trying again cannot help."""
         self._recovery.reason = error
-        out.append(Close(self._line.generation))
-        self._line.advance()
+        out.append(Close(self._link.generation))
+        self._link.advance()
         self._end(Step.GIVE_UP, error, now, out)
 
     def _end(self, step: Step, error: HoldfastError, now: float, out: list[Effect]) -> None:
@@ -390,14 +391,14 @@ class Connection:
 
     def _leave(self, step: Step, out: list[Effect]) -> None:
         """Drop the link; nothing of it is heard from here on."""
-        out.append(Close(self._line.generation))
+        out.append(Close(self._link.generation))
         self._timers.handshake = NEVER
-        self._line.advance()
+        self._link.advance()
         self._move(step, out)
 
     def _rest(self) -> None:
         """No more timers of the connection's own."""
-        self._line.greeting = None
+        self._link.negotiator = None
         self._timers.rest()
 
     def _move(self, step: Step, out: list[Effect]) -> None:
@@ -413,7 +414,7 @@ _REPORTS: dict[type, Callable[[Connection, Any, float, list[Effect]], None]] = {
     Refused: Connection._refused,
     Expired: Connection._expired,
     Busy: Connection._busy,
-    Sounded: Connection._sounded,
+    ReadChecked: Connection._read_checked,
     Lost: Connection._lost,
     Drained: Connection._drained,
 }

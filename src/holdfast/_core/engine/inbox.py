@@ -26,13 +26,13 @@ from holdfast._core.boundary import (
 )
 from holdfast._core.engine import messages
 from holdfast._core.engine.inflight import Inflight, Pending, Stray
-from holdfast._core.engine.link_state import Line
+from holdfast._core.engine.link_state import LinkState
 from holdfast._core.wire import jsonrpc
-from holdfast._core.wire.jsonrpc import Junk, Message
+from holdfast._core.wire.jsonrpc import Envelope, Junk
 from holdfast.errors import HoldfastError
 from holdfast.types.progress import Progress
 
-Hear = Callable[[Message, float, list[Effect]], bool]
+Hear = Callable[[Envelope, float, list[Effect]], bool]
 
 _NULL: Final = b"null"
 _OBJECT: Final = ord("{")
@@ -41,20 +41,20 @@ _OBJECT: Final = ord("{")
 class Inbox:
     """Whatever comes, every caller hears of its own request only, and once."""
 
-    def __init__(self, name: str, line: Line, inflight: Inflight, hear: Hear) -> None:
+    def __init__(self, name: str, link: LinkState, inflight: Inflight, hear: Hear) -> None:
         self.name = name
         self.violations: Counter[str] = Counter()
-        self._line = line
+        self._link = link
         self._inflight = inflight
         self._hear = hear
 
     def take(self, report: Delivered, now: float, out: list[Effect]) -> None:
-        era = self._line.era
+        era = self._link.era
         batches = era is not None and era.batches
         stream = report.stream
-        self._line.session = report.session
+        self._link.session = report.session
         for message in jsonrpc.decode_lines(report.data, batches=batches):
-            if self._line.generation != report.generation:
+            if self._link.generation != report.generation:
                 # An earlier message of this read ended the link.
                 return
             if type(message) is Junk:
@@ -72,7 +72,7 @@ class Inbox:
 
     # Answers
 
-    def _belongs(self, message: Message, stream: WireId, out: list[Effect]) -> bool:
+    def _belongs(self, message: Envelope, stream: WireId, out: list[Effect]) -> bool:
         """Whether an answer came on the stream of its own request.
 
         Another's answer is never handed on: a server that mixes streams up would give one
@@ -89,14 +89,14 @@ class Inbox:
             out.append(Finish(stream))
         return False
 
-    def _answer(self, message: Message, now: float, out: list[Effect]) -> None:
+    def _answer(self, message: Envelope, now: float, out: list[Effect]) -> None:
         pending = self._inflight.settle(message.id)
         if pending is not None:
             self._settle(pending, message, out)
         elif not self._hear(message, now, out):
             self._stray(message, now, out)
 
-    def _settle(self, pending: Pending, message: Message, out: list[Effect]) -> None:
+    def _settle(self, pending: Pending, message: Envelope, out: list[Effect]) -> None:
         result, error = message.result, message.error
         if error is not UNSET and bytes(error) != _NULL:
             out.append(Failed(pending.ticket, self._fault(pending, result, error)))
@@ -111,7 +111,7 @@ class Inbox:
     def _fault(self, pending: Pending, result: Any, error: Raw) -> HoldfastError:
         if result is not UNSET and bytes(result) != _NULL:
             return messages.bad_answer(self.name, pending.call, "both a result and an error")
-        fault = jsonrpc.decode_fault(error)
+        fault = jsonrpc.decode_error_object(error)
         if fault is None:
             shown = jsonrpc.snippet(bytes(error))
             return messages.bad_answer(self.name, pending.call, f"the error is malformed: {shown}")
@@ -120,7 +120,7 @@ class Inbox:
     def _bad(self, pending: Pending, reason: str) -> Failed:
         return Failed(pending.ticket, messages.bad_answer(self.name, pending.call, reason))
 
-    def _stray(self, message: Message, now: float, out: list[Effect]) -> None:
+    def _stray(self, message: Envelope, now: float, out: list[Effect]) -> None:
         if message.id is UNSET or message.id is None:
             if message.error is UNSET:
                 self._violate("not a JSON-RPC message", "no id, no method", out)
@@ -131,18 +131,18 @@ class Inbox:
 
     # Notifications
 
-    def _notice(self, message: Message, now: float, out: list[Effect]) -> None:
+    def _notice(self, message: Envelope, now: float, out: list[Effect]) -> None:
         special = _SPECIAL.get(message.method)  # type: ignore[arg-type]
         if special is not None:
             special(self, message, now, out)
         else:
             self._pass_on(message, out)
 
-    def _pass_on(self, message: Message, out: list[Effect]) -> None:
+    def _pass_on(self, message: Envelope, out: list[Effect]) -> None:
         params = None if message.params is UNSET else message.params
         out.append(Noticed(message.method, params))  # type: ignore[arg-type]
 
-    def _progress(self, message: Message, now: float, out: list[Effect]) -> None:
+    def _progress(self, message: Envelope, now: float, out: list[Effect]) -> None:
         try:
             progress = _progress.decode(message.params)  # type: ignore[arg-type]
         except (*jsonrpc.MALFORMED, TypeError) as error:
@@ -155,8 +155,8 @@ class Inbox:
                 pending.idle_until = now + call.idle
             out.append(Progressed(pending.ticket, progress))
 
-    def _acknowledged(self, message: Message, now: float, out: list[Effect]) -> None:
-        era = self._line.era
+    def _acknowledged(self, message: Envelope, now: float, out: list[Effect]) -> None:
+        era = self._link.era
         raw = message.params
         wire_id = None if era is None or raw is UNSET else era.subscription(raw)
         pending = self._inflight.sent(wire_id)
@@ -165,7 +165,7 @@ class Inbox:
         else:
             out.append(Related(pending.ticket, str(message.method), raw))
 
-    def _cancelled(self, message: Message, now: float, out: list[Effect]) -> None:
+    def _cancelled(self, message: Envelope, now: float, out: list[Effect]) -> None:
         try:
             wire_id = _cancelled.decode(message.params).requestId  # type: ignore[arg-type]
         except (*jsonrpc.MALFORMED, TypeError) as error:
@@ -176,13 +176,13 @@ class Inbox:
             # The server ends a subscription of ours.
             self._inflight.settle(wire_id)
             out.append(Completed(pending.ticket, Raw(b"{}")))
-        elif wire_id is not None and self._line.era is not None and self._line.era.may_ask:
-            out.append(Dismissed(self._line.generation, wire_id))
+        elif wire_id is not None and self._link.era is not None and self._link.era.may_ask:
+            out.append(Dismissed(self._link.generation, wire_id))
 
     # Requests of the server
 
-    def _ask(self, message: Message, out: list[Effect]) -> None:
-        era, wire_id, method = self._line.era, message.id, message.method
+    def _ask(self, message: Envelope, out: list[Effect]) -> None:
+        era, wire_id, method = self._link.era, message.id, message.method
         if isinstance(wire_id, float) and wire_id.is_integer():
             wire_id = int(wire_id)
         if not isinstance(wire_id, int | str):
@@ -190,10 +190,10 @@ class Inbox:
         elif era is not None and not era.may_ask:
             self._violate("request of the server's own", f"{method}", out)
         elif method == "ping":
-            out.append(Send(jsonrpc.response(wire_id, {}), None, self._line.dress("")))
+            out.append(Send(jsonrpc.response(wire_id, {}), None, self._link.options("")))
         else:
             params = None if message.params is UNSET else message.params
-            out.append(Asked(self._line.generation, wire_id, str(method), params))
+            out.append(Asked(self._link.generation, wire_id, str(method), params))
 
     def _violate(self, reason: str, detail: str, out: list[Effect], times: int = 1) -> None:
         before = self.violations[reason]
@@ -201,7 +201,7 @@ class Inbox:
         out.append(Violated(reason, detail, before + 1))
 
 
-def _says_nothing(message: Message) -> bool:
+def _says_nothing(message: Envelope) -> bool:
     """It is an object, but no message."""
     return message.id is UNSET and message.result is UNSET and message.error is UNSET
 
@@ -213,7 +213,7 @@ class _Cancelled(Struct):
 _progress = msgspec.json.Decoder(Progress)
 _cancelled = msgspec.json.Decoder(_Cancelled)
 
-_SPECIAL: Final[dict[str, Callable[[Inbox, Message, float, list[Effect]], None]]] = {
+_SPECIAL: Final[dict[str, Callable[[Inbox, Envelope, float, list[Effect]], None]]] = {
     "notifications/progress": Inbox._progress,
     "notifications/cancelled": Inbox._cancelled,
     "notifications/subscriptions/acknowledged": Inbox._acknowledged,

@@ -5,16 +5,16 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast._core.boundary import Dress, Generation, Refused, no_such_session
-from holdfast._core.engine.negotiating import Greeting
+from holdfast._core.boundary import Generation, Refused, StreamOptions, no_such_session
+from holdfast._core.engine.negotiating import Negotiator
 from holdfast._core.eras.base import Era
 
 
-class Line(Struct):
+class LinkState(Struct):
     """``generation`` is the gate: what belongs to another one is not heard."""
 
     generation: Generation = Generation(0)
-    greeting: Greeting | None = None
+    negotiator: Negotiator | None = None
     streams: bool = False
     """Each request travels on a stream of its own."""
     session: str | None = None
@@ -25,15 +25,15 @@ class Line(Struct):
     def advance(self) -> Generation:
         """From here on nothing of the earlier link is heard."""
         self.generation = Generation(self.generation + 1)
-        self.greeting = None
+        self.negotiator = None
         return self.generation
 
-    def dress(self, method: str, *, first: bool = False) -> Dress | None:
+    def options(self, method: str, *, first: bool = False) -> StreamOptions | None:
         """What a message other than a request wears, where messages wear anything."""
         if not self.streams or self.era is None:
             return None
-        worn = self.era.dress(method)
-        return replace(worn, first=True) if first else worn
+        options = self.era.options(method)
+        return replace(options, first=True) if first else options
 
     def session_ended(self, report: Refused) -> bool:
         """Whether a refusal means that the server does not know our session any more."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast._core.boundary import Call, Refused
-from holdfast._core.wire.jsonrpc import Fault
+from holdfast._core.wire.jsonrpc import ErrorObject
 from holdfast.errors import (
     BackpressureError,
     CancelledCallError,
@@ -66,7 +66,7 @@ def unconnected(name: str, loss: HoldfastError) -> HoldfastError:
     return error
 
 
-def refused_by_server(name: str, call: Call, fault: Fault) -> HoldfastError:
+def refused_by_server(name: str, call: Call, fault: ErrorObject) -> HoldfastError:
     message = fault.message if fault.message else "no message"
     integral = isinstance(fault.code, int) or (
         isinstance(fault.code, float) and fault.code.is_integer()

@@ -11,12 +11,12 @@ from holdfast._core.engine.inflight import NEVER, Inflight
 from holdfast._core.eras.negotiation import (
     DISCOVER,
     Agreement,
-    Answer,
     Conversation,
     Heard,
     Plan,
-    Say,
+    Reply,
     Silence,
+    Turn,
     negotiate,
 )
 from holdfast._core.wire import jsonrpc
@@ -26,7 +26,7 @@ _ANSWERS: Final = frozenset(range(400, 500)) - {401, 403, 407, 408, 425, 429}
 _CRASHES: Final = frozenset({500, 501})
 
 
-class Greeting:
+class Negotiator:
     """Feeds what is heard to the conversation and says what it wants said."""
 
     def __init__(self, plan: Plan, inflight: Inflight) -> None:
@@ -37,13 +37,13 @@ class Greeting:
         """The server has said something to us."""
         self.refused: str = ""
         """What the server said no to, for the story if it ends badly."""
-        self.sound_at: float = NEVER
+        self.check_at: float = NEVER
         """When patience runs out."""
         self._inflight = inflight
         self._conversation: Conversation = negotiate(plan)
 
     def __repr__(self) -> str:
-        return f"<Greeting waiting for {self.waiting_for}>"
+        return f"<Negotiator waiting for {self.waiting_for}>"
 
     @property
     def waiting_for(self) -> str:
@@ -60,7 +60,7 @@ class Greeting:
         return next((asked for asked in self.asked if asked == wire_id), None)
 
     def hear(
-        self, wire_id: WireId, message: jsonrpc.Message, now: float, out: list[Effect]
+        self, wire_id: WireId, message: jsonrpc.Envelope, now: float, out: list[Effect]
     ) -> Agreement | None:
         """An answer came; the agreement if that settles it."""
         self.answered = True
@@ -68,10 +68,12 @@ class Greeting:
         raw = message.error
         failed = raw is not UNSET and bytes(raw) != b"null"
         if message.result is not UNSET and not failed:
-            return self._feed(Answer(method, result=message.result), now, out)
-        fault = (None if raw is UNSET else jsonrpc.decode_fault(raw)) or jsonrpc.Fault()
+            return self._feed(Reply(method, result=message.result), now, out)
+        fault = (
+            None if raw is UNSET else jsonrpc.decode_error_object(raw)
+        ) or jsonrpc.ErrorObject()
         self.refused = f"{method} was refused with error {fault.code}: {fault.message}"
-        return self._feed(Answer(method, fault=fault), now, out)
+        return self._feed(Reply(method, fault=fault), now, out)
 
     def can_go_on(self, report: Refused) -> bool:
         """A refusal that says something of the request is an answer; others end the attempt."""
@@ -85,8 +87,10 @@ class Greeting:
         """A request was refused below the protocol."""
         self.answered = True
         method = self.asked.pop(report.wire_id)
-        fault = report.fault or jsonrpc.Fault(code=report.status, message=report.error.message)
-        return self._feed(Answer(method, fault=fault, status=report.status), now, out)
+        fault = report.fault or jsonrpc.ErrorObject(
+            code=report.status, message=report.error.message
+        )
+        return self._feed(Reply(method, fault=fault, status=report.status), now, out)
 
     def silence(self, unread: bool, now: float, out: list[Effect]) -> Agreement | None:
         return self._feed(Silence(unread), now, out)
@@ -95,15 +99,17 @@ class Greeting:
         try:
             self._take(self._conversation.send(heard), now, out)
         except StopIteration as done:
-            self.sound_at = NEVER
+            self.check_at = NEVER
             agreement: Agreement = done.value
             return agreement
         return None
 
-    def _take(self, say: Say, now: float, out: list[Effect]) -> None:
-        for wish in say.wishes:
+    def _take(self, turn: Turn, now: float, out: list[Effect]) -> None:
+        for request in turn.requests:
             wire_id = self._inflight.number()
-            self.asked[wire_id] = wish.method
-            dress = wish.dress if self.plan.streams else None
-            out.append(Send(jsonrpc.request(wire_id, wish.method, wish.params), wire_id, dress))
-        self.sound_at = NEVER if say.patience is None else now + say.patience
+            self.asked[wire_id] = request.method
+            options = request.options if self.plan.streams else None
+            out.append(
+                Send(jsonrpc.request(wire_id, request.method, request.params), wire_id, options)
+            )
+        self.check_at = NEVER if turn.patience is None else now + turn.patience

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from holdfast._core.engine import messages
-from holdfast._core.engine.negotiating import Greeting
+from holdfast._core.engine.negotiating import Negotiator
 from holdfast._core.eras.negotiation import Opening, Plan
 from holdfast.errors import HoldfastError
 from holdfast.policies import Backoff
@@ -20,17 +20,17 @@ MOST_RESTARTS: Final = 2
 class Recovery:
     """The memory of a connection over its links."""
 
-    def __init__(self, plan: Plan, backoff: Backoff, luck: Iterator[float]) -> None:
+    def __init__(self, plan: Plan, backoff: Backoff, jitter: Iterator[float]) -> None:
         self.opening = plan.opening
         """How this server wants to be addressed, once known."""
-        self.manner: str | None = None
+        self.variant: str | None = None
         """By which way it is reached, if not by the usual one."""
         self.reason: HoldfastError | None = None
         """Why the last link was lost."""
         self.gave_up = False
         self._plan = plan
         self._backoff = backoff
-        self._luck = luck
+        self._jitter = jitter
         self._failures = 0
         """Losses since the last stretch of health: they make the pause longer."""
         self._attempts = 0
@@ -45,7 +45,7 @@ class Recovery:
 
     def plan(self, *, streams: bool) -> Plan:
         """How to begin on a new link."""
-        return replace(self._plan, opening=self.opening, streams=streams, manner=self.manner)
+        return replace(self._plan, opening=self.opening, streams=streams, variant=self.variant)
 
     def agreed(self, opening: Opening, now: float) -> None:
         self.opening = opening
@@ -53,20 +53,20 @@ class Recovery:
         self._restarts = 0
         self._ready_since = now
 
-    def restart(self, opening: Opening, manner: str | None, error: HoldfastError | None) -> bool:
+    def restart(self, opening: Opening, variant: str | None, error: HoldfastError | None) -> bool:
         """Begin otherwise, on a new link and without a pause; False if that was done enough."""
         self._restarts += 1
         if self._restarts > MOST_RESTARTS:
             return False
-        self.opening, self.manner = opening, manner
+        self.opening, self.variant = opening, variant
         self._spoilt = error or self._spoilt
         return True
 
-    def died_of_probe(self, greeting: Greeting | None) -> bool:
+    def died_of_probe(self, negotiator: Negotiator | None) -> bool:
         """Some old servers die of an unknown first message; once, they get the other opening."""
-        if greeting is None or greeting.answered or self._spoilt is not None:
+        if negotiator is None or negotiator.answered or self._spoilt is not None:
             return False
-        return greeting.plan.opening is None and greeting.plan.pin is None
+        return negotiator.plan.opening is None and negotiator.plan.pin is None
 
     def lost(self, error: HoldfastError, *, connected: bool, now: float) -> HoldfastError:
         """Note a loss. The count starts over only after a stretch of health."""
@@ -75,7 +75,7 @@ class Recovery:
         self._restarts = 0
         if not connected:
             # What we remember of this server may be out of date: find out anew.
-            self.opening = self.manner = None
+            self.opening = self.variant = None
         elif now - self._ready_since >= self._backoff.healthy_after:
             self._failures, self._attempts = 0, -1
         self._failures += 1
@@ -88,4 +88,4 @@ class Recovery:
         attempts = self._backoff.attempts
         if attempts is not None and self._attempts >= attempts:
             return None
-        return self._backoff.delay(self._failures, self._luck)
+        return self._backoff.delay(self._failures, self._jitter)

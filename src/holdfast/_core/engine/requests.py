@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from holdfast._core.boundary import Call, Effect, Failed, Refused, Retract, Send, Ticket, WireId
 from holdfast._core.engine import messages
 from holdfast._core.engine.inflight import NEVER, Inflight, Pending
-from holdfast._core.engine.link_state import Line
+from holdfast._core.engine.link_state import LinkState
 from holdfast._core.wire import jsonrpc
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
@@ -18,12 +18,12 @@ _FEW, _SOON = 8, 0.001
 class Requests:
     """The rules for requests, over the one ``Inflight``."""
 
-    def __init__(self, name: str, policy: Policy, line: Line, luck: Iterator[float]) -> None:
+    def __init__(self, name: str, policy: Policy, link: LinkState, jitter: Iterator[float]) -> None:
         self.name = name
         self.inflight: Inflight = Inflight(policy.tombstone_ttl, policy.limits.tombstones)
         self._policy = policy
-        self._line = line
-        self._luck = luck
+        self._link = link
+        self._jitter = jitter
 
     def waits(self, call: Call) -> bool:
         """Whether a call waits for a server that is down."""
@@ -31,7 +31,7 @@ class Requests:
 
     def dispatch(self, pending: Pending, out: list[Effect]) -> None:
         """Send a parked request on the line of the moment."""
-        era = self._line.era
+        era = self._link.era
         assert era is not None
         call = pending.call
         wire_id = call.wire_id = self.inflight.dispatch(pending)
@@ -40,12 +40,16 @@ class Requests:
         try:
             params = era.stamp(call.params, call.meta, token)
             frame = jsonrpc.request(wire_id, call.method, params)
-            dress = era.dress(call.method, call.params, call.mirror) if self._line.streams else None
+            options = (
+                era.options(call.method, call.params, call.param_headers)
+                if self._link.streams
+                else None
+            )
         except jsonrpc.UNENCODABLE as error:
             self.inflight.end(pending, 0.0, bury=False)
             out.append(Failed(pending.ticket, messages.unencodable(self.name, call, error)))
         else:
-            out.append(Send(frame, wire_id, dress, call.origin))
+            out.append(Send(frame, wire_id, options, call.origin))
 
     def dispatch_parked(self, out: list[Effect]) -> None:
         for pending in self.inflight.parked():
@@ -69,7 +73,7 @@ class Requests:
         self.inflight.park(pending)
         pending.offers += 1
         if pending.offers < self._policy.retry.attempts:
-            pending.retry_at = now + self._policy.retry.pause(self._luck)
+            pending.retry_at = now + self._policy.retry.pause(self._jitter)
             return pending.retry_at
         self.inflight.end(pending, now)
         error = messages.backpressure(self.name, pending.call, pending.offers)
@@ -105,7 +109,7 @@ class Requests:
             return NEVER if enough else now + report.retry_after
         if not self.waits(pending.call):
             return NEVER
-        return now + self._policy.backoff.delay(pending.offers + 1, self._luck)
+        return now + self._policy.backoff.delay(pending.offers + 1, self._jitter)
 
     def renew(self, wire_id: WireId) -> Pending | None:
         """Park a request whose session has ended; None if that happened to it before."""
@@ -180,7 +184,7 @@ class Requests:
 
     def _retract(self, pending: Pending, reason: str, now: float, out: list[Effect]) -> None:
         self.inflight.end(pending, now)
-        if pending.wire_id is not None and self._line.era is not None:
-            frame = self._line.era.cancel(pending.wire_id, reason, streams=self._line.streams)
-            dress = self._line.dress("notifications/cancelled")
-            out.append(Retract(pending.wire_id, frame, dress))
+        if pending.wire_id is not None and self._link.era is not None:
+            frame = self._link.era.cancel(pending.wire_id, reason, streams=self._link.streams)
+            options = self._link.options("notifications/cancelled")
+            out.append(Retract(pending.wire_id, frame, options))

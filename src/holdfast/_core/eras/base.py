@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Raw, Struct
 
-from holdfast._core.boundary import Dress, WireId
+from holdfast._core.boundary import StreamOptions, WireId
 from holdfast._core.wire.jsonrpc import Id
 
 
@@ -18,7 +18,7 @@ class Complete(Struct, frozen=True):
     """The request is done."""
 
 
-class InputRequired(Struct, frozen=True):
+class NeedsInput(Struct, frozen=True):
     """The server wants answers before it goes on."""
 
     requests: dict[str, Raw]
@@ -32,16 +32,16 @@ class Invalid(Struct, frozen=True):
     reason: str
 
 
-Reading = Complete | InputRequired | Invalid
+Reading = Complete | NeedsInput | Invalid
 COMPLETE: Final = Complete()
 
 
-class Wish(Struct, frozen=True):
+class OutgoingRequest(Struct, frozen=True):
     """A request that an era would have sent: method and parameters."""
 
     method: str
     params: dict[str, Any] | None = None
-    dress: Dress | None = None
+    options: StreamOptions | None = None
 
 
 class Era(Protocol):
@@ -69,17 +69,17 @@ class Era(Protocol):
     def read(self, method: str, result: Raw) -> Reading:
         """Whether a result is final."""
 
-    mirrors: bool
+    param_headers: bool
     """Tools may want arguments repeated in headers."""
     session: str | None
     """What the server calls our conversation, where it gave it a name."""
 
-    def dress(
+    def options(
         self,
         method: str,
         params: dict[str, Any] | None = None,
-        mirror: dict[str, str] | None = None,
-    ) -> Dress:
+        param_headers: dict[str, str] | None = None,
+    ) -> StreamOptions:
         """What a message wears where each travels on a stream of its own."""
 
     def cancel(self, wire_id: WireId, reason: str, *, streams: bool = False) -> bytes | None:
@@ -88,24 +88,24 @@ class Era(Protocol):
         None where ending the request's own stream is what tells it.
         """
 
-    def farewell(self) -> Dress | None:
+    def farewell(self) -> StreamOptions | None:
         """What ends the conversation, where the server keeps one."""
 
-    def ping(self) -> Wish:
+    def ping(self) -> OutgoingRequest:
         """The cheapest request that shows the server alive."""
 
-    def log_level(self, level: str) -> Wish | None:
-        """Set the level from now on; a wish if the server must be asked."""
+    def log_level(self, level: str) -> OutgoingRequest | None:
+        """Set the level from now on; a request if the server must be asked."""
 
-    def watch(self, uri: str) -> Wish:
+    def watch(self, uri: str) -> OutgoingRequest:
         """Ask for the updates of one resource (where updates come by themselves)."""
 
-    def unwatch(self, uri: str) -> Wish: ...
+    def unwatch(self, uri: str) -> OutgoingRequest: ...
 
     def subscription(self, params: Raw) -> Id | None:
         """The request for a stream that a notification belongs to, if it names one."""
 
-    def listen(self, uris: Iterable[str], changes: Iterable[str]) -> Wish:
+    def listen(self, uris: Iterable[str], changes: Iterable[str]) -> OutgoingRequest:
         """Open a stream of updates and list changes (where it must be asked for)."""
 
 

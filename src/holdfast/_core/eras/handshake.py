@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec import Raw
 
-from holdfast._core.boundary import Dress, WireId
+from holdfast._core.boundary import StreamOptions, WireId
 from holdfast._core.eras import headers
-from holdfast._core.eras.base import COMPLETE, Reading, Wish
+from holdfast._core.eras.base import COMPLETE, OutgoingRequest, Reading
 from holdfast._core.eras.revisions import BATCHING
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.jsonrpc import Id
@@ -20,13 +20,13 @@ class Handshake:
 
     may_ask = True
     listens = False
-    mirrors = False
+    param_headers = False
 
     def __init__(self, version: str) -> None:
         self.version = version
         self.batches: bool = version == BATCHING
         self.session: str | None = None
-        self._worn: Dress | None = None
+        self._options: StreamOptions | None = None
 
     def __repr__(self) -> str:
         return f"<Handshake {self.version}>"
@@ -49,40 +49,42 @@ class Handshake:
     def read(self, method: str, result: Raw) -> Reading:
         return COMPLETE
 
-    def dress(
+    def options(
         self,
         method: str,
         params: dict[str, Any] | None = None,
-        mirror: dict[str, str] | None = None,
-    ) -> Dress:
-        worn = self._worn
-        if worn is None or worn.headers.get(headers.SESSION) != self.session:
+        param_headers: dict[str, str] | None = None,
+    ) -> StreamOptions:
+        options = self._options
+        if options is None or options.headers.get(headers.SESSION) != self.session:
             named = {} if self.session is None else {headers.SESSION: self.session}
-            worn = self._worn = Dress({headers.VERSION: self.version, **named}, resume=True)
-        return worn
+            options = self._options = StreamOptions(
+                {headers.VERSION: self.version, **named}, resume=True
+            )
+        return options
 
     def cancel(self, wire_id: WireId, reason: str, *, streams: bool = False) -> bytes | None:
         return cancelled(wire_id, reason)
 
-    def farewell(self) -> Dress | None:
-        return None if self.session is None else self.dress("")
+    def farewell(self) -> StreamOptions | None:
+        return None if self.session is None else self.options("")
 
-    def ping(self) -> Wish:
-        return Wish("ping")
+    def ping(self) -> OutgoingRequest:
+        return OutgoingRequest("ping")
 
-    def log_level(self, level: str) -> Wish | None:
-        return Wish("logging/setLevel", {"level": level})
+    def log_level(self, level: str) -> OutgoingRequest | None:
+        return OutgoingRequest("logging/setLevel", {"level": level})
 
-    def watch(self, uri: str) -> Wish:
-        return Wish("resources/subscribe", {"uri": uri})
+    def watch(self, uri: str) -> OutgoingRequest:
+        return OutgoingRequest("resources/subscribe", {"uri": uri})
 
-    def unwatch(self, uri: str) -> Wish:
-        return Wish("resources/unsubscribe", {"uri": uri})
+    def unwatch(self, uri: str) -> OutgoingRequest:
+        return OutgoingRequest("resources/unsubscribe", {"uri": uri})
 
     def subscription(self, params: Raw) -> Id | None:
         return None
 
-    def listen(self, uris: Iterable[str], changes: Iterable[str]) -> Wish:
+    def listen(self, uris: Iterable[str], changes: Iterable[str]) -> OutgoingRequest:
         raise AssertionError("changes come by themselves in this era")
 
 

@@ -39,31 +39,31 @@ def encode_value(value: str) -> str:
     return _PREFIX + base64.b64encode(value.encode("utf-8", "replace")).decode() + _SUFFIX
 
 
-Mirrors = dict[str, tuple[str, ...]]
+HeaderPaths = dict[str, tuple[str, ...]]
 """Header names (without the prefix), and the path of the argument that each repeats."""
 
 
-class BadMirror(ValueError):  # noqa: N818
+class BadParamHeader(ValueError):  # noqa: N818
     """An ``x-mcp-header`` annotation that the specification does not allow."""
 
 
-def mirrors(schema: Any) -> Mirrors:
-    """The annotated properties of an input schema; raise ``BadMirror`` if one is not allowed."""
+def header_paths(schema: Any) -> HeaderPaths:
+    """Return the annotated properties of a schema; raise ``BadParamHeader`` for a bad one."""
     try:
-        return _mirrors(schema)
+        return _header_paths(schema)
     except RecursionError:
-        raise BadMirror("its schema is nested too deeply") from None
+        raise BadParamHeader("its schema is nested too deeply") from None
 
 
-def _mirrors(schema: Any) -> Mirrors:
-    found: Mirrors = {}
+def _header_paths(schema: Any) -> HeaderPaths:
+    found: HeaderPaths = {}
     for header, path, kind in _annotated(schema, (), reachable=True):
         _check_name(header)
         if header.lower() in (name.lower() for name in found):
-            raise BadMirror(f"x-mcp-header {header!r} is there twice")
+            raise BadParamHeader(f"x-mcp-header {header!r} is there twice")
         if not isinstance(kind, str) or kind not in _PRIMITIVE:
             where = ".".join(path)
-            raise BadMirror(f"x-mcp-header {header!r} is on {where!r}, which is no primitive")
+            raise BadParamHeader(f"x-mcp-header {header!r} is on {where!r}, which is no primitive")
         found[header] = path
     return found
 
@@ -79,7 +79,9 @@ def _annotated(
         return
     if "x-mcp-header" in schema:
         if not reachable or not path:
-            raise BadMirror(f"x-mcp-header {schema['x-mcp-header']!r} is not on a plain property")
+            raise BadParamHeader(
+                f"x-mcp-header {schema['x-mcp-header']!r} is not on a plain property"
+            )
         yield schema["x-mcp-header"], path, schema.get("type")
     for key, value in schema.items():
         if key == "properties" and isinstance(value, dict):
@@ -97,13 +99,13 @@ def _annotated(
 
 def _check_name(header: Any) -> None:
     if not isinstance(header, str) or not header or not set(header) <= _TOKEN:
-        raise BadMirror(f"x-mcp-header {header!r} is not a header name")
+        raise BadParamHeader(f"x-mcp-header {header!r} is not a header name")
 
 
-def mirrored(mirrors: Mirrors, arguments: Mapping[str, Any]) -> dict[str, str]:
+def param_headers(paths: HeaderPaths, arguments: Mapping[str, Any]) -> dict[str, str]:
     """The headers for one call; what is absent or null is left out."""
     headers = {}
-    for name, path in mirrors.items():
+    for name, path in paths.items():
         value = _at(arguments, path)
         if value is not None:
             headers[PARAM + name] = encode_value(_text(value))

@@ -18,9 +18,9 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from holdfast._core.boundary import Dress
+from holdfast._core.boundary import StreamOptions
 from holdfast._core.eras import headers
-from holdfast._core.eras.base import Era, Wish, best, declare
+from holdfast._core.eras.base import Era, OutgoingRequest, best, declare
 from holdfast._core.eras.handshake import Handshake
 from holdfast._core.eras.revisions import (
     HANDSHAKE,
@@ -31,7 +31,7 @@ from holdfast._core.eras.revisions import (
 )
 from holdfast._core.eras.stateless import Stateless, request_meta
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
-from holdfast._core.wire.jsonrpc import MALFORMED, Fault, encode
+from holdfast._core.wire.jsonrpc import MALFORMED, ErrorObject, encode
 from holdfast.errors import HandshakeRefused, HoldfastError, ProtocolError, ValidationError
 from holdfast.policies import Identity
 
@@ -39,7 +39,7 @@ DISCOVER: Final = "server/discover"
 INITIALIZE: Final = "initialize"
 
 OLDER: Final = "sse"
-"""The manner of the transport before Streamable HTTP."""
+"""The variant of the transport before Streamable HTTP."""
 OLDER_STATUS: Final = (400, 404, 405)
 """How an address of the older kind refuses a POST."""
 DEMANDS: Final = (-32020, -32021)
@@ -59,7 +59,7 @@ class Plan(Struct, frozen=True):
     patience: float = 0.5
     streams: bool = False
     """Each request travels on a stream of its own."""
-    manner: str | None = None
+    variant: str | None = None
     """The way by which the server is reached, if it is not the usual one."""
 
     def __post_init__(self) -> None:
@@ -83,19 +83,19 @@ class Agreement(Struct, frozen=True):
     opening: Opening
 
 
-class Say(Struct, frozen=True):
+class Turn(Struct, frozen=True):
     """A turn in the conversation: send, then listen for ``patience`` seconds (None: on)."""
 
-    wishes: tuple[Wish, ...] = ()
+    requests: tuple[OutgoingRequest, ...] = ()
     patience: float | None = None
 
 
-class Answer(Struct, frozen=True):
+class Reply(Struct, frozen=True):
     """A reply: a result, or the fault that the server gave instead."""
 
     method: str
     result: Raw | None = None
-    fault: Fault | None = None
+    fault: ErrorObject | None = None
     status: int | None = None
     """How the request was refused below the protocol."""
 
@@ -106,8 +106,8 @@ class Silence(Struct, frozen=True):
     unread: bool = False
 
 
-Heard: TypeAlias = Answer | Silence
-Conversation: TypeAlias = Generator[Say, Heard, Agreement]
+Heard: TypeAlias = Reply | Silence
+Conversation: TypeAlias = Generator[Turn, Heard, Agreement]
 
 
 class StartAgain(Exception):  # noqa: N818  (a turn of the conversation, not a failure)
@@ -116,12 +116,12 @@ class StartAgain(Exception):  # noqa: N818  (a turn of the conversation, not a f
     def __init__(
         self,
         opening: Opening,
-        manner: str | None = None,
+        variant: str | None = None,
         error: HoldfastError | None = None,
     ) -> None:
         super().__init__(opening)
         self.opening = opening
-        self.manner = manner
+        self.variant = variant
         self.error = error
 
 
@@ -146,15 +146,15 @@ def negotiate(plan: Plan) -> Conversation:
 def _probe(plan: Plan) -> Conversation:
     sure = plan.pin is not None or plan.opening == "discover"
     patience = None if sure else plan.patience
-    heard = yield Say((_discover(plan),), patience)
+    heard = yield Turn((_discover(plan),), patience)
     while isinstance(heard, Silence):
         if not heard.unread:
             return (yield from _hedge(plan))
-        heard = yield Say((), patience)
+        heard = yield Turn((), patience)
     return (yield from _judge(plan, heard))
 
 
-def _judge(plan: Plan, answer: Answer, *, again: bool = True) -> Conversation:
+def _judge(plan: Plan, answer: Reply, *, again: bool = True) -> Conversation:
     """What the answer to the probe means."""
     offered = _offered(answer)
     if offered is None:
@@ -177,7 +177,7 @@ def _from_list(plan: Plan, offered: list[Any]) -> Conversation:
     return (yield from _initialize(plan, version))
 
 
-def _fall_back(plan: Plan, answer: Answer) -> Conversation:
+def _fall_back(plan: Plan, answer: Reply) -> Conversation:
     """Any other answer means a server of the handshake era; which error it gives says nothing."""
     if plan.pin is not None:
         story = _story(answer)
@@ -191,9 +191,9 @@ def _fall_back(plan: Plan, answer: Answer) -> Conversation:
 
 def _hedge(plan: Plan) -> Conversation:
     """Silence: say ``initialize`` too, and listen for both."""
-    heard = yield Say((_initialize_wish(plan, HANDSHAKE[0]),))
-    probe: Answer | None = None
-    greeting: Answer | None = None
+    heard = yield Turn((_initialize_request(plan, HANDSHAKE[0]),))
+    probe: Reply | None = None
+    initialized: Reply | None = None
     while True:
         if isinstance(heard, Silence):
             if probe is not None:
@@ -204,31 +204,31 @@ def _hedge(plan: Plan) -> Conversation:
         if heard.method == DISCOVER:
             probe = heard
         else:
-            greeting = heard
+            initialized = heard
         modern = probe is not None and _is_modern(probe)
-        if greeting is not None and greeting.result is not None:
+        if initialized is not None and initialized.result is not None:
             if modern:
                 # It took both openings. Which era the process is in now is anybody's guess.
                 raise StartAgain("discover")
-            return _handshake_agreement(plan, HANDSHAKE[0], greeting.result)
-        if probe is not None and greeting is not None:
+            return _handshake_agreement(plan, HANDSHAKE[0], initialized.result)
+        if probe is not None and initialized is not None:
             if modern:
                 return (yield from _judge(plan, probe))
-            if _may_be_older(plan, greeting):
-                raise StartAgain("initialize", OLDER, _refused(greeting))
-            raise NoAgreement(_both_refused(probe, greeting))
-        told = modern or (greeting is not None and _is_modern(greeting))
-        heard = yield Say((), plan.patience if told else None)
+            if _may_be_older(plan, initialized):
+                raise StartAgain("initialize", OLDER, _refused(initialized))
+            raise NoAgreement(_both_refused(probe, initialized))
+        told = modern or (initialized is not None and _is_modern(initialized))
+        heard = yield Turn((), plan.patience if told else None)
 
 
-def _initialize(plan: Plan, version: str, before: Answer | None = None) -> Conversation:
-    answer = yield from _answer_to(_initialize_wish(plan, version))
+def _initialize(plan: Plan, version: str, before: Reply | None = None) -> Conversation:
+    answer = yield from _answer_to(_initialize_request(plan, version))
     if answer.result is not None:
         return _handshake_agreement(plan, version, answer.result)
     offered = [one for one in _listed(answer.fault) or () if one != version]
     older = best(offered, HANDSHAKE) if plan.pin is None else None
     if older is not None:
-        answer = yield from _answer_to(_initialize_wish(plan, older))
+        answer = yield from _answer_to(_initialize_request(plan, older))
         if answer.result is not None:
             return _handshake_agreement(plan, older, answer.result)
     elif _may_be_older(plan, answer):
@@ -241,38 +241,38 @@ def _initialize(plan: Plan, version: str, before: Answer | None = None) -> Conve
     raise NoAgreement(_refused(answer))
 
 
-def _may_be_older(plan: Plan, answer: Answer) -> bool:
+def _may_be_older(plan: Plan, answer: Reply) -> bool:
     """Whether the address may be of the older kind, with a stream to be opened first."""
-    refused = answer.status in OLDER_STATUS and plan.streams and plan.manner is None
+    refused = answer.status in OLDER_STATUS and plan.streams and plan.variant is None
     code = None if answer.fault is None else answer.fault.code
     return refused and code not in (METHOD_NOT_FOUND, UNSUPPORTED_VERSION, *DEMANDS)
 
 
-def _answer_to(wish: Wish) -> Generator[Say, Heard, Answer]:
-    """Say it and wait for its own answer; others that come late are not heard."""
-    heard = yield Say((wish,))
-    while isinstance(heard, Silence) or heard.method != wish.method:
-        heard = yield Say()
+def _answer_to(request: OutgoingRequest) -> Generator[Turn, Heard, Reply]:
+    """Send it and wait for its own answer; skip others that come late."""
+    heard = yield Turn((request,))
+    while isinstance(heard, Silence) or heard.method != request.method:
+        heard = yield Turn()
     return heard
 
 
 # What is sent.
 
 
-def _discover(plan: Plan, version: str | None = None) -> Wish:
+def _discover(plan: Plan, version: str | None = None) -> OutgoingRequest:
     version = version or _stateless(plan)[0]
     meta = request_meta(version, plan.identity.info(), _declared(plan, changes=False))
-    dress = Dress(headers.standard(version, DISCOVER, None))
-    return Wish(DISCOVER, {"_meta": meta}, dress)
+    options = StreamOptions(headers.standard(version, DISCOVER, None))
+    return OutgoingRequest(DISCOVER, {"_meta": meta}, options)
 
 
-def _initialize_wish(plan: Plan, version: str) -> Wish:
+def _initialize_request(plan: Plan, version: str) -> OutgoingRequest:
     params = {
         "protocolVersion": version,
         "capabilities": _declared(plan, changes=True),
         "clientInfo": plan.identity.info(),
     }
-    return Wish(INITIALIZE, params, Dress({}, resume=True))
+    return OutgoingRequest(INITIALIZE, params, StreamOptions({}, resume=True))
 
 
 def _declared(plan: Plan, *, changes: bool) -> dict[str, Any]:
@@ -306,7 +306,7 @@ _discover_result = msgspec.json.Decoder(_DiscoverResult)
 _initialize_result = msgspec.json.Decoder(_InitializeResult)
 
 
-def _offered(answer: Answer) -> list[Any] | None:
+def _offered(answer: Reply) -> list[Any] | None:
     """The revisions that a modern answer names; None if the answer is not a modern one."""
     if answer.result is not None:
         try:
@@ -317,7 +317,7 @@ def _offered(answer: Answer) -> list[Any] | None:
     return _listed(fault) if fault is not None and fault.code == UNSUPPORTED_VERSION else None
 
 
-def _listed(fault: Fault | None) -> list[Any] | None:
+def _listed(fault: ErrorObject | None) -> list[Any] | None:
     """The revisions that an error names; before there was a code for it, others were used."""
     if fault is None or not isinstance(fault.data, dict):
         return None
@@ -325,7 +325,7 @@ def _listed(fault: Fault | None) -> list[Any] | None:
     return supported if isinstance(supported, list) else None
 
 
-def _is_modern(answer: Answer) -> bool:
+def _is_modern(answer: Reply) -> bool:
     offered = _offered(answer)
     return offered is not None and (answer.result is None or best(offered, STATELESS) is not None)
 
@@ -367,7 +367,7 @@ def _cure(plan: Plan) -> str:
     return f" (protocol={plan.pin!r} is pinned)"
 
 
-def _story(answer: Answer) -> str:
+def _story(answer: Reply) -> str:
     if answer.fault is None:
         return f"it answered {answer.method} with something else"
     return f"it answered {answer.method} with error {answer.fault.code}: {answer.fault.message}"
@@ -378,13 +378,13 @@ def _nothing_in_common(plan: Plan, offered: Iterable[Any]) -> HoldfastError:
     return ProtocolError(f"no common protocol revision: the server speaks {theirs}{_cure(plan)}")
 
 
-def _refused(answer: Answer) -> HoldfastError:
-    fault = answer.fault or Fault()
+def _refused(answer: Reply) -> HoldfastError:
+    fault = answer.fault or ErrorObject()
     code = fault.code if isinstance(fault.code, int) else None
     return HandshakeRefused(f"cannot connect: {_story(answer)}", code=code, data=fault.data)
 
 
-def _both_refused(probe: Answer, greeting: Answer) -> HoldfastError:
-    error = _refused(greeting)
+def _both_refused(probe: Reply, initialized: Reply) -> HoldfastError:
+    error = _refused(initialized)
     error.message += f"; before that, {_story(probe)}"
     return error

@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from holdfast._core.boundary import Dress, WireId
+from holdfast._core.boundary import StreamOptions, WireId
 from holdfast._core.eras import headers
-from holdfast._core.eras.base import COMPLETE, InputRequired, Invalid, Reading, Wish
+from holdfast._core.eras.base import COMPLETE, Invalid, NeedsInput, OutgoingRequest, Reading
 from holdfast._core.eras.handshake import cancelled
 from holdfast._core.eras.revisions import (
     CLIENT_CAPABILITIES,
@@ -32,7 +32,7 @@ class Stateless:
     may_ask = False
     batches = False
     listens = True
-    mirrors = True
+    param_headers = True
     session: str | None = None
 
     def __init__(self, version: str, info: dict[str, str], capabilities: dict[str, Any]) -> None:
@@ -83,31 +83,33 @@ class Stateless:
             return Invalid("input_required with neither inputRequests nor requestState")
         requests = {} if seen.inputRequests is UNSET else seen.inputRequests
         state = None if seen.requestState is UNSET else seen.requestState
-        return InputRequired(requests, state)
+        return NeedsInput(requests, state)
 
-    def dress(
+    def options(
         self,
         method: str,
         params: dict[str, Any] | None = None,
-        mirror: dict[str, str] | None = None,
-    ) -> Dress:
-        return Dress({**headers.standard(self.version, method, params), **(mirror or {})})
+        param_headers: dict[str, str] | None = None,
+    ) -> StreamOptions:
+        return StreamOptions(
+            {**headers.standard(self.version, method, params), **(param_headers or {})}
+        )
 
     def cancel(self, wire_id: WireId, reason: str, *, streams: bool = False) -> bytes | None:
         return None if streams else cancelled(wire_id, reason)
 
-    def farewell(self) -> Dress | None:
+    def farewell(self) -> StreamOptions | None:
         return None
 
-    def ping(self) -> Wish:
-        return Wish("server/discover")
+    def ping(self) -> OutgoingRequest:
+        return OutgoingRequest("server/discover")
 
-    def log_level(self, level: str) -> Wish | None:
+    def log_level(self, level: str) -> OutgoingRequest | None:
         self._meta[LOG_LEVEL] = level
         self._encode()
         return None
 
-    def watch(self, uri: str) -> Wish:
+    def watch(self, uri: str) -> OutgoingRequest:
         raise AssertionError("updates are asked for as a stream in this era")
 
     unwatch = watch
@@ -118,12 +120,12 @@ class Stateless:
         except jsonrpc.MALFORMED:
             return None
 
-    def listen(self, uris: Iterable[str], changes: Iterable[str]) -> Wish:
+    def listen(self, uris: Iterable[str], changes: Iterable[str]) -> OutgoingRequest:
         wanted: dict[str, Any] = dict.fromkeys(changes, True)
         watched = sorted(uris)
         if watched:
             wanted["resourceSubscriptions"] = watched
-        return Wish("subscriptions/listen", {"notifications": wanted})
+        return OutgoingRequest("subscriptions/listen", {"notifications": wanted})
 
 
 def request_meta(

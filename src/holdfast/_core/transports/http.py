@@ -14,12 +14,12 @@ from yarl import URL
 from holdfast._core.boundary import (
     Delivered,
     Drained,
-    Dress,
     Expired,
     Generation,
     Link,
     Opened,
     Report,
+    StreamOptions,
     WireId,
     no_such_session,
 )
@@ -35,7 +35,7 @@ from holdfast._core.transports.http_client import (
 )
 from holdfast._core.transports.refusal import Refusal
 from holdfast._core.transports.sse import SseLink
-from holdfast._core.wire.framing import Events, FrameTooLarge, one_line
+from holdfast._core.wire.framing import FrameTooLarge, SseParser, one_line
 from holdfast.errors import ProtocolError, TransportError, ValidationError
 from holdfast.policies import Limits
 
@@ -51,10 +51,9 @@ LONGEST_PAUSE: Final = 30.0
 MOST_FAILURES: Final = 5
 """Failed connections in a row after which a broken stream is not taken up again."""
 OWN_STREAM: Final = WireId(0)
-"""The stream of what the server says of its own accord."""
 _NO_STREAM: Final = frozenset({400, 404, 405, 406, 501})
 
-Manner = Literal["auto", "streamable", "sse"]
+Variant = Literal["auto", "streamable", "sse"]
 
 
 class Http:
@@ -71,7 +70,7 @@ class Http:
         url: str,
         *,
         headers: Headers | None = None,
-        transport: Manner = "auto",
+        transport: Variant = "auto",
         sse_endpoint: str | None = None,
         message_endpoint: str | None = None,
         ca: str | None = None,
@@ -118,16 +117,16 @@ class Http:
         generation: Generation,
         limits: Limits,
         report: Callable[[Report], None],
-        manner: str | None = None,
+        variant: str | None = None,
     ) -> Link:
-        if manner == "sse" and self._transport == "streamable":
+        if variant == "sse" and self._transport == "streamable":
             text = f"{self.name} is not tried as an HTTP+SSE server: transport='streamable'"
             raise TransportError(text)
         try:
             web = Web(self._settings, limits.frame_bytes)
         except OSError as error:
             raise TransportError(f"the TLS settings cannot be used: {error}") from error
-        if manner == "sse" or self._transport == "sse":
+        if variant == "sse" or self._transport == "sse":
             return SseLink(web, generation, report, self._messages)
         return HttpLink(web, generation, report)
 
@@ -154,8 +153,8 @@ class Stream(Struct):
     """What one request, or the server's own stream, keeps over its connections."""
 
     wire_id: WireId
-    dress: Dress
-    events: Events
+    options: StreamOptions
+    events: SseParser
     session: str | None = None
     """The name in the head of the first connection."""
     stood: bool = False
@@ -196,24 +195,26 @@ class HttpLink:
 
     # What the driver asks for
 
-    def send(self, frame: bytes, wire_id: WireId | None, dress: Dress | None = None) -> bool:
+    def send(
+        self, frame: bytes, wire_id: WireId | None, options: StreamOptions | None = None
+    ) -> bool:
         if self._closed:
             return True
-        worn = dress or Dress({})
+        options = options or StreamOptions({})
         if wire_id is None:
             arrived = asyncio.Event()
-            self._spawn(self._tell(frame, worn, arrived))
-            if worn.first:
+            self._spawn(self._tell(frame, options, arrived))
+            if options.first:
                 self._gate = arrived
         else:
-            task = self._loop.create_task(self._exchange(frame, wire_id, worn))
+            task = self._loop.create_task(self._exchange(frame, wire_id, options))
             self._exchanges[wire_id] = task
         return True
 
-    def listen(self, dress: Dress) -> None:
+    def listen(self, options: StreamOptions) -> None:
         if self._own is not None:
             self._own.cancel()
-        self._own = self._spawn(self._listen(dress))
+        self._own = self._spawn(self._listen(options))
 
     def withdraw(self, wire_id: WireId) -> bool:
         task = self._exchanges.pop(wire_id, None)
@@ -234,7 +235,7 @@ class HttpLink:
     def unread(self) -> bool:
         return False
 
-    def close(self, farewell: Dress | None = None) -> None:
+    def close(self, farewell: StreamOptions | None = None) -> None:
         if not self._closed:
             self._closed = True
             self._ending = self._loop.create_task(self._end(farewell, self._cancel_all()))
@@ -246,9 +247,9 @@ class HttpLink:
 
     # Requests
 
-    async def _exchange(self, frame: bytes, wire_id: WireId, dress: Dress) -> None:
+    async def _exchange(self, frame: bytes, wire_id: WireId, options: StreamOptions) -> None:
         """One request and all that comes on its stream."""
-        stream = Stream(wire_id, dress, Events(self._web.limit))
+        stream = Stream(wire_id, options, SseParser(self._web.limit))
         try:
             await self._greeted()
             async with self._web.slots:
@@ -271,7 +272,7 @@ class HttpLink:
 
     async def _ask(self, frame: bytes, stream: Stream) -> None:
         try:
-            response = await self._web.open("POST", stream.dress.headers, frame)
+            response = await self._web.open("POST", stream.options.headers, frame)
             try:
                 await self._answer(response, stream)
             except BROKEN as error:
@@ -313,7 +314,7 @@ class HttpLink:
         self._report(Delivered(self._generation, data, stream.wire_id, stream.session))
 
     def _resumable(self, stream: Stream) -> bool:
-        return stream.dress.resume and stream.events.last_id is not None
+        return stream.options.resume and stream.events.last_id is not None
 
     async def _resume(self, stream: Stream) -> None:
         """Take a stream up where it broke, or where the server has us ask again."""
@@ -339,16 +340,16 @@ class HttpLink:
         return Refusal(refusal.error)
 
     def _expired(self, stream: Stream) -> None:
-        self._report(Expired(self._generation, stream.dress.headers["Mcp-Session-Id"]))
+        self._report(Expired(self._generation, stream.options.headers["Mcp-Session-Id"]))
 
     def _unknown(self, refusal: Refusal, stream: Stream) -> bool:
         """Whether a refusal means that the server does not know our session any more."""
-        named = "Mcp-Session-Id" in stream.dress.headers
+        named = "Mcp-Session-Id" in stream.options.headers
         return named and no_such_session(refusal.status, refusal.fault)
 
     async def _reopen(self, stream: Stream) -> None:
         stream.events.restart()
-        headers = {**stream.dress.headers, "Accept": EVENTS}
+        headers = {**stream.options.headers, "Accept": EVENTS}
         if stream.events.last_id is not None:
             headers["Last-Event-ID"] = stream.events.last_id
         async with self._web.request("GET", headers) as response:
@@ -358,10 +359,10 @@ class HttpLink:
 
     # Everything else
 
-    async def _tell(self, frame: bytes, dress: Dress, arrived: asyncio.Event) -> None:
+    async def _tell(self, frame: bytes, options: StreamOptions, arrived: asyncio.Event) -> None:
         """A notification or an answer of ours: nothing comes back but a status."""
         try:
-            async with self._web.request("POST", dress.headers, body=frame) as response:
+            async with self._web.request("POST", options.headers, body=frame) as response:
                 arrived.set()
                 await self._web.skip(response)
         except Refusal as refusal:
@@ -369,10 +370,10 @@ class HttpLink:
         finally:
             arrived.set()
 
-    async def _listen(self, dress: Dress) -> None:
+    async def _listen(self, options: StreamOptions) -> None:
         """Hold the stream of what the server says of its own accord, where it offers one."""
         await self._greeted()
-        stream = Stream(OWN_STREAM, dress, Events(self._web.limit))
+        stream = Stream(OWN_STREAM, options, SseParser(self._web.limit))
         while True:
             try:
                 await self._reopen(stream)
@@ -398,7 +399,7 @@ class HttpLink:
             task.cancel()
         return tasks
 
-    async def _end(self, farewell: Dress | None, tasks: list[asyncio.Task[None]]) -> None:
+    async def _end(self, farewell: StreamOptions | None, tasks: list[asyncio.Task[None]]) -> None:
         try:
             if tasks:
                 await asyncio.wait(tasks, timeout=FAREWELL)
@@ -411,7 +412,7 @@ class HttpLink:
             await self._web.close()
             self._report(Drained(self._generation))
 
-    async def _delete(self, farewell: Dress) -> None:
+    async def _delete(self, farewell: StreamOptions) -> None:
         try:
             async with self._web.request("DELETE", farewell.headers):
                 pass

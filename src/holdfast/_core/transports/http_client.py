@@ -138,11 +138,11 @@ class Web:
         fresh = callable(self._settings.headers)
         hops = 0
         while True:
-            worn = headers
+            sent = headers
             if callable(self._settings.headers):
-                worn = CIMultiDict(await self._own_headers())
-                worn.update(headers)
-            response = await self._send(method, url, worn, body)
+                sent = CIMultiDict(await self._own_headers())
+                sent.update(headers)
+            response = await self._send(method, url, sent, body)
             if response.status == _UNAUTHORIZED and fresh:
                 fresh = False
             elif response.status in _REDIRECTS and "Location" in response.headers:

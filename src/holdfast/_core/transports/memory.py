@@ -9,11 +9,11 @@ from typing import Protocol
 from holdfast._core.boundary import (
     Delivered,
     Drained,
-    Dress,
     Generation,
     Lost,
     Opened,
     Report,
+    StreamOptions,
     WireId,
 )
 from holdfast._core.wire.framing import FrameTooLarge, Lines
@@ -70,7 +70,7 @@ class Memory:
         generation: Generation,
         limits: Limits,
         report: Callable[[Report], None],
-        manner: str | None = None,
+        variant: str | None = None,
     ) -> MemoryLink:
         return MemoryLink(self._server, generation, limits, report)
 
@@ -94,7 +94,9 @@ class MemoryLink:
         self._take = server.accept(ServerLine(self))
         self._loop.call_soon(report, Opened(generation))
 
-    def send(self, frame: bytes, wire_id: WireId | None, dress: Dress | None = None) -> bool:
+    def send(
+        self, frame: bytes, wire_id: WireId | None, options: StreamOptions | None = None
+    ) -> bool:
         self._loop.call_soon(self._hand_over, frame)
         return True
 
@@ -107,10 +109,10 @@ class MemoryLink:
     def finish(self, wire_id: WireId) -> None:
         """There are no streams to end."""
 
-    def listen(self, dress: Dress) -> None:
+    def listen(self, options: StreamOptions) -> None:
         """There is one channel, and it is open."""
 
-    def close(self, farewell: Dress | None = None) -> None:
+    def close(self, farewell: StreamOptions | None = None) -> None:
         self.over = True
         if self._drained:
             return

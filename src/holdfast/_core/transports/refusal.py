@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Generation, Refused, WireId
-from holdfast._core.wire.jsonrpc import Fault, decode_fault
+from holdfast._core.wire.jsonrpc import ErrorObject, decode_error_object
 from holdfast.errors import HoldfastError
 
 
@@ -22,7 +22,7 @@ class Refusal(Exception):  # noqa: N818  (a finding, reported by the link)
         error: HoldfastError,
         *,
         status: int | None = None,
-        fault: Fault | None = None,
+        fault: ErrorObject | None = None,
         processed: bool = True,
         retry_after: float | None = None,
         broken: bool = False,
@@ -55,10 +55,10 @@ class _ErrorBody(Struct):
 _error_body = msgspec.json.Decoder(_ErrorBody)
 
 
-def fault_in(body: bytes) -> Fault | None:
+def fault_in(body: bytes) -> ErrorObject | None:
     """The JSON-RPC error in a body, if that is what it is."""
     try:
-        fault = decode_fault(_error_body.decode(body).error)
+        fault = decode_error_object(_error_body.decode(body).error)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return fault if fault is not None and fault.code is not None else None

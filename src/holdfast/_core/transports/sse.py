@@ -11,16 +11,16 @@ from yarl import URL
 from holdfast._core.boundary import (
     Delivered,
     Drained,
-    Dress,
     Generation,
     Lost,
     Opened,
     Report,
+    StreamOptions,
     WireId,
 )
 from holdfast._core.transports.http_client import EVENTS, LINGER, Web, content_type, joined
 from holdfast._core.transports.refusal import Refusal
-from holdfast._core.wire.framing import Event, Events, FrameTooLarge
+from holdfast._core.wire.framing import FrameTooLarge, ServerSentEvent, SseParser
 from holdfast.errors import HoldfastError, ProtocolError, TransportError
 
 
@@ -49,7 +49,9 @@ class SseLink:
     def __repr__(self) -> str:
         return f"<SseLink #{self._generation} {self._web.origin}>"
 
-    def send(self, frame: bytes, wire_id: WireId | None, dress: Dress | None = None) -> bool:
+    def send(
+        self, frame: bytes, wire_id: WireId | None, options: StreamOptions | None = None
+    ) -> bool:
         if self._over:
             return True
         arrived, gate = asyncio.Event(), self._gate
@@ -61,7 +63,7 @@ class SseLink:
         task.add_done_callback(self._posts.discard)
         return True
 
-    def listen(self, dress: Dress) -> None:
+    def listen(self, options: StreamOptions) -> None:
         """The stream is open already."""
 
     def withdraw(self, wire_id: WireId) -> bool:
@@ -73,7 +75,7 @@ class SseLink:
     def unread(self) -> bool:
         return False
 
-    def close(self, farewell: Dress | None = None) -> None:
+    def close(self, farewell: StreamOptions | None = None) -> None:
         self._over = True
         if not self._closing:
             self._closing = True
@@ -101,7 +103,7 @@ class SseLink:
             self._report(Lost(self._generation, error))
 
     async def _events(self, response: aiohttp.ClientResponse) -> None:
-        events = Events(self._web.limit)
+        events = SseParser(self._web.limit)
         async for chunk in self._web.chunks(response):
             try:
                 found = events.feed(chunk)
@@ -110,14 +112,14 @@ class SseLink:
             for event in found:
                 self._take(event)
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: ServerSentEvent) -> None:
         if self._endpoint is None:
             self._endpoint = self._checked(event)
             self._report(Opened(self._generation))
         elif event.name != "endpoint" and event.line and not self._over:
             self._report(Delivered(self._generation, event.line))
 
-    def _checked(self, event: Event) -> URL:
+    def _checked(self, event: ServerSentEvent) -> URL:
         """Where to send to: only ever at home, for that is where our credentials belong."""
         if event.name != "endpoint":
             text = f"{self._web.origin} opened a stream, but did not name its endpoint first"

@@ -18,11 +18,11 @@ from typing import Literal
 from holdfast._core.boundary import (
     Delivered,
     Drained,
-    Dress,
     Generation,
     Lost,
     Opened,
     Report,
+    StreamOptions,
     WireId,
 )
 from holdfast._core.transports.orphans import guard
@@ -86,7 +86,7 @@ class Stdio:
         generation: Generation,
         limits: Limits,
         report: Callable[[Report], None],
-        manner: str | None = None,
+        variant: str | None = None,
     ) -> StdioLink:
         if os.name != "posix":
             raise TransportError("servers started by a command need a POSIX system so far")
@@ -180,7 +180,9 @@ class StdioLink:
 
     # What the driver asks for
 
-    def send(self, frame: bytes, wire_id: WireId | None, dress: Dress | None = None) -> bool:
+    def send(
+        self, frame: bytes, wire_id: WireId | None, options: StreamOptions | None = None
+    ) -> bool:
         return self._writer.send(frame, wire_id)
 
     def withdraw(self, wire_id: WireId) -> bool:
@@ -192,10 +194,10 @@ class StdioLink:
     def finish(self, wire_id: WireId) -> None:
         """There are no streams to end."""
 
-    def listen(self, dress: Dress) -> None:
+    def listen(self, options: StreamOptions) -> None:
         """There is one channel, and it is open."""
 
-    def close(self, farewell: Dress | None = None) -> None:
+    def close(self, farewell: StreamOptions | None = None) -> None:
         self._lost = True
         if self._teardown is None and not self._ended:
             self._teardown = self._loop.create_task(self._tear_down(), name=repr(self))

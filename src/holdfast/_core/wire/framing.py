@@ -77,7 +77,7 @@ def longest_line(data: bytes) -> int:
 _FIELD = len("data: ")
 
 
-class Event(Struct, frozen=True):
+class ServerSentEvent(Struct, frozen=True):
     """One server-sent event."""
 
     data: bytes
@@ -99,7 +99,7 @@ def one_line(text: bytes) -> bytes:
     return text + b"\n"
 
 
-class Events:
+class SseParser:
     """Reads server-sent events out of chunks that may be cut anywhere.
 
     Lines end in LF, CR or CRLF; a BOM at the start, comments and unknown fields are passed
@@ -125,11 +125,11 @@ class Events:
         self._id: str | None = None
 
     def __repr__(self) -> str:
-        return f"<Events {self._size} bytes of an unfinished event>"
+        return f"<SseParser {self._size} bytes of an unfinished event>"
 
-    def feed(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """The events completed by ``chunk``."""
-        found: list[Event] = []
+        found: list[ServerSentEvent] = []
         try:
             lines = self._lines.feed(self._normal(chunk))
         except FrameTooLarge as error:
@@ -152,7 +152,7 @@ class Events:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         return chunk
 
-    def _line(self, line: bytes) -> Event | None:
+    def _line(self, line: bytes) -> ServerSentEvent | None:
         if not self._begun:
             self._begun = True
             line = line.removeprefix(b"\xef\xbb\xbf")
@@ -180,11 +180,11 @@ class Events:
             raise FrameTooLarge(self._size, self.limit)
         self._data.append(value)
 
-    def _finish(self) -> Event | None:
+    def _finish(self) -> ServerSentEvent | None:
         if self._id is not None:
             self.last_id = self._id or None
         data, name = self._data, self._name
         self._data, self._name, self._size = [], "", 0
         if not data:
             return None
-        return Event(data[0] if len(data) == 1 else b"\n".join(data), name or "message")
+        return ServerSentEvent(data[0] if len(data) == 1 else b"\n".join(data), name or "message")

@@ -18,7 +18,7 @@ UNENCODABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
 """What the encoder raises for values that JSON cannot hold."""
 
 
-class Fault(Struct, frozen=True, gc=False):
+class ErrorObject(Struct, frozen=True, gc=False):
     """A JSON-RPC error object, as lenient as servers are careless."""
 
     code: int | float | str | None = None
@@ -26,7 +26,7 @@ class Fault(Struct, frozen=True, gc=False):
     data: Any = None
 
 
-class Message(Struct, gc=False):
+class Envelope(Struct, gc=False):
     """Any JSON-RPC message. Which one it is shows in what is set."""
 
     id: int | str | float | None | UnsetType = UNSET
@@ -44,9 +44,9 @@ class Junk(Struct):
     count: int = 1
 
 
-_decoder = msgspec.json.Decoder(Message)
+_decoder = msgspec.json.Decoder(Envelope)
 _batch_decoder = msgspec.json.Decoder(list[Raw])
-_fault_decoder = msgspec.json.Decoder(Fault)
+_fault_decoder = msgspec.json.Decoder(ErrorObject)
 _encoder = msgspec.json.Encoder()
 
 encode: Callable[[Any], bytes] = _encoder.encode
@@ -56,7 +56,7 @@ MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Ove
 """What decoding raises for bytes that are not what they should be."""
 
 
-def decode_lines(data: bytes, *, batches: bool = False) -> list[Message | Junk]:
+def decode_lines(data: bytes, *, batches: bool = False) -> list[Envelope | Junk]:
     """Every message of ``data``, a run of whole lines. Junk is named, never raised."""
     try:
         found = _decoder.decode_lines(data)
@@ -75,9 +75,9 @@ def _has_blank_line(data: bytes, found: int) -> bool:
     return data.count(b"\n") != found
 
 
-def _decode_slowly(data: bytes, batches: bool) -> list[Message | Junk]:
+def _decode_slowly(data: bytes, batches: bool) -> list[Envelope | Junk]:
     """Line by line. Junk of one kind is told once a read: a flood of it must not cost much."""
-    found: list[Message | Junk] = []
+    found: list[Envelope | Junk] = []
     junk: dict[str, Junk] = {}
     lines = data.split(b"\n")
     if not lines[-1]:
@@ -93,7 +93,7 @@ def _decode_slowly(data: bytes, batches: bool) -> list[Message | Junk]:
     return found
 
 
-def _decode_line(line: bytes, batches: bool) -> list[Message | Junk]:
+def _decode_line(line: bytes, batches: bool) -> list[Envelope | Junk]:
     text = line.strip()
     if not text:
         return [Junk("blank line", "")]
@@ -105,7 +105,7 @@ def _decode_line(line: bytes, batches: bool) -> list[Message | Junk]:
         return _salvage(text) or [Junk(_reason(text, error), snippet(text))]
 
 
-def _salvage(text: bytes) -> list[Message | Junk]:
+def _salvage(text: bytes) -> list[Envelope | Junk]:
     """A message that a print without a newline ran into: the print is junk, the message is not."""
     start = text.find(b'{"jsonrpc"', 1)
     if start < 0:
@@ -117,7 +117,7 @@ def _salvage(text: bytes) -> list[Message | Junk]:
     return [Junk("text before a message", snippet(text[:start])), message]
 
 
-def _decode_batch(text: bytes, allowed: bool) -> list[Message | Junk]:
+def _decode_batch(text: bytes, allowed: bool) -> list[Envelope | Junk]:
     if not allowed:
         return [Junk("batch", snippet(text))]
     try:
@@ -126,7 +126,7 @@ def _decode_batch(text: bytes, allowed: bool) -> list[Message | Junk]:
         return [Junk(_reason(text, error), snippet(text))]
     if not items:
         return [Junk("empty batch", snippet(text))]
-    found: list[Message | Junk] = []
+    found: list[Envelope | Junk] = []
     for item in items:
         # A batch holds messages, not batches.
         found.extend(_decode_line(bytes(item), False))
@@ -153,7 +153,7 @@ def snippet(text: bytes) -> str:
     return shown + ("…" if len(text) > _SNIPPET else "")
 
 
-def decode_fault(raw: Raw) -> Fault | None:
+def decode_error_object(raw: Raw) -> ErrorObject | None:
     """The error object of a response, or None if it is not one."""
     try:
         return _fault_decoder.decode(raw)
