@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -96,3 +97,75 @@ def test_options_for_a_command_do_not_fit_other_targets() -> None:
 def test_anything_else_is_refused_by_its_type() -> None:
     with pytest.raises(ValidationError, match="int"):
         transport_for(5, {}, {})  # type: ignore[arg-type]
+
+
+@pytest.mark.req("L13", "N1")
+@pytest.mark.parametrize(
+    ("target", "command"),
+    [
+        ("server.py", (sys.executable, "server.py")),
+        (
+            "./tools/server.py --fast 'two words'",
+            (sys.executable, "./tools/server.py", "--fast", "two words"),
+        ),
+        (Path("server.py"), (sys.executable, "server.py")),
+        (Path("a dir/server.PY"), (sys.executable, "a dir/server.PY")),
+        ("server.mjs", ("node", "server.mjs")),
+        (Path("server.ts"), ("node", "server.ts")),
+        (Path("/opt/server.jar"), ("java", "-jar", "/opt/server.jar")),
+        (Path("server"), ("./server",)),
+        (Path("/usr/bin/server"), ("/usr/bin/server",)),
+        ("server", ("server",)),
+        (["server.py"], ("server.py",)),
+    ],
+)
+def test_a_script_is_run_by_its_kind(target: object, command: tuple[str, ...]) -> None:
+    transport = transport_for(target, {}, {})  # type: ignore[arg-type]
+    assert isinstance(transport, Stdio)
+    assert transport.command == command
+
+
+@pytest.mark.req("L13")
+def test_a_file_in_the_working_directory_does_not_replace_a_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ls").write_text("")
+    transport = transport_for("ls -l", {}, {})
+    assert isinstance(transport, Stdio)
+    assert transport.command == ("ls", "-l")
+
+
+@pytest.mark.req("L13")
+def test_a_script_with_blanks_in_its_name_is_one_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my server.py").write_text("")
+    transport = transport_for("my server.py", {}, {})
+    assert isinstance(transport, Stdio)
+    assert transport.command == (sys.executable, "my server.py")
+
+
+@pytest.mark.req("X1", "X5")
+@pytest.mark.parametrize(
+    "target",
+    [
+        "http:/host/mcp",
+        "https:host",
+        " ftp://host/",
+        "localhost:8000/mcp",
+        "example.com:443",
+        "ws://x",
+    ],
+)
+def test_what_is_meant_as_a_url_never_becomes_a_command(target: str) -> None:
+    with pytest.raises(ValidationError, match=r"http://"):
+        transport_for(target, {}, {})
+
+
+@pytest.mark.req("X1")
+def test_a_command_may_have_its_arguments_apart() -> None:
+    transport = transport_for("my program", {"args": ["--port", "1"]}, {})
+    assert isinstance(transport, Stdio)
+    assert transport.command == ("my program", "--port", "1")

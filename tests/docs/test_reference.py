@@ -25,7 +25,7 @@ from holdfast import (
     errors,
 )
 from holdfast._core.engine import state
-from holdfast._core.transports.spawn import BASIC_ENVIRONMENT
+from holdfast._core.transports.spawn import PASSED_ENVIRONMENT
 from holdfast.policies import SECRETS
 from tests.docs.pages import PROJECT
 
@@ -97,8 +97,9 @@ def test_every_option_of_connecting_is_in_the_reference(owner: object) -> None:
 
 @pytest.mark.req("X1")
 def test_the_environment_of_a_server_is_in_the_reference() -> None:
-    listed = re.findall(r"^- `(\w+)`$", reference("environment.md"), re.M)
-    assert tuple(listed) == BASIC_ENVIRONMENT
+    lists = re.findall(r"^- .*?: (.+(?:\n  .+)*)", reference("environment.md"), re.M)
+    listed = [name for names in lists for name in re.findall(r"`([\w*]+)`", names)]
+    assert tuple(listed) == PASSED_ENVIRONMENT
 
 
 def test_the_page_about_peers_is_made_of_the_numbers_that_are_kept() -> None:

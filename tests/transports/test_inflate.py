@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -87,3 +88,38 @@ def test_a_body_that_ends_too_early_is_refused() -> None:
 @pytest.mark.req("X2")
 def test_no_body_is_an_empty_one() -> None:
     assert gunzipped() == b""
+
+
+EMPTY_BLOCK = b"\x00\x00\x00\xff\xff"
+"""A stored deflate block without data."""
+
+
+def tiny(number: int) -> bytes:
+    return gzip.compress(bytes([number % 256]), 1)
+
+
+ATTACKS: list[tuple[str, str, bytes, Callable[[int], bytes]]] = [
+    ("data after a deflate stream", "deflate", zlib.compress(b"{}"), lambda _: bytes(65536)),
+    ("data after a bare stream", "deflate", bare(b"{}"), lambda _: b"\x03" * 65536),
+    ("empty gzip members", "gzip", b"", lambda _: gzip.compress(b"") * 3000),
+    ("tiny gzip members", "gzip", b"", lambda number: tiny(number) * 3000),
+    ("empty blocks", "deflate", b"", lambda _: EMPTY_BLOCK * 13_000),
+    ("a header that never ends", "gzip", b"\x1f\x8b\x08\x08" + bytes(6), lambda _: b"a" * 65536),
+]
+
+
+@pytest.mark.req("R9")
+@pytest.mark.parametrize(
+    ("coding", "start", "more"),
+    [pytest.param(*case[1:], id=case[0]) for case in ATTACKS],
+)
+def test_input_that_only_costs_work_is_refused(
+    coding: str, start: bytes, more: Callable[[int], bytes]
+) -> None:
+    inflater = Inflater(coding)
+    produced = 0
+    with pytest.raises(BadBody):
+        for number in range(100):
+            chunk = start + more(number) if number == 0 else more(number)
+            produced += sum(map(len, inflater.feed(chunk)))
+    assert produced < 20_000

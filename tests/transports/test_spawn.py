@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast._core.transports.spawn import BASIC_ENVIRONMENT, ending, environment
+from holdfast._core.transports.spawn import PASSED_ENVIRONMENT, ending, environment
 
 OURS = {"PATH": "/bin", "HOME": "/home/me", "TOKEN": "t", "FUNCTION": "() { :; }"}
 
@@ -12,9 +12,15 @@ OURS = {"PATH": "/bin", "HOME": "/home/me", "TOKEN": "t", "FUNCTION": "() { :; }
 @pytest.mark.req("X1")
 def test_only_the_basics_are_passed_by_default() -> None:
     assert environment(None, (), OURS) == {"HOME": "/home/me", "PATH": "/bin"}
-    assert set(environment(None, (), dict.fromkeys(BASIC_ENVIRONMENT, "x"))) == set(
-        BASIC_ENVIRONMENT
-    )
+    assert "SSH_AUTH_SOCK" not in environment(None, (), {"SSH_AUTH_SOCK": "x"})
+
+
+@pytest.mark.req("X1", "N1")
+def test_what_launchers_need_to_download_is_passed_by_default() -> None:
+    ours = {name.replace("*", "CACHE"): "x" for name in PASSED_ENVIRONMENT}
+    assert environment(None, (), ours) == ours
+    secrets = {"UV_PUBLISH_TOKEN": "x", "NPM_TOKEN": "x", "AWS_SECRET_ACCESS_KEY": "x"}
+    assert environment(None, (), secrets) == {}
 
 
 @pytest.mark.req("X1")

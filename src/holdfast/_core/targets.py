@@ -1,54 +1,138 @@
-"""What ``connect`` accepts, and the transport that each leads to: decided in this one place."""
+"""The targets that ``connect`` accepts, and the transport for each.
+
+The kind of a target is decided here, once: a URL, a command, a script or a server in memory.
+Whoever knows the kind already (a configuration entry) builds `Http` or `Stdio` directly.
+"""
 
 from __future__ import annotations
 
 import inspect
+import os
+import re
+import shlex
+import shutil
+import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from holdfast._core.boundary import Transport
 from holdfast._core.transports.memory import Memory, Server
 from holdfast._core.transports.stdio import Stdio
 from holdfast.errors import ValidationError
 
-VARIABLE = "MCP_SERVER_URL"
+VARIABLE: Final = "MCP_SERVER_URL"
 
-Target: TypeAlias = "str | Iterable[str] | Transport | Server | None"
+Target: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Transport | Server | None"
+
+SCRIPTS: Final[dict[str, tuple[str, ...]]] = {
+    ".py": (sys.executable,),
+    ".js": ("node",),
+    ".cjs": ("node",),
+    ".mjs": ("node",),
+    ".ts": ("node",),
+    ".mts": ("node",),
+    ".sh": ("sh",),
+    ".jar": ("java", "-jar"),
+}
+"""The program that runs a script, by the suffix of its name."""
+
+_URL_OPTIONS: Final = ("url", "base_url")
+_NO_SCHEME: Final = re.compile(r"(localhost|(\[[0-9a-f:]+\]|[\w.-]+):\d+)(/|$)", re.IGNORECASE)
 
 
 def transport_for(
     target: Target, options: Mapping[str, Any], environment: Mapping[str, str]
 ) -> Transport:
-    """The transport for a target: a command, a server in memory, or a ready transport."""
+    """Build the transport for a target of any kind.
+
+    Args:
+        target: A URL, a command, a script, a server in memory, or a transport. None: the
+            option ``url`` or ``base_url``, else the variable `VARIABLE`.
+        options: Options of the transport; those of the other kind are refused.
+        environment: Where to look for `VARIABLE`.
+
+    Raises:
+        ValidationError: The target is of no known kind, or an option does not fit it.
+    """
     options = dict(options)
-    if target is None:
-        target = options.pop("base_url", None) or environment.get(VARIABLE)
+    if target is None and not any(options.get(name) for name in _URL_OPTIONS):
+        target = environment.get(VARIABLE)
         if not target:
             raise ValidationError(f"no target: give a command or a URL, or set {VARIABLE}")
-    if isinstance(target, str) and target.lower().startswith(("http://", "https://")):
-        from holdfast._core.transports.http import Http
-
-        return Http(target, **_fitting(options, Http, target))
-    if isinstance(target, str) and "://" in target.partition(" ")[0]:
-        raise ValidationError(f"target {target!r}: a URL begins with http:// or https://")
-    if isinstance(target, str | list | tuple):
-        return Stdio(target, **_fitting(options, Stdio, target))
+    if target is None or (isinstance(target, str) and (_is_url(target) or "base_url" in options)):
+        return _http(target, options)
+    if isinstance(target, str | os.PathLike | list | tuple):
+        return _stdio(target, options)
     if options:
         named = ", ".join(sorted(options))
-        raise ValidationError(f"{named}: only for a command; {target!r} has its own settings")
+        raise ValidationError(f"{named}: only for a command or a URL; {target!r} has its own")
     if hasattr(target, "accept"):
         return Memory(target)  # type: ignore[arg-type]
     if hasattr(target, "open") and hasattr(target, "key"):
         return target  # type: ignore[return-value]
-    kind = type(target).__name__
     raise ValidationError(
-        f"target of type {kind}: give a command (string or list), a URL, holdfast.Stdio, "
-        f"holdfast.testing.Peer, or nothing and set {VARIABLE}"
+        f"target of type {type(target).__name__}: give a command (string or list), a path, a URL, "
+        f"holdfast.Stdio, holdfast.Http, holdfast.testing.Peer, or nothing and set {VARIABLE}"
     )
 
 
+def _is_url(target: str) -> bool:
+    """Tell a URL from a command line; refuse what is meant as a URL and is none."""
+    first = target.strip().partition(" ")[0]
+    if first.lower().startswith(("http:", "https:")):
+        return True
+    if "://" in first:
+        raise ValidationError(f"target {target!r}: a URL begins with http:// or https://")
+    if _NO_SCHEME.match(first) and not (os.path.exists(first) or _on_path(first)):
+        raise ValidationError(f"target {target!r}: for a URL, write http:// or https:// before it")
+    return False
+
+
+def _http(target: str | None, options: dict[str, Any]) -> Transport:
+    from holdfast._core.transports.http import Http
+
+    url = options.pop("url", None) if target is None else target.strip()
+    url = url or options.pop("base_url", None)
+    return Http(url, **_fitting(options, Http, target or url or options.get("base_url")))
+
+
+def _stdio(target: str | os.PathLike[str] | Iterable[str], options: dict[str, Any]) -> Transport:
+    fitting = _fitting(options, Stdio, target)
+    if isinstance(target, os.PathLike):
+        target = _file_command(os.fspath(target))
+    elif isinstance(target, str) and "args" not in options:
+        target = _script_command(target) or target
+    return Stdio(target, **fitting)
+
+
+def _file_command(path: str) -> list[str]:
+    """Return the command for a file: by its suffix, else the file itself."""
+    interpreter = SCRIPTS.get(os.path.splitext(path)[1].lower())
+    if interpreter is not None:
+        return [*interpreter, path]
+    return [path if os.path.dirname(path) else os.path.join(os.curdir, path)]
+
+
+def _script_command(line: str) -> list[str] | None:
+    """Return the command for a line that begins with a script instead of a program.
+
+    A file without the suffix of a script never takes the place of a program on the PATH.
+    """
+    try:
+        words = [line] if os.path.isfile(line) else shlex.split(line)
+    except ValueError:
+        return None
+    if not words or os.path.splitext(words[0])[1].lower() not in SCRIPTS or _on_path(words[0]):
+        return None
+    return _file_command(words[0]) + words[1:]
+
+
+def _on_path(word: str) -> bool:
+    return os.sep not in word and shutil.which(word) is not None
+
+
 def _fitting(options: dict[str, Any], kind: type, target: object) -> dict[str, Any]:
-    """The options, if this kind of target has them all."""
+    """Return the options, or refuse those that this kind of target does not have."""
     if not options:
         return options
     parameters = inspect.signature(kind).parameters.values()

@@ -1,4 +1,9 @@
-"""Taking compressed bodies apart, a bounded piece at a time: a little can become very much."""
+"""Decompression of response bodies with bounded memory and bounded work.
+
+A body is an attack surface: a few bytes may expand to gigabytes (zip bomb), and many bytes may
+expand to nothing. Output is handed out in pieces of at most ``PIECE`` bytes, so the reader can
+stop at its own limit; input that produces no output is refused after ``IDLE_INPUT`` bytes.
+"""
 
 from __future__ import annotations
 
@@ -8,37 +13,65 @@ from typing import Any, Final
 
 CODINGS: Final = ("gzip", "x-gzip", "deflate")
 PIECE: Final = 256 * 1024
+SLICE: Final = 4 * 1024
+"""Input per call of zlib: it copies what follows the end of a gzip member, once per member."""
+IDLE_INPUT: Final = 64 * 1024
+"""Compressed bytes in a row that may expand to nothing (empty members, blocks, long headers)."""
+FREE_MEMBERS: Final = 4096
+"""Gzip members in one body before they must carry at least ``MEMBER_BYTES`` each on average."""
+MEMBER_BYTES: Final = 64
 
 
 class BadBody(Exception):  # noqa: N818  (a finding, reported by the link)
-    """The body is not what its coding says."""
+    """The body is not valid in its content coding, or is built to waste work."""
 
 
 class Inflater:
-    """Reads one body in one of ``CODINGS``."""
+    """Decompress one body in one of ``CODINGS``."""
 
     def __init__(self, coding: str) -> None:
         self._gzip = coding != "deflate"
         self._inflate: Any = None
+        self._idle = 0
+        self._members = 0
+        self._produced = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """What a chunk becomes."""
-        while chunk:
-            inflate = self._inflate or self._begin(chunk)
-            yield from _pieces(inflate, chunk)
-            # A gzip body may be several, one after the other.
-            chunk = inflate.unused_data if self._gzip else b""
-            self._inflate = None if chunk else inflate
+        """Yield what ``chunk`` expands to; raise `BadBody` where it breaks the coding."""
+        for start in range(0, len(chunk), SLICE):
+            piece = chunk[start : start + SLICE]
+            self._idle += len(piece)
+            yield from self._feed(piece)
+            if self._idle > IDLE_INPUT:
+                raise BadBody(f"{self._idle} bytes of it expand to nothing")
 
     def close(self) -> None:
-        """The body is over; raise if it ends too early."""
+        """Raise `BadBody` if the body ended before its compressed data did."""
         if self._inflate is not None and not self._inflate.eof:
             raise BadBody("it ends too early")
 
+    def _feed(self, piece: bytes) -> Iterator[bytes]:
+        while piece:
+            if self._inflate is None or self._inflate.eof:
+                self._inflate = self._begin(piece)
+            inflate = self._inflate
+            for data in _pieces(inflate, piece):
+                self._idle = 0
+                self._produced += len(data)
+                yield data
+            piece = inflate.unused_data
+
     def _begin(self, start: bytes) -> Any:
+        self._members += 1
         if self._gzip:
+            # RFC 1952 §2.2: a gzip file is a series of members, one after the other.
+            if self._members > FREE_MEMBERS + self._produced // MEMBER_BYTES:
+                raise BadBody(f"it has {self._members} members in {self._produced} bytes")
             return zlib.decompressobj(zlib.MAX_WBITS | 16)
-        # "deflate" means zlib's format, but some servers send the bare one.
+        if self._members > 1:
+            # zlib would keep all of it in ``unused_data``, without a bound.
+            raise BadBody("data follows its end")
+        # RFC 9110 §8.4.1.2: "deflate" is the zlib format, but some servers send it bare.
         bare = start[0] & 0x0F != zlib.DEFLATED
         return zlib.decompressobj(-zlib.MAX_WBITS if bare else zlib.MAX_WBITS)
 

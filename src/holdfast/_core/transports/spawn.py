@@ -1,4 +1,4 @@
-"""Starting a server process: its command, its environment, and why it could not start."""
+"""Start a server process: its environment, its pipes, and why it could not start."""
 
 from __future__ import annotations
 
@@ -25,29 +25,87 @@ BASIC_ENVIRONMENT: Final = (
     "TZ",
     "USER",
 )
-"""What a server is given of our environment unless more is asked for."""
+"""Variables that every program expects."""
+NETWORK_ENVIRONMENT: Final = (
+    "ALL_PROXY",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+    "all_proxy",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "NODE_EXTRA_CA_CERTS",
+    "NODE_USE_SYSTEM_CA",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+)
+"""Proxies and certificate authorities: without them a launcher cannot download."""
+LAUNCHER_ENVIRONMENT: Final = (
+    "BUN_INSTALL",
+    "COREPACK_HOME",
+    "DENO_DIR",
+    "DOCKER_CERT_PATH",
+    "DOCKER_CONFIG",
+    "DOCKER_CONTEXT",
+    "DOCKER_HOST",
+    "DOCKER_TLS_VERIFY",
+    "FNM_DIR",
+    "NPM_CONFIG_*",
+    "NVM_BIN",
+    "NVM_DIR",
+    "PIPX_*",
+    "PIP_*",
+    "PNPM_HOME",
+    "UV_*",
+    "VOLTA_HOME",
+    "XDG_*",
+    "npm_config_*",
+)
+"""Where launchers find registries, caches and runtimes; ``*`` stands for the rest of a name."""
+PASSED_ENVIRONMENT: Final = BASIC_ENVIRONMENT + NETWORK_ENVIRONMENT + LAUNCHER_ENVIRONMENT
+"""What a server gets of our environment unless more is asked for."""
+_EXACT: Final = frozenset(name for name in PASSED_ENVIRONMENT if not name.endswith("*"))
+_PREFIXES: Final = tuple(name[:-1] for name in PASSED_ENVIRONMENT if name.endswith("*"))
+_NEVER: Final = ("UV_PUBLISH_",)
+"""Credentials for uploading packages: no server needs them."""
 
 
 def environment(
     extra: Mapping[str, str] | None, inherit: Iterable[str] | bool, ours: Mapping[str, str]
 ) -> dict[str, str]:
-    """The server's environment: the basics, what is inherited by name (True: all), and extra.
+    """Return the environment of a server.
 
-    Values that begin with ``()`` are shell functions of old bash versions and stay behind.
+    Args:
+        extra: Variables to set; they win over inherited ones.
+        inherit: Names to pass on beside `PASSED_ENVIRONMENT`, or True for all.
+        ours: The environment to take them from.
     """
-    if inherit is True:
-        base = dict(ours)
-    else:
-        names = {*BASIC_ENVIRONMENT, *(inherit or ())}
-        base = {name: ours[name] for name in sorted(names) if name in ours}
-    kept = {name: value for name, value in base.items() if not value.startswith("()")}
-    return {**kept, **(extra or {})}
+    named = frozenset() if isinstance(inherit, bool) else frozenset(inherit)
+    passed = {
+        name: value
+        for name, value in ours.items()
+        if inherit is True or name in named or is_passed(name)
+    }
+    # CVE-2014-6271: old versions of bash run functions found in values that begin with "()".
+    safe = {name: value for name, value in passed.items() if not value.startswith("()")}
+    return {**safe, **(extra or {})}
+
+
+def is_passed(name: str) -> bool:
+    """Return True if a variable of this name reaches servers by default."""
+    if name in _EXACT:
+        return True
+    return name.startswith(_PREFIXES) and not name.startswith(_NEVER)
 
 
 def spawn(
     command: tuple[str, ...], env: dict[str, str], cwd: str | None, *, inherit_stderr: bool
 ) -> subprocess.Popen[bytes]:
-    """Start the server in a process group of its own, with pipes."""
+    """Start the server in a session and process group of its own, with pipes."""
     try:
         return subprocess.Popen(
             command,
@@ -86,7 +144,7 @@ def _why(
 
 
 def ending(code: int | None) -> str:
-    """How a process ended, in words."""
+    """Describe how a process ended."""
     if code is None:
         return "is still running"
     if code >= 0:

@@ -13,6 +13,7 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from logging import Logger
 from typing import Literal
 
 from holdfast._core.boundary import (
@@ -25,12 +26,14 @@ from holdfast._core.boundary import (
     StreamOptions,
     WireId,
 )
+from holdfast._core.transports import options
+from holdfast._core.transports.launchers import is_launcher
 from holdfast._core.transports.orphans import guard
 from holdfast._core.transports.pipes import Reader, Writer
 from holdfast._core.transports.spawn import ending, environment, spawn
 from holdfast._core.transports.stderr import Sink, Stderr
 from holdfast._core.wire.framing import FrameTooLarge, Lines
-from holdfast.errors import HoldfastError, TransportError, ValidationError
+from holdfast.errors import HoldfastError, TransportError
 from holdfast.policies import Limits
 
 LAST_WORDS = 0.25
@@ -44,42 +47,87 @@ KILLED = 5.0
 
 
 class Stdio:
-    """How to start a server: a target, and the transport that leads to it."""
+    """A server that is started by a command and spoken to over its stdin and stdout.
+
+    A target for `holdfast.connect`, with the options that only commands have. The process is
+    started on first use, in a session of its own, and ends with the client.
+
+    Args:
+        command: The command line: a string, split as a shell would split it (no shell is
+            run), or the words one by one.
+        args: More words for the command. With ``args``, a string ``command`` is the program
+            alone and is not split.
+        env: Variables to set for the server, beside those that it inherits.
+        inherit_env: Names of more variables to pass on, or True for all of them. By default
+            only a fixed list is passed (`docs/reference/environment.md`), never your API keys.
+        cwd: The working directory of the server. Default: the current one.
+        stderr: Receives the server's stderr: a function called with each line, a
+            `logging.Logger` (at INFO), or ``"inherit"`` for the stderr of this process.
+            Default: only the last lines are kept, for error messages.
+        grace: Seconds for the server to exit after its stdin is closed, and again after
+            SIGTERM; then it is killed. Default: 2.
+        startup: Seconds that a launcher (``npx``, ``uvx``, ``docker run`` …), or a command
+            whose children are busy, may stay silent before the handshake timeout counts.
+            Default: 120.
+        shutdown_request: Send a ``shutdown`` request before closing. It is not part of MCP;
+            some servers want it. Default: False.
+
+    Raises:
+        ValidationError: An option has the wrong type or value; the message names it.
+
+    Example:
+        ```python
+        server = holdfast.Stdio(["npx", "-y", "some-server"], env={"API_KEY": key}, grace=5)
+        async with holdfast.connect(server) as client:
+            print(await client.list_tools())
+        ```
+    """
 
     def __init__(
         self,
-        command: str | Iterable[str],
+        command: str | os.PathLike[str] | Iterable[str],
         *,
+        args: Iterable[str] | None = None,
         env: Mapping[str, str] | None = None,
         inherit_env: Iterable[str] | bool = (),
         cwd: str | os.PathLike[str] | None = None,
         stderr: Sink | Literal["inherit"] = None,
         grace: float = 2.0,
+        startup: float = 120.0,
         shutdown_request: bool = False,
     ) -> None:
-        self.command: tuple[str, ...] = _command(command)
-        self.env: dict[str, str] = dict(env or {})
-        self.inherit_env: bool | tuple[str, ...] = (
-            inherit_env if isinstance(inherit_env, bool) else tuple(inherit_env)
+        self.command: tuple[str, ...] = options.command("Stdio", command, args)
+        self.env: dict[str, str] = options.table("Stdio", "env", env or {})
+        self.inherit_env: bool | tuple[str, ...] = options.names(
+            "Stdio", "inherit_env", inherit_env
         )
-        self.cwd: str | None = None if cwd is None else os.fspath(cwd)
+        self.cwd: str | None = options.path("Stdio", "cwd", cwd)
+        if not (stderr in (None, "inherit") or callable(stderr) or isinstance(stderr, Logger)):
+            raise options.refuse("Stdio", "stderr", stderr, "a function, a Logger or 'inherit'")
         self.stderr = stderr
-        self.grace = grace
-        self.shutdown_request = shutdown_request
+        self.grace: float = options.seconds("Stdio", "grace", grace, zero=True)
+        self.startup: float = options.seconds("Stdio", "startup", startup, zero=True)
+        self.shutdown_request: bool = options.flag("Stdio", "shutdown_request", shutdown_request)
         self.ended_by: str | None = None
-        """What it took to end the last run: nothing but the end of its input, or a signal."""
-        self._check()
+        """What ended the last run: the end of its input, or a signal."""
 
     def __repr__(self) -> str:
         return f"Stdio({shlex.join(self.command)!r})"
 
     @property
     def name(self) -> str:
+        """The name of the program, for messages."""
         return os.path.basename(self.command[0])
 
     @property
     def key(self) -> Hashable:
+        """Equal for all transports that start the same server in the same way."""
         return ("stdio", self.command, self.cwd, tuple(sorted(self.env.items())))
+
+    @property
+    def launcher(self) -> bool:
+        """True if the command may download or build the server before it starts it."""
+        return is_launcher(self.command)
 
     def open(
         self,
@@ -88,6 +136,7 @@ class Stdio:
         report: Callable[[Report], None],
         variant: str | None = None,
     ) -> StdioLink:
+        """Start the server; for the driver."""
         if os.name != "posix":
             raise TransportError("servers started by a command need a POSIX system so far")
         inherit_stderr = self.stderr == "inherit"
@@ -101,26 +150,6 @@ class Stdio:
 
     def _ended(self, by: str) -> None:
         self.ended_by = by
-
-    def _check(self) -> None:
-        if not self.grace >= 0:
-            raise ValidationError(f"grace={self.grace!r}: must be a number of seconds, 0 or more")
-        for name, value in self.env.items():
-            if type(name) is not str or type(value) is not str:
-                raise ValidationError(f"env[{name!r}]={value!r}: names and values are strings")
-
-
-def _command(command: str | Iterable[str]) -> tuple[str, ...]:
-    if isinstance(command, str):
-        try:
-            words = tuple(shlex.split(command))
-        except ValueError as error:
-            raise ValidationError(f"command {command!r}: {error}") from None
-    else:
-        words = tuple(os.fspath(word) for word in command)
-    if not words or not words[0]:
-        raise ValidationError(f"command {command!r}: there is no program in it")
-    return words
 
 
 class StdioLink:
