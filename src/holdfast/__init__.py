@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     )
     from holdfast.schema.explain import SchemaFault
     from holdfast.servers.group import Servers
-    from holdfast.types.progress import Progress
+    from holdfast.types.notifications import Progress
     from holdfast.types.prompts import Prompt, PromptResult
     from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
     from holdfast.types.tools import Tool, ToolResult
@@ -197,7 +197,7 @@ _HOMES: Final = {
     "calllog.log": ("CallLog",),
     "calllog.mock": ("MockServer",),
     "_core.transports.stdio": ("Stdio",),
-    "types.progress": ("Progress",),
+    "types.notifications": ("Progress",),
     "types.prompts": (
         "Prompt",
         "PromptResult",

@@ -31,8 +31,8 @@ from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
-    from holdfast.types.completion import Completion, Reference
-    from holdfast.types.roots import Root
+    from holdfast.types.prompts import Completion, Reference
+    from holdfast.types.resources import Root
     from holdfast.types.sampling import SamplingRequest
 
 T = TypeVar("T", bound=Wire)
@@ -283,7 +283,7 @@ class Client:
         context: Mapping[str, str] | None = None,
     ) -> Completion:
         """Suggestions for the argument ``name`` of a prompt or resource template."""
-        from holdfast.types.completion import CompleteResult
+        from holdfast.types.prompts import CompleteResult
 
         params: dict[str, Any] = {"ref": ref, "argument": {"name": name, "value": value}}
         if context is not None:
@@ -306,7 +306,7 @@ class Client:
 
     async def set_log_level(self, level: str) -> None:
         """Have the server send log messages from this level up; kept over reconnects."""
-        from holdfast.types.logging import LOG_LEVELS
+        from holdfast.types.notifications import LOG_LEVELS
 
         if level not in LOG_LEVELS:
             raise ValidationError(f"log level {level!r}: must be one of {', '.join(LOG_LEVELS)}")

@@ -14,7 +14,6 @@ import pytest_asyncio
 
 from holdfast import Client, Progress, RequestTimeout, ResourceNotFoundError, RpcError
 from holdfast.errors import CancelledCallError
-from holdfast.types.completion import PromptReference, ResourceReference
 from holdfast.types.content import (
     BlobResourceContents,
     EmbeddedResource,
@@ -24,6 +23,7 @@ from holdfast.types.content import (
     TextResourceContents,
 )
 from holdfast.types.elicitation import FormElicitation, UrlElicitation
+from holdfast.types.prompts import PromptReference, ResourceReference
 from tests.interop.catalogue import EVERYTHING, WAYS, Way
 from tests.interop.home import Heard, Home, Person, Settle
 

@@ -12,8 +12,8 @@ import pytest_asyncio
 
 from holdfast import Client, HoldfastError, Progress, RequestTimeout, RpcError
 from holdfast.errors import CancelledCallError
-from holdfast.types.completion import PromptReference
 from holdfast.types.content import BlobResourceContents, TextContent
+from holdfast.types.prompts import PromptReference
 from tests.interop.catalogue import (
     FASTMCP_2,
     FASTMCP_4,

@@ -55,12 +55,6 @@ def test_objects_inside_others_know_their_source_too() -> None:
     assert resource.resource.extra == {"z": 3}
 
 
-def test_objects_in_a_dictionary_know_their_source_too() -> None:
-    asked = t.decode(b'{"inputRequests":{"q":{"method":"roots/list","more":1}}}', t.InputRequired)
-    assert asked.input_requests is not None
-    assert asked.input_requests["q"].extra == {"more": 1}
-
-
 def test_the_source_does_not_go_on_the_wire() -> None:
     root = t.decode(b'{"uri":"file:///a","colour":"blue"}', t.Root)
     assert t.encode(root) == b'{"uri":"file:///a"}'
@@ -112,8 +106,6 @@ def test_numbers_as_text_are_read() -> None:
         (b'{"uri":5}', t.Root),
         (b'{"content":[],"isError":"perhaps"}', t.ToolResult),
         (b'{"content":"text"}', t.ToolResult),
-        (b'{"inputRequests":[1]}', t.InputRequired),
-        (b'{"inputRequests":{"a":{}}}', t.InputRequired),
         (b'{"messages":[],"maxTokens":1,"tools":7}', t.SamplingRequest),
         (b'"text"', t.Root),
         (b"[]", t.ToolResult),

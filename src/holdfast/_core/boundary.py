@@ -18,7 +18,7 @@ from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast._core.wire.jsonrpc import ErrorObject, Id
 from holdfast.errors import HoldfastError
 from holdfast.policies import Limits
-from holdfast.types.progress import Progress
+from holdfast.types.notifications import Progress
 
 Ticket = NewType("Ticket", int)
 WireId = NewType("WireId", int)

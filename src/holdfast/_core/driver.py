@@ -27,7 +27,7 @@ from holdfast._core.eras.negotiation import Plan
 from holdfast._core.mailbox import Mailbox
 from holdfast.errors import HoldfastError, RequestTimeout
 from holdfast.policies import Policy
-from holdfast.types.progress import Progress
+from holdfast.types.notifications import Progress
 
 log: logging.Logger = logging.getLogger("holdfast")
 

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any
 
 from holdfast.cli.output import harmless
-from holdfast.types.progress import Progress
+from holdfast.types.notifications import Progress
 
 
 class Bar:

@@ -24,8 +24,8 @@ from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
-    from holdfast.types.completion import Completion, Reference
-    from holdfast.types.roots import Root
+    from holdfast.types.prompts import Completion, Reference
+    from holdfast.types.resources import Root
     from holdfast.types.sampling import SamplingRequest
 
 

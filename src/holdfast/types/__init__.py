@@ -16,69 +16,42 @@ if TYPE_CHECKING:
     from holdfast.types.base import (
         CACHE_SCOPES, Cacheable, Meta, Result, Wire, decode, encode,
     )
-    from holdfast.types.completion import (
-        CompleteResult, Completion, CompletionArgument, CompletionContext, PromptReference,
-        Reference, ResourceReference,
-    )
     from holdfast.types.content import (
-        Annotations, AnyResourceContents, AudioContent, BlobResourceContents, Content, ContentBlock,
-        EmbeddedResource, ICON_THEMES, Icon, ImageContent, ROLES, ResourceContents, ResourceLink,
-        Role, SamplingContent, TextContent, TextResourceContents, ToolResultContent, ToolUseContent,
-        UnknownContent,
+        Annotations, AnyResourceContents, AudioContent, BlobResourceContents, Content,
+        ContentBlock, EmbeddedResource, ICON_THEMES, Icon, ImageContent, ROLES, ResourceContents,
+        ResourceLink, Role, SamplingContent, TextContent, TextResourceContents, ToolResultContent,
+        ToolUseContent, UnknownContent,
     )
     from holdfast.types.elicitation import (
-        ACTIONS, AnyElicitation, BooleanSchema, ElicitResult, Elicitation, ElicitationComplete,
-        EnumItems, EnumSchema, FORMATS, FieldSchema, FormElicitation, MultiEnumSchema, NumberSchema,
-        Option, PrimitiveSchema, StringSchema, TitledEnumSchema, TitledItems, TitledMultiEnumSchema,
+        ACTIONS, AnyElicitation, BooleanSchema, ElicitResult, Elicitation, EnumItems, EnumSchema,
+        FORMATS, FieldSchema, FormElicitation, MultiEnumSchema, NumberSchema, Option,
+        PrimitiveSchema, StringSchema, TitledEnumSchema, TitledItems, TitledMultiEnumSchema,
         UnknownSchema, UrlElicitation, read_elicitation, read_field,
     )
     from holdfast.types.lifecycle import (
-        ClientCapabilities, DiscoverResult, ElicitationCapability, Implementation, InitializeResult,
-        ListCapability, ResourcesCapability, SamplingCapability, ServerCapabilities,
-        TasksCapability,
+        ClientCapabilities, DiscoverResult, ElicitationCapability, Implementation,
+        InitializeResult, ListCapability, ResourcesCapability, SamplingCapability,
+        ServerCapabilities, TasksCapability,
     )
-    from holdfast.types.logging import (
-        LOG_LEVELS, LogLevel, LogMessage,
-    )
-    from holdfast.types.meta import (
-        NotificationMeta, RequestMeta, ResultMeta,
+    from holdfast.types.notifications import (
+        LOG_LEVELS, LogLevel, LogMessage, Progress, ProgressToken,
     )
     from holdfast.types.page import (
         Fault, Page, decode_page,
     )
-    from holdfast.types.progress import (
-        Progress, ProgressToken,
-    )
     from holdfast.types.prompts import (
-        Prompt, PromptArgument, PromptMessage, PromptResult,
-    )
-    from holdfast.types.requests import (
-        CallToolParams, CompleteParams, GetPromptParams, InitializeParams, ListenParams, PageParams,
-        ReadResourceParams, RequestParams, ResourceParams, RetryParams, SetLevelParams,
+        CompleteResult, Completion, Prompt, PromptArgument, PromptMessage, PromptReference,
+        PromptResult, Reference, ResourceReference,
     )
     from holdfast.types.resources import (
-        ReadResult, Resource, ResourceTemplate, ResourceUpdated,
-    )
-    from holdfast.types.roots import (
-        Root, RootsResult,
-    )
-    from holdfast.types.rpc import (
-        Cancelled, ErrorResponse, HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST,
-        InputRequest, InputRequired, METHOD_NOT_FOUND, MISSING_CAPABILITY, MissingCapabilityData,
-        Notification, NotificationParams, PARSE_ERROR, Request, RequestId, Response, RpcErrorObject,
-        UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED, UnsupportedVersionData,
-        UrlElicitationRequiredData,
+        ReadResult, Resource, ResourceTemplate, ResourceUpdated, Root, RootsResult,
     )
     from holdfast.types.sampling import (
         CONTEXTS, ModelHint, ModelPreferences, SamplingMessage, SamplingRequest, SamplingResult,
         TOOL_CHOICES, ToolChoice,
     )
-    from holdfast.types.subscriptions import (
-        SubscriptionAcknowledged, SubscriptionEnded, SubscriptionFilter,
-    )
     from holdfast.types.tasks import (
-        RELATED_TASK, RelatedTask, TASK_STATUSES, Task, TaskCreated, TaskMetadata, TaskParams,
-        TaskStatus,
+        RELATED_TASK, TASK_STATUSES, Task, TaskCreated, TaskMetadata, TaskStatus,
     )
     from holdfast.types.tools import (
         TASK_SUPPORT, Tool, ToolAnnotations, ToolExecution, ToolResult,
@@ -88,10 +61,6 @@ _HOMES = {
     "base": (
         "CACHE_SCOPES", "Cacheable", "Meta", "Result", "Wire", "decode", "encode",
     ),
-    "completion": (
-        "CompleteResult", "Completion", "CompletionArgument", "CompletionContext",
-        "PromptReference", "Reference", "ResourceReference",
-    ),
     "content": (
         "Annotations", "AnyResourceContents", "AudioContent", "BlobResourceContents", "Content",
         "ContentBlock", "EmbeddedResource", "ICON_THEMES", "Icon", "ImageContent", "ROLES",
@@ -99,60 +68,36 @@ _HOMES = {
         "TextResourceContents", "ToolResultContent", "ToolUseContent", "UnknownContent",
     ),
     "elicitation": (
-        "ACTIONS", "AnyElicitation", "BooleanSchema", "ElicitResult", "Elicitation",
-        "ElicitationComplete", "EnumItems", "EnumSchema", "FORMATS", "FieldSchema",
-        "FormElicitation", "MultiEnumSchema", "NumberSchema", "Option", "PrimitiveSchema",
-        "StringSchema", "TitledEnumSchema", "TitledItems", "TitledMultiEnumSchema", "UnknownSchema",
-        "UrlElicitation", "read_elicitation", "read_field",
+        "ACTIONS", "AnyElicitation", "BooleanSchema", "ElicitResult", "Elicitation", "EnumItems",
+        "EnumSchema", "FORMATS", "FieldSchema", "FormElicitation", "MultiEnumSchema",
+        "NumberSchema", "Option", "PrimitiveSchema", "StringSchema", "TitledEnumSchema",
+        "TitledItems", "TitledMultiEnumSchema", "UnknownSchema", "UrlElicitation",
+        "read_elicitation", "read_field",
     ),
     "lifecycle": (
         "ClientCapabilities", "DiscoverResult", "ElicitationCapability", "Implementation",
         "InitializeResult", "ListCapability", "ResourcesCapability", "SamplingCapability",
         "ServerCapabilities", "TasksCapability",
     ),
-    "logging": (
-        "LOG_LEVELS", "LogLevel", "LogMessage",
-    ),
-    "meta": (
-        "NotificationMeta", "RequestMeta", "ResultMeta",
+    "notifications": (
+        "LOG_LEVELS", "LogLevel", "LogMessage", "Progress", "ProgressToken",
     ),
     "page": (
         "Fault", "Page", "decode_page",
     ),
-    "progress": (
-        "Progress", "ProgressToken",
-    ),
     "prompts": (
-        "Prompt", "PromptArgument", "PromptMessage", "PromptResult",
-    ),
-    "requests": (
-        "CallToolParams", "CompleteParams", "GetPromptParams", "InitializeParams", "ListenParams",
-        "PageParams", "ReadResourceParams", "RequestParams", "ResourceParams", "RetryParams",
-        "SetLevelParams",
+        "CompleteResult", "Completion", "Prompt", "PromptArgument", "PromptMessage",
+        "PromptReference", "PromptResult", "Reference", "ResourceReference",
     ),
     "resources": (
-        "ReadResult", "Resource", "ResourceTemplate", "ResourceUpdated",
-    ),
-    "roots": (
-        "Root", "RootsResult",
-    ),
-    "rpc": (
-        "Cancelled", "ErrorResponse", "HEADER_MISMATCH", "INTERNAL_ERROR", "INVALID_PARAMS",
-        "INVALID_REQUEST", "InputRequest", "InputRequired", "METHOD_NOT_FOUND",
-        "MISSING_CAPABILITY", "MissingCapabilityData", "Notification", "NotificationParams",
-        "PARSE_ERROR", "Request", "RequestId", "Response", "RpcErrorObject", "UNSUPPORTED_VERSION",
-        "URL_ELICITATION_REQUIRED", "UnsupportedVersionData", "UrlElicitationRequiredData",
+        "ReadResult", "Resource", "ResourceTemplate", "ResourceUpdated", "Root", "RootsResult",
     ),
     "sampling": (
         "CONTEXTS", "ModelHint", "ModelPreferences", "SamplingMessage", "SamplingRequest",
         "SamplingResult", "TOOL_CHOICES", "ToolChoice",
     ),
-    "subscriptions": (
-        "SubscriptionAcknowledged", "SubscriptionEnded", "SubscriptionFilter",
-    ),
     "tasks": (
-        "RELATED_TASK", "RelatedTask", "TASK_STATUSES", "Task", "TaskCreated", "TaskMetadata",
-        "TaskParams", "TaskStatus",
+        "RELATED_TASK", "TASK_STATUSES", "Task", "TaskCreated", "TaskMetadata", "TaskStatus",
     ),
     "tools": (
         "TASK_SUPPORT", "Tool", "ToolAnnotations", "ToolExecution", "ToolResult",
@@ -164,22 +109,13 @@ __all__ = [
     "CACHE_SCOPES",
     "CONTEXTS",
     "FORMATS",
-    "HEADER_MISMATCH",
     "ICON_THEMES",
-    "INTERNAL_ERROR",
-    "INVALID_PARAMS",
-    "INVALID_REQUEST",
     "LOG_LEVELS",
-    "METHOD_NOT_FOUND",
-    "MISSING_CAPABILITY",
-    "PARSE_ERROR",
     "RELATED_TASK",
     "ROLES",
     "TASK_STATUSES",
     "TASK_SUPPORT",
     "TOOL_CHOICES",
-    "UNSUPPORTED_VERSION",
-    "URL_ELICITATION_REQUIRED",
     "Annotations",
     "AnyElicitation",
     "AnyResourceContents",
@@ -187,52 +123,35 @@ __all__ = [
     "BlobResourceContents",
     "BooleanSchema",
     "Cacheable",
-    "CallToolParams",
-    "Cancelled",
     "ClientCapabilities",
-    "CompleteParams",
     "CompleteResult",
     "Completion",
-    "CompletionArgument",
-    "CompletionContext",
     "Content",
     "ContentBlock",
     "DiscoverResult",
     "ElicitResult",
     "Elicitation",
     "ElicitationCapability",
-    "ElicitationComplete",
     "EmbeddedResource",
     "EnumItems",
     "EnumSchema",
-    "ErrorResponse",
     "Fault",
     "FieldSchema",
     "FormElicitation",
-    "GetPromptParams",
     "Icon",
     "ImageContent",
     "Implementation",
-    "InitializeParams",
     "InitializeResult",
-    "InputRequest",
-    "InputRequired",
     "ListCapability",
-    "ListenParams",
     "LogLevel",
     "LogMessage",
     "Meta",
-    "MissingCapabilityData",
     "ModelHint",
     "ModelPreferences",
     "MultiEnumSchema",
-    "Notification",
-    "NotificationMeta",
-    "NotificationParams",
     "NumberSchema",
     "Option",
     "Page",
-    "PageParams",
     "PrimitiveSchema",
     "Progress",
     "ProgressToken",
@@ -241,45 +160,29 @@ __all__ = [
     "PromptMessage",
     "PromptReference",
     "PromptResult",
-    "ReadResourceParams",
     "ReadResult",
     "Reference",
-    "RelatedTask",
-    "Request",
-    "RequestId",
-    "RequestMeta",
-    "RequestParams",
     "Resource",
     "ResourceContents",
     "ResourceLink",
-    "ResourceParams",
     "ResourceReference",
     "ResourceTemplate",
     "ResourceUpdated",
     "ResourcesCapability",
-    "Response",
     "Result",
-    "ResultMeta",
-    "RetryParams",
     "Role",
     "Root",
     "RootsResult",
-    "RpcErrorObject",
     "SamplingCapability",
     "SamplingContent",
     "SamplingMessage",
     "SamplingRequest",
     "SamplingResult",
     "ServerCapabilities",
-    "SetLevelParams",
     "StringSchema",
-    "SubscriptionAcknowledged",
-    "SubscriptionEnded",
-    "SubscriptionFilter",
     "Task",
     "TaskCreated",
     "TaskMetadata",
-    "TaskParams",
     "TaskStatus",
     "TasksCapability",
     "TextContent",
@@ -296,9 +199,7 @@ __all__ = [
     "ToolUseContent",
     "UnknownContent",
     "UnknownSchema",
-    "UnsupportedVersionData",
     "UrlElicitation",
-    "UrlElicitationRequiredData",
     "Wire",
     "decode",
     "decode_page",

@@ -1,6 +1,8 @@
-"""Prompts: texts that a server prepares for a model."""
+"""Prompts that a server prepares for a model, and completion of their arguments."""
 
 from __future__ import annotations
+
+from typing import ClassVar, TypeAlias
 
 from holdfast.types.base import Meta, Result, Wire
 from holdfast.types.content import Content, Icon, Role
@@ -37,3 +39,37 @@ class PromptResult(Result, kw_only=True):
 
     messages: list[PromptMessage]
     description: str | None = None
+
+
+class PromptReference(Wire, tag_field="type", tag="ref/prompt", kw_only=True):
+    """The prompt whose argument is to be completed."""
+
+    type: ClassVar[str] = "ref/prompt"
+
+    name: str
+    title: str | None = None
+
+
+class ResourceReference(Wire, tag_field="type", tag="ref/resource", kw_only=True):
+    """The resource template whose variable is to be completed."""
+
+    type: ClassVar[str] = "ref/resource"
+
+    uri: str
+
+
+Reference: TypeAlias = PromptReference | ResourceReference
+
+
+class Completion(Wire, kw_only=True):
+    """Suggestions: up to a hundred, of ``total`` if the server counts them."""
+
+    values: list[str]
+    total: int | None = None
+    has_more: bool = False
+
+
+class CompleteResult(Result, kw_only=True):
+    """The answer to a completion request."""
+
+    completion: Completion

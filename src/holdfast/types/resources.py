@@ -1,4 +1,4 @@
-"""Resources: what a server has to read."""
+"""Resources that a server offers, and the roots that a client lets a server work in."""
 
 from __future__ import annotations
 
@@ -57,3 +57,16 @@ class ResourceUpdated(Meta, kw_only=True):
     """The news that a resource has changed."""
 
     uri: str
+
+
+class Root(Meta, kw_only=True):
+    """A place, named by a ``file://`` URI."""
+
+    uri: str
+    name: str | None = None
+
+
+class RootsResult(Meta, kw_only=True):
+    """A client's answer to the question for its roots."""
+
+    roots: list[Root]

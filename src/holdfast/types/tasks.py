@@ -22,12 +22,6 @@ class TaskMetadata(Wire, kw_only=True):
     ttl: int | None = None
 
 
-class RelatedTask(Wire, kw_only=True):
-    """The task that a message belongs to."""
-
-    task_id: str
-
-
 class Task(Meta, kw_only=True):
     """A task and how it is doing. ``ttl`` None: kept for as long as the peer lives."""
 
@@ -44,9 +38,3 @@ class TaskCreated(Meta, kw_only=True):
     """The immediate answer to a request that runs as a task."""
 
     task: Task
-
-
-class TaskParams(Meta, kw_only=True):
-    """The parameters of `tasks/get`, `tasks/result` and `tasks/cancel`."""
-
-    task_id: str

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 from msgspec import Raw, Struct
 
-from holdfast.types.progress import Progress
+from holdfast.types.notifications import Progress
 
 if TYPE_CHECKING:
     from holdfast.types.elicitation import AnyElicitation, ElicitResult
-    from holdfast.types.roots import Root
+    from holdfast.types.resources import Root
     from holdfast.types.sampling import SamplingRequest, SamplingResult
 
 

@@ -19,7 +19,7 @@ from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT
 from holdfast.errors import ProtocolError, RpcError, StateError
 
 if TYPE_CHECKING:
-    from holdfast.types.roots import RootsResult
+    from holdfast.types.resources import RootsResult
 
 EMPTY: Final = Raw(b"{}")
 
@@ -94,7 +94,7 @@ class Inputs:
         return fill_defaults(request, result) if isinstance(request, FormElicitation) else result
 
     async def list_roots(self, params: Raw = EMPTY) -> RootsResult:
-        from holdfast.types.roots import Root, RootsResult
+        from holdfast.types.resources import Root, RootsResult
 
         roots = self._handlers.roots
         if roots is None:

@@ -24,7 +24,7 @@ from holdfast._core.observers.observer import Observation, correlation_id
 from holdfast.errors import HoldfastError, ProtocolError, StateError, ValidationError
 from holdfast.policies import Policy
 from holdfast.types.base import Wire, decode
-from holdfast.types.progress import Progress
+from holdfast.types.notifications import Progress
 
 W = TypeVar("W", bound=Wire)
 

@@ -30,7 +30,7 @@ from holdfast._core.engine.link_state import LinkState
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.jsonrpc import Envelope, Junk
 from holdfast.errors import HoldfastError
-from holdfast.types.progress import Progress
+from holdfast.types.notifications import Progress
 
 Hear = Callable[[Envelope, float, list[Effect]], bool]
 

@@ -1,4 +1,4 @@
-"""Log messages that a server sends to its client."""
+"""Notifications that a server sends while it works: log messages and progress."""
 
 from __future__ import annotations
 
@@ -28,3 +28,15 @@ class LogMessage(Meta, kw_only=True):
     level: LogLevel
     data: Any
     logger: str | None = None
+
+
+ProgressToken: TypeAlias = int | str
+
+
+class Progress(Meta, kw_only=True):
+    """How far a request has come: ``progress`` of ``total``, where the total is known."""
+
+    progress_token: ProgressToken
+    progress: int | float
+    total: int | float | None = None
+    message: str | None = None
