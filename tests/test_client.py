@@ -11,7 +11,7 @@ import pytest
 import holdfast
 from holdfast import Handlers, Notification, Progress, State, Timeouts
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, SUBSCRIPTION, VERSIONS
-from holdfast.testing import SILENCE, Incoming, Peer, PeerError
+from holdfast.testing import SILENCE, Incoming, Peer, RequestError
 from holdfast.types import PromptReference, Root, SamplingResult, TextContent
 
 ERAS = [pytest.param(STATELESS, id="stateless"), pytest.param(HANDSHAKE, id="handshake")]
@@ -333,7 +333,7 @@ async def test_a_question_without_a_handler_is_refused() -> None:
     async with holdfast.connect(peer) as client:
         await client.open()
         for method in ("sampling/createMessage", "no/such/method"):
-            with pytest.raises(PeerError) as caught:
+            with pytest.raises(RequestError) as caught:
                 await peer.ask(method)
             assert caught.value.code == -32601
         assert await peer.ask("ping") == {}
@@ -384,7 +384,7 @@ async def test_a_handler_that_raises_hurts_only_itself() -> None:
 
     async with holdfast.connect(peer, handlers=Handlers(roots=boom)) as client:
         await client.open()
-        with pytest.raises(PeerError, match="boom"):
+        with pytest.raises(RequestError, match="boom"):
             await peer.ask("roots/list")
         await client.ping()
 
@@ -423,7 +423,7 @@ async def test_a_server_may_take_its_question_back() -> None:
         asked = {"message": "?", "requestedSchema": {}}
         asking = asyncio.ensure_future(peer.ask("elicitation/create", asked))
         await begun.wait()
-        peer.notify("notifications/cancelled", {"requestId": "peer-1"})
+        peer.notify("notifications/cancelled", {"requestId": "server-1"})
         await ended.wait()
         asking.cancel()
 
@@ -634,7 +634,7 @@ async def test_the_server_introduces_itself(peer: Peer, client: holdfast.Client)
     await client.wait_ready(5)
     assert client.is_connected
     assert client.server_info is not None
-    assert (client.server_info.name, client.server_info.version) == ("peer", "1.0")
+    assert (client.server_info.name, client.server_info.version) == ("peer", "1.0.0")
     assert client.server_capabilities is not None
     assert client.server_capabilities.tools is not None
     assert client.protocol_version == peer.versions[0]

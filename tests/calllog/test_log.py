@@ -16,8 +16,7 @@ import pytest
 import holdfast
 from holdfast import Observability, Redaction, Timeouts, ValidationError
 from holdfast.calllog.log import CallLog, open_log
-from holdfast.testing import SILENCE, Peer
-from holdfast.testing.peer import PeerError
+from holdfast.testing import SILENCE, Peer, RequestError
 from holdfast.types.tools import ToolResult
 
 SOON = Timeouts(request=5)
@@ -60,7 +59,7 @@ def peer() -> Peer:
 
     @peer.tool("refused")
     def refused(**_: Any) -> Any:
-        raise PeerError(-32050, "not today, Bearer hunter2hunter2")
+        raise RequestError(-32050, "not today, Bearer hunter2hunter2")
 
     return peer
 

@@ -12,8 +12,7 @@ from holdfast import Timeouts, ToolError, ValidationError
 from holdfast.calllog.entries import read_log
 from holdfast.calllog.log import CallLog
 from holdfast.calllog.replay import replay
-from holdfast.testing import Peer
-from holdfast.testing.peer import PeerError
+from holdfast.testing import Peer, RequestError
 
 SOON = Timeouts(request=5)
 
@@ -39,7 +38,7 @@ def peer() -> Peer:
 
     @peer.tool("refuse")
     def refuse(**_: Any) -> Any:
-        raise PeerError(-32050, "not today")
+        raise RequestError(-32050, "not today")
 
     @peer.tool("long")
     def long(size: int = 500) -> str:

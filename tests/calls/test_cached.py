@@ -12,7 +12,7 @@ import pytest
 import holdfast
 from holdfast import Backoff, Cache, Handlers, MemoryStore, Timeouts, is_stale
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
-from holdfast.testing import SILENCE, Incoming, Peer, PeerError
+from holdfast.testing import SILENCE, Incoming, Peer, RequestError
 
 URI = "mem://note"
 SOON = Timeouts(request=5)
@@ -236,7 +236,7 @@ async def test_readers_of_a_failed_request_all_hear_it() -> None:
 
     async def refuse(_: Incoming) -> Any:
         await gate.wait()
-        raise PeerError(-32000, "no")
+        raise RequestError(-32000, "no")
 
     notes.on("resources/read", refuse)
     async with holdfast.connect(notes, timeouts=SOON) as client:
@@ -310,7 +310,7 @@ async def test_what_came_out_of_questions_is_never_kept() -> None:
 @pytest.mark.req("C1")
 async def test_an_error_is_never_kept(client: holdfast.Client, notes: Notes) -> None:
     def refuse(_: Incoming) -> Any:
-        raise PeerError(-32602, "no such resource")
+        raise RequestError(-32602, "no such resource")
 
     notes.on("resources/read", refuse)
     with pytest.raises(holdfast.ResourceNotFoundError):
@@ -365,7 +365,7 @@ async def test_what_the_server_itself_refuses_is_not_answered_from_the_cache() -
     notes = Notes()
 
     def refuse(_: Incoming) -> Any:
-        raise PeerError(-32000, "gone")
+        raise RequestError(-32000, "gone")
 
     async with holdfast.connect(notes, timeouts=SOON, cache=Cache(serve_stale=True)) as client:
         await text(client)
@@ -422,7 +422,7 @@ async def test_a_cursor_that_is_gone_makes_the_list_begin_anew() -> None:
 
         def other(incoming: Incoming) -> Any:
             if "cursor" in incoming.params:
-                raise PeerError(-32602, "unknown cursor")
+                raise RequestError(-32602, "unknown cursor")
             return {"prompts": [{"name": "all"}]}
 
         notes.on("prompts/list", other)
@@ -435,7 +435,7 @@ async def test_a_cursor_that_was_never_good_is_the_servers_error() -> None:
 
     def broken(incoming: Incoming) -> Any:
         if "cursor" in incoming.params:
-            raise PeerError(-32602, "unknown cursor")
+            raise RequestError(-32602, "unknown cursor")
         return {"prompts": [], "nextCursor": "2"}
 
     notes.on("prompts/list", broken)

@@ -11,7 +11,7 @@ import holdfast
 from holdfast import Backoff, DriftError, Tool
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
 from holdfast.events import Transition
-from holdfast.testing import Peer, PeerError
+from holdfast.testing import Peer, RequestError
 
 AT_ONCE = Backoff(first=0.001, max=0.001, jitter=0)
 
@@ -121,7 +121,7 @@ async def test_a_guard_that_is_removed_sees_nothing() -> None:
 
 async def test_a_server_that_lists_nothing_is_seen_as_one_without_tools() -> None:
     def no_list(_: object) -> None:
-        raise PeerError(-32601, "Method not found")
+        raise RequestError(-32601, "Method not found")
 
     peer, watch = make_peer(), Watch()
     peer.on("tools/list", no_list)

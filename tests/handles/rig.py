@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, ClassVar, NotRequired, TypedDict
 
-from holdfast import Backoff, State, Timeouts, ToolResult
+import msgspec
+
+from holdfast import Backoff, State, Timeouts, Tool, ToolResult
 from holdfast.events import Transition
 from holdfast.handles import UNSET, Handle, Namespace, ParameterSession, Registry, Unset
 from holdfast.testing import Incoming, Peer
@@ -91,7 +93,9 @@ class Desk:
 
     def registry(self) -> Registry:
         """What a handle generated now would carry."""
-        return Registry.of([tool for tool, _ in self.peer._tools.values()], COMMAND)
+        listed = [tool.definition for tool in self.peer.catalog.tools.values()]
+        tools = msgspec.json.decode(msgspec.json.encode(listed), type=list[Tool])
+        return Registry.of(tools, COMMAND)
 
 
 class Count(TypedDict):

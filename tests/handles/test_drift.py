@@ -164,7 +164,7 @@ async def test_tools_that_change_while_connected_are_compared_again(desk: Desk) 
         for _ in range(2):
             with pytest.raises(DriftError, match="new"):
                 await mcp.nav.goto(url="after")
-        desk.peer._tools.pop("new")
+        desk.peer.catalog.tools.pop("new")
         assert (await mcp.nav.goto(url="as before")).text == "as before"
     assert "goto p4n-test after" not in desk.story
 
@@ -198,10 +198,10 @@ async def test_a_server_that_comes_back_with_other_tools_is_noticed(desk: Desk) 
 async def test_a_server_that_has_no_list_any_more_is_drift() -> None:
     desk = Desk()
     mcp = handle(desk)
-    from holdfast.testing import PeerError
+    from holdfast.testing import RequestError
 
     def refuse(_: object) -> None:
-        raise PeerError(-32601, "method not found")
+        raise RequestError(-32601, "method not found")
 
     desk.peer.on("tools/list", refuse)
     with pytest.raises(DriftError, match="removed"):

@@ -25,7 +25,7 @@ from holdfast import (
 )
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast.handles import Handle, ParameterSession, SyncHandle
-from holdfast.testing import SILENCE, Incoming, Peer, PeerError
+from holdfast.testing import SILENCE, Incoming, Peer, RequestError
 from tests.handles.rig import AT_ONCE, OPTIONS, SESSION, Desk, handle, next_state, schema
 
 ERAS = [pytest.param(STATELESS, id="stateless"), pytest.param(HANDSHAKE, id="handshake")]
@@ -530,13 +530,13 @@ async def test_a_server_without_a_list_is_used_as_far_as_it_goes() -> None:
     peer.tool("session.open")(lambda **_: "opened")
     peer.tool("session.close")(lambda **_: "closed")
     peer.tool("nav.goto")(lambda **arguments: str(arguments))
-    peer._handlers["tools/list"] = _no_list
+    peer.on("tools/list", _no_list)
     async with Handle(peer, session="s", adapter=SESSION, **OPTIONS) as mcp:
         assert (await mcp.call("nav.goto", {"url": "there"})).text == "{'url': 'there'}"
 
 
 def _no_list(_: Any) -> Any:
-    raise PeerError(-32601, "method not found")
+    raise RequestError(-32601, "method not found")
 
 
 @pytest.mark.parametrize("versions", ERAS)
@@ -547,7 +547,7 @@ async def test_a_server_whose_list_changes_whenever_it_is_read_is_called_all_the
 
     def restless(incoming: Incoming) -> Any:
         desk.peer.notify("notifications/tools/list_changed")
-        return desk.peer._list_tools(incoming)
+        return desk.peer.catalog.list_tools(incoming)
 
     desk.peer.on("tools/list", restless)
     async with handle(desk) as mcp:

@@ -20,7 +20,7 @@ import holdfast
 from holdfast import Backoff, Observability, Timeouts
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast._core.observers.otel import _network
-from holdfast.testing import SILENCE, Peer, PeerError
+from holdfast.testing import SILENCE, Peer, RequestError
 
 SOON = Timeouts(request=5)
 
@@ -50,7 +50,7 @@ class Bench:
 
         @self.peer.tool()
         def refuse() -> Any:
-            raise PeerError(-32603, "broken inside")
+            raise RequestError(-32603, "broken inside")
 
         self.peer.resource("mem://a", "text")
 

@@ -42,10 +42,11 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_core.calls": ("_core.driver", "_core.observers"),
     "_core.observers": ("_core.driver", "_core.redact", "_core.redaction", "schema"),
     "_core.targets": ("_core.transports",),
+    "_core.runners": ("_core.server",),
     # the products
     "lock": ("schema", "_core.files"),
     "codegen": ("lock",),
-    "calllog": ("_core.calls", "lock", "_core.server"),
+    "calllog": ("_core.calls", "lock", "_core.runners"),
     "client": ("_core.calls", "_core.transports"),
     "_connect": ("client", "calllog", "lock", "_core.targets"),
     "config": ("_connect",),

@@ -22,7 +22,7 @@ from holdfast import (
 )
 from holdfast.agents import ServerTool
 from holdfast.servers import Servers
-from holdfast.testing.peer import SILENCE, Incoming, Peer
+from holdfast.testing import SILENCE, Incoming, Peer
 from tests.servers.processes import DEAD, DEMO, GONE, HUNG, meeting
 
 

@@ -13,7 +13,7 @@ from holdfast import StateError, ValidationError
 from holdfast.config import load
 from holdfast.servers import Servers
 from holdfast.servers.member import Member, members
-from holdfast.testing.peer import Peer
+from holdfast.testing import Peer
 from tests.servers.processes import DEMO
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import holdfast
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
-from holdfast.testing import SILENCE, Incoming, Peer, PeerError
+from holdfast.testing import SILENCE, Incoming, Peer, RequestError
 
 
 @pytest.mark.req("X4")
@@ -38,7 +38,7 @@ async def test_an_answer_can_be_replaced_refused_or_withheld() -> None:
     peer = Peer()
 
     def refuse(incoming: Incoming) -> None:
-        raise PeerError(-32000, "not today", {"why": incoming.params["uri"]})
+        raise RequestError(-32000, "not today", {"why": incoming.params["uri"]})
 
     peer.on("resources/list", {"resources": [{"uri": "x://y", "name": "y"}]})
     peer.on("resources/read", refuse)

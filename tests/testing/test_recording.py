@@ -158,8 +158,8 @@ async def test_cancelled(mcp_client):
     call.cancel()
 
 def broken(incoming):
-    from holdfast.testing import PeerError
-    raise PeerError(-32601, "no lists here")
+    from holdfast.testing import RequestError
+    raise RequestError(-32601, "no lists here")
 """
     try_out(pytester, source, RECORD, passed=5)
     found = manifests(pytester)

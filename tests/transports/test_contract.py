@@ -12,7 +12,7 @@ from holdfast._core.boundary import Transport
 from holdfast._core.transports.memory import Memory
 from holdfast._core.transports.stdio import Stdio
 from holdfast.testing.contract import TransportContract
-from holdfast.testing.echo_server import Obedient
+from holdfast.testing.echo_server import EchoServer
 
 
 @pytest.mark.req("V2", "X1", "R9", "L8")
@@ -28,4 +28,4 @@ class TestStdio(TransportContract):
 class TestMemory(TransportContract):
     @asynccontextmanager
     async def transport(self) -> AsyncIterator[Transport]:
-        yield Memory(Obedient())
+        yield Memory(EchoServer())

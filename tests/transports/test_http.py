@@ -28,7 +28,7 @@ from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.framing import SseParser
 from holdfast.policies import Limits
 from holdfast.testing.contract import Probe, TransportContract
-from tests.http.obedient import Obedient
+from tests.http.echo import EchoHttp
 from tests.http.rogue import Gate, Legacy, Reply, Request, Rogue, answer, event, notice
 
 SESSION = {"Mcp-Session-Id": "s", "MCP-Protocol-Version": "2025-11-25"}
@@ -43,7 +43,7 @@ class TestJsonAnswers(TransportContract):
 
     @asynccontextmanager
     async def transport(self) -> AsyncIterator[Transport]:
-        async with Obedient() as server:
+        async with EchoHttp() as server:
             server.events = self.events
             yield Http(server.url)
 

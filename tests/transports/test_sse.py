@@ -24,7 +24,7 @@ from holdfast._core.wire import jsonrpc
 from holdfast.errors import ProtocolError, TransportError
 from holdfast.policies import Limits
 from holdfast.testing.contract import Probe, TransportContract
-from tests.http.obedient import ObedientSse
+from tests.http.echo import EchoSse
 from tests.http.rogue import Gate, Old, Reply, Request, Rogue, event, nobody
 
 
@@ -34,7 +34,7 @@ class TestSse(TransportContract):
 
     @asynccontextmanager
     async def transport(self) -> AsyncIterator[Transport]:
-        async with ObedientSse() as server:
+        async with EchoSse() as server:
             yield Http(server.url, transport="sse")
 
 

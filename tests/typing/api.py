@@ -388,7 +388,7 @@ async def scripted() -> None:
         return str(a + b)
 
     def refuse(incoming: testing.Incoming) -> Any:
-        raise testing.PeerError(-32000, incoming.method)
+        raise testing.RequestError(-32000, incoming.method)
 
     peer.on("resources/read", refuse)
     peer.on("ping", testing.SILENCE)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
 from holdfast._core.wire import jsonrpc
+from holdfast._core.wire.codes import UNENCODABLE
 from holdfast._core.wire.jsonrpc import (
     Envelope,
     ErrorObject,
@@ -98,14 +99,14 @@ def test_no_params_means_no_params_field() -> None:
 
 @pytest.mark.parametrize("hopeless", [object(), {1j: 1}, {"x": object()}])
 def test_what_json_cannot_hold_is_one_of_the_named_errors(hopeless: Any) -> None:
-    with pytest.raises(jsonrpc.UNENCODABLE):
+    with pytest.raises(UNENCODABLE):
         jsonrpc.request(1, "tools/call", hopeless)
 
 
 def test_a_value_that_contains_itself_is_one_of_the_named_errors() -> None:
     loop: list[Any] = []
     loop.append(loop)
-    with pytest.raises(jsonrpc.UNENCODABLE):
+    with pytest.raises(UNENCODABLE):
         jsonrpc.request(1, "tools/call", {"loop": loop})
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast._core.wire.jsonrpc import UNENCODABLE
+from holdfast._core.wire.codes import UNENCODABLE
 
 _encode: Final = msgspec.json.Encoder().encode
 

@@ -23,7 +23,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from holdfast._core.eras.revisions import PREFIX
 from holdfast._core.redaction import Redactor
-from holdfast._core.wire.jsonrpc import MALFORMED, UNENCODABLE
+from holdfast._core.wire.codes import UNENCODABLE
+from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.calllog.lines import compact
 from holdfast.types.content import TextContent
 from holdfast.types.tools import ToolResult

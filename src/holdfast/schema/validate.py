@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Raw
 
 from holdfast._core.wire import jsonrpc
+from holdfast._core.wire.codes import UNENCODABLE
 from holdfast.schema import cost
 from holdfast.schema.cost import Outline, TooMuch
 from holdfast.schema.explain import SchemaFault, Unusable, describe
@@ -73,7 +74,7 @@ class Checker:
         """Dataclasses, dates and the like are sent as JSON: check what they are sent as."""
         try:
             plain = msgspec.json.decode(jsonrpc.encode(value))
-        except jsonrpc.UNENCODABLE:
+        except UNENCODABLE:
             return ()  # it cannot be sent, and whoever sends it says so better
         if plain == value:
             raise Unusable(str(error)) from None

@@ -20,13 +20,15 @@ from typing import TYPE_CHECKING, Final
 from holdfast._core.lazy import lazily
 
 if TYPE_CHECKING:
+    from holdfast._core.server.incoming import SILENCE, Incoming
+    from holdfast._core.wire.codes import RequestError
     from holdfast.testing.factories import (
         ClientFactory,
         HandleFactory,
         SyncClientFactory,
         SyncHandleFactory,
     )
-    from holdfast.testing.peer import SILENCE, Incoming, Peer, PeerError
+    from holdfast.testing.peer import Peer
 
 __all__ = [
     "SILENCE",
@@ -34,14 +36,14 @@ __all__ = [
     "HandleFactory",
     "Incoming",
     "Peer",
-    "PeerError",
+    "RequestError",
     "SyncClientFactory",
     "SyncHandleFactory",
 ]
 
 _HOMES: Final = {
     "factories": ("ClientFactory", "HandleFactory", "SyncClientFactory", "SyncHandleFactory"),
-    "peer": ("SILENCE", "Incoming", "Peer", "PeerError"),
+    "peer": ("SILENCE", "Incoming", "Peer", "RequestError"),
 }
 """Where each name lives. pytest loads `plugin` in every run of everyone: nothing else with it."""
 

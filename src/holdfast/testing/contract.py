@@ -117,7 +117,7 @@ class TransportContract:
     """Frames arrive in the order in which they were sent."""
 
     def transport(self) -> AbstractAsyncContextManager[Transport]:
-        """A transport that leads to an obedient server."""
+        """Return a transport that leads to `holdfast.testing.echo_server`."""
         raise NotImplementedError
 
     @asynccontextmanager

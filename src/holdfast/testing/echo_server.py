@@ -1,73 +1,67 @@
-"""A server that does exactly what it is told, for the transport contract.
+"""A server for the transport contract: it does exactly what each request says.
 
-It takes JSON-RPC requests: ``echo`` answers with its params, ``big`` with ``size`` bytes of
-text, ``flood`` with ``count`` notifications before the answer, ``junk`` with a line that is
-no JSON and then the answer; ``silent`` is not answered, and ``die`` ends the server.
-Runs in memory, or as a process: ``python -m holdfast.testing.echo_server``.
+``echo`` answers with its params, ``big`` with ``size`` bytes of text, ``flood`` with ``count``
+notifications before the answer, ``junk`` with a line that is not JSON and then the answer;
+``silent`` is not answered, and ``die`` ends the server. It is `EchoServer` in memory, and
+``python -m holdfast.testing.echo_server`` as a process.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import msgspec
+from holdfast._core.server.incoming import SILENCE, Incoming
+from holdfast._core.server.server import Server
 
 if TYPE_CHECKING:
     from holdfast._core.transports.memory import ServerLine
 
 
-class Die(Exception):  # noqa: N818  (an order)
-    """The server was told to end."""
+def make_server(die: Callable[[], Any]) -> Server:
+    """Return the server; ``die`` is called to end it."""
+
+    def dies(incoming: Incoming) -> Any:
+        die()
+        return SILENCE
+
+    server = Server("echo", {})
+    server.overrides = {
+        "echo": lambda incoming: incoming.params,
+        "big": lambda incoming: {"text": "x" * incoming.params["size"]},
+        "flood": _flood,
+        "junk": _junk,
+        "silent": lambda incoming: SILENCE,
+        "die": dies,
+    }
+    server.verbatim = True
+    return server
 
 
-def obey(line: bytes) -> Iterator[bytes]:
-    """The lines to write for one line read."""
-    message = msgspec.json.decode(line)
-    method, params = message.get("method"), message.get("params") or {}
-    if method == "die":
-        raise Die
-    if "id" not in message or method == "silent":
-        return
-    if method == "flood":
-        for number in range(params["count"]):
-            yield _line({"method": "notifications/tick", "params": {"number": number}})
-    if method == "junk":
-        yield b"this is not JSON\n"
-    result = {"text": "x" * params["size"]} if method == "big" else params
-    yield _line({"id": message["id"], "result": result})
+def _flood(incoming: Incoming) -> Any:
+    for number in range(incoming.params["count"]):
+        incoming.session.notify("notifications/tick", {"number": number})
+    return incoming.params
 
 
-def _line(message: dict[str, Any]) -> bytes:
-    return msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n"
+def _junk(incoming: Incoming) -> Any:
+    incoming.session.write(b"this is not JSON\n")
+    return incoming.params
 
 
-class Obedient:
-    """The same server in memory."""
+class EchoServer:
+    """The server in memory."""
 
-    name = "obedient"
+    name = "echo"
 
     def accept(self, line: ServerLine) -> Callable[[bytes], None]:
-        def take(frame: bytes) -> None:
-            try:
-                for answer in obey(frame):
-                    line.write(answer)
-            except Die:
-                line.hang_up("told to die")
+        from holdfast._core.runners.aio import accept
 
-        return take
-
-
-def main() -> None:
-    for line in sys.stdin.buffer:
-        try:
-            for answer in obey(line):
-                sys.stdout.buffer.write(answer)
-        except Die:
-            sys.exit(3)
-        sys.stdout.buffer.flush()
+        return accept(make_server(lambda: line.hang_up("asked to die")), line).feed
 
 
 if __name__ == "__main__":
-    main()
+    from holdfast._core.runners.stdlib import run
+
+    run(make_server(lambda: os._exit(3)))

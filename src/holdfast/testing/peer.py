@@ -9,9 +9,9 @@
     async with holdfast.connect(peer) as client:
         assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
 
-It speaks every revision, or those it is told to. ``on`` replaces the answer to any method,
-``SILENCE`` gives none; ``received`` is all that came; ``notify``, ``ask``, ``write`` and
-``hang_up`` act of the server's own accord.
+It speaks every revision, or those given as ``versions``. ``on`` replaces the answer to any
+method, `SILENCE` gives none; ``received`` lists all messages; ``notify``, ``ask``, ``write``
+and ``hang_up`` are actions of the server of its own accord.
 """
 
 from __future__ import annotations
@@ -20,81 +20,86 @@ import asyncio
 import base64
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
-from msgspec import Struct
 
-from holdfast._core.eras import revisions
-from holdfast._core.eras.base import best
+from holdfast._core.eras.revisions import VERSIONS
+from holdfast._core.runners.aio import accept
+from holdfast._core.server.catalog import (
+    Catalog,
+    Offered,
+    Resource,
+    Run,
+    ToolFailure,
+    message,
+    text,
+)
+from holdfast._core.server.incoming import SILENCE, Handler, Incoming
+from holdfast._core.server.server import Server
+from holdfast._core.server.session import Session
 from holdfast._core.transports.memory import ServerLine
-from holdfast._core.wire import codes, jsonrpc
-from holdfast._core.wire.jsonrpc import Id
+from holdfast._core.wire import jsonrpc
+from holdfast._core.wire.codes import RequestError
 from holdfast.types.tools import Tool
 
-SILENCE: Final = object()
-"""What a handler returns to give no answer at all."""
-
-Handler: TypeAlias = "Callable[[Incoming], Any]"
-ToolFunction: TypeAlias = Callable[..., Any]
-
-
-class Incoming(Struct):
-    """A message of the client."""
-
-    method: str
-    params: dict[str, Any]
-    id: Id | None = None
-    connection: int = 0
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        found = self.params.get("_meta")
-        return found if isinstance(found, dict) else {}
-
-    @property
-    def stateless(self) -> bool:
-        return revisions.PREFIX + "protocolVersion" in self.meta
-
-
-class PeerError(Exception):
-    """Raised by a handler: the error that the client is answered with."""
-
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
-        super().__init__(message)
-        self.code: int = code
-        self.message: str = message
-        self.data: Any = data
+Function: TypeAlias = Callable[..., Any]
 
 
 class Peer:
-    """A server made of Python functions."""
+    """A server made of Python functions.
+
+    Args:
+        name: The name that clients are given.
+        versions: The revisions to speak.
+        capabilities: What to declare instead of what the script offers.
+        instructions: Text for the model.
+
+    Attributes:
+        received: Every request and notification, in order.
+        connections: The number of connections so far.
+        catalog: The tools, resources, templates and prompts; change them at any time.
+    """
 
     def __init__(
         self,
         name: str = "peer",
         *,
-        versions: Iterable[str] = revisions.VERSIONS,
+        versions: Iterable[str] = VERSIONS,
         capabilities: dict[str, Any] | None = None,
         instructions: str | None = None,
     ) -> None:
         self.name = name
-        self.versions: tuple[str, ...] = tuple(versions)
-        self.instructions = instructions
         self.capabilities = capabilities
         self.received: list[Incoming] = []
         self.connections: int = 0
+        self.catalog: Catalog = Catalog()
+        self._server = Server(
+            name,
+            self.catalog.handlers(),
+            versions=tuple(versions),
+            capabilities=self._declared,
+            instructions=instructions,
+        )
+        self._server.strict = False
+        self._server.verbatim = True
+        self._server.heard = self._heard
+        self._server.grant = lambda wanted: wanted  # type: ignore[method-assign]
         self._line: ServerLine | None = None
-        self._tools: dict[str, tuple[Tool, ToolFunction]] = {}
-        self._resources: dict[str, dict[str, Any]] = {}
-        self._prompts: dict[str, tuple[dict[str, Any], ToolFunction]] = {}
-        self._handlers: dict[str, Handler] = {}
-        self._asked: dict[Id, asyncio.Future[Any]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._session: Session | None = None
         self._arrival: asyncio.Event | None = None
 
     def __repr__(self) -> str:
         return f"<Peer {self.name} {len(self.received)} received>"
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The revisions that the next connection may speak."""
+        return self._server.versions
+
+    @versions.setter
+    def versions(self, versions: Iterable[str]) -> None:
+        self._server.versions = tuple(versions)
 
     # The script
 
@@ -106,13 +111,24 @@ class Peer:
         input_schema: dict[str, Any] | None = None,
         output_schema: dict[str, Any] | None = None,
         **fields: Any,
-    ) -> Callable[[ToolFunction], ToolFunction]:
-        """Offer a function as a tool: it is called with the arguments by keyword.
+    ) -> Callable[[Function], Function]:
+        """Offer a function as a tool; it is called with the arguments by keyword.
 
-        A string becomes text, anything else structured content; an exception ``is_error``.
+        A string becomes text, any other value structured content; an exception becomes a
+        result with ``is_error``, a `RequestError` a JSON-RPC error.
+
+        Args:
+            name: The tool's name; that of the function by default.
+            description: Its description; the docstring by default.
+            input_schema: The JSON Schema of its arguments.
+            output_schema: The JSON Schema of its structured result.
+            **fields: More fields of `holdfast.types.Tool`.
+
+        Returns:
+            A decorator that returns the function unchanged.
         """
 
-        def register(function: ToolFunction) -> ToolFunction:
+        def register(function: Function) -> Function:
             tool = Tool.make(
                 name or function.__name__,
                 description=description or inspect.getdoc(function),
@@ -120,7 +136,8 @@ class Peer:
                 output_schema=output_schema,
                 **fields,
             )
-            self._tools[tool.name] = (tool, function)
+            definition = msgspec.json.decode(msgspec.json.encode(tool))
+            self.catalog.tools[tool.name] = Offered(definition, _runs(function))
             return function
 
         return register
@@ -134,76 +151,79 @@ class Peer:
         mime_type: str | None = None,
     ) -> None:
         """Offer a text or some bytes as a resource."""
-        contents: dict[str, Any] = {"uri": uri}
-        if mime_type is not None:
-            contents["mimeType"] = mime_type
-        if isinstance(content, bytes):
-            contents["blob"] = base64.b64encode(content).decode()
-        else:
-            contents["text"] = content
-        self._resources[uri] = {"name": name or uri, **contents}
+        listed = {"uri": uri, **({} if mime_type is None else {"mimeType": mime_type})}
+        is_text = isinstance(content, str)
+        body = {"text": content} if is_text else {"blob": base64.b64encode(content).decode()}  # type: ignore[arg-type]
+        result = {"contents": [{**listed, **body}]}
+        self.catalog.resources[uri] = Resource({"name": name or uri, **listed}, lambda: result)
 
     def prompt(
         self, name: str | None = None, *, description: str | None = None
-    ) -> Callable[[ToolFunction], ToolFunction]:
+    ) -> Callable[[Function], Function]:
         """Offer a function as a prompt; its string becomes a message of the user."""
 
-        def register(function: ToolFunction) -> ToolFunction:
-            listed = {
-                "name": name or function.__name__,
-                "arguments": [{"name": one} for one in inspect.signature(function).parameters],
-            }
+        def register(function: Function) -> Function:
+            arguments = [{"name": one} for one in inspect.signature(function).parameters]
+            listed: dict[str, Any] = {"name": name or function.__name__, "arguments": arguments}
             if description is not None:
                 listed["description"] = description
-            self._prompts[listed["name"]] = (listed, function)  # type: ignore[index]
+            run: Run = lambda incoming, given: message(function(**given))  # noqa: E731
+            self.catalog.prompts[listed["name"]] = Offered(listed, run)
             return function
 
         return register
 
     def on(self, method: str, handler: Handler | Any) -> None:
         """Answer a method with ``handler(incoming)``, sync or async, or with a fixed value."""
-        self._handlers[method] = handler if callable(handler) else lambda _: handler
+        handles = handler if callable(handler) else lambda incoming: handler
+        self._server.overrides[method] = handles
 
     # Of its own accord
 
     @property
     def line(self) -> ServerLine:
+        """The latest connection.
+
+        Raises:
+            RuntimeError: No client has connected.
+        """
         if self._line is None:
             raise RuntimeError("no client is connected")
         return self._line
 
     def write(self, data: bytes) -> None:
-        """Bytes as they are, good or bad."""
+        """Send bytes as they are, valid or not."""
         self.line.write(data)
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
+        """Send a notification, whoever subscribed."""
         self.write(jsonrpc.notification(method, params))
 
     def progress(self, incoming: Incoming, progress: float, **fields: Any) -> None:
-        """Report progress on a request, if its sender wants to hear it."""
-        token = incoming.meta.get("progressToken")
-        if token is not None:
-            params = {"progressToken": token, "progress": progress, **fields}
-            self.notify("notifications/progress", params)
+        """Report progress on a request, if its sender asked for it."""
+        incoming.progress(progress, **fields)
 
     def respond(self, incoming: Incoming, result: Any) -> None:
-        """Answer a request that its handler left in ``SILENCE``, whenever."""
+        """Answer a request that its handler left in `SILENCE`, at any later time."""
         assert incoming.id is not None
         self.write(jsonrpc.response(incoming.id, result))
 
     async def ask(self, method: str, params: dict[str, Any] | None = None) -> Any:
-        """Send the client a request and wait for its answer (handshake era)."""
-        wire_id = f"peer-{len(self._asked) + 1}"
-        self._asked[wire_id] = answer = asyncio.get_running_loop().create_future()
-        self.write(jsonrpc.request(wire_id, method, params))
-        return await answer
+        """Send the client a request and return its result, whatever the era.
+
+        Raises:
+            RequestError: The client answered with an error.
+        """
+        if self._session is None:
+            raise RuntimeError("no client is connected")
+        return await self._session.ask(method, params)
 
     def hang_up(self, reason: str = "the server hung up") -> None:
         """End the connection, as a crash would."""
         self.line.hang_up(reason)
 
     async def expect(self, method: str, count: int = 1) -> Incoming:
-        """Wait until ``count`` messages of a method have come; the last of them."""
+        """Wait until ``count`` messages of a method have come; return the last of them."""
         if self._arrival is None:
             self._arrival = asyncio.Event()
         while True:
@@ -216,200 +236,59 @@ class Peer:
     # The transport's side
 
     def accept(self, line: ServerLine) -> Callable[[bytes], None]:
+        """Begin a connection; return the function that takes its frames."""
         self.connections += 1
         self._line = line
-        number = self.connections
-        return lambda frame: self._take(frame, line, number)
+        self._session = accept(self._server, line, self.connections)
+        return self._session.feed
 
-    def _take(self, frame: bytes, line: ServerLine, connection: int) -> None:
-        message = msgspec.json.decode(frame)
-        if "method" not in message:
-            self._settle(message)
-            return
-        incoming = Incoming(
-            message["method"], message.get("params") or {}, message.get("id"), connection
-        )
+    def _heard(self, incoming: Incoming) -> None:
         self.received.append(incoming)
         if self._arrival is not None:
             self._arrival.set()
-        task = asyncio.get_running_loop().create_task(self._serve(incoming, line))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    def _settle(self, message: dict[str, Any]) -> None:
-        answer = self._asked.pop(message.get("id"), None)  # type: ignore[arg-type]
-        if answer is None or answer.done():
-            return
-        if "error" in message:
-            error = message["error"]
-            answer.set_exception(PeerError(error["code"], error["message"], error.get("data")))
-        else:
-            answer.set_result(message["result"])
-
-    async def _serve(self, incoming: Incoming, line: ServerLine) -> None:
-        handler = self._handlers.get(incoming.method) or _BUILT_IN.get(incoming.method)
-        try:
-            if handler is None:
-                raise PeerError(codes.METHOD_NOT_FOUND, f"method not found: {incoming.method}")
-            own = incoming.method in self._handlers
-            result = handler(incoming) if own else handler(self, incoming)  # type: ignore[call-arg, arg-type]
-            if isinstance(result, Awaitable):
-                result = await result
-        except PeerError as error:
-            self._reply(incoming, line, error=error)
-        except Exception as error:
-            self._reply(incoming, line, error=PeerError(codes.INTERNAL_ERROR, str(error)))
-        else:
-            if result is not SILENCE:
-                self._reply(incoming, line, result)
-
-    def _reply(
-        self, incoming: Incoming, line: ServerLine, result: Any = None, error: Any = None
-    ) -> None:
-        if incoming.id is None or not line.open:
-            return
-        if error is not None:
-            frame = jsonrpc.error_response(incoming.id, error.code, error.message, error.data)
-            line.write(frame)
-            return
-        if incoming.stateless and isinstance(result, dict):
-            result = {"resultType": "complete", **result}
-        line.write(jsonrpc.response(incoming.id, result))
-
-    # What it answers by itself
 
     def _declared(self) -> dict[str, Any]:
         if self.capabilities is not None:
             return self.capabilities
         declared: dict[str, Any] = {"logging": {}, "completions": {}}
-        if self._tools:
+        if self.catalog.tools:
             declared["tools"] = {"listChanged": True}
-        if self._resources:
+        if self.catalog.resources:
             declared["resources"] = {"subscribe": True, "listChanged": True}
-        if self._prompts:
+        if self.catalog.prompts:
             declared["prompts"] = {"listChanged": True}
         return declared
 
-    def _info(self) -> dict[str, str]:
-        return {"name": self.name, "version": "1.0"}
 
-    def _initialize(self, incoming: Incoming) -> Any:
-        ours = [version for version in revisions.HANDSHAKE if version in self.versions]
-        if not ours:
-            raise self._unsupported(incoming.params.get("protocolVersion"))
-        asked = incoming.params.get("protocolVersion")
-        return {
-            "protocolVersion": asked if asked in ours else ours[0],
-            "capabilities": self._declared(),
-            "serverInfo": self._info(),
-            **({"instructions": self.instructions} if self.instructions else {}),
-        }
+def _runs(function: Function) -> Run:
+    async def wait(work: Awaitable[Any]) -> Any:
+        with _Failing():
+            return _tool_result(await work)
 
-    def _discover(self, incoming: Incoming) -> Any:
-        if not best(self.versions, revisions.STATELESS):
-            raise PeerError(codes.METHOD_NOT_FOUND, "method not found: server/discover")
-        asked = incoming.meta.get(revisions.PREFIX + "protocolVersion")
-        if asked not in self.versions:
-            raise self._unsupported(asked)
-        return {
-            "supportedVersions": list(self.versions),
-            "capabilities": self._declared(),
-            "_meta": {revisions.SERVER_INFO: self._info()},
-            **({"instructions": self.instructions} if self.instructions else {}),
-        }
+    def run(incoming: Incoming, arguments: dict[str, Any]) -> Any:
+        with _Failing():
+            result = function(**arguments)
+            return wait(result) if isinstance(result, Awaitable) else _tool_result(result)
 
-    def _unsupported(self, asked: Any) -> PeerError:
-        data = {"supported": list(self.versions), "requested": str(asked)}
-        return PeerError(revisions.UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+    return run
 
-    def _list_tools(self, incoming: Incoming) -> Any:
-        return {"tools": [tool for tool, _ in self._tools.values()]}
 
-    async def _call_tool(self, incoming: Incoming) -> Any:
-        name = incoming.params.get("name", "")
-        if name not in self._tools:
-            raise PeerError(codes.INVALID_PARAMS, f"unknown tool: {name}")
-        try:
-            result = self._tools[name][1](**incoming.params.get("arguments", {}))
-            if isinstance(result, Awaitable):
-                result = await result
-        except PeerError:
-            raise
-        except Exception as error:
-            text = {"type": "text", "text": f"{type(error).__name__}: {error}"}
-            return {"content": [text], "isError": True}
-        return result if result is SILENCE else _tool_result(result)
+class _Failing:
+    """Turns what a tool raises into its failure; a `RequestError` stays what it is."""
 
-    def _list_resources(self, incoming: Incoming) -> Any:
-        hidden = ("text", "blob")
-        return {
-            "resources": [
-                {key: value for key, value in one.items() if key not in hidden}
-                for one in self._resources.values()
-            ]
-        }
+    def __enter__(self) -> None: ...
 
-    def _read_resource(self, incoming: Incoming) -> Any:
-        uri = incoming.params.get("uri", "")
-        if uri not in self._resources:
-            code = codes.INVALID_PARAMS if incoming.stateless else codes.RESOURCE_NOT_FOUND
-            raise PeerError(code, "Resource not found", {"uri": uri})
-        contents = {key: value for key, value in self._resources[uri].items() if key != "name"}
-        return {"contents": [contents]}
-
-    def _list_prompts(self, incoming: Incoming) -> Any:
-        return {"prompts": [listed for listed, _ in self._prompts.values()]}
-
-    def _get_prompt(self, incoming: Incoming) -> Any:
-        name = incoming.params.get("name", "")
-        if name not in self._prompts:
-            raise PeerError(codes.INVALID_PARAMS, f"unknown prompt: {name}")
-        text = self._prompts[name][1](**incoming.params.get("arguments", {}))
-        content = {"type": "text", "text": text}
-        return {"messages": [{"role": "user", "content": content}]}
-
-    def _complete(self, incoming: Incoming) -> Any:
-        return {"completion": {"values": []}}
-
-    def _listen(self, incoming: Incoming) -> Any:
-        params = {
-            "_meta": {revisions.SUBSCRIPTION: incoming.id},
-            "notifications": incoming.params.get("notifications", {}),
-        }
-        self.notify("notifications/subscriptions/acknowledged", params)
-        return SILENCE
-
-    def _empty(self, incoming: Incoming) -> Any:
-        return {}
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, Exception) and not isinstance(error, RequestError):
+            raise ToolFailure(f"{type(error).__name__}: {error}") from error
 
 
 def _tool_result(result: Any) -> Any:
+    if result is SILENCE:
+        return result
     if isinstance(result, str):
-        return {"content": [{"type": "text", "text": result}]}
+        return text(result)
     plain = msgspec.to_builtins(result)
     if isinstance(plain, dict) and ("content" in plain or "resultType" in plain):
         return plain
-    text = msgspec.json.encode(plain).decode()
-    return {"content": [{"type": "text", "text": text}], "structuredContent": plain}
-
-
-_BUILT_IN: Final[dict[str, Callable[[Peer, Incoming], Any]]] = {
-    "initialize": Peer._initialize,
-    "server/discover": Peer._discover,
-    "ping": Peer._empty,
-    "tools/list": Peer._list_tools,
-    "tools/call": Peer._call_tool,
-    "resources/list": Peer._list_resources,
-    "resources/templates/list": lambda peer, incoming: {"resourceTemplates": []},
-    "resources/read": Peer._read_resource,
-    "resources/subscribe": Peer._empty,
-    "resources/unsubscribe": Peer._empty,
-    "prompts/list": Peer._list_prompts,
-    "prompts/get": Peer._get_prompt,
-    "completion/complete": Peer._complete,
-    "logging/setLevel": Peer._empty,
-    "subscriptions/listen": Peer._listen,
-    "notifications/initialized": Peer._empty,
-    "notifications/cancelled": Peer._empty,
-    "notifications/roots/list_changed": Peer._empty,
-}
+    return {**text(msgspec.json.encode(plain).decode()), "structuredContent": plain}

@@ -9,13 +9,22 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.calllog.entries import Entry
-from holdfast.calllog.mock import MockServer, Refusal
+from holdfast._core.server.incoming import Incoming
+from holdfast._core.wire.codes import METHOD_NOT_FOUND, RequestError
+from holdfast.calllog.mock import MockServer
 from holdfast.lock.lockfile import read
 from holdfast.policies import Redaction
 from holdfast.testing.recording import MANIFEST, VERSION, Manifest, Part, folder_name, lock_path
 
-_NOT_RECORDED: Final = ("resources/", "prompts/", "completion/")
+_NOT_RECORDED: Final = (
+    "completion/complete",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+)
 
 
 class Missing(Exception):  # noqa: N818  (a finding, told as the test's failure)
@@ -31,22 +40,15 @@ class RecordedServer(MockServer):
     def __init__(self, *given: Any, **options: Any) -> None:
         self.misses: list[str] = []
         super().__init__(*given, **options)
+        self.server.handlers.update(dict.fromkeys(_NOT_RECORDED, self._refuse))
 
-    def _find(self, name: str, arguments: dict[str, Any]) -> Entry:
-        try:
-            return super()._find(name, arguments)
-        except Refusal as refusal:
-            self.misses.append(refusal.message)
-            raise
+    def missed(self, message: str) -> None:
+        self.misses.append(message)
 
-    def _handle(self, method: str, params: Any) -> dict[str, Any]:
-        try:
-            return super()._handle(method, params)
-        except Refusal as refusal:
-            if method.startswith(_NOT_RECORDED):
-                refusal.message = f"{method!r}: only tools and their calls are recorded"
-                self.misses.append(refusal.message)
-            raise
+    def _refuse(self, incoming: Incoming) -> None:
+        text = f"{incoming.method!r}: only tools and their calls are recorded"
+        self.misses.append(text)
+        raise RequestError(METHOD_NOT_FOUND, text)
 
 
 class Replay:

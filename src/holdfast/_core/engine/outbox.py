@@ -9,7 +9,7 @@ from holdfast._core.engine.inflight import Inflight
 from holdfast._core.engine.link_state import LinkState
 from holdfast._core.eras.base import Era
 from holdfast._core.wire import jsonrpc
-from holdfast._core.wire.codes import INTERNAL_ERROR
+from holdfast._core.wire.codes import INTERNAL_ERROR, UNENCODABLE
 
 
 class Outbox:
@@ -27,7 +27,7 @@ class Outbox:
     def answer(self, asked: Asked, result: Any) -> list[Effect]:
         try:
             frame = jsonrpc.response(asked.id, result)
-        except jsonrpc.UNENCODABLE as error:
+        except UNENCODABLE as error:
             return self.refuse(asked, INTERNAL_ERROR, f"unusable result: {error}")
         return [Send(frame, None, self._link.options(""))]
 

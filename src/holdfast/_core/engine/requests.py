@@ -9,6 +9,7 @@ from holdfast._core.engine import messages
 from holdfast._core.engine.inflight import NEVER, Inflight, Pending
 from holdfast._core.engine.link_state import LinkState
 from holdfast._core.wire import jsonrpc
+from holdfast._core.wire.codes import UNENCODABLE
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
 
@@ -45,7 +46,7 @@ class Requests:
                 if self._link.streams
                 else None
             )
-        except jsonrpc.UNENCODABLE as error:
+        except UNENCODABLE as error:
             self.inflight.end(pending, 0.0, bury=False)
             out.append(Failed(pending.ticket, messages.unencodable(self.name, call, error)))
         else:

@@ -12,6 +12,9 @@ INTERNAL_ERROR: Final = -32603
 RESOURCE_NOT_FOUND: Final = -32002
 """Revisions before 2026-07-28; later ones answer with ``INVALID_PARAMS``."""
 
+UNENCODABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
+"""Raised by encoders for values that JSON cannot hold."""
+
 
 class RequestError(Exception):
     """A request that is answered with a JSON-RPC error.

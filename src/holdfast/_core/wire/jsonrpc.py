@@ -14,9 +14,6 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 Id: TypeAlias = int | str
 
-UNENCODABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
-"""What the encoder raises for values that JSON cannot hold."""
-
 
 class ErrorObject(Struct, frozen=True, gc=False):
     """A JSON-RPC error object, as lenient as servers are careless."""

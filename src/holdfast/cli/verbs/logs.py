@@ -165,7 +165,7 @@ def serve_log(log: str, tools: str | None, server: str | None, loop: bool) -> No
     \b
     holdfast tools -- holdfast serve-log calls.jsonl
     """
-    from holdfast.calllog.mock import MockServer, serve_stdio
+    from holdfast.calllog.mock import MockServer
 
     definitions: Any = None
     instructions = None
@@ -176,7 +176,7 @@ def serve_log(log: str, tools: str | None, server: str | None, loop: bool) -> No
         locked = file.servers[entry_name(file, server, None, tools)]
         definitions, instructions = locked.definitions, locked.instructions
     mock = MockServer(_path(log), tools=definitions, instructions=instructions, loop=loop)
-    asyncio.run(serve_stdio(mock))
+    asyncio.run(mock.serve_stdio())
 
 
 def _reported(aim: Aim, report: Report) -> int:

@@ -1,21 +1,25 @@
-"""The obedient server of the transport contract, in each of the shapes of HTTP."""
+"""The echo server of the transport contract, in each of the shapes of HTTP."""
 
 from __future__ import annotations
 
-from holdfast.testing.echo_server import Die, obey
+from holdfast._core.runners.stdlib import Turns, decode, encode
+from holdfast._core.server.session import Session
+from holdfast.testing.echo_server import make_server
 from tests.http.rogue import Reply, Request, Rogue, event
 
 
-class Obedient(Rogue):
-    """Does what it is told, until it is told to die."""
+class EchoHttp(Rogue):
+    """Does what each request says, until one says ``die``."""
 
     events = False
     """Answer with a stream even where one message is all."""
 
     async def obey(self, request: Request, reply: Reply) -> None:
-        try:
-            lines = list(obey(request.body))
-        except Die:
+        lines: list[bytes] = []
+        deaths: list[None] = []
+        server = make_server(lambda: deaths.append(None))
+        Session(server, lines.append, Turns(), encode=encode, decode=decode).feed(request.body)
+        if deaths:
             await self.die(reply)
         else:
             await self.write(lines, request, reply)
@@ -34,7 +38,7 @@ class Obedient(Rogue):
             await reply.end()
 
 
-class ObedientSse(Obedient):
+class EchoSse(EchoHttp):
     """The same over one stream, as in 2024-11-05."""
 
     stream: Reply | None = None

@@ -1,0 +1,186 @@
+"""The server side on the standard library alone: a process that starts fast.
+
+One thread reads standard input; the main thread handles messages and takes turns among the
+handlers that wait. There is no event loop to import, which is half of the time that a small
+server needs to start.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from queue import Empty, SimpleQueue
+from typing import Any, BinaryIO, Final
+
+from holdfast._core.server.incoming import Incoming
+from holdfast._core.server.server import Server
+from holdfast._core.server.session import Session
+from holdfast._core.wire.codes import PARSE_ERROR, RequestError
+
+LONGEST_END: Final = 0.5
+"""Seconds from the end of the input to the end of the process, if nobody reads the answers."""
+
+
+class Wait:
+    """Something a handler waits for; settled once."""
+
+    def __init__(self, resume: Callable[[Turn], None]) -> None:
+        self._resume = resume
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._done = False
+        self.turn: Turn | None = None
+
+    def done(self) -> bool:
+        return self._done
+
+    def set_result(self, result: Any) -> None:
+        self._settle(result, None)
+
+    def set_exception(self, error: BaseException) -> None:
+        self._settle(None, error)
+
+    def _settle(self, result: Any, error: BaseException | None) -> None:
+        if not self._done:
+            self._done, self._result, self._error = True, result, error
+            if self.turn is not None:
+                self._resume(self.turn)
+
+    def __await__(self) -> Generator[Wait, None, Any]:
+        if not self._done:
+            yield self
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+class Turn:
+    """A handler that runs until it waits."""
+
+    def __init__(self, work: Coroutine[Any, Any, None]) -> None:
+        self._work = work
+        self._stopped = False
+
+    def run(self) -> None:
+        if self._stopped:
+            return
+        try:
+            wait = self._work.send(None)
+        except StopIteration:
+            return
+        wait.turn = self
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._work.close()
+
+
+class Turns:
+    """Runs handlers, and sleeps until one of them can go on."""
+
+    def __init__(self) -> None:
+        self._ready: deque[Turn] = deque()
+        self._sleeping: list[tuple[float, int, Wait]] = []
+        self._count = 0
+
+    def start(self, incoming: Incoming, work: Coroutine[Any, Any, None]) -> None:
+        turn = Turn(work)
+        incoming.stop = turn.stop
+        turn.run()
+
+    def answer(self) -> Wait:
+        return Wait(self._ready.append)
+
+    def sleep(self, seconds: float) -> Wait:
+        wait = self.answer()
+        self._count += 1
+        heapq.heappush(self._sleeping, (time.monotonic() + seconds, self._count, wait))
+        return wait
+
+    def run(self) -> float | None:
+        """Run what is ready; return the seconds until more is, None if only input can help."""
+        now = time.monotonic()
+        while self._sleeping and self._sleeping[0][0] <= now:
+            heapq.heappop(self._sleeping)[2].set_result(None)
+        for _ in range(len(self._ready)):
+            self._ready.popleft().run()
+        if self._ready:
+            return 0.0
+        return max(0.0, self._sleeping[0][0] - time.monotonic()) if self._sleeping else None
+
+
+def serve(server: Server, source: BinaryIO, target: BinaryIO) -> None:
+    """Serve one client until its input ends; the process ends soon after, come what may."""
+
+    def write(data: bytes) -> None:
+        target.write(data)
+        target.flush()
+
+    turns = Turns()
+    session = Session(server, write, turns, encode=encode, decode=decode)
+    frames: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_read, args=(source, frames), daemon=True).start()
+    while True:
+        try:
+            frame = frames.get(timeout=turns.run())
+        except Empty:
+            continue
+        if not frame:
+            break
+        if frame.strip():
+            session.feed(frame)
+    session.close()
+
+
+def _read(source: BinaryIO, frames: SimpleQueue[bytes]) -> None:
+    for frame in iter(source.readline, b""):
+        frames.put(frame)
+    frames.put(b"")
+    # Where the client has stopped reading, a write of the main thread never returns.
+    time.sleep(LONGEST_END)
+    os._exit(0)
+
+
+def run(server: Server) -> None:
+    """Serve on standard input and output, then end the process."""
+    try:
+        serve(server, sys.stdin.buffer, sys.stdout.buffer)
+    except OSError:
+        pass  # nobody reads the answers any more
+    except KeyboardInterrupt:
+        os._exit(130)
+    # Not sys.exit: the thread that reads the input must not hold up the end.
+    os._exit(0)
+
+
+# JSON
+
+
+def encode(message: Any) -> bytes:
+    """Return a message as JSON; half a surrogate pair goes out as it came in."""
+    return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
+
+
+def decode(frame: bytes) -> Any:
+    """Return the JSON value of a frame. NaN and Infinity, which Python would take, are refused."""
+    try:
+        return json.loads(frame, parse_constant=_refuse, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(PARSE_ERROR, f"not JSON: {error}") from None
+
+
+def _refuse(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _finite(number: str) -> float:
+    """Return a float; 1e999 would be infinite and could not be sent back."""
+    value = float(number)
+    return value if math.isfinite(value) else _refuse(number)

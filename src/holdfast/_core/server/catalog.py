@@ -1,0 +1,141 @@
+"""Lists of tools, resources, templates and prompts, and the methods that serve them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from holdfast._core.eras.serving import ClientRefused, Json
+from holdfast._core.server.incoming import Handler, Incoming
+from holdfast._core.server.server import not_found, uri_of
+from holdfast._core.wire.codes import INVALID_PARAMS, RequestError
+
+Run: TypeAlias = Callable[[Incoming, Json], Any]
+"""Takes a request and its arguments; returns a result, or an awaitable of one."""
+
+
+class ToolFailure(Exception):  # noqa: N818
+    """The tool ran and failed: a result with ``isError``, for the model to read."""
+
+
+class Offered(NamedTuple):
+    """A tool or a prompt: its definition as it is listed, and what runs it."""
+
+    definition: Json
+    run: Run
+
+
+class Resource(NamedTuple):
+    """A resource: its definition as it is listed, and what reads it."""
+
+    definition: Json
+    read: Callable[[], Json]
+
+
+class Catalog:
+    """What a server offers; change the dictionaries at any time.
+
+    Args:
+        page_size: The number of items on a page of a list; None for all.
+    """
+
+    def __init__(self, page_size: int | None = None) -> None:
+        self.page_size = page_size
+        self.tools: dict[str, Offered] = {}
+        self.resources: dict[str, Resource] = {}
+        self.templates: list[Json] = []
+        self.prompts: dict[str, Offered] = {}
+
+    def handlers(self) -> dict[str, Handler]:
+        """Return the handlers of the methods that lists and their items have."""
+        return {
+            "tools/list": self.list_tools,
+            "tools/call": self.call_tool,
+            "resources/list": self.list_resources,
+            "resources/templates/list": self.list_templates,
+            "resources/read": self.read_resource,
+            "prompts/list": self.list_prompts,
+            "prompts/get": self.get_prompt,
+            "completion/complete": lambda incoming: {"completion": {"values": []}},
+        }
+
+    def list_tools(self, incoming: Incoming) -> Json:
+        tools = [tool.definition for tool in self.tools.values()]
+        return self._page(incoming, "tools", tools)
+
+    def list_resources(self, incoming: Incoming) -> Json:
+        resources = [resource.definition for resource in self.resources.values()]
+        return self._page(incoming, "resources", resources)
+
+    def list_templates(self, incoming: Incoming) -> Json:
+        return self._page(incoming, "resourceTemplates", self.templates)
+
+    def list_prompts(self, incoming: Incoming) -> Json:
+        prompts = [prompt.definition for prompt in self.prompts.values()]
+        return self._page(incoming, "prompts", prompts)
+
+    def call_tool(self, incoming: Incoming) -> Any:
+        """Run a tool; a failure that a model could mend is a result, not an error."""
+        tool, arguments = _find(incoming, self.tools, "tool")
+        try:
+            result = tool.run(incoming, arguments)
+        except (ToolFailure, ClientRefused) as error:
+            return failed(str(error))
+        return _await(result) if isinstance(result, Awaitable) else result
+
+    def read_resource(self, incoming: Incoming) -> Json:
+        uri = uri_of(incoming)
+        if uri not in self.resources:
+            raise not_found(incoming, uri)
+        return self.resources[uri].read()
+
+    def get_prompt(self, incoming: Incoming) -> Any:
+        prompt, arguments = _find(incoming, self.prompts, "prompt")
+        return prompt.run(incoming, arguments)
+
+    def _page(self, incoming: Incoming, key: str, items: Sequence[Any]) -> Json:
+        start = _position(incoming.params.get("cursor"), len(items))
+        end = start + (self.page_size or len(items))
+        more = {"nextCursor": f"from-{end}"} if end < len(items) else {}
+        return {key: list(items[start:end]), **more}
+
+
+async def _await(work: Awaitable[Any]) -> Any:
+    try:
+        return await work
+    except (ToolFailure, ClientRefused) as error:
+        return failed(str(error))
+
+
+def _find(incoming: Incoming, offered: dict[str, Offered], kind: str) -> tuple[Offered, Json]:
+    name, arguments = incoming.params.get("name"), incoming.params.get("arguments", {})
+    if not isinstance(name, str) or name not in offered:
+        raise RequestError(INVALID_PARAMS, f"unknown {kind}: {name!r}")
+    if not isinstance(arguments, dict):
+        raise RequestError(INVALID_PARAMS, "arguments must be an object")
+    return offered[name], arguments
+
+
+def _position(cursor: Any, length: int) -> int:
+    if cursor is None:
+        return 0
+    for position in range(1, length):
+        if cursor == f"from-{position}":
+            return position
+    raise RequestError(INVALID_PARAMS, f"unknown cursor: {cursor!r}")
+
+
+def text(content: str) -> Json:
+    """Return a tool result of one text."""
+    return {"content": [{"type": "text", "text": content}]}
+
+
+def failed(message: str) -> Json:
+    """Return a tool result with ``isError``."""
+    return {**text(message), "isError": True}
+
+
+def message(content: str, description: str | None = None) -> Json:
+    """Return a prompt of one message of the user."""
+    told = {} if description is None else {"description": description}
+    return {**told, "messages": [{"role": "user", "content": {"type": "text", "text": content}}]}

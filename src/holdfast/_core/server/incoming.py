@@ -1,0 +1,157 @@
+"""One message of the client while it is handled: report progress, log, ask back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from holdfast._core.eras.serving import (
+    LEVELS,
+    ClientRefused,
+    Json,
+    ServingEra,
+    request_state,
+)
+from holdfast._core.wire.codes import INVALID_PARAMS, RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from holdfast._core.server.session import Session
+
+SILENCE: Final = object()
+"""Returned by a handler to give no answer at all."""
+
+Handler: TypeAlias = "Callable[[Incoming], Any]"
+"""Returns a result or an awaitable of one; raises `RequestError` to refuse."""
+
+
+class InputRequired(Exception):  # noqa: N818
+    """The stateless way to ask: the result is a question, and the client repeats its request."""
+
+    def __init__(self, requests: Json, state: str) -> None:
+        super().__init__("input required")
+        self.requests = requests
+        self.state = state
+
+
+class Incoming:
+    """A request or notification of the client.
+
+    Attributes:
+        method: The JSON-RPC method.
+        params: Its parameters; empty if there were none.
+        id: The request's id; None for a notification.
+        connection: The number of the connection it came on, from 1.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        era: ServingEra,
+        method: str,
+        params: Json,
+        request_id: int | str | None,
+    ) -> None:
+        self.session = session
+        self.era = era
+        self.method: str = method
+        self.params: dict[str, Any] = params
+        self.id: int | str | None = request_id
+        self.connection: int = session.number
+        self.cancelled: bool = False
+        self.stop: Callable[[], object] = _nothing
+
+    def __repr__(self) -> str:
+        return f"<Incoming {self.method} id={self.id!r}>"
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The ``_meta`` of the parameters; empty if there is none."""
+        return meta_of(self.params)
+
+    @property
+    def stateless(self) -> bool:
+        """Whether the request belongs to the stateless era."""
+        return not self.era.asks
+
+    def progress(self, progress: float, **fields: Any) -> None:
+        """Report progress, if the client asked for it with a token.
+
+        Args:
+            progress: The work done so far.
+            **fields: ``total`` and ``message``.
+        """
+        token = self.meta.get("progressToken")
+        if not is_id(token) or self.cancelled:
+            return
+        params = {"progressToken": token, "progress": progress, **fields}
+        if not self.era.knows("notifications/progress", "message"):
+            params.pop("message", None)
+        self.session.notify("notifications/progress", params)
+
+    def log(self, level: str, data: Any, logger: str | None = None) -> None:
+        """Send a log message, if the client wants messages of this level."""
+        wanted = self.era.log_level
+        if wanted is None or LEVELS.index(level) < LEVELS.index(wanted) or self.cancelled:
+            return
+        named = {} if logger is None else {"logger": logger}
+        self.session.notify("notifications/message", {"level": level, **named, "data": data})
+
+    async def ask(self, method: str, params: Json, key: str = "input") -> Json:
+        """Ask the client something and return its result.
+
+        In the stateless era the request is answered with the question, and the handler runs
+        again from its beginning once the client repeats it with the answer.
+
+        Args:
+            method: ``elicitation/create``, ``sampling/createMessage`` or ``roots/list``.
+            params: The parameters of the question.
+            key: The name of the question among those of this request.
+
+        Raises:
+            ClientRefused: The client refused, or cannot be asked (handshake era).
+            RequestError: The client did not declare the capability (stateless era).
+        """
+        self.era.require(method)
+        if self.era.asks:
+            return _object(await self._request(method, params), f"the result of {method}")
+        state = request_state(self.params)
+        answers = _object(self.params.get("inputResponses", {}), "inputResponses")
+        if key not in answers:
+            raise InputRequired({key: {"method": method, "params": params}}, state)
+        if self.params.get("requestState") != state:
+            raise RequestError(INVALID_PARAMS, "requestState is not the one of this request")
+        return _object(answers[key], f"inputResponses[{key!r}]")
+
+    async def _request(self, method: str, params: Json) -> Any:
+        try:
+            return await self.session.ask(method, params)
+        except RequestError as error:
+            text = f"the client refused {method}: {error.message}"
+            raise ClientRefused(error.code, text, error.data) from None
+
+    def sleep(self, seconds: float) -> Awaitable[None]:
+        """Wait; ends at once when the request is cancelled."""
+        return self.session.runner.sleep(seconds)
+
+
+def meta_of(params: Json) -> Json:
+    """Return the ``_meta`` of some parameters, or an empty object."""
+    meta = params.get("_meta")
+    return meta if isinstance(meta, dict) else {}
+
+
+def is_id(value: Any) -> bool:
+    """Return whether a value can be the id of a request (MCP allows no null)."""
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _object(value: Any, where: str) -> Json:
+    if not isinstance(value, dict):
+        raise RequestError(INVALID_PARAMS, f"{where} must be an object")
+    return value
+
+
+def _nothing() -> None:
+    """Stop a message that nothing runs for."""

@@ -1,0 +1,311 @@
+"""One client's connection: messages in, handlers found and run, messages out. Pure.
+
+`Session.feed` takes a frame. A handler that returns a value is answered at once, in order; one
+that returns an awaitable is handed to the `Runner`, which owns tasks and time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol
+
+from holdfast._core.eras.serving import (
+    HandshakeServing,
+    Json,
+    ServingEra,
+    StatelessServing,
+    adopt,
+    grants,
+    is_stateless,
+    mark,
+    no_era,
+)
+from holdfast._core.server.incoming import (
+    SILENCE,
+    Handler,
+    Incoming,
+    InputRequired,
+    is_id,
+    meta_of,
+)
+from holdfast._core.server.server import Server
+from holdfast._core.wire.codes import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    UNENCODABLE,
+    RequestError,
+)
+
+
+class Answer(Protocol):
+    """An awaitable that is settled once, such as a future."""
+
+    def set_result(self, result: Any, /) -> None: ...
+
+    def set_exception(self, error: Any, /) -> None: ...
+
+    def done(self) -> bool: ...
+
+    def __await__(self) -> Any: ...
+
+
+class Runner(Protocol):
+    """Whatever runs handlers that wait."""
+
+    def start(self, incoming: Incoming, work: Coroutine[Any, Any, None]) -> None:
+        """Run ``work``, and set ``incoming.stop`` to what cancels it."""
+
+    def answer(self) -> Answer: ...
+
+    def sleep(self, seconds: float) -> Awaitable[None]: ...
+
+
+class Session:
+    """One connection.
+
+    Args:
+        server: What is served.
+        write: Takes one encoded line.
+        runner: Runs handlers that wait.
+        encode: Makes JSON of a message.
+        decode: Reads one frame; raises `RequestError` for what is not JSON.
+        number: The number of the connection.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        write: Callable[[bytes], None],
+        runner: Runner,
+        *,
+        encode: Callable[[Any], bytes],
+        decode: Callable[[bytes], Any],
+        number: int = 1,
+    ) -> None:
+        self.server = server
+        self.write = write
+        self.runner = runner
+        self.number = number
+        self.era: HandshakeServing | None = None
+        self._encode, self._decode = encode, decode
+        self._running: dict[int | str, Incoming] = {}
+        self._asked: dict[str, Answer] = {}
+        self._questions = 0
+        self.subscribed: set[str] = set()
+        self.streams: dict[int | str, Json] = {}
+
+    # Out
+
+    def send(self, **message: Any) -> None:
+        self.write(self._encode({"jsonrpc": "2.0", **message}) + b"\n")
+
+    def notify(self, method: str, params: Json | None = None) -> None:
+        """Send a notification, whoever subscribed."""
+        self.send(method=method, **({} if params is None else {"params": params}))
+
+    def announce(self, method: str, params: Json | None = None) -> None:
+        """Send a change notification to the session, and to the streams that asked for it."""
+        params = params or {}
+        if self.era is not None and (
+            method != "notifications/resources/updated" or params.get("uri") in self.subscribed
+        ):
+            self.notify(method, params)
+        for stream, wanted in self.streams.items():
+            if grants(wanted, method, params):
+                self.notify(method, {**params, **mark(stream)})
+
+    async def ask(self, method: str, params: Json | None = None) -> Any:
+        """Send the client a request and return its result, whatever the era.
+
+        Raises:
+            RequestError: The client answered with an error.
+        """
+        self._questions += 1
+        question = f"server-{self._questions}"
+        answer = self._asked[question] = self.runner.answer()
+        self.send(id=question, method=method, **({} if params is None else {"params": params}))
+        try:
+            return await answer
+        finally:
+            if self._asked.pop(question, None) is not None:
+                self.notify("notifications/cancelled", {"requestId": question})
+
+    # In
+
+    def feed(self, frame: bytes) -> None:
+        """Take one line."""
+        try:
+            message = self._decode(frame)
+        except RequestError as error:
+            self._send_error(None, error)
+            return
+        batch = isinstance(message, list) and message and self.era and self.era.batches
+        for one in message if batch else [message]:
+            self.take(one)
+
+    def take(self, message: Any) -> None:
+        """Handle one message: an answer, a notification or a request."""
+        if isinstance(message, dict) and "method" not in message and _is_answer(message):
+            self._answered(message)
+            return
+        request_id = message.get("id") if isinstance(message, dict) else None
+        request_id = request_id if is_id(request_id) else None
+        try:
+            _check_envelope(message)
+            self._dispatch(message["method"], message.get("params") or {}, request_id)
+        except RequestError as error:
+            # JSON-RPC 2.0, section 4.1: a notification is never answered.
+            if request_id is not None or error.code == INVALID_REQUEST:
+                self._send_error(request_id, error)
+
+    def _dispatch(self, method: str, params: Json, request_id: int | str | None) -> None:
+        handler = self.server.overrides.get(method)
+        era = self._guess(params)
+        incoming = Incoming(self, era, method, params, request_id)
+        self.server.heard(incoming)
+        if request_id is None:
+            self._notified(incoming, handler or self.server.handlers.get(method))
+            return
+        if handler is None:
+            handler = self._find(incoming)
+        if request_id in self._running:
+            text = f"id {request_id!r} is in use by a running request"
+            raise RequestError(INVALID_REQUEST, text)
+        self._running[request_id] = incoming
+        self._run(incoming, handler)
+
+    def _notified(self, incoming: Incoming, handler: Handler | None) -> None:
+        if incoming.method == "notifications/cancelled":
+            self._cancel(incoming.params.get("requestId"))
+        if handler is not None:
+            self._run(incoming, handler)
+
+    def _cancel(self, request_id: Any) -> None:
+        cancelled = self._running.pop(request_id, None) if is_id(request_id) else None
+        if cancelled is not None:
+            self.streams.pop(request_id, None)
+            cancelled.cancelled = True
+            cancelled.stop()
+
+    def _answered(self, message: Json) -> None:
+        question = message.get("id")
+        answer = self._asked.pop(question, None) if isinstance(question, str) else None
+        if answer is None or answer.done():
+            return
+        error = message.get("error")
+        if error is None:
+            answer.set_result(message.get("result"))
+            return
+        fault = error if isinstance(error, dict) else {"message": str(error)}
+        code = fault.get("code")
+        code = code if isinstance(code, int) else INTERNAL_ERROR
+        answer.set_exception(RequestError(code, str(fault.get("message")), fault.get("data")))
+
+    # Eras
+
+    def _guess(self, params: Json) -> ServingEra:
+        """Return the era that a message claims; nothing is checked."""
+        meta = meta_of(params)
+        if is_stateless(meta, self.server.versions):
+            return StatelessServing(meta)
+        return self.era or HandshakeServing()
+
+    def _find(self, incoming: Incoming) -> Handler:
+        """Return the handler of a request, or raise what is wrong with it."""
+        method, era = incoming.method, incoming.era
+        handler = self.server.handlers.get(method)
+        if isinstance(era, StatelessServing):
+            era.check(self.server.versions)
+        elif self.era is None and self.server.strict and method not in ("initialize", "ping"):
+            raise no_era(method, handler is not None, self.server.versions)
+        if handler is None or method in era.absent:
+            raise RequestError(METHOD_NOT_FOUND, f"method not found: {method}")
+        return handler
+
+    # Handlers
+
+    def _run(self, incoming: Incoming, handler: Handler) -> None:
+        try:
+            result = handler(incoming)
+        except Exception as error:
+            self._fail(incoming, error)
+            return
+        if isinstance(result, Awaitable):
+            self.runner.start(incoming, self._wait(incoming, result))
+        else:
+            self._finish(incoming, result)
+
+    async def _wait(self, incoming: Incoming, work: Awaitable[Any]) -> None:
+        try:
+            result = await work
+        except Exception as error:
+            self._fail(incoming, error)
+        else:
+            self._finish(incoming, result)
+
+    def _finish(self, incoming: Incoming, result: Any) -> None:
+        if result is SILENCE or not self._settle(incoming):
+            return
+        if isinstance(result, dict) and incoming.method == "initialize":
+            self.era = adopt(incoming.params, result)
+        elif isinstance(result, dict) and not (incoming.era.asks and self.server.verbatim):
+            hints = self.server.hints.get(incoming.method, {})
+            result = incoming.era.finish(incoming.method, result, self.server.info, hints)
+        try:
+            self.send(id=incoming.id, result=result)
+        except UNENCODABLE as error:
+            fault = RequestError(INTERNAL_ERROR, f"the result is not JSON: {error}")
+            self._send_error(incoming.id, fault)
+
+    def _fail(self, incoming: Incoming, error: Exception) -> None:
+        if isinstance(error, InputRequired):
+            asked = {"inputRequests": error.requests, "requestState": error.state}
+            self._finish(incoming, {"resultType": "input_required", **asked})
+            return
+        if not isinstance(error, RequestError):
+            error = RequestError(INTERNAL_ERROR, f"internal error: {error!r}")
+        if self._settle(incoming):
+            self._send_error(incoming.id, error)
+
+    def _settle(self, incoming: Incoming) -> bool:
+        """Take a request off the list; False if nobody waits for its answer any more."""
+        # A cancelled id may already belong to a newer request.
+        if incoming.id is None or self._running.get(incoming.id) is not incoming:
+            return False
+        del self._running[incoming.id]
+        return True
+
+    def _send_error(self, request_id: int | str | None, error: RequestError) -> None:
+        fault: Json = {"code": error.code, "message": error.message}
+        if error.data is not None:
+            fault["data"] = error.data
+        # MCP, Basic: Requests: ids are never null, so an unreadable one is left out.
+        self.send(**({} if request_id is None else {"id": request_id}), error=fault)
+
+    def close(self) -> None:
+        """Cancel what runs, and answer the requests that opened streams: they ended in order."""
+        for stream in self.streams:
+            incoming = self._running[stream]
+            self._finish(incoming, mark(stream))
+        self.streams.clear()
+        for incoming in list(self._running.values()):
+            incoming.stop()
+        self._running.clear()
+
+
+def _is_answer(message: Json) -> bool:
+    return "result" in message or "error" in message
+
+
+def _check_envelope(message: Any) -> None:
+    """Refuse what is not a JSON-RPC message; whether the method exists is another question."""
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        raise RequestError(INVALID_REQUEST, 'a message is an object with "jsonrpc": "2.0"')
+    if "id" in message and not is_id(message["id"]):
+        raise RequestError(INVALID_REQUEST, "id must be a string or an integer")
+    if not isinstance(message.get("method"), str):
+        raise RequestError(INVALID_REQUEST, "method must be a string")
+    if not isinstance(message.get("params", {}), dict):
+        raise RequestError(INVALID_PARAMS, "params must be an object")
