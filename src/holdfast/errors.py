@@ -16,6 +16,12 @@
     ├── ToolError                 tool          the tool ran and failed
     ├── BackpressureError         backpressure  the server does not take what is sent
     ├── AuthError                 auth          the server wants other credentials
+    │   ├── LoginRequired         auth          ... and only a person can give them
+    │   ├── LoginPending          auth          ... and the person is not done (a TimeoutError)
+    │   ├── LoginFailed           auth          ... and the login was refused or broken off
+    │   ├── ScopeError            auth          ... with scopes that it does not grant
+    │   ├── DiscoveryError        auth          ... and no authorization server can be found
+    │   └── GrantError            auth          ... and the authorization server refused
     └── DriftError                drift         the server's tools are not those expected
 
 An error that ends a request tells whether the request may have run: ``outcome_unknown``
@@ -176,6 +182,62 @@ class AuthError(HoldfastError):
     """The server refused the credentials."""
 
     kind = "auth"
+
+
+class LoginRequired(AuthError):  # noqa: N818  (says what to do)
+    """A person has to log in; nothing of the request has run.
+
+    Attributes:
+        command: The command that does it.
+        scopes: The scopes that will be asked for.
+    """
+
+    def __init__(self, message: str, *, command: str = "", scopes: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.command = command
+        self.scopes = scopes
+
+
+class LoginPending(AuthError, TimeoutError):  # noqa: N818
+    """The call's time ran out during a login, which goes on; nothing of the call has run."""
+
+
+class LoginFailed(AuthError):  # noqa: N818
+    """The login was denied, broken off, or answered by somebody else than was asked."""
+
+
+class ScopeError(AuthError):
+    """The server wants scopes that a new authorization did not bring."""
+
+    def __init__(self, message: str, *, scopes: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.scopes = scopes
+
+
+class DiscoveryError(AuthError):
+    """No authorization server can be used for this server.
+
+    Attributes:
+        tried: Pairs of a URL and why it was of no use.
+    """
+
+    def __init__(self, message: str, *, tried: tuple[tuple[str, str], ...] = ()) -> None:
+        super().__init__(message)
+        self.tried = tried
+
+
+class GrantError(AuthError):
+    """The authorization server refused to give a token.
+
+    Attributes:
+        error: The OAuth error code, such as ``invalid_grant``.
+        description: What the server says about it, shortened.
+    """
+
+    def __init__(self, message: str, *, error: str = "", description: str = "") -> None:
+        super().__init__(message)
+        self.error = error
+        self.description = description
 
 
 class DriftError(HoldfastError):

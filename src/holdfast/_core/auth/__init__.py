@@ -1,0 +1,1 @@
+"""OAuth for the HTTP transports: decided by pure conversations, carried out by one authorizer."""

@@ -1,0 +1,135 @@
+"""What is kept of a login: tokens, client, where they are valid, when they are due."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any, ClassVar, Final, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+EARLY: Final = 60.0
+"""Seconds before its end at which a token is renewed; a tenth of a short life."""
+LONGEST_LIFE: Final = 10 * 365 * 86400.0
+
+Method = Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
+
+
+E = TypeVar("E", bound=Struct)
+
+
+class Secretive(Struct, frozen=True):
+    """A value whose repr shows the named fields and no others."""
+
+    shown: ClassVar[tuple[str, ...]] = ()
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.shown)
+        return f"{type(self).__name__}({parts})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [(name, getattr(self, name)) for name in self.shown]
+
+
+class Registration(Secretive, frozen=True, kw_only=True):
+    """Who we are at one authorization server."""
+
+    issuer: str
+    client_id: str
+    client_secret: str | None = None
+    method: Method | None = None
+    """How the token endpoint wants the client authenticated; None: as its metadata says."""
+    redirect_uri: str | None = None
+    how: Literal["given", "document", "registered"] = "given"
+    expires_at: float | None = None
+    private_key: str | None = None
+    algorithm: str = "ES256"
+    key_id: str | None = None
+
+    shown = ("issuer", "client_id", "how")
+
+
+class Login(Secretive, frozen=True, kw_only=True):
+    """Tokens for one server and account, with all that is needed to renew them."""
+
+    issuer: str
+    resource: str | None
+    account: str
+    server: str
+    token_endpoint: str
+    client: Registration
+    access_token: str
+    token_type: Literal["Bearer", "DPoP"] = "Bearer"
+    refresh_token: str | None = None
+    issued_at: float = 0.0
+    expires_at: float | None = None
+    granted: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    dpop_key: str | None = None
+    skew: float = 0.0
+    network: str = "global"
+    """The kind of network the server was in: a token endpoint may be in the same kind."""
+    auth_methods: tuple[str, ...] = ()
+    revocation_endpoint: str | None = None
+    pinned: bool = False
+    subject: str | None = None
+    """Who logged in, as far as the server says so."""
+
+    shown = ("issuer", "resource", "account", "granted", "expires_at")
+
+    @property
+    def key(self) -> str:
+        return login_key(self.issuer, self.resource, self.account)
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """Every scope that was asked for or granted: a step-up keeps them."""
+        return tuple(dict.fromkeys((*self.asked, *self.granted)))
+
+    def due(self, now: float, jitter: float = 0.0) -> bool:
+        """Return whether the token should be renewed; ``jitter`` (0 to 1) spreads processes."""
+        if self.expires_at is None:
+            return False
+        early = min(EARLY, (self.expires_at - self.issued_at) / 10)
+        return now >= self.expires_at - early * (1 + jitter / 10)
+
+    def expired(self, now: float) -> bool:
+        return self.expires_at is not None and now >= self.expires_at
+
+
+class Pointer(Struct, frozen=True, kw_only=True):
+    """Which login belongs to a server's URL, so that a new process finds it at once."""
+
+    issuer: str
+    resource: str | None
+    client_id: str | None = None
+
+
+def login_key(issuer: str, resource: str | None, account: str) -> str:
+    return "login-" + _digest(issuer, resource or "", account)
+
+
+def pointer_key(server: str, account: str) -> str:
+    return "server-" + _digest(server, account)
+
+
+def registration_key(issuer: str, redirect: str) -> str:
+    return "client-" + _digest(issuer, redirect)
+
+
+def _digest(*parts: str) -> str:
+    return sha256(msgspec.json.encode(parts)).hexdigest()[:40]
+
+
+def encode(value: Struct) -> bytes:
+    return msgspec.json.encode(value)
+
+
+def decode(data: bytes | None, kind: type[E]) -> E | None:
+    """Read an entry; one that cannot be read is as good as none, and is not quoted."""
+    if not data:
+        return None
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None

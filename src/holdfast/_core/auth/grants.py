@@ -1,0 +1,251 @@
+"""The forms of the OAuth grants, and the reading of what token endpoints answer."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final, Literal
+from urllib.parse import quote_plus, urlencode
+
+from msgspec import Struct
+
+from holdfast._core.auth.challenge import split_scope
+from holdfast._core.auth.credentials import LONGEST_LIFE, Method, Registration, Secretive
+from holdfast._core.auth.steps import Ask, Conversation, Fetched, Sign, Unreachable
+from holdfast.errors import AuthError, GrantError, TransportError
+
+JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+TOKEN_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
+DEVICE_CODE: Final = "urn:ietf:params:oauth:grant-type:device_code"
+ID_JAG: Final = "urn:ietf:params:oauth:token-type:id-jag"
+ID_TOKEN: Final = "urn:ietf:params:oauth:token-type:id_token"
+CLIENT_ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+ENDS_LOGIN: Final = frozenset(
+    {
+        "invalid_grant",
+        "invalid_client",
+        "unauthorized_client",
+        "invalid_refresh_token",
+        "expired_refresh_token",
+        "token_expired",
+    }
+)
+"""Errors after which a refresh token is of no use; every other one keeps the login (B5)."""
+
+_VISIBLE = re.compile(r"[\x21-\x7e]{1,65536}")
+_CODE = re.compile(r"[\x20-\x21\x23-\x5b\x5d-\x7e]{1,100}")
+
+
+class Tokens(Secretive, frozen=True, kw_only=True):
+    """What a token endpoint gave."""
+
+    access_token: str
+    token_type: str
+    expires_in: float | None = None
+    refresh_token: str | None = None
+    scopes: tuple[str, ...] | None = None
+    """None: what was asked for (RFC 6749 §5.1)."""
+    subject: str | None = None
+    skew: float = 0.0
+
+    shown = ("token_type", "expires_in", "scopes")
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """A token endpoint, and what is known of it."""
+
+    url: str
+    issuer: str
+    auth_methods: tuple[str, ...] = ()
+    pinned: bool = False
+
+
+def challenge_of(verifier: str) -> str:
+    """Return the S256 challenge of a PKCE verifier (RFC 7636 §4.2)."""
+    digest = sha256(verifier.encode("ascii")).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
+
+
+def authorization_url(endpoint: str, fields: Mapping[str, str | None]) -> str:
+    """Return the URL of an authorization request; a query that the endpoint has stays."""
+    query = urlencode({name: value for name, value in fields.items() if value is not None})
+    return f"{endpoint}{'&' if '?' in endpoint else '?'}{query}"
+
+
+def request(
+    endpoint: Endpoint,
+    client: Registration,
+    fields: Mapping[str, str | None],
+    *,
+    proof: str | None = None,
+) -> Conversation[Tokens]:
+    """Send a grant to a token endpoint and read the answer."""
+    answer = yield from post(endpoint, client, fields, proof=proof)
+    return read_tokens(answer, endpoint.issuer)
+
+
+def post(
+    endpoint: Endpoint,
+    client: Registration,
+    fields: Mapping[str, str | None],
+    *,
+    proof: str | None = None,
+) -> Conversation[Fetched]:
+    """Send a form with the client's authentication; raise ``TransportError`` if none answers."""
+    form = {name: value for name, value in fields.items() if value is not None}
+    headers: dict[str, str] = {}
+    yield from _authenticate(endpoint, client, form, headers)
+    answer = yield Ask(
+        url=endpoint.url, form=form, headers=headers, proof=proof, pinned=endpoint.pinned
+    )
+    if isinstance(answer, Unreachable):
+        raise TransportError(f"{endpoint.issuer} cannot be asked for a token: {answer.reason}")
+    assert isinstance(answer, Fetched)
+    if answer.status >= 500 or answer.status == 429:
+        text = f"{endpoint.issuer} answered with HTTP status {answer.status}; try again later"
+        raise TransportError(text)
+    return answer
+
+
+def _authenticate(
+    endpoint: Endpoint, client: Registration, form: dict[str, str], headers: dict[str, str]
+) -> Conversation[None]:
+    """Add the client's authentication (OAuth 2.1 §2.4; RFC 6749 §2.3.1; RFC 7523 §2.2)."""
+    method = method_for(client, endpoint.auth_methods)
+    if method == "private_key_jwt":
+        assert client.private_key is not None
+        claims = {"iss": client.client_id, "sub": client.client_id, "aud": endpoint.issuer}
+        token = yield Sign(client.private_key, client.algorithm, client.key_id, claims)
+        form["client_assertion_type"] = CLIENT_ASSERTION
+        form["client_assertion"] = token
+    elif method == "client_secret_basic":
+        pair = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret or '')}"
+        encoded = base64.b64encode(pair.encode("ascii")).decode("ascii")
+        headers["Authorization"] = f"Basic {encoded}"
+    else:
+        form["client_id"] = client.client_id
+        if method == "client_secret_post":
+            form["client_secret"] = client.client_secret or ""
+
+
+def method_for(client: Registration, offered: tuple[str, ...]) -> Method:
+    """Return how to authenticate: as registered, else as the metadata lists, else basic."""
+    if client.private_key is not None:
+        return "private_key_jwt"
+    if client.client_secret is None:
+        return "none"
+    if client.method in ("client_secret_basic", "client_secret_post"):
+        return client.method
+    if "client_secret_basic" in offered or not offered:
+        return "client_secret_basic"
+    if "client_secret_post" in offered:
+        return "client_secret_post"
+    return "none" if "none" in offered else "client_secret_basic"
+
+
+def read_tokens(answer: Fetched, issuer: str) -> Tokens:
+    """Read a token answer (RFC 6749 §5); ``error`` counts in any status."""
+    fields = answer.fields()
+    if fields is not None and (error := error_in(fields, issuer)) is not None:
+        raise error
+    if fields is None or not 200 <= answer.status < 300:
+        text = f"{issuer} answered the token request with HTTP status {answer.status}"
+        raise GrantError(f"{text} and nothing that can be read")
+    token = fields.get("access_token")
+    if not isinstance(token, str) or not _VISIBLE.fullmatch(token):
+        raise GrantError(f"{issuer} gave no access token that can be used")
+    kind = fields.get("token_type", "Bearer")
+    refresh = fields.get("refresh_token")
+    return Tokens(
+        access_token=token,
+        token_type=kind if isinstance(kind, str) else "",
+        expires_in=_seconds(fields.get("expires_in")),
+        refresh_token=refresh if isinstance(refresh, str) and _VISIBLE.fullmatch(refresh) else None,
+        scopes=_scopes(fields.get("scope")),
+        subject=_subject(fields.get("id_token")),
+        skew=answer.skew,
+    )
+
+
+def usable_type(tokens: Tokens, *, dpop: bool, issuer: str) -> Literal["Bearer", "DPoP"]:
+    """Return the token type in its usual case (RFC 6750 §4, RFC 9449 §5)."""
+    kind = tokens.token_type.lower()
+    if kind == "dpop" and dpop:
+        return "DPoP"
+    if kind != "bearer":
+        raise GrantError(f"{issuer} gave a token of a type that cannot be used")
+    if dpop:
+        raise GrantError(f"{issuer} gave a Bearer token, but a DPoP-bound one was asked for")
+    return "Bearer"
+
+
+def error_in(fields: Mapping[str, Any], issuer: str) -> GrantError | None:
+    """Return the OAuth error that an answer carries."""
+    error = fields.get("error")
+    if not error:
+        return None
+    code = error if isinstance(error, str) and _CODE.fullmatch(error) else "unreadable error"
+    said = plain(fields.get("error_description"))
+    message = f"{issuer} refused: {code}" + (f" ({said})" if said else "")
+    if "AADSTS9010010" in said:
+        # Entra refuses a resource beside scopes that name another (B17).
+        message += "; resource=False leaves the resource parameter out"
+    return GrantError(message, error=code, description=said)
+
+
+def plain(value: object, limit: int = 200) -> str:
+    """Return a stranger's text on one line, shortened, without control characters."""
+    if not isinstance(value, str):
+        return ""
+    text = "".join(one if one.isprintable() else " " for one in value[: limit * 4])
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _seconds(value: object) -> float | None:
+    """Return a token's life; None if it is not said, or makes no sense."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,20}(\.[0-9]{1,9})?", value.strip()):
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        return None
+    return min(float(value), LONGEST_LIFE)
+
+
+def _scopes(value: object) -> tuple[str, ...] | None:
+    if isinstance(value, list):
+        value = " ".join(one for one in value if isinstance(one, str))
+    return split_scope(value) if isinstance(value, str) and value.strip() else None
+
+
+def _subject(token: object) -> str | None:
+    """Return who logged in, by an ID token that came straight from the token endpoint.
+
+    For display only, so its signature is not checked (OpenID Connect Core §3.1.3.7, 6).
+    """
+    if not isinstance(token, str) or token.count(".") != 2 or len(token) > 65536:
+        return None
+    body = token.split(".")[1]
+    try:
+        claims = Fetched(200, base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))).document()
+    except ValueError:
+        return None
+    for name in ("email", "preferred_username", "sub"):
+        found = plain((claims or {}).get(name), 100)
+        if found:
+            return found
+    return None
+
+
+def revocation(
+    endpoint: Endpoint, client: Registration, token: str, kind: str
+) -> Conversation[bool]:
+    """Revoke a token (RFC 7009); return whether the server took it."""
+    fields = {"token": token, "token_type_hint": kind}
+    try:
+        answer = yield from post(endpoint, client, fields)
+    except (TransportError, AuthError):
+        return False
+    return 200 <= answer.status < 300

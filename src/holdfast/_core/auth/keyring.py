@@ -1,0 +1,155 @@
+"""The OS keyring, by the extra ``holdfast[auth]``: it holds one key, which seals the files.
+
+One key rather than the tokens themselves: Windows keeps at most 2,560 bytes, and a service
+with many accounts would fill the user's keyring.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+from holdfast._core.auth.store import Folder, Seal
+from holdfast.errors import AuthError
+
+log: logging.Logger = logging.getLogger("holdfast")
+
+SERVICE: Final = "holdfast"
+NAME: Final = "auth-store-key"
+PATIENCE: Final = 10.0
+"""Seconds for a keyring that asks nobody; one that is locked waits for a person forever."""
+_MAGIC: Final = b"holdfast-sealed-1\n"
+
+
+class Sealed:
+    """AES-GCM with the key from the keyring; an entry's name is authenticated with it."""
+
+    def __init__(self, key: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        self._cipher = AESGCM(key)
+
+    def __repr__(self) -> str:
+        return "<Sealed>"
+
+    def seal(self, key: str, data: bytes) -> bytes:
+        nonce = os.urandom(12)
+        return _MAGIC + nonce + self._cipher.encrypt(nonce, data, key.encode())
+
+    def open(self, key: str, data: bytes) -> bytes | None:
+        from cryptography.exceptions import InvalidTag
+
+        if not data.startswith(_MAGIC):
+            return None
+        nonce = data[len(_MAGIC) : len(_MAGIC) + 12]
+        try:
+            return self._cipher.decrypt(nonce, data[len(_MAGIC) + 12 :], key.encode())
+        except (InvalidTag, ValueError):
+            return None
+
+
+def store(folder: Path, *, required: bool = False) -> Folder:
+    """Return the folder, sealed by the keyring where that works.
+
+    The choice is remembered in the folder: a keyring that fails later is an error and not a
+    silent change to plain files.
+    """
+    marker = folder / "store"
+    chosen = _remembered(marker)
+    if chosen == "file" and not required:
+        return Folder(folder)
+    try:
+        seal: Seal = Sealed(_key())
+    except _Unusable as error:
+        if required or chosen == "keyring":
+            raise AuthError(
+                f"the keyring cannot be used: {error}; HOLDFAST_AUTH_STORE=file keeps logins "
+                f"in {folder} instead"
+            ) from None
+        _remember(marker, "file")
+        log.warning(
+            "logins are kept in %s, readable by you alone, because there is no keyring (%s)",
+            folder,
+            error,
+        )
+        return Folder(folder)
+    _remember(marker, "keyring")
+    return Folder(folder, seal=seal)
+
+
+class _Unusable(Exception):  # noqa: N818
+    pass
+
+
+_found: list[bytes] = []
+_lock = threading.Lock()
+
+
+def _key() -> bytes:
+    """Return the key, asked for once per process."""
+    with _lock:
+        if not _found:
+            _found.append(_within(PATIENCE, _fetch))
+        return _found[0]
+
+
+def _within(seconds: float, work: Any) -> bytes:
+    """Run ``work`` in a thread: D-Bus calls block, without end if a keyring is locked."""
+    result: list[Any] = []
+
+    def run() -> None:
+        try:
+            result.append(work())
+        except Exception as error:
+            result.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not result:
+        raise _Unusable("it did not answer")
+    if isinstance(result[0], Exception):
+        raise _Unusable(str(result[0]) or type(result[0]).__name__) from None
+    assert isinstance(result[0], bytes)
+    return result[0]
+
+
+def _fetch() -> bytes:
+    try:
+        import cryptography  # noqa: F401
+        import keyring
+        import keyring.backends.fail
+    except ImportError:
+        raise _Unusable("pip install 'holdfast[auth]' adds it") from None
+    if isinstance(keyring.get_keyring(), keyring.backends.fail.Keyring):
+        raise _Unusable("none was found")
+    text = keyring.get_password(SERVICE, NAME)
+    if text is None:
+        text = base64.b64encode(os.urandom(32)).decode("ascii")
+        keyring.set_password(SERVICE, NAME, text)
+        text = keyring.get_password(SERVICE, NAME)
+    key = base64.b64decode(text or "")
+    if len(key) != 32:
+        raise _Unusable("it does not return what was stored")
+    return key
+
+
+def _remembered(marker: Path) -> str | None:
+    try:
+        return marker.read_text("ascii").strip()[:20]
+    except (OSError, ValueError):
+        return None
+
+
+def _remember(marker: Path, choice: str) -> None:
+    if _remembered(marker) == choice:
+        return
+    try:
+        marker.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        marker.write_text(choice + "\n", "ascii")
+    except OSError:
+        pass

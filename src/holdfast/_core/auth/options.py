@@ -1,0 +1,250 @@
+"""The kinds of authorization that ``connect(auth=…)`` takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+from msgspec import structs
+
+from holdfast._core.auth import urls
+from holdfast._core.auth.challenge import split_scope
+from holdfast._core.auth.credentials import Secretive
+from holdfast.errors import ValidationError
+
+if TYPE_CHECKING:
+    from holdfast._core.auth.store import Store
+
+TokenSource: TypeAlias = "str | Callable[[], str | Awaitable[str]]"
+AccountSource: TypeAlias = "str | Callable[[], str]"
+Scopes: TypeAlias = "str | Iterable[str] | None"
+
+
+class _Options(Secretive, frozen=True, kw_only=True):
+    """What every grant has in common."""
+
+    scopes: Scopes = None
+    issuer: str | None = None
+    resource: str | Literal[False] | None = None
+    insecure: bool = False
+
+    shown: ClassVar[tuple[str, ...]] = ("issuer", "resource", "scopes")
+
+    def __post_init__(self) -> None:
+        structs.force_setattr(self, "scopes", _scopes(self.scopes))
+        _check_url("issuer", self.issuer, self.insecure)
+        if isinstance(self.resource, str):
+            _check_url("resource", self.resource, True)
+
+    @property
+    def asked(self) -> tuple[str, ...] | None:
+        """The user's own scopes; None: those that the server names."""
+        return self.scopes  # type: ignore[return-value]
+
+
+class OAuth(_Options, frozen=True, kw_only=True):
+    """Log in as a person, by the authorization code grant with PKCE.
+
+    Example:
+        ``holdfast.connect(url, auth=OAuth(scopes=["files:read"], account="work"))``
+
+    Args:
+        scopes: The scopes to ask for; None asks for those that the server names.
+        client_id: A client that you have registered yourself.
+        client_secret: Its secret, if it has one.
+        client_metadata_url: The https URL of a client metadata document that you host.
+        redirect_uri: Where the browser comes back to; by default a free port on 127.0.0.1.
+        account: A name for this login, or a function that gives one for each call.
+        issuer: The authorization server to use, as its metadata names itself.
+        resource: Replace the ``resource`` parameter; False leaves it out.
+        pkce: ``"assume"`` goes on with a server that does not say that it has PKCE.
+        dpop: Bind tokens to a key: when the server wants it, always, or never.
+        store: Where tokens are kept; by default the user's own store.
+        insecure: Allow an authorization server without TLS.
+        device: Use the device grant: a code to type in on another device.
+        timeout: Seconds that a person has for the login.
+    """
+
+    client_id: str | None = None
+    client_secret: str | None = None
+    client_metadata_url: str | None = None
+    redirect_uri: str | None = None
+    account: AccountSource = "default"
+    pkce: Literal["require", "assume"] = "require"
+    dpop: Literal["auto"] | bool = "auto"
+    store: Store | None = None
+    device: bool = False
+    timeout: float = 300.0
+    client_name: str = "Holdfast"
+    interactive: bool = True
+    """A login may be started; otherwise only a stored one is used."""
+
+    shown = ("issuer", "resource", "scopes", "client_id")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pkce not in ("require", "assume"):
+            raise ValidationError(f"pkce={self.pkce!r}: must be 'require' or 'assume'")
+        if self.dpop not in ("auto", True, False):
+            raise ValidationError(f"dpop={self.dpop!r}: must be 'auto', True or False")
+        if self.client_secret is not None and self.client_id is None:
+            raise ValidationError("client_secret=… needs client_id=…")
+        _check_url("redirect_uri", self.redirect_uri, False)
+        try:
+            if self.client_metadata_url is not None:
+                urls.check_client_id_url(self.client_metadata_url)
+        except urls.BadUrl as error:
+            raise ValidationError(f"client_metadata_url: {error}") from None
+
+
+class Bearer(Secretive, frozen=True):
+    """Send a token that you have already.
+
+    Args:
+        token: The token, or a function, sync or async, that gives it; the function is asked
+            again when the server refuses the token.
+    """
+
+    token: TokenSource
+
+    def __post_init__(self) -> None:
+        if isinstance(self.token, str):
+            check_token(self.token)
+
+
+class ClientCredentials(_Options, frozen=True, kw_only=True):
+    """Authorize as a service: the client credentials grant, without a person.
+
+    Args:
+        client_id: The client, registered beforehand.
+        client_secret: Its secret; or ``private_key`` as PEM, which signs an assertion.
+        algorithm: The algorithm of that key (``ES256``, ``RS256``, ``EdDSA``…).
+        key_id: The key's id, where the server wants one.
+    """
+
+    client_id: str
+    client_secret: str | None = None
+    private_key: str | None = None
+    algorithm: str = "ES256"
+    key_id: str | None = None
+
+    shown = ("issuer", "resource", "scopes", "client_id")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.client_secret is None) == (self.private_key is None):
+            raise ValidationError("ClientCredentials: give client_secret=… or private_key=…")
+
+
+class WorkloadIdentity(_Options, frozen=True, kw_only=True):
+    """Authorize by the platform's own JWT (RFC 7523 §2.1), as CI systems and clouds give one.
+
+    Args:
+        client_id: The client at the authorization server.
+        token: A function that gives the JWT, or the path of a file that is read anew each time.
+    """
+
+    client_id: str
+    token: Callable[[], str | Awaitable[str]] | os.PathLike[str] | str
+
+    shown = ("issuer", "resource", "scopes", "client_id")
+
+
+class EnterpriseManaged(_Options, frozen=True, kw_only=True):
+    """Authorize by the company's identity provider; the user never sees the server's own.
+
+    Args:
+        idp_issuer: The identity provider.
+        idp_client_id: The client there.
+        idp_client_secret: Its secret, if it has one.
+        idp_token_endpoint: Its token endpoint, if it is not to be discovered.
+        id_token: The user's ID token, or a function that gives it.
+        client_id: The client at the server's authorization server.
+        client_secret: Its secret, if it has one.
+    """
+
+    idp_client_id: str
+    id_token: TokenSource
+    client_id: str
+    idp_issuer: str | None = None
+    idp_client_secret: str | None = None
+    idp_token_endpoint: str | None = None
+    client_secret: str | None = None
+
+    shown = ("issuer", "resource", "scopes", "client_id", "idp_issuer")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.idp_issuer is None and self.idp_token_endpoint is None:
+            raise ValidationError("EnterpriseManaged: give idp_issuer=… or idp_token_endpoint=…")
+        _check_url("idp_issuer", self.idp_issuer, self.insecure)
+        _check_url("idp_token_endpoint", self.idp_token_endpoint, self.insecure)
+
+
+Machine: TypeAlias = ClientCredentials | WorkloadIdentity | EnterpriseManaged
+Auth: TypeAlias = (
+    "Literal['auto', 'oauth'] | OAuth | Bearer | ClientCredentials | WorkloadIdentity "
+    "| EnterpriseManaged | None"
+)
+
+EXTENSIONS: dict[type, str] = {
+    ClientCredentials: "io.modelcontextprotocol/oauth-client-credentials",
+    EnterpriseManaged: "io.modelcontextprotocol/enterprise-managed-authorization",
+    WorkloadIdentity: "io.modelcontextprotocol/auth/wif",
+}
+DPOP_EXTENSION = "io.modelcontextprotocol/auth/dpop"
+
+
+def options_for(auth: Any) -> OAuth | Bearer | Machine | None:
+    """Return what ``auth=…`` means; a string that is no keyword is not repeated."""
+    if auth is None or isinstance(auth, OAuth | Bearer | Machine):
+        return auth
+    if auth == "auto":
+        return OAuth(interactive=False)
+    if auth == "oauth":
+        return OAuth()
+    raise ValidationError(
+        "auth=…: must be 'auto', 'oauth', None, or one of OAuth, Bearer, ClientCredentials, "
+        "WorkloadIdentity, EnterpriseManaged (a token goes in Bearer(token))"
+    )
+
+
+def check_token(token: object) -> str:
+    """Return a token that can stand in a header; it is not quoted otherwise."""
+    if isinstance(token, str) and token and all("\x21" <= one <= "\x7e" for one in token):
+        return token
+    raise ValidationError("the token is empty or has characters that cannot be in a header")
+
+
+def _scopes(scopes: Any) -> tuple[str, ...] | None:
+    if scopes is None:
+        return None
+    text = scopes if isinstance(scopes, str) else " ".join(scopes)
+    return split_scope(text)
+
+
+def _check_url(name: str, url: str | None, insecure: bool) -> None:
+    try:
+        if url is not None:
+            urls.checked(url, insecure=insecure)
+    except urls.BadUrl as error:
+        raise ValidationError(f"{name}: {error}") from None
+
+
+class LoginRequest(Secretive, frozen=True, kw_only=True):
+    """What a login handler is asked: send a person to ``url``.
+
+    The handler may return the URL that the browser was sent back to; else the loopback
+    listener receives it. With ``user_code`` the person types that code in there.
+    """
+
+    url: str
+    server: str
+    issuer: str
+    scopes: tuple[str, ...] = ()
+    account: str = "default"
+    user_code: str | None = None
+    redirect_uri: str | None = None
+
+    shown = ("server", "issuer", "scopes", "account")

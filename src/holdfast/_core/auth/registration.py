@@ -1,0 +1,157 @@
+"""Who we are at an authorization server: given, by metadata document, or registered there."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from holdfast._core.auth import urls
+from holdfast._core.auth.credentials import Method, Registration
+from holdfast._core.auth.discovery import AuthServer
+from holdfast._core.auth.grants import error_in
+from holdfast._core.auth.options import OAuth
+from holdfast._core.auth.steps import Ask, Conversation, Fetched, Keep, Listen, Load, Unreachable
+from holdfast.errors import DiscoveryError, GrantError, LoginFailed, TransportError
+
+METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
+
+
+def identify(
+    server: AuthServer, options: OAuth, *, bound: str | None, now: float, fresh: bool = False
+) -> Conversation[Registration]:
+    """Return the client to use at this server, its redirect URI being listened to.
+
+    Client Registration, priority order: given, then metadata document, then registration.
+    ``bound`` is the issuer that a given client belongs to, if known (Authorization Server
+    Binding): it is not shown to another one.
+    """
+    if options.client_id is not None:
+        if bound is not None and not urls.same_issuer(bound, server.issuer):
+            raise DiscoveryError(
+                f"client_id belongs to {bound}, but the server now names {server.issuer}; "
+                "give the client_id for that one, or issuer=… to confirm"
+            )
+        redirect = yield Listen(options.redirect_uri, "/callback", fixed=True)
+        return Registration(
+            issuer=server.issuer,
+            client_id=options.client_id,
+            client_secret=options.client_secret,
+            redirect_uri=redirect,
+        )
+    if options.client_metadata_url is not None and server.takes_documents:
+        redirect = yield Listen(options.redirect_uri, "/callback")
+        return Registration(
+            issuer=server.issuer,
+            client_id=urls.check_client_id_url(options.client_metadata_url),
+            redirect_uri=redirect,
+            how="document",
+        )
+    if server.registration_endpoint is None:
+        raise DiscoveryError(
+            f"{server.issuer} does not register clients; register one there yourself "
+            "and give its client_id=…"
+        )
+    return (yield from _registered(server, options, now, fresh))
+
+
+def _registered(
+    server: AuthServer, options: OAuth, now: float, fresh: bool
+) -> Conversation[Registration]:
+    """Use the registration that is stored, else make one and store it."""
+    form = redirect_form(options)
+    stored = None if fresh else (yield Load(server.issuer, form))
+    if stored is not None and stored.expires_at is not None and stored.expires_at <= now:
+        stored = None
+    preferred = options.redirect_uri or (None if stored is None else stored.redirect_uri)
+    redirect = yield Listen(preferred, callback_path(server.issuer))
+    if stored is not None and stored.redirect_uri == redirect:
+        assert isinstance(stored, Registration)
+        return stored
+    made = yield from _register(server, options, redirect)
+    yield Keep(server.issuer, form, made)
+    return made
+
+
+def redirect_form(options: OAuth) -> str:
+    """Return what tells registrations of one issuer apart."""
+    return options.redirect_uri or "loopback"
+
+
+def callback_path(issuer: str) -> str:
+    """Return a redirect path of the issuer's own: an answer of another one does not fit it.
+
+    RFC 9700 §4.4.2, the defence against mix-up where ``iss`` is not sent.
+    """
+    return "/callback/" + sha256(issuer.encode()).hexdigest()[:16]
+
+
+def _register(server: AuthServer, options: OAuth, redirect: str) -> Conversation[Registration]:
+    assert server.registration_endpoint is not None
+    metadata = client_metadata(options, redirect, server)
+    for retried in (False, True):
+        answer = yield Ask(url=server.registration_endpoint, json=metadata)
+        if isinstance(answer, Unreachable):
+            raise TransportError(f"{server.issuer} cannot be asked to register: {answer.reason}")
+        assert isinstance(answer, Fetched)
+        fields = answer.document() or {}
+        if answer.status in (200, 201) and isinstance(fields.get("client_id"), str):
+            return _read(fields, server, metadata["redirect_uris"][0])
+        if answer.status >= 500 or answer.status == 429:
+            text = f"{server.issuer} answered the registration with HTTP status {answer.status}"
+            raise TransportError(text)
+        error = error_in(fields, server.issuer)
+        if retried or not _about_redirect(error):
+            break
+        # RFC 7591 §3.2.2 and SEP-837: once more as the other kind of application.
+        other = "web" if metadata["application_type"] == "native" else "native"
+        metadata = {**metadata, "application_type": other}
+    raise _refused(server, answer, error)
+
+
+def _about_redirect(error: GrantError | None) -> bool:
+    return error is not None and error.error in ("invalid_redirect_uri", "invalid_client_metadata")
+
+
+def _refused(server: AuthServer, answer: Fetched, error: GrantError | None) -> LoginFailed:
+    said = f"HTTP status {answer.status}" if error is None else error.message
+    return LoginFailed(
+        f"{server.issuer} did not register a client: {said}; client_id=… gives one of your own"
+    )
+
+
+def client_metadata(options: OAuth, redirect: str, server: AuthServer | None) -> dict[str, Any]:
+    """Return the metadata to register with (RFC 7591 §2), or to host as a document."""
+    native = urls.is_loopback(urlsplit(redirect).hostname or "")
+    offered = METHODS if server is None or not server.auth_methods else server.auth_methods
+    found: dict[str, Any] = {
+        "client_name": options.client_name,
+        "redirect_uris": [redirect],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "application_type": "native" if native else "web",
+        "token_endpoint_auth_method": next((one for one in METHODS if one in offered), "none"),
+    }
+    if options.scopes:
+        found["scope"] = " ".join(options.scopes)
+    return found
+
+
+def _read(fields: dict[str, Any], server: AuthServer, redirect: str) -> Registration:
+    """Read what the server made of the registration (RFC 7591 §3.2.1)."""
+    secret = fields.get("client_secret")
+    method = fields.get("token_endpoint_auth_method")
+    expires = fields.get("client_secret_expires_at")
+    uris = fields.get("redirect_uris")
+    if isinstance(uris, list) and uris and redirect not in uris:
+        raise LoginFailed(f"{server.issuer} registered another redirect URI than was asked for")
+    known: Method | None = method if method in METHODS else None
+    return Registration(
+        issuer=server.issuer,
+        client_id=fields["client_id"],
+        client_secret=secret if isinstance(secret, str) and secret and known != "none" else None,
+        method=known,
+        redirect_uri=redirect,
+        how="registered",
+        expires_at=float(expires) if isinstance(expires, int) and expires > 0 else None,
+    )

@@ -1,0 +1,250 @@
+"""Where logins are kept: a folder of private files with locks between processes, or memory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import stat
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Final, Protocol
+
+from holdfast.errors import AuthError
+
+MAX_ENTRY: Final = 256 * 1024
+LOCK_TIMEOUT: Final = 30.0
+"""Seconds to wait for another process that holds an entry; a refresh takes less."""
+_KEY = re.compile(r"[a-z]+-[0-9a-f]{8,64}")
+
+
+class Slot(Protocol):
+    """One entry, held by one task of one process at a time."""
+
+    async def read(self) -> bytes | None:
+        """Return the entry as it is now; None if there is none."""
+
+    async def write(self, data: bytes | None) -> None:
+        """Replace the entry, durably before this returns; None deletes it."""
+
+
+class Store(Protocol):
+    """Keeps entries by key. A service may keep them in its database."""
+
+    def hold(self, key: str) -> AbstractAsyncContextManager[Slot]:
+        """Hold one entry: nobody else reads or writes it meanwhile."""
+
+    async def read(self, key: str) -> bytes | None:
+        """Return an entry without holding it."""
+
+    async def keys(self) -> list[str]:
+        """Return the keys of all entries."""
+
+
+class Memory:
+    """Keep entries for as long as this object lives."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, bytes] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    def __repr__(self) -> str:
+        return f"<Memory {len(self._entries)} entries>"
+
+    @asynccontextmanager
+    async def hold(self, key: str) -> AsyncIterator[Slot]:
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            yield _MemorySlot(self._entries, key)
+
+    async def read(self, key: str) -> bytes | None:
+        return self._entries.get(key)
+
+    async def keys(self) -> list[str]:
+        return list(self._entries)
+
+
+class _MemorySlot:
+    def __init__(self, entries: dict[str, bytes], key: str) -> None:
+        self._entries, self._key = entries, key
+
+    async def read(self) -> bytes | None:
+        return self._entries.get(self._key)
+
+    async def write(self, data: bytes | None) -> None:
+        if data is None:
+            self._entries.pop(self._key, None)
+        else:
+            self._entries[self._key] = data
+
+
+class Seal(Protocol):
+    """Encrypts entries; what was not sealed by it opens as None."""
+
+    def seal(self, key: str, data: bytes) -> bytes: ...
+    def open(self, key: str, data: bytes) -> bytes | None: ...
+
+
+class Folder:
+    """Keep entries as files that only their owner can read (0600 in a folder of 0700).
+
+    Writing is atomic and synced; a lock file per entry orders processes. A symbolic link in
+    the place of an entry is not followed.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, seal: Seal | None = None) -> None:
+        self.path: Path = Path(path)
+        self._seal = seal
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    def __repr__(self) -> str:
+        return f"<Folder {self.path}{' sealed' if self._seal else ''}>"
+
+    @asynccontextmanager
+    async def hold(self, key: str) -> AsyncIterator[Slot]:
+        name = _checked(key)
+        # Tasks of this process first: flock on two descriptors would block them both.
+        async with self._locks.setdefault(name, asyncio.Lock()):
+            descriptor = await asyncio.to_thread(self._open_lock, name)
+            try:
+                await _lock(descriptor)
+                yield _FileSlot(self, name)
+            finally:
+                os.close(descriptor)
+
+    async def read(self, key: str) -> bytes | None:
+        return await asyncio.to_thread(self.load, _checked(key))
+
+    async def keys(self) -> list[str]:
+        return await asyncio.to_thread(self._keys)
+
+    def _keys(self) -> list[str]:
+        if not self.path.is_dir():
+            return []
+        return sorted(one.stem for one in self.path.glob("*.json") if _KEY.fullmatch(one.stem))
+
+    def _make(self) -> None:
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.name == "posix":
+            found = self.path.stat()
+            if found.st_uid != os.getuid():
+                raise AuthError(f"{self.path} belongs to another user; logins are not kept there")
+            if stat.S_IMODE(found.st_mode) & 0o077:
+                self.path.chmod(0o700)
+
+    def _open_lock(self, name: str) -> int:
+        try:
+            self._make()
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
+            return os.open(self.path / f"{name}.lock", flags, 0o600)
+        except OSError as error:
+            raise AuthError(f"logins cannot be kept in {self.path}: {error.strerror}") from error
+
+    def load(self, name: str) -> bytes | None:
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
+        try:
+            descriptor = os.open(self.path / f"{name}.json", flags)
+        except OSError:
+            return None
+        with open(descriptor, "rb") as file:
+            data = file.read(MAX_ENTRY + 1)
+        if len(data) > MAX_ENTRY:
+            return None
+        return data if self._seal is None else self._seal.open(name, data)
+
+    def save(self, name: str, data: bytes | None) -> None:
+        target = self.path / f"{name}.json"
+        try:
+            if data is None:
+                target.unlink(missing_ok=True)
+            else:
+                self._replace(target, data if self._seal is None else self._seal.seal(name, data))
+        except OSError as error:
+            raise AuthError(f"logins cannot be kept in {self.path}: {error.strerror}") from error
+
+    def _replace(self, target: Path, data: bytes) -> None:
+        temporary = target.with_suffix(f".{os.getpid()}.tmp")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
+        descriptor = os.open(temporary, flags, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+        if os.name == "posix":
+            folder = os.open(self.path, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+
+class _FileSlot:
+    def __init__(self, folder: Folder, name: str) -> None:
+        self._folder, self._name = folder, name
+
+    async def read(self) -> bytes | None:
+        return await asyncio.to_thread(self._folder.load, self._name)
+
+    async def write(self, data: bytes | None) -> None:
+        await asyncio.to_thread(self._folder.save, self._name, data)
+
+
+def _checked(key: str) -> str:
+    """A key becomes a file name: nothing else may."""
+    if not _KEY.fullmatch(key):
+        raise ValueError("not a key of an entry")
+    return key
+
+
+async def _lock(descriptor: int) -> None:
+    """Lock a file without blocking the loop; the lock ends with the descriptor."""
+    loop = asyncio.get_running_loop()
+    until, pause = loop.time() + LOCK_TIMEOUT, 0.005
+    while not _try_lock(descriptor):
+        if loop.time() >= until:
+            raise AuthError("another process has held the stored login for too long; try again")
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, 0.1)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def default_folder() -> Path:
+    """Return the user's folder for logins (XDG Base Directory: they are data, not settings)."""
+    found = os.environ.get("XDG_DATA_HOME", "")
+    base = Path(found) if found and Path(found).is_absolute() else Path.home() / ".local/share"
+    return base / "holdfast" / "auth"
+
+
+def default_store() -> Store:
+    """Return the store that ``HOLDFAST_AUTH_STORE`` names: auto, keyring, file, memory, a folder.
+
+    ``auto`` is the OS keyring where it works, else the file; the choice is remembered.
+    """
+    wanted = os.environ.get("HOLDFAST_AUTH_STORE", "") or "auto"
+    if wanted == "memory":
+        return Memory()
+    if wanted == "file":
+        return Folder(default_folder())
+    if wanted in ("auto", "keyring"):
+        from holdfast._core.auth import keyring
+
+        return keyring.store(default_folder(), required=wanted == "keyring")
+    if os.path.isabs(wanted):
+        return Folder(wanted)
+    raise AuthError("HOLDFAST_AUTH_STORE: must be auto, keyring, file, memory, or a folder")
