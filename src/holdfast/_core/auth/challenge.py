@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct
+
+from holdfast._core.auth.credentials import Secretive
 
 MAX_HEADER: Final = 16 * 1024
 """Characters of one header that are read; a challenge is far shorter."""
@@ -29,6 +31,31 @@ class Challenge(Struct, frozen=True):
     scope: tuple[str, ...] | None = None
     error: str | None = None
     error_description: str | None = None
+
+
+class Refusal(Secretive, frozen=True, kw_only=True):
+    """A 401 or 403, as the HTTP client saw it."""
+
+    status: int
+    challenge: Challenge
+    token: str | None
+    """The access token that was used."""
+    operation: str = ""
+    nonce: str | None = None
+    peer: str | None = None
+    """The address that answered."""
+    version_header: Mapping[str, str] = {}
+
+    shown = ("status", "challenge")
+
+
+class Tries(Struct):
+    """What was already done for one request."""
+
+    count: int = 0
+    nonce: bool = False
+    renewed: bool = False
+    granted: bool = False
 
 
 def read_challenge(headers: Iterable[str]) -> Challenge:

@@ -88,10 +88,14 @@ class Login(Secretive, frozen=True, kw_only=True):
 
     def due(self, now: float, jitter: float = 0.0) -> bool:
         """Return whether the token should be renewed; ``jitter`` (0 to 1) spreads processes."""
+        return now >= self.renew_at(jitter)
+
+    def renew_at(self, jitter: float = 0.0) -> float:
+        """Return when the token is due."""
         if self.expires_at is None:
-            return False
+            return float("inf")
         early = min(EARLY, (self.expires_at - self.issued_at) / 10)
-        return now >= self.expires_at - early * (1 + jitter / 10)
+        return self.expires_at - early * (1 + jitter / 10)
 
     def expired(self, now: float) -> bool:
         return self.expires_at is not None and now >= self.expires_at

@@ -56,7 +56,13 @@ def proof(
 
 
 def assertion(
-    key: str, algorithm: str, key_id: str | None, claims: Mapping[str, str], now: float, jti: str
+    key: str,
+    claims: Mapping[str, str],
+    *,
+    algorithm: str,
+    key_id: str | None,
+    now: float,
+    jti: str,
 ) -> str:
     """Return a signed assertion (RFC 7523 §3), valid for five minutes."""
     header = {"typ": "JWT", "alg": algorithm}

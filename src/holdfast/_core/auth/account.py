@@ -1,0 +1,418 @@
+"""One account at one server: its token, its renewal and its login, one of each at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from secrets import token_urlsafe
+from typing import Any, Final, Protocol, TypeVar
+
+from msgspec.structs import replace
+
+from holdfast._core.auth import flow, jws, urls
+from holdfast._core.auth.as_client import Reach, locate
+from holdfast._core.auth.challenge import Challenge, Refusal, Tries
+from holdfast._core.auth.credentials import (
+    Login,
+    Pointer,
+    decode,
+    encode,
+    login_key,
+    pointer_key,
+)
+from holdfast._core.auth.flow import Case, Need
+from holdfast._core.auth.grants import ENDS_LOGIN, plain
+from holdfast._core.auth.login import Attempt, log_in
+from holdfast._core.auth.machine import by_machine
+from holdfast._core.auth.options import (
+    EnterpriseManaged,
+    Machine,
+    OAuth,
+    WorkloadIdentity,
+)
+from holdfast._core.auth.runner import Person, Runner, SingleFlight, supplied
+from holdfast._core.auth.steps import (
+    Conversation,
+)
+from holdfast._core.auth.store import Store
+from holdfast.errors import (
+    AuthError,
+    GrantError,
+    HoldfastError,
+    LoginFailed,
+    LoginRequired,
+    TransportError,
+)
+
+T = TypeVar("T")
+
+MAX_TRIES: Final = 4
+"""How often one request is sent again, whatever the reasons."""
+
+
+class Owner(Protocol):
+    """What the accounts of one server share."""
+
+    server: str
+    name: str
+    options: OAuth | Machine
+    network: str | None
+    nonces: dict[str, str]
+    reach: Reach
+    clock: Callable[[], float]
+    on_event: Callable[[str, dict[str, Any]], None]
+
+    @property
+    def store(self) -> Store: ...
+
+
+class Account:
+    """One account at the server: its login, and the work under way for it."""
+
+    def __init__(self, owner: Owner, name: str) -> None:
+        self.owner = owner
+        self.name = name
+        self.login: Login | None = None
+        self.need: Need | None = None
+        """What a login would ask for, since the last refusal."""
+        self._runner = Runner(name, lambda: owner.store, owner.reach, owner.nonces, owner.clock)
+        self._loaded = False
+        self._step_ups: dict[str, int] = {}
+        self._proven: set[str] = set()
+        self._work = SingleFlight()
+        self._ready: dict[str, str] | None = None
+        self._ready_until = 0.0
+
+    def __repr__(self) -> str:
+        return f"<Account {self.name!r} {self.login!r}>"
+
+    # What the HTTP client asks
+
+    def ready(self) -> dict[str, str] | None:
+        """Return the headers at once if a token is at hand that is bound to no key."""
+        return self._ready if self._ready_until > self.owner.clock() else None
+
+    async def headers(self, method: str, url: str) -> dict[str, str]:
+        """Return the credentials for a request; none if there are none."""
+        found = self.ready()
+        if found is not None:
+            return found
+        login = await self._current()
+        if login is None or urls.origin(url) != urls.origin(self.owner.server):
+            return {}
+        headers = {"Authorization": f"{login.token_type} {login.access_token}"}
+        if login.dpop_key is not None:
+            headers["DPoP"] = self._runner.proof(login.dpop_key, method, url, login)
+        return headers
+
+    async def answer(self, refusal: Refusal, tries: Tries) -> None:
+        """Return if the request is to be sent again; raise why not otherwise.
+
+        Raises:
+            LoginRequired: A person has to log in.
+            AuthError: Nothing helps.
+            TransportError: The authorization server cannot be reached.
+        """
+        tries.count += 1
+        owner = self.owner
+        if refusal.peer is not None:
+            owner.network = urls.network(refusal.peer)
+        if refusal.nonce is not None:
+            owner.nonces[urls.origin(owner.server)] = refusal.nonce
+        if refusal.challenge.error == "use_dpop_nonce" and not tries.nonce:
+            tries.nonce = True
+            return
+        if tries.count > MAX_TRIES:
+            raise AuthError(f"{owner.name}: the server refuses every token", code=refusal.status)
+        if self.login is not None and refusal.token != self.login.access_token:
+            return
+        key = (refusal.status, refusal.token, refusal.challenge.scope, refusal.operation)
+        renewed = tries.renewed
+        tries.renewed = tries.renewed or refusal.status == 401
+        if isinstance(owner.options, OAuth):
+            await self._work.join(key, lambda: self._decide(refusal, renewed=renewed))
+            return
+        if tries.granted or refusal.status == 403:
+            raise self._refused(refusal)
+        tries.granted = True
+        await self._work.join(key, lambda: self._by_machine(refusal))
+
+    def _refused(self, refusal: Refusal) -> AuthError:
+        said = plain(refusal.challenge.error_description) or refusal.challenge.error or ""
+        text = f"{self.owner.name}: the server refuses the token"
+        return AuthError(f"{text}{': ' + plain(said) if said else ''}", code=refusal.status)
+
+    async def _decide(self, refusal: Refusal, *, renewed: bool) -> None:
+        """Renew if that can help, else say that a login is needed."""
+        login = self.login
+        while True:
+            case = self._case(refusal.challenge, refusal.status, login, refusal.version_header)
+            case = replace(case, renewed=renewed, step_ups=self._step_ups.get(refusal.operation, 0))
+            verdict = await self._run(flow.answer(case))
+            if isinstance(verdict, Need):
+                break
+            try:
+                await self._renew(verdict.login)
+                return
+            except GrantError as error:
+                if error.error not in ENDS_LOGIN:
+                    raise
+                login, renewed = None, True
+        if verdict.step_up:
+            self._step_ups[refusal.operation] = self._step_ups.get(refusal.operation, 0) + 1
+        self.need = verdict
+        raise self.login_required(verdict)
+
+    def login_required(self, need: Need | None = None) -> LoginRequired:
+        """Return the error that names the command."""
+        need = need or self.need
+        scopes = (need.scopes or ()) if need is not None else ()
+        command = f"holdfast login {self.owner.name}"
+        if self.name != "default":
+            command += f" --account {self.name}"
+        more = " for more scopes" if need is not None and need.step_up else ""
+        text = f"{self.owner.name}: the server wants a login{more}; run: {command}"
+        self._tell("auth.required", need)
+        return LoginRequired(text, command=command, scopes=scopes)
+
+    # Tokens
+
+    async def _current(self) -> Login | None:
+        """Return the login, renewed if it is due and that can be done."""
+        await self.load()
+        login = self.login
+        if login is None or not login.due(self.owner.clock(), random.random()):
+            self._prepare()
+            return login
+        if login.refresh_token is None and isinstance(self.owner.options, OAuth):
+            return login
+        try:
+            if isinstance(self.owner.options, OAuth):
+                return await self._renew(login)
+            await self._work.join("machine", lambda: self._by_machine(None))
+        except TransportError:
+            if login.expired(self.owner.clock()):
+                raise
+        except GrantError as error:
+            if error.error not in ENDS_LOGIN:
+                raise
+        return self.login
+
+    def _prepare(self) -> None:
+        """Have the headers of an unbound token ready for as long as it is not due."""
+        login = self.login
+        if login is None or login.dpop_key is not None:
+            self._ready = None
+            return
+        self._ready = {"Authorization": f"{login.token_type} {login.access_token}"}
+        now = self.owner.clock()
+        self._ready_until = login.renew_at(random.random()) if not login.due(now) else 0.0
+
+    async def load(self) -> None:
+        """Read the stored login of this server and account, once."""
+        if self._loaded or not isinstance(self.owner.options, OAuth):
+            return
+        store = self.owner.store
+        pointer = decode(await store.read(pointer_key(self.owner.server, self.name)), Pointer)
+        if pointer is not None and self.login is None:
+            key = login_key(pointer.issuer, pointer.resource, self.name)
+            self.login = self._fitting(decode(await store.read(key), Login))
+        self._loaded = True
+
+    def _fitting(self, login: Login | None) -> Login | None:
+        """Take a stored login only for the server and the issuer that it is for."""
+        if login is None or login.server != self.owner.server:
+            return None
+        pinned = self.owner.options.issuer
+        return login if pinned is None or urls.same_issuer(pinned, login.issuer) else None
+
+    async def _renew(self, login: Login) -> Login:
+        return await self._work.join(("renew", login.key), lambda: self._renew_held(login))
+
+    async def _renew_held(self, login: Login) -> Login:
+        """Refresh with the entry held, unless another process has done it (B2, B3, B4)."""
+        owner = self.owner
+        async with owner.store.hold(login.key) as slot:
+            stored = decode(await slot.read(), Login)
+            if stored is None or stored.refresh_token is None:
+                self._forget()
+                raise GrantError("the stored login is gone", error="invalid_grant")
+            newer = stored.access_token != login.access_token
+            if newer and not stored.due(owner.clock()):
+                self._take(stored)
+                return stored
+            try:
+                renewed = await self._run(flow.renew(stored, owner.clock()))
+            except GrantError as error:
+                if error.error in ENDS_LOGIN:
+                    await slot.write(None)
+                    self._forget()
+                self._tell("auth.failed", None, reason=error.error)
+                raise
+            # Saved before it is used: a token that was rotated and lost ends the login.
+            await slot.write(encode(renewed))
+        self._take(renewed)
+        self._tell("auth.refreshed", None)
+        return renewed
+
+    def _take(self, login: Login) -> None:
+        self.login, self._loaded = login, True
+        self._proven.add(login.client.client_id)
+        self._prepare()
+
+    def _forget(self) -> None:
+        self.login, self._ready, self._ready_until = None, None, 0.0
+
+    async def _by_machine(self, refusal: Refusal | None) -> None:
+        """Get a token without a person; it is held in memory alone."""
+        options = self.owner.options
+        assert not isinstance(options, OAuth)
+        challenge = Challenge() if refusal is None else refusal.challenge
+        version = {} if refusal is None else refusal.version_header
+        case = self._case(challenge, 401, None, version)
+        if refusal is not None or self.need is None:
+            self.need = await self._run(flow.discover(case))
+        given = None
+        if isinstance(options, WorkloadIdentity):
+            given = await supplied(options.token, file=True)
+        elif isinstance(options, EnterpriseManaged):
+            given = await supplied(options.id_token)
+        key = jws.new_key() if self.need.dpop else None
+        try:
+            self._take(await self._run(by_machine(case, self.need, given, key)))
+        except GrantError as error:
+            self._forget()
+            self._tell("auth.failed", self.need, reason=error.error)
+            raise
+        self._tell("auth.granted", self.need)
+
+    # Logins
+
+    @property
+    def logging_in(self) -> bool:
+        return "login" in self._work
+
+    async def log_in(self, handler: Any, *, fresh: bool = False) -> Login:
+        """Log in with a person; callers that come meanwhile wait for the same login."""
+        return await self._work.join("login", lambda: self._log_in(handler, fresh))
+
+    async def _log_in(self, handler: Any, fresh: bool) -> Login:
+        options = self.owner.options
+        assert isinstance(options, OAuth)
+        await self.load()
+        before = self.login
+        case = self._case(Challenge(), 401, before, {})
+        try:
+            async with asyncio.timeout(options.timeout):
+                login = await self._conduct(case, handler, fresh)
+                await self._keep(login)
+        except TimeoutError as error:
+            if isinstance(error, HoldfastError):
+                raise
+            text = f"{self.owner.name}: nobody completed the login within {options.timeout:g} s"
+            raise LoginFailed(text) from None
+        except HoldfastError:
+            self._tell("auth.failed", self.need, reason="login")
+            raise
+        self._take(login)
+        self.need = None
+        self._tell("auth.granted", None)
+        return login
+
+    async def _conduct(self, case: Case, handler: Any, fresh: bool) -> Login:
+        if self.need is None:
+            if self.owner.network is None:
+                self.owner.network = await locate(self.owner.server)
+            self.need = await self._run(flow.discover(case))
+        need = self.need
+        pointer = decode(
+            await self.owner.store.read(pointer_key(self.owner.server, self.name)), Pointer
+        )
+        options = self.owner.options
+        same = pointer is not None and pointer.client_id == getattr(options, "client_id", None)
+        attempt = Attempt(
+            case=self._case(case.challenge, 401, case.login, {}),
+            need=need,
+            verifier=token_urlsafe(64),
+            state=token_urlsafe(32),
+            dpop_key=jws.new_key() if need.dpop else None,
+            bound=options.issuer or (pointer.issuer if pointer is not None and same else None),
+            proven=self._proven,
+            fresh=fresh,
+        )
+        self._tell("auth.login", need)
+        person = Person(self.owner.name, self.name, handler)
+        try:
+            return await self._run(log_in(attempt), person)
+        finally:
+            await person.close()
+
+    async def _keep(self, login: Login) -> None:
+        store = self.owner.store
+        async with store.hold(login.key) as slot:
+            await slot.write(encode(login))
+        pointer = Pointer(
+            issuer=login.issuer, resource=login.resource, client_id=login.client.client_id
+        )
+        async with store.hold(pointer_key(self.owner.server, self.name)) as slot:
+            await slot.write(encode(pointer))
+
+    async def log_out(self) -> bool:
+        """Revoke and delete the login; return whether there was one."""
+        await self.load()
+        login = self.login
+        self._forget()
+        self.need = None
+        async with self.owner.store.hold(pointer_key(self.owner.server, self.name)) as slot:
+            await slot.write(None)
+        if login is None:
+            return False
+        async with self.owner.store.hold(login.key) as slot:
+            login = decode(await slot.read(), Login) or login
+            await slot.write(None)
+        try:
+            await self._run(flow.revoke(login))
+        except HoldfastError:
+            pass
+        return True
+
+    # Carrying out
+
+    def _case(
+        self,
+        challenge: Challenge,
+        status: int,
+        login: Login | None,
+        version_header: Mapping[str, str],
+    ) -> Case:
+        return Case(
+            server=self.owner.server,
+            account=self.name,
+            options=self.owner.options,
+            challenge=challenge,
+            status=status,
+            now=self.owner.clock(),
+            login=login,
+            version_header=version_header,
+            network=self.owner.network or "global",
+        )
+
+    async def _run(self, conversation: Conversation[T], person: Person | None = None) -> T:
+        network = self.owner.network
+        if network is None:
+            network = self.login.network if self.login is not None else "global"
+        return await self._runner.run(conversation, network, person)
+
+    def _tell(self, kind: str, need: Need | None, **more: Any) -> None:
+        login = self.login
+        facts = {
+            "server": self.owner.server,
+            "account": self.name,
+            "issuer": need.found.server.issuer if need else login.issuer if login else None,
+            "resource": need.found.resource if need else login.resource if login else None,
+            "scopes": (need.scopes or ()) if need else login.granted if login else (),
+            "expires_at": login.expires_at if login else None,
+            **more,
+        }
+        self.owner.on_event(kind, facts)

@@ -1,0 +1,209 @@
+"""Requests to authorization servers: a session of their own, bounded, to allowed addresses."""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import socket
+import ssl
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+import aiohttp
+from msgspec import Struct
+from yarl import URL
+
+from holdfast._core.auth import urls
+from holdfast._core.auth.steps import Ask, Fetched, Unreachable
+
+TIMEOUT: Final = 10.0
+MAX_BODY: Final = 256 * 1024
+MAX_REDIRECTS: Final = 3
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+
+
+class Reach(Struct, frozen=True):
+    """How the server is reached; it holds for its authorization servers too (B21)."""
+
+    tls: Callable[[], ssl.SSLContext] = ssl.create_default_context
+    proxy: Callable[[str], str | None] = lambda url: None
+
+
+class Forbidden(OSError):  # noqa: N818  (raised where a socket is made)
+    """An address that must not be connected to."""
+
+
+class AsClient:
+    """Carries out ``Ask``. ``home`` is the kind of network that the MCP server is in."""
+
+    def __init__(self, reach: Reach, home: str) -> None:
+        self._reach = reach
+        self._allowed = frozenset({"global", home})
+        self._session: aiohttp.ClientSession | None = None
+        self._rule: frozenset[str] | None = None
+        """The networks that the request under way may go to; None: any."""
+        self._stopped = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def ask(
+        self, ask: Ask, more: Mapping[str, str] | None = None
+    ) -> tuple[Fetched | Unreachable, Mapping[str, str]]:
+        """Send one request; return what came of it, and the headers of the answer."""
+        self._stopped = False
+        try:
+            return await self._follow(ask, {**ask.headers, **(more or {})})
+        except TimeoutError:
+            return Unreachable(f"no answer within {TIMEOUT:g} s"), {}
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            if self._stopped:
+                text = "its address is in a private network, where the server is not"
+                return Unreachable(text, forbidden=True), {}
+            if isinstance(error, urls.BadUrl | _Unreadable):
+                return Unreachable(str(error), forbidden=True), {}
+            return Unreachable(_words(error)), {}
+
+    async def _follow(
+        self, ask: Ask, headers: Mapping[str, str]
+    ) -> tuple[Fetched, Mapping[str, str]]:
+        url = ask.url
+        for _ in range(MAX_REDIRECTS + 1):
+            async with await self._send(ask, url, headers) as response:
+                target = response.headers.get("Location")
+                moved = response.status in _REDIRECTS and target is not None
+                if not moved or ask.method != "GET" or not ask.follow:
+                    body = await _body(response)
+                    skew = _skew(response.headers.get("Date"))
+                    return Fetched(response.status, body, url, skew), response.headers
+                url = str(URL(url, encoded=True).join(URL(target or "", encoded=True)))
+                # Every hop by the same rules; a redirect must not lead to plain http.
+                urls.checked(url)
+        raise _Unreadable(f"more than {MAX_REDIRECTS} redirects")
+
+    async def _send(self, ask: Ask, url: str, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
+        proxy = self._reach.proxy(url)
+        self._rule = None if ask.pinned or proxy is not None else self._allowed
+        if proxy is not None and not ask.pinned:
+            self._check_literal(url)
+        base = {
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "User-Agent": "holdfast",
+        }
+        return await self._open().request(
+            ask.method,
+            URL(url, encoded=True),
+            data=None if ask.form is None else dict(ask.form),
+            json=ask.json,
+            headers={**base, **headers},
+            allow_redirects=False,
+            proxy=proxy,
+        )
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            connector = aiohttp.TCPConnector(
+                ssl=self._reach.tls(),
+                socket_factory=self._socket,
+                # A connection that is used again would not be checked again.
+                force_close=True,
+            )
+            self._session = aiohttp.ClientSession(
+                connector=connector,
+                timeout=aiohttp.ClientTimeout(total=TIMEOUT),
+                auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._session
+
+    def _socket(self, info: tuple[Any, ...]) -> socket.socket:
+        """Make a socket for an address that was resolved, if it may be connected to (A31)."""
+        family, kind, protocol, _, address = info
+        if self._rule is not None and urls.network(str(address[0])) not in self._rule:
+            self._stopped = True
+            raise Forbidden("forbidden address")
+        return socket.socket(family=family, type=kind, proto=protocol)
+
+    def _check_literal(self, url: str) -> None:
+        """Through a proxy the address is the proxy's to find; a literal one can be seen here."""
+        try:
+            found = urls.network(URL(url).host or "")
+        except ValueError:
+            return
+        if found not in self._allowed:
+            self._stopped = True
+            raise Forbidden("forbidden address")
+
+
+class _Unreadable(ValueError):  # noqa: N818
+    """An answer that is not read to its end."""
+
+
+async def _body(response: aiohttp.ClientResponse) -> bytes:
+    """Read a bounded body; a compressed one is bounded once more when it is unpacked."""
+    chunks, size = [], 0
+    async for chunk in response.content.iter_any():
+        size += len(chunk)
+        if size > MAX_BODY:
+            raise _Unreadable(f"the answer is larger than {MAX_BODY} bytes")
+        chunks.append(chunk)
+    body = b"".join(chunks)
+    coding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if coding in ("", "identity"):
+        return body
+    if coding not in ("gzip", "x-gzip", "deflate"):
+        raise _Unreadable("the answer is in a coding that was not asked for")
+    try:
+        inflater = zlib.decompressobj(47)
+        plain = inflater.decompress(body, MAX_BODY + 1)
+    except zlib.error:
+        raise _Unreadable("the answer cannot be unpacked") from None
+    if len(plain) > MAX_BODY:
+        raise _Unreadable(f"the answer is larger than {MAX_BODY} bytes")
+    return plain
+
+
+def _skew(date: str | None) -> float:
+    """Return by how much a server's clock is ahead of ours, as far as its ``Date`` tells."""
+    try:
+        found = email.utils.parsedate_to_datetime(date or "").timestamp() - time.time()
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
+    return found if abs(found) > 5 else 0.0
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
+        return "its TLS certificate cannot be verified; ca=… adds a trusted CA"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"cannot connect ({error.os_error.strerror or type(error.os_error).__name__})"
+    return f"the connection failed ({type(error).__name__})"
+
+
+async def locate(server: str) -> str:
+    """Return the kind of network that a server is in, where no answer of it has shown that.
+
+    Only if all of its addresses agree: one private address among others is a trap.
+    """
+    parts = urlsplit(server)
+    try:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(parts.hostname, parts.port or 443)
+    except OSError:
+        return "global"
+    kinds = {urls.network(str(one[4][0])) for one in found}
+    return kinds.pop() if len(kinds) == 1 else "global"

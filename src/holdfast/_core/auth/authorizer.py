@@ -1,0 +1,68 @@
+"""The authorization of one server, as its transport sees it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from holdfast._core.auth import urls
+from holdfast._core.auth.account import Account
+from holdfast._core.auth.as_client import Reach
+from holdfast._core.auth.options import Machine, OAuth
+from holdfast._core.auth.store import Store, default_store
+from holdfast.errors import AuthError
+
+MAX_ACCOUNTS: Final = 1000
+
+
+class Authorizer:
+    """The authorization of one server: its accounts, and how their tokens are come by."""
+
+    def __init__(
+        self,
+        server: str,
+        options: OAuth | Machine,
+        *,
+        reach: Reach | None = None,
+        name: str = "",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.server: str = urls.canonical(server)
+        self.options = options
+        self.name = name or self.server
+        self.reach: Reach = reach or Reach()
+        self.clock = clock
+        self.on_event: Callable[[str, dict[str, Any]], None] = lambda kind, facts: None
+        self.network: str | None = None
+        self.nonces: dict[str, str] = {}
+        self._store: Store | None = options.store if isinstance(options, OAuth) else None
+        self._accounts: dict[str, Account] = {}
+
+    def __repr__(self) -> str:
+        return f"<Authorizer {self.server} {type(self.options).__name__}>"
+
+    @property
+    def personal(self) -> bool:
+        """Whether a function says for each request whose it is."""
+        return isinstance(self.options, OAuth) and callable(self.options.account)
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            self._store = default_store()
+        return self._store
+
+    @property
+    def account(self) -> Account:
+        """The account of the moment, in the caller's context."""
+        source = self.options.account if isinstance(self.options, OAuth) else "default"
+        name = source() if callable(source) else source
+        if not name or not isinstance(name, str):
+            raise AuthError("account=…: must give the name of an account")
+        found = self._accounts.get(name)
+        if found is None:
+            if len(self._accounts) >= MAX_ACCOUNTS:
+                self._accounts.pop(next(iter(self._accounts)))
+            found = self._accounts[name] = Account(self, name)
+        return found

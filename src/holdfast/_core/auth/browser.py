@@ -1,0 +1,275 @@
+"""The person's side of a login: a loopback listener, a browser, a terminal to paste into."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any, Final, TextIO
+from urllib.parse import parse_qsl, urlsplit
+
+from holdfast._core.auth import urls
+from holdfast._core.auth.options import LoginRequest
+from holdfast.errors import LoginFailed
+
+MAX_REQUEST: Final = 16 * 1024
+MAX_CONNECTIONS: Final = 32
+PATIENCE: Final = 5.0
+"""Seconds that one connection to the listener may take."""
+
+_HEADERS: Final = (
+    "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n"
+    "Content-Security-Policy: default-src 'none'\r\nX-Content-Type-Options: nosniff\r\n"
+    "Connection: close\r\n"
+)
+_PAGES: Final = {
+    "/done": "You are logged in. You can close this window.",
+    "/failed": "The login did not succeed. Look at the program that started it.",
+}
+
+
+class Listener:
+    """Receives the browser on loopback. Only the answer with the right state ends the wait.
+
+    Everything else is answered and forgotten: another path with 404, a wrong state with 400, a
+    wrong ``Host`` (DNS rebinding) with 400.
+    """
+
+    def __init__(self, redirect_uri: str) -> None:
+        self.redirect_uri = redirect_uri
+        self._servers: list[asyncio.Server] = []
+        self._state: str | None = None
+        self._answer: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
+        self._open = 0
+
+    @classmethod
+    async def start(cls, preferred: str | None, path: str, *, fixed: bool) -> Listener:
+        """Listen on the port of ``preferred`` if it is free, else on any.
+
+        A redirect URI that is not on loopback is not listened to: the application receives it.
+        """
+        parts = urlsplit(preferred or f"http://127.0.0.1{path}")
+        host, port = parts.hostname or "127.0.0.1", parts.port
+        if not urls.is_loopback(host):
+            return cls(preferred or "")
+        listener = cls("")
+        for wanted in [port, 0] if port and not fixed else [port or 0]:
+            try:
+                found = await listener._bind(host, wanted)
+            except OSError as error:
+                reason = error.strerror or "it is taken"
+                continue
+            name = f"[{host}]" if ":" in host else host
+            listener.redirect_uri = f"http://{name}:{found}{parts.path or path}"
+            return listener
+        raise LoginFailed(
+            f"port {port} on {host} cannot be listened to ({reason}); the client is registered "
+            "for that port: free it, or give another redirect_uri=…"
+        )
+
+    async def _bind(self, host: str, port: int) -> int:
+        """Listen; ``localhost`` means both families, as browsers try either."""
+        hosts = ["127.0.0.1", "::1"] if host == "localhost" else [host]
+        found = port
+        for index, one in enumerate(hosts):
+            try:
+                server = await asyncio.start_server(
+                    self._serve, one, found, limit=MAX_REQUEST, backlog=MAX_CONNECTIONS
+                )
+            except OSError:
+                if index == 0:
+                    raise
+                continue
+            self._servers.append(server)
+            found = server.sockets[0].getsockname()[1]
+        return found
+
+    async def wait(self, state: str) -> Mapping[str, str]:
+        """Return the parameters of the answer to the request with this state."""
+        self._state = state
+        return await asyncio.shield(self._answer)
+
+    def paste(self, url: str) -> str:
+        """Take a redirect URL that a person or a handler gave; return what is wrong with it."""
+        parts, home = urlsplit(url.strip()), urlsplit(self.redirect_uri)
+        if (parts.scheme, parts.netloc, parts.path) != (home.scheme, home.netloc, home.path):
+            return f"that is not the address that begins with {self.redirect_uri}"
+        return self._take(parts.query)
+
+    def _take(self, query: str) -> str:
+        try:
+            pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=50)
+        except ValueError:
+            return "its parameters cannot be read"
+        params = dict(pairs)
+        if len(params) != len(pairs):
+            return "it has a parameter twice"
+        expected = (self._state or "").encode()
+        if not expected or not hmac.compare_digest(params.get("state", "").encode(), expected):
+            return "it belongs to another login"
+        if not self._answer.done():
+            self._answer.set_result(params)
+        return ""
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open += 1
+        try:
+            if self._open <= MAX_CONNECTIONS:
+                async with asyncio.timeout(PATIENCE):
+                    head = await reader.readuntil(b"\r\n\r\n")
+                    writer.write(self._respond(head.decode("latin-1")).encode())
+                    await writer.drain()
+        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass
+        finally:
+            self._open -= 1
+            writer.close()
+
+    def _respond(self, head: str) -> str:
+        line, _, rest = head.partition("\r\n")
+        method, _, target = line.partition(" ")
+        path, _, query = target.partition(" ")[0].partition("?")
+        home = urlsplit(self.redirect_uri)
+        hosts = [
+            value.strip()
+            for name, _, value in (one.partition(":") for one in rest.split("\r\n"))
+            if name.lower() == "host"
+        ]
+        if method != "GET" or hosts != [home.netloc]:
+            return _page("400 Bad Request", "This request cannot be answered.")
+        if path in _PAGES:
+            return _page("200 OK", _PAGES[path])
+        if path != home.path:
+            return _page("404 Not Found", "There is nothing here.")
+        if self._take(query):
+            return _page("400 Bad Request", "This answer belongs to another login.")
+        # On to a page without the code in its address (and in the browser's history).
+        place = "/failed" if "error=" in query else "/done"
+        return f"HTTP/1.1 303 See Other\r\nLocation: {place}\r\nContent-Length: 0\r\n{_HEADERS}\r\n"
+
+    async def close(self) -> None:
+        if self._servers and self._answer.done():
+            # The browser is still to fetch the page that it was sent on to.
+            await asyncio.sleep(0.3)
+        for server in self._servers:
+            server.close()
+        if not self._answer.done():
+            self._answer.cancel()
+
+
+def _page(status: str, text: str) -> str:
+    body = f"<!doctype html><meta charset=utf-8><title>Holdfast</title><p>{text}</p>\n"
+    kind = "Content-Type: text/html; charset=utf-8"
+    return f"HTTP/1.1 {status}\r\n{kind}\r\nContent-Length: {len(body)}\r\n{_HEADERS}\r\n{body}"
+
+
+def open_browser(url: str) -> bool:
+    """Open a URL without a shell, as one argument; return whether a browser was started."""
+    urls.check_opened(url, insecure=True)
+    if os.environ.get("HOLDFAST_NO_BROWSER"):
+        return False
+    if sys.platform == "win32":
+        os.startfile(url)
+        return True
+    command = _browser()
+    if command is None:
+        return False
+    words = [url if one == "%s" else one for one in command]
+    try:
+        subprocess.Popen(
+            words if url in words else [*words, url],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        return False
+    return True
+
+
+def _browser() -> list[str] | None:
+    own = os.environ.get("BROWSER", "")
+    if own:
+        return shlex.split(own.split(os.pathsep)[0]) or None
+    if sys.platform == "darwin":
+        return ["/usr/bin/open"]
+    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return None
+    found = shutil.which("xdg-open")
+    return None if found is None else [found]
+
+
+async def browser_login(request: LoginRequest) -> str | None:
+    """Log in at a terminal: open the browser, print the URL, take a pasted redirect URL.
+
+    Use it as ``Handlers(login=holdfast.browser_login)``.
+
+    Args:
+        request: What is asked, by whom, and for which scopes.
+
+    Returns:
+        The redirect URL if it was pasted; the listener receives it otherwise.
+    """
+    out = sys.stderr
+    print(describe(request), file=out)
+    opened = request.user_code is None and open_browser(request.url)
+    print("A browser was opened at:" if opened else "Open this address:", file=out)
+    print(f"\n  {request.url}\n", file=out, flush=True)
+    if request.user_code is not None:
+        print(f"and enter the code: {request.user_code}\n", file=out, flush=True)
+        return None
+    hint = ssh_hint(request.redirect_uri, os.environ)
+    if hint:
+        print(hint, file=out)
+    if not sys.stdin.isatty():
+        return None
+    print("Or paste the address that the browser ends at, and press Enter:", file=out, flush=True)
+    return await _line(sys.stdin)
+
+
+def describe(request: LoginRequest) -> str:
+    """Say who asks for what, before a person is sent anywhere."""
+    scopes = f" for: {' '.join(request.scopes)}" if request.scopes else ""
+    account = "" if request.account == "default" else f" as {request.account!r}"
+    return f"{request.server} asks you to log in{account} at {request.issuer}{scopes}."
+
+
+def ssh_hint(redirect_uri: str | None, environ: Mapping[str, str]) -> str:
+    """Return the line that makes the listener reachable from the other end of an SSH session."""
+    if not environ.get("SSH_CONNECTION") or redirect_uri is None:
+        return ""
+    port = urlsplit(redirect_uri).port
+    words = environ["SSH_CONNECTION"].split()
+    host = words[2] if len(words) > 2 else "this-host"
+    return (
+        f"This is an SSH session. On your own machine run:  ssh -L {port}:127.0.0.1:{port} {host}"
+    )
+
+
+async def _line(stream: TextIO) -> str:
+    """Read one line without blocking the loop, and without a thread that would outlive it."""
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[str] = loop.create_future()
+
+    def ready() -> None:
+        if not found.done():
+            found.set_result(stream.readline())
+
+    try:
+        loop.add_reader(stream.fileno(), ready)
+    except (NotImplementedError, OSError, ValueError):
+        return await asyncio.Future[str]()
+    try:
+        return await found
+    finally:
+        loop.remove_reader(stream.fileno())
+
+
+LoginHandler = Any
+"""Takes a `LoginRequest`; may return the redirect URL, itself or by awaiting."""
