@@ -40,7 +40,8 @@ class Registration(Secretive, frozen=True, kw_only=True):
     method: Method | None = None
     """How the token endpoint wants the client authenticated; None: as its metadata says."""
     redirect_uri: str | None = None
-    how: Literal["given", "document", "registered"] = "given"
+    how: Literal["given", "document", "registered", "stored"] = "given"
+    """``stored``: registered earlier, so the server may have forgotten it."""
     expires_at: float | None = None
     private_key: str | None = None
     algorithm: str = "ES256"

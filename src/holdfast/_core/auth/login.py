@@ -79,7 +79,7 @@ def _code(attempt: Attempt) -> Conversation[Login]:
         "prompt": "consent" if asks_offline else None,
     }
     url = grants.authorization_url(server.authorization_endpoint, fields)
-    if client.how == "registered" and client.client_id not in attempt.proven and not attempt.fresh:
+    if client.how == "stored" and client.client_id not in attempt.proven:
         # A forgotten client shows as an error page that only the person would see (B8).
         trial = yield Ask(url=url, follow=False)
         if isinstance(trial, Fetched) and 400 <= trial.status < 500:

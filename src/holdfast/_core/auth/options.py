@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -21,6 +22,9 @@ AccountSource: TypeAlias = "str | Callable[[], str]"
 Scopes: TypeAlias = "str | Iterable[str] | None"
 
 
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[\x21\x22\x24-\x7e]{1,2000}")
+
+
 class _Options(Secretive, frozen=True, kw_only=True):
     """What every grant has in common."""
 
@@ -34,8 +38,8 @@ class _Options(Secretive, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         structs.force_setattr(self, "scopes", _scopes(self.scopes))
         _check_url("issuer", self.issuer, self.insecure)
-        if isinstance(self.resource, str):
-            _check_url("resource", self.resource, True)
+        if isinstance(self.resource, str) and not _URI.fullmatch(self.resource):
+            raise ValidationError("resource: must be an absolute URI without a fragment")
 
     @property
     def asked(self) -> tuple[str, ...] | None:

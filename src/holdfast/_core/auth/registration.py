@@ -6,6 +6,8 @@ from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from holdfast._core.auth import urls
 from holdfast._core.auth.credentials import Method, Registration
 from holdfast._core.auth.discovery import AuthServer
@@ -66,8 +68,7 @@ def _registered(
     preferred = options.redirect_uri or (None if stored is None else stored.redirect_uri)
     redirect = yield Listen(preferred, callback_path(server.issuer))
     if stored is not None and stored.redirect_uri == redirect:
-        assert isinstance(stored, Registration)
-        return stored
+        return replace(stored, how="stored")
     made = yield from _register(server, options, redirect)
     yield Keep(server.issuer, form, made)
     return made

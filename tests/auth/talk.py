@@ -1,0 +1,153 @@
+"""Conversations played from a script: no socket, no clock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from holdfast._core.auth.challenge import Challenge
+from holdfast._core.auth.credentials import Registration
+from holdfast._core.auth.discovery import AuthServer, Found
+from holdfast._core.auth.flow import Case, Need
+from holdfast._core.auth.login import Attempt
+from holdfast._core.auth.options import OAuth
+from holdfast._core.auth.steps import (
+    Ask,
+    Browse,
+    Conversation,
+    Fetched,
+    Keep,
+    Listen,
+    Load,
+    Recall,
+    Sign,
+    Unreachable,
+)
+
+T = TypeVar("T")
+
+SERVER = "https://mcp.example/mcp"
+ISSUER = "https://as.example"
+METADATA = f"{ISSUER}/.well-known/oauth-authorization-server"
+PRM = "https://mcp.example/.well-known/oauth-protected-resource/mcp"
+REDIRECT = "http://127.0.0.1:4000/callback"
+
+AS_DOCUMENT: dict[str, Any] = {
+    "issuer": ISSUER,
+    "authorization_endpoint": f"{ISSUER}/authorize",
+    "token_endpoint": f"{ISSUER}/token",
+    "registration_endpoint": f"{ISSUER}/register",
+    "code_challenge_methods_supported": ["S256"],
+}
+PRM_DOCUMENT: dict[str, Any] = {"resource": SERVER, "authorization_servers": [ISSUER]}
+TOKENS: dict[str, Any] = {
+    "access_token": "ACCESS-SECRET",
+    "token_type": "bearer",
+    "expires_in": 3600,
+    "refresh_token": "REFRESH-SECRET",
+}
+
+
+def ok(document: Any, status: int = 200) -> Fetched:
+    return Fetched(status, json.dumps(document).encode())
+
+
+Script = Mapping[str, Any]
+
+
+class Play:
+    """Answers steps from a table of URLs; what is not in it is 404. Keeps what was asked."""
+
+    def __init__(self, script: Script, **others: Any) -> None:
+        self.script = dict(script)
+        self.others = others
+        self.asked: list[Any] = []
+
+    def run(self, conversation: Conversation[T]) -> T:
+        answer: Any = None
+        while True:
+            try:
+                step = conversation.send(answer)
+            except StopIteration as done:
+                value: T = done.value
+                return value
+            self.asked.append(step)
+            answer = self.reply(step)
+
+    def reply(self, step: Any) -> Any:
+        match step:
+            case Ask():
+                found = self.script.get(step.url.partition("?")[0], Fetched(404))
+                if isinstance(found, list):
+                    found = found.pop(0)
+                return ok(found) if isinstance(found, dict) else found
+            case Listen():
+                return self.others.get("redirect", step.preferred or REDIRECT)
+            case Browse():
+                given: Callable[[Browse], Mapping[str, str]] = self.others["browse"]
+                return given(step)
+            case Load():
+                return self.others.get("registration")
+            case Recall():
+                return self.others.get("logins", {}).get(step.issuer)
+            case Sign():
+                return "SIGNED." + json.dumps(dict(step.claims))
+            case Keep():
+                return None
+        return None
+
+    @property
+    def urls(self) -> list[str]:
+        return [step.url for step in self.asked if isinstance(step, Ask)]
+
+    def form(self, url: str) -> dict[str, str]:
+        """The last form that was sent to a URL."""
+        asks = [step for step in self.asked if isinstance(step, Ask) and step.url == url]
+        return dict(asks[-1].form or {})
+
+
+def unreachable() -> Unreachable:
+    return Unreachable("cannot connect")
+
+
+def case(**changes: Any) -> Case:
+    settings: dict[str, Any] = {
+        "server": SERVER,
+        "account": "default",
+        "options": OAuth(),
+        "challenge": Challenge(frozenset({"bearer"})),
+        "status": 401,
+        "now": 1000.0,
+    }
+    return Case(**{**settings, **changes})
+
+
+def server(**changes: Any) -> AuthServer:
+    settings: dict[str, Any] = {
+        "issuer": ISSUER,
+        "authorization_endpoint": f"{ISSUER}/authorize",
+        "token_endpoint": f"{ISSUER}/token",
+        "registration_endpoint": f"{ISSUER}/register",
+        "pkce_methods": ("S256",),
+    }
+    return AuthServer(**{**settings, **changes})
+
+
+def need(found: AuthServer | None = None, scopes: tuple[str, ...] | None = None) -> Need:
+    return Need(found=Found(server=found or server(), resource=SERVER), scopes=scopes)
+
+
+def attempt(found: AuthServer | None = None, **changes: Any) -> Attempt:
+    options = changes.pop("options", OAuth(client_id="me"))
+    settings: dict[str, Any] = {
+        "case": case(options=options),
+        "need": need(found, changes.pop("scopes", None)),
+        "verifier": "VERIFIER-SECRET",
+        "state": "STATE-SECRET",
+    }
+    return Attempt(**{**settings, **changes})
+
+
+def client(**changes: Any) -> Registration:
+    return Registration(**{"issuer": ISSUER, "client_id": "me", **changes})

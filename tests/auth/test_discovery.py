@@ -1,0 +1,261 @@
+"""From a refusal to the authorization server, as transcripts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast._core.auth.challenge import Challenge
+from holdfast._core.auth.credentials import Login
+from holdfast._core.auth.discovery import Wanted, find_resource
+from holdfast._core.auth.flow import discover
+from holdfast._core.auth.options import OAuth
+from holdfast._core.auth.steps import Fetched
+from holdfast.errors import DiscoveryError, TransportError
+from tests.auth.talk import (
+    AS_DOCUMENT,
+    ISSUER,
+    METADATA,
+    PRM,
+    PRM_DOCUMENT,
+    SERVER,
+    Play,
+    case,
+    client,
+    ok,
+    unreachable,
+)
+
+ROOT_PRM = "https://mcp.example/.well-known/oauth-protected-resource"
+OIDC = f"{ISSUER}/.well-known/openid-configuration"
+
+
+@pytest.mark.req("A3")
+@pytest.mark.parametrize(
+    ("place", "advertised"),
+    [(PRM, None), (ROOT_PRM, None), ("https://mcp.example/own", "https://mcp.example/own")],
+)
+def test_resource_metadata_is_found_in_each_of_its_places(
+    place: str, advertised: str | None
+) -> None:
+    play = Play({place: PRM_DOCUMENT})
+    found = play.run(find_resource(SERVER, advertised, Wanted()))
+    assert found is not None
+    assert found.servers == (ISSUER,)
+    assert play.urls[-1] == place
+
+
+@pytest.mark.req("A3")
+@pytest.mark.parametrize("broken", [Fetched(200, b"<html>"), Fetched(500), unreachable()])
+def test_metadata_that_fails_is_looked_for_in_the_next_place(broken: Any) -> None:
+    play = Play({PRM: broken, ROOT_PRM: PRM_DOCUMENT})
+    assert play.run(find_resource(SERVER, None, Wanted())) is not None
+
+
+@pytest.mark.req("A3", "A8")
+@pytest.mark.parametrize("broken", [Fetched(503), unreachable()])
+def test_a_failure_is_not_taken_for_no_metadata(broken: Any) -> None:
+    with pytest.raises(TransportError):
+        Play({PRM: broken}).run(find_resource(SERVER, None, Wanted()))
+
+
+@pytest.mark.req("A4")
+def test_metadata_for_another_resource_ends_it_before_any_authorization_server() -> None:
+    play = Play({PRM: {**PRM_DOCUMENT, "resource": "https://evil.example/mcp"}})
+    with pytest.raises(DiscoveryError, match="another resource"):
+        play.run(discover(case()))
+    assert play.urls == [PRM]
+
+
+@pytest.mark.req("A4")
+@pytest.mark.parametrize("servers", [[], None, "", [7]])
+def test_metadata_must_name_an_authorization_server(servers: Any) -> None:
+    play = Play({PRM: {**PRM_DOCUMENT, "authorization_servers": servers}})
+    with pytest.raises(DiscoveryError, match="no authorization server"):
+        play.run(discover(case()))
+
+
+@pytest.mark.req("A5")
+def test_the_places_of_an_issuer_are_tried_in_order_and_never_at_the_root() -> None:
+    issuer = f"{ISSUER}/tenant"
+    last = f"{issuer}/.well-known/openid-configuration"
+    play = Play(
+        {
+            PRM: {**PRM_DOCUMENT, "authorization_servers": [issuer]},
+            METADATA: AS_DOCUMENT,
+            last: {**AS_DOCUMENT, "issuer": issuer},
+        }
+    )
+    assert play.run(discover(case())).found.server.issuer == issuer
+    assert play.urls[1:] == [
+        f"{METADATA}/tenant",
+        f"{OIDC}/tenant",
+        last,
+    ]
+
+
+@pytest.mark.req("A6")
+@pytest.mark.parametrize("issuer", ["https://honest.example", ISSUER.upper(), f"{ISSUER}:443", 7])
+def test_a_document_of_another_issuer_is_not_used(issuer: Any) -> None:
+    play = Play({PRM: PRM_DOCUMENT, METADATA: {**AS_DOCUMENT, "issuer": issuer}})
+    with pytest.raises(DiscoveryError) as caught:
+        play.run(discover(case()))
+    assert any(url == METADATA for url, _ in caught.value.tried)
+
+
+@pytest.mark.req("B18", "A17")
+def test_the_slash_of_a_bare_origin_may_differ_and_the_document_is_recorded() -> None:
+    play = Play({PRM: PRM_DOCUMENT, METADATA: {**AS_DOCUMENT, "issuer": f"{ISSUER}/"}})
+    assert play.run(discover(case())).found.server.issuer == f"{ISSUER}/"
+
+
+@pytest.mark.req("B18")
+def test_an_issuer_that_the_user_pins_is_accepted_where_the_resource_points() -> None:
+    other = "https://other.example"
+    play = Play({PRM: PRM_DOCUMENT, METADATA: {**AS_DOCUMENT, "issuer": other}})
+    found = play.run(discover(case(options=OAuth(issuer=other))))
+    assert found.found.server.issuer == other
+
+
+@pytest.mark.req("A10")
+def test_a_pinned_issuer_that_the_server_does_not_name_is_an_error() -> None:
+    play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
+    with pytest.raises(DiscoveryError, match=r"old\.example"):
+        play.run(discover(case(options=OAuth(issuer="https://old.example"))))
+
+
+@pytest.mark.req("A7")
+def test_an_authorization_server_with_a_login_is_preferred() -> None:
+    second = "https://second.example"
+    login = Login(
+        issuer=second,
+        resource=SERVER,
+        account="default",
+        server=SERVER,
+        token_endpoint=f"{second}/token",
+        client=client(),
+        access_token="x",
+    )
+    play = Play(
+        {
+            PRM: {**PRM_DOCUMENT, "authorization_servers": [ISSUER, second]},
+            METADATA: AS_DOCUMENT,
+            f"{second}/.well-known/oauth-authorization-server": {**AS_DOCUMENT, "issuer": second},
+        },
+        logins={second: login},
+    )
+    assert play.run(discover(case())).found.server.issuer == second
+
+
+@pytest.mark.req("A7")
+def test_the_next_authorization_server_is_used_if_the_first_cannot_be() -> None:
+    second = "https://second.example"
+    play = Play(
+        {
+            PRM: {**PRM_DOCUMENT, "authorization_servers": ["http://first.example", second]},
+            f"{second}/.well-known/openid-configuration": {**AS_DOCUMENT, "issuer": second},
+        }
+    )
+    assert play.run(discover(case())).found.server.issuer == second
+
+
+@pytest.mark.req("A8", "A15")
+def test_without_resource_metadata_the_server_is_its_own_authorization_server() -> None:
+    home = "https://mcp.example"
+    play = Play({f"{home}/.well-known/oauth-authorization-server": {**AS_DOCUMENT, "issuer": home}})
+    version = {"MCP-Protocol-Version": "the refused one"}
+    found = play.run(discover(case(version_header=version))).found
+    assert found.server.token_endpoint == f"{ISSUER}/token"
+    assert found.resource is None
+    assert play.asked[-1].headers == version
+
+
+@pytest.mark.req("A8", "A14")
+def test_without_any_metadata_the_default_endpoints_are_used() -> None:
+    found = Play({}).run(discover(case())).found
+    assert found.server.assumed
+    assert found.server.authorization_endpoint == "https://mcp.example/authorize"
+    assert found.server.registration_endpoint == "https://mcp.example/register"
+    assert found.resource is None
+
+
+@pytest.mark.req("A15")
+def test_the_resource_is_sent_as_it_is_published() -> None:
+    play = Play({PRM: {**PRM_DOCUMENT, "resource": "https://mcp.example/"}, METADATA: AS_DOCUMENT})
+    assert play.run(discover(case())).found.resource == "https://mcp.example/"
+
+
+@pytest.mark.req("A15")
+def test_a_pinned_server_without_resource_metadata_gets_the_canonical_uri() -> None:
+    play = Play({METADATA: AS_DOCUMENT})
+    found = play.run(discover(case(options=OAuth(issuer=ISSUER), server="HTTPS://MCP.example/m")))
+    assert found.found.resource == "https://mcp.example/m"
+
+
+@pytest.mark.req("B17")
+@pytest.mark.parametrize(
+    ("resource", "sent"),
+    [("api://app", "api://app"), (False, None), ("https://x/y", "https://x/y")],
+)
+def test_the_resource_can_be_replaced_or_left_out(resource: Any, sent: str | None) -> None:
+    play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
+    found = play.run(discover(case(options=OAuth(resource=resource)))).found
+    assert found.resource == sent
+
+
+@pytest.mark.req("A20")
+@pytest.mark.parametrize(
+    ("own", "challenged", "published", "asked"),
+    [
+        (["mine"], ("c",), ["p"], ("mine",)),
+        (None, ("c",), ["p"], ("c",)),
+        (None, None, ["p", "q"], ("p", "q")),
+        (None, None, None, None),
+    ],
+)
+def test_scopes_come_from_the_user_then_the_challenge_then_the_resource(
+    own: Any, challenged: Any, published: Any, asked: Any
+) -> None:
+    document = {**PRM_DOCUMENT, **({"scopes_supported": published} if published else {})}
+    play = Play({PRM: document, METADATA: {**AS_DOCUMENT, "scopes_supported": ["decoy"]}})
+    challenge = Challenge(frozenset({"bearer"}), scope=challenged)
+    found = play.run(discover(case(options=OAuth(scopes=own), challenge=challenge)))
+    assert found.scopes == asked
+
+
+@pytest.mark.req("A30")
+@pytest.mark.parametrize(
+    "name", ["token_endpoint", "authorization_endpoint", "registration_endpoint"]
+)
+def test_an_endpoint_without_tls_makes_the_metadata_useless(name: str) -> None:
+    play = Play({PRM: PRM_DOCUMENT, METADATA: {**AS_DOCUMENT, name: "http://as.example/x"}})
+    with pytest.raises(DiscoveryError, match="https is required"):
+        play.run(discover(case()))
+
+
+@pytest.mark.req("A3")
+def test_an_advertised_url_that_must_not_be_asked_is_not_asked() -> None:
+    play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
+    challenge = Challenge(frozenset({"bearer"}), "http://169.254.169.254/latest")
+    play.run(discover(case(challenge=challenge)))
+    assert all("169.254" not in url for url in play.urls)
+
+
+def test_what_a_server_lists_is_bounded() -> None:
+    many = [f"https://as{number}.example" for number in range(1000)]
+    play = Play({PRM: {**PRM_DOCUMENT, "authorization_servers": many}})
+    with pytest.raises(DiscoveryError):
+        play.run(discover(case()))
+    assert len(play.urls) < 20
+
+
+def test_a_server_that_cannot_be_reached_is_a_matter_of_transport() -> None:
+    play = Play({PRM: PRM_DOCUMENT, METADATA: unreachable()})
+    with pytest.raises(TransportError):
+        play.run(discover(case()))
+
+
+def test_status_401_for_the_metadata_counts_as_none() -> None:
+    play = Play({PRM: ok({}, 401), ROOT_PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
+    assert play.run(discover(case())).found.resource == SERVER
