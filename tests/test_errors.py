@@ -34,6 +34,12 @@ KINDS = {
     "ToolError": "tool",
     "BackpressureError": "backpressure",
     "AuthError": "auth",
+    "LoginRequired": "auth",
+    "LoginPending": "auth",
+    "LoginFailed": "auth",
+    "ScopeError": "auth",
+    "DiscoveryError": "auth",
+    "GrantError": "auth",
     "DriftError": "drift",
 }
 ALL = [getattr(errors, name) for name in KINDS]

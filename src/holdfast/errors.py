@@ -192,8 +192,17 @@ class LoginRequired(AuthError):  # noqa: N818  (says what to do)
         scopes: The scopes that will be asked for.
     """
 
-    def __init__(self, message: str, *, command: str = "", scopes: tuple[str, ...] = ()) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        message: str,
+        *,
+        command: str = "",
+        scopes: tuple[str, ...] = (),
+        code: int | None = None,
+        data: Any = None,
+        outcome_unknown: bool = False,
+    ) -> None:
+        super().__init__(message, code=code, data=data, outcome_unknown=outcome_unknown)
         self.command = command
         self.scopes = scopes
 
@@ -209,8 +218,16 @@ class LoginFailed(AuthError):  # noqa: N818
 class ScopeError(AuthError):
     """The server wants scopes that a new authorization did not bring."""
 
-    def __init__(self, message: str, *, scopes: tuple[str, ...] = ()) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        message: str,
+        *,
+        scopes: tuple[str, ...] = (),
+        code: int | None = None,
+        data: Any = None,
+        outcome_unknown: bool = False,
+    ) -> None:
+        super().__init__(message, code=code, data=data, outcome_unknown=outcome_unknown)
         self.scopes = scopes
 
 
@@ -221,8 +238,16 @@ class DiscoveryError(AuthError):
         tried: Pairs of a URL and why it was of no use.
     """
 
-    def __init__(self, message: str, *, tried: tuple[tuple[str, str], ...] = ()) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        message: str,
+        *,
+        tried: tuple[tuple[str, str], ...] = (),
+        code: int | None = None,
+        data: Any = None,
+        outcome_unknown: bool = False,
+    ) -> None:
+        super().__init__(message, code=code, data=data, outcome_unknown=outcome_unknown)
         self.tried = tried
 
 
@@ -234,8 +259,17 @@ class GrantError(AuthError):
         description: What the server says about it, shortened.
     """
 
-    def __init__(self, message: str, *, error: str = "", description: str = "") -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        message: str,
+        *,
+        error: str = "",
+        description: str = "",
+        code: int | None = None,
+        data: Any = None,
+        outcome_unknown: bool = False,
+    ) -> None:
+        super().__init__(message, code=code, data=data, outcome_unknown=outcome_unknown)
         self.error = error
         self.description = description
 

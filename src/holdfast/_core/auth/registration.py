@@ -68,7 +68,8 @@ def _registered(
     preferred = options.redirect_uri or (None if stored is None else stored.redirect_uri)
     redirect = yield Listen(preferred, callback_path(server.issuer))
     if stored is not None and stored.redirect_uri == redirect:
-        return replace(stored, how="stored")
+        found: Registration = replace(stored, how="stored")
+        return found
     made = yield from _register(server, options, redirect)
     yield Keep(server.issuer, form, made)
     return made
