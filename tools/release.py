@@ -76,9 +76,9 @@ import asyncio, sys
 import holdfast
 
 async def main():
-    telemetry = holdfast.Observability(opentelemetry=True)
+    observability = holdfast.Observability(opentelemetry=True)
     target = [sys.executable, "-m", "holdfast.demo_server"]
-    async with holdfast.connect(target, telemetry=telemetry) as client:
+    async with holdfast.connect(target, observability=observability) as client:
         assert (await client.call_tool("add", {"a": 2, "b": 3})).text
 
 uvloop.run(asyncio.wait_for(main(), 30))

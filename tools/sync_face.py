@@ -165,7 +165,7 @@ from holdfast.sync.running import RunningCall
 
 
 def servers_face() -> str:
-    tree = ast.parse((SRC / "servers" / "many.py").read_text())
+    tree = ast.parse((SRC / "servers" / "group.py").read_text())
     methods = "\n\n".join(method.render() for method in verbs(tree, "Servers", "_servers"))
     (found,) = (one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == "Servers")
     (made,) = (one for one in found.body if getattr(one, "name", "") == "__init__")
@@ -217,12 +217,12 @@ from holdfast.sync.handlers import in_threads
 from holdfast.sync.portal import portal
 """
     used = (names_in(body) | {"TYPE_CHECKING"}) - {"Client"}
-    head = HEAD.format(title="Many servers, for code without a loop.", origin="servers/many.py")
+    head = HEAD.format(title="Many servers, for code without a loop.", origin="servers/group.py")
     return head + imports_for(tree, used, own) + body
 
 
 def connect_face() -> str:
-    tree = ast.parse((SRC / "connecting.py").read_text())
+    tree = ast.parse((SRC / "_connect.py").read_text())
     (node,) = (
         one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == "connect"
     )
@@ -233,11 +233,11 @@ def connect_face() -> str:
     body = f'''
 {signature}
     """{text}"""
-    client = connecting.connect({given})
+    client = _connect.connect({given})
     return Client(client, portal())
 '''
     own = """
-from holdfast import connecting
+from holdfast import _connect
 from holdfast._connect import LockTarget, LogTarget, Options
 from holdfast.sync.client import Client
 from holdfast.sync.handlers import in_threads
@@ -245,12 +245,12 @@ from holdfast.sync.portal import portal
 """
     found = imports_for(tree, names_in(body) - {"Client"}, own)
     title = "``connect``, for code without a loop."
-    return HEAD.format(title=title, origin="connecting.py") + found + body
+    return HEAD.format(title=title, origin="_connect.py") + found + body
 
 
 FACES = {
     SRC / "sync" / "client.py": client_face,
-    SRC / "sync" / "connecting.py": connect_face,
+    SRC / "sync" / "_connect.py": connect_face,
     SRC / "sync" / "servers.py": servers_face,
 }
 

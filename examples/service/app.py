@@ -42,8 +42,8 @@ class Shop:
 
     def __init__(self, settings: Settings) -> None:
         self.watch = Watch(settings)
-        self.inventory = clients.inventory(settings, self.watch.telemetry)
-        self.ledger = clients.ledger(settings, self.watch.telemetry)
+        self.inventory = clients.inventory(settings, self.watch.observability)
+        self.ledger = clients.ledger(settings, self.watch.observability)
         for client in self.clients:
             self.watch.metrics.watch(client)
 

@@ -10,7 +10,7 @@ import holdfast
 from examples.service.settings import LOCK, ROOT, RUN, Settings
 
 
-def inventory(settings: Settings, telemetry: holdfast.Observability) -> holdfast.Client:
+def inventory(settings: Settings, observability: holdfast.Observability) -> holdfast.Client:
     """Reads only, so what was lost with a server is asked for again.
 
     Items are kept for a while, and shown as they were if the server cannot be reached.
@@ -22,14 +22,14 @@ def inventory(settings: Settings, telemetry: holdfast.Observability) -> holdfast
         timeouts=_timeouts(settings),
         backoff=_backoff(settings),
         cache=holdfast.Cache(ttl=60, reads=settings.keep, serve_stale=True),
-        telemetry=telemetry,
+        observability=observability,
         lock=LOCK,
         cwd=ROOT,
         inherit_env=[RUN],
     )
 
 
-def ledger(settings: Settings, telemetry: holdfast.Observability) -> holdfast.Client:
+def ledger(settings: Settings, observability: holdfast.Observability) -> holdfast.Client:
     """Writes, and so repeats nothing that may have run.
 
     ``replay="safe"`` is for ``find_order``, which calls itself read-only. ``record_order`` does
@@ -42,7 +42,7 @@ def ledger(settings: Settings, telemetry: holdfast.Observability) -> holdfast.Cl
         timeouts=_timeouts(settings),
         backoff=_backoff(settings),
         cache=holdfast.Cache(ttl=60),
-        telemetry=telemetry,
+        observability=observability,
         lock=LOCK,
         trust_env=False,
     )

@@ -90,7 +90,7 @@ class Watch:
         self._spans: TracerProvider | None = None
         if settings.traces:
             self._spans = tracer_provider(settings.folder / f"spans-{worker}.jsonl")
-        self.telemetry = holdfast.Observability(
+        self.observability = holdfast.Observability(
             audit=self._audit.write,
             opentelemetry=self._spans is not None,
             tracer_provider=self._spans,

@@ -21,6 +21,7 @@ Imports point downwards; the pure parts know no clock, no loop and no descriptor
 from __future__ import annotations
 
 from holdfast._core.lazy import lazily
+from holdfast._version import __version__
 
 TYPE_CHECKING = False  # as typing has it, which takes longer to load than all of this
 if TYPE_CHECKING:
@@ -88,7 +89,6 @@ if TYPE_CHECKING:
     from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
     from holdfast.types.tools import Tool, ToolResult
 
-__version__ = "0.1.0"
 
 __all__ = [
     "AuditRecord",

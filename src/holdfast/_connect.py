@@ -1,16 +1,28 @@
-"""``connect``: from what a person says of a server to a client for it."""
+"""``connect``: check the options, choose the transport, build the client."""
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, TypedDict, Unpack
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    TextIO,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+)
 
 from holdfast._core.calls.handlers import Handlers
 from holdfast._core.calls.tools import Recorder
 from holdfast._core.targets import Target, transport_for
 from holdfast._core.transports.stderr import Sink
 from holdfast.client import Client
+from holdfast.errors import ValidationError
 from holdfast.policies import (
     Backoff,
     Cache,
@@ -31,13 +43,15 @@ if TYPE_CHECKING:
     from holdfast.lock.guard import Lock
 
 LogTarget: TypeAlias = "str | os.PathLike[str] | TextIO | Callable[[str], Any] | CallLog"
-"""Where a call log goes: a file, a stream, or a function that takes each line."""
+"""A file, a stream, a function that takes each line, or a `CallLog`."""
 LockTarget: TypeAlias = "str | os.PathLike[str] | Lock"
+"""A lock file, or a `Lock` with a policy of its own."""
 
 
 class Options(TypedDict, total=False):
-    """What a command can be started with (`holdfast.Stdio`), or a URL reached (`Http`)."""
+    """Options of the transport: `holdfast.Stdio` and `holdfast.Http` document each of them."""
 
+    url: str
     headers: Headers | None
     transport: Literal["auto", "streamable", "sse"]
     base_url: str
@@ -48,11 +62,13 @@ class Options(TypedDict, total=False):
     proxy: str | None
     trust_env: bool
     connections: int
+    args: Iterable[str] | None
     env: Mapping[str, str] | None
     inherit_env: Iterable[str] | bool
     cwd: str | os.PathLike[str] | None
     stderr: Sink | Literal["inherit"]
     grace: float
+    startup: float
     shutdown_request: bool
 
 
@@ -70,36 +86,146 @@ def connect(
     replay: Replay = "never",
     tools: ToolPolicy | None = None,
     cache: Cache | None = None,
-    telemetry: Observability | None = None,
+    observability: Observability | None = None,
     log: LogTarget | None = None,
     lock: LockTarget | None = None,
     **options: Unpack[Options],
 ) -> Client:
-    """A client for ``target``; nothing is started before its first use.
+    """Return a client for one server. Nothing is started before its first use.
 
-    ``target`` is a command (a string, or a list of words), a URL, a `holdfast.Stdio`, a server
-    in memory such as `holdfast.testing.Peer`, or None for what ``MCP_SERVER_URL`` says.
-    ``log`` writes every tool call down as JSON lines; ``lock`` holds the server's tools to
-    what a lock file says of them.
+    Args:
+        target: The server: a command (a string, or a list of words), a script (``"server.py"``
+            or a `pathlib.Path`), a URL, a `holdfast.Stdio` or `holdfast.Http`, or a server in
+            memory such as `holdfast.testing.Peer`. None reads the environment variable
+            ``MCP_SERVER_URL``.
+        name: The server's name in errors, logs and events. Default: its program or its host.
+        protocol: Pin one protocol revision instead of negotiating the newest.
+        timeouts: Seconds for requests, the handshake and whole calls.
+        limits: Bounds on memory and on what a server can make the client do.
+        backoff: Delays between attempts to bring back a lost server.
+        identity: The client's own name, version and capabilities, as declared to servers.
+        handlers: Functions that answer a server's questions and receive its notifications.
+        when_down: A call while the server is down fails at once (``"fail"``), or waits for it
+            within its own deadline (``"wait"``).
+        replay: After a lost connection, nothing is repeated (``"never"``), or reads, lists and
+            tools that are annotated read-only or idempotent are, once (``"safe"``).
+        tools: Allowed tools, their timeouts, and how arguments and results are checked.
+        cache: Times to live of lists and resources, and the store that holds them.
+        observability: Audit records, OpenTelemetry, and what is redacted in both.
+        log: Write every tool call as JSON lines to a file, a stream or a function.
+        lock: Refuse a server whose tools differ from a lock file.
+        **options: Options of the transport. For a command: ``args``, ``env``, ``inherit_env``,
+            ``cwd``, ``stderr``, ``grace``, ``startup``, ``shutdown_request`` (see
+            `holdfast.Stdio`). For a URL: ``headers``, ``transport``, ``base_url``,
+            ``sse_endpoint``, ``message_endpoint``, ``ca``, ``cert``, ``proxy``, ``trust_env``,
+            ``connections`` (see `holdfast.Http`).
+
+    Returns:
+        A `Client`, to be used with ``async with``, or closed by its ``close()``.
+
+    Raises:
+        ValidationError: An option is unknown, of a wrong type, or not for this kind of target.
+
+    Example:
+        ```python
+        async with holdfast.connect("npx -y @modelcontextprotocol/server-everything") as client:
+            print((await client.call_tool("echo", {"message": "hello"})).text)
+        ```
     """
+    _refuse_unknown(options)
     policy = Policy(
-        timeouts=timeouts or Timeouts(),
-        limits=limits or Limits(),
-        backoff=backoff or Backoff(),
-        identity=identity or Identity(),
+        timeouts=_checked("timeouts", timeouts, Timeouts),
+        limits=_checked("limits", limits, Limits),
+        backoff=_checked("backoff", backoff, Backoff),
+        identity=_checked("identity", identity, Identity),
         protocol=protocol,
         when_down=when_down,
         replay=replay,
-        tools=tools or ToolPolicy(),
-        cache=cache or Cache(),
-        telemetry=telemetry or Observability(),
+        tools=_checked("tools", tools, ToolPolicy),
+        cache=_checked("cache", cache, Cache),
+        observability=_checked("observability", observability, Observability),
     )
+    handlers = _checked("handlers", handlers, Handlers)
+    for option, value in (("name", name), ("protocol", protocol)):
+        if value is not None and not isinstance(value, str):
+            raise ValidationError(f"{option}={value!r}: must be a string")
     transport = transport_for(target, options, os.environ)
-    recorder = None if log is None else _recorder(log, policy.telemetry.redaction)
-    client = Client(transport, policy, handlers or Handlers(), name=name, recorder=recorder)
+    recorder = None if log is None else _recorder(log, policy.observability.redaction)
+    client = Client(transport, policy, handlers, name=name, recorder=recorder)
     if lock is not None:
         _guard(client, lock)
     return client
+
+
+P = TypeVar("P")
+
+
+def _checked(name: str, value: P | None, kind: type[P]) -> P:
+    """Return a policy, or its default; refuse a value of another type by name and value."""
+    if value is None:
+        return kind()
+    if isinstance(value, kind):
+        return value
+    hint = f"holdfast.{kind.__name__}(…)"
+    if isinstance(value, int | float) and kind is Timeouts:
+        hint = f"holdfast.Timeouts(request={value!r})"
+    raise ValidationError(f"{name}={value!r}: must be a holdfast.{kind.__name__}, such as {hint}")
+
+
+_ELSEWHERE: Final = {
+    "timeout": "timeouts=Timeouts(request={value})",
+    "initialize_timeout": "timeouts=Timeouts(handshake={value})",
+    "client_info": "identity=Identity(name=…, version=…)",
+    "capabilities": "identity=Identity(capabilities={value})",
+    "telemetry": "observability={value}",
+    "command": "the target, connect({value})",
+    "on_log": "handlers=Handlers(log={value})",
+    "on_notification": "handlers=Handlers(notification={value})",
+    "on_progress": "handlers=Handlers(progress={value})",
+    "auth_token": 'headers={{"Authorization": "Bearer …"}}',
+}
+"""Options under names that other clients use, and the right form here."""
+
+
+def _refuse_unknown(options: Mapping[str, Any]) -> None:
+    unknown = [name for name in options if name not in Options.__annotations__]
+    if unknown:
+        name = unknown[0]
+        raise ValidationError(f"{name}=…: not an option of connect{_hint(name, options[name])}")
+
+
+def _hint(name: str, value: object) -> str:
+    """Return a suggestion: the right form, a field of a policy, or the nearest option."""
+    if name in _ELSEWHERE:
+        return f"; did you mean {_ELSEWHERE[name].format(value=_short(value))}?"
+    for option, kind in _POLICIES.items():
+        fields = (*kind.__struct_fields__,)
+        if name in fields:
+            return f"; did you mean {option}={kind.__name__}({name}={_short(value)})?"
+    from difflib import get_close_matches
+
+    known = [*inspect.signature(connect).parameters, *Options.__annotations__, *_ELSEWHERE]
+    near = get_close_matches(name, [one for one in known if one not in ("target", "options")], 1)
+    if not near:
+        return ""
+    return _hint(near[0], value) if near[0] in _ELSEWHERE else f"; did you mean {near[0]}=…?"
+
+
+def _short(value: object) -> str:
+    """Return a number or a flag as written; anything else may be long, or a secret."""
+    return repr(value) if isinstance(value, int | float) else "…"
+
+
+_POLICIES: Final[dict[str, Any]] = {
+    "timeouts": Timeouts,
+    "limits": Limits,
+    "backoff": Backoff,
+    "identity": Identity,
+    "handlers": Handlers,
+    "tools": ToolPolicy,
+    "cache": Cache,
+    "observability": Observability,
+}
 
 
 def _recorder(log: LogTarget, redaction: Redaction) -> Recorder:

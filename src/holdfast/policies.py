@@ -307,7 +307,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     replay: Replay = "never"
     tools: ToolPolicy = ToolPolicy()
     cache: Cache = Cache()
-    telemetry: Observability = Observability()
+    observability: Observability = Observability()
 
     def __post_init__(self) -> None:
         one_of("when_down", self.when_down, ("fail", "wait"))

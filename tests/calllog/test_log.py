@@ -264,7 +264,7 @@ async def test_secrets_are_never_in_the_log(peer: Peer, tmp_path: Path) -> None:
 async def test_redaction_is_the_client_s_or_the_log_s_own(peer: Peer) -> None:
     off = Redaction(on=False)
     lines: list[str] = []
-    async with connect(peer, lines.append, telemetry=Observability(redaction=off)) as client:
+    async with connect(peer, lines.append, observability=Observability(redaction=off)) as client:
         await client.call_tool("say", {"password": "open"})
     async with connect(peer, CallLog(lines.append, redaction=off)) as client:
         await client.call_tool("say", {"password": "open"})

@@ -46,7 +46,7 @@ def connect(
 ) -> holdfast.Client:
     telemetry = Observability(audit=audit, **options)
     return holdfast.connect(
-        peer, timeouts=SOON, name="shop", telemetry=telemetry, identity=Identity(name="agent")
+        peer, timeouts=SOON, name="shop", observability=telemetry, identity=Identity(name="agent")
     )
 
 

@@ -62,7 +62,7 @@ class Bench:
         policy = Observability(
             opentelemetry=True, tracer_provider=self.tracers, meter_provider=self.meters
         )
-        return holdfast.connect(target or self.peer, timeouts=SOON, telemetry=policy, **options)
+        return holdfast.connect(target or self.peer, timeouts=SOON, observability=policy, **options)
 
     @property
     def spans(self) -> tuple[ReadableSpan, ...]:

@@ -112,7 +112,7 @@ def test_secrets_are_not_written(pytester: pytest.Pytester) -> None:
 async def test_it(mcp_client):
     await mcp_client(server).call_tool("login", {"pin": "12-34", "password": "hunter2"})
     own = holdfast.Observability(redaction=holdfast.Redaction(keys=["a"]))
-    await mcp_client(server, telemetry=own).call_tool("add", {"a": 99123, "b": 1})
+    await mcp_client(server, observability=own).call_tool("add", {"a": 99123, "b": 1})
 """
     try_out(pytester, source, RECORD, passed=1)
     written = "".join(

@@ -78,7 +78,7 @@ async def test_it(mcp_client):
 
 async def test_by_a_policy(mcp_client):
     own = holdfast.Observability(redaction=holdfast.Redaction(keys=["a"]))
-    client = mcp_client(server, telemetry=own)
+    client = mcp_client(server, observability=own)
     assert (await client.call_tool("add", {"a": 1, "b": 1})).text == "2"
 """
     both(pytester, source, passed=2)

@@ -57,7 +57,7 @@ def options() -> holdfast.Client:
             timeouts={"slow.*": 300}, allow=["a"], deny=("b",), validate="always", results="raise"
         ),
         cache=holdfast.Cache(ttl=10, tools=60, mode="use", serve_stale=True, watch=True),
-        telemetry=holdfast.Observability(audit=print, opentelemetry=True),
+        observability=holdfast.Observability(audit=print, opentelemetry=True),
         log="calls.jsonl",
         lock=Path("mcp.lock"),
         env={"KEY": "value"},

@@ -32,6 +32,7 @@ def attributes() -> None:
     assert_type(holdfast.handles.ParameterSession(), ParameterSession)
     assert_type(holdfast.config.load(), Configuration)
     assert_type(holdfast.codegen.Session(), Session)
+    assert_type(holdfast.agents.Toolset, type[Toolset])
 
 
 # Calls on tape

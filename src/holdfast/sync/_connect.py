@@ -41,17 +41,51 @@ def connect(
     replay: Replay = "never",
     tools: ToolPolicy | None = None,
     cache: Cache | None = None,
-    telemetry: Observability | None = None,
+    observability: Observability | None = None,
     log: LogTarget | None = None,
     lock: LockTarget | None = None,
     **options: Unpack[Options],
 ) -> Client:
-    """A client for ``target``; nothing is started before its first use.
+    """Return a client for one server. Nothing is started before its first use.
 
-    ``target`` is a command (a string, or a list of words), a URL, a `holdfast.Stdio`, a server
-    in memory such as `holdfast.testing.Peer`, or None for what ``MCP_SERVER_URL`` says.
-    ``log`` writes every tool call down as JSON lines; ``lock`` holds the server's tools to
-    what a lock file says of them.
+    Args:
+        target: The server: a command (a string, or a list of words), a script (``"server.py"``
+            or a `pathlib.Path`), a URL, a `holdfast.Stdio` or `holdfast.Http`, or a server in
+            memory such as `holdfast.testing.Peer`. None reads the environment variable
+            ``MCP_SERVER_URL``.
+        name: The server's name in errors, logs and events. Default: its program or its host.
+        protocol: Pin one protocol revision instead of negotiating the newest.
+        timeouts: Seconds for requests, the handshake and whole calls.
+        limits: Bounds on memory and on what a server can make the client do.
+        backoff: Delays between attempts to bring back a lost server.
+        identity: The client's own name, version and capabilities, as declared to servers.
+        handlers: Functions that answer a server's questions and receive its notifications.
+        when_down: A call while the server is down fails at once (``"fail"``), or waits for it
+            within its own deadline (``"wait"``).
+        replay: After a lost connection, nothing is repeated (``"never"``), or reads, lists and
+            tools that are annotated read-only or idempotent are, once (``"safe"``).
+        tools: Allowed tools, their timeouts, and how arguments and results are checked.
+        cache: Times to live of lists and resources, and the store that holds them.
+        observability: Audit records, OpenTelemetry, and what is redacted in both.
+        log: Write every tool call as JSON lines to a file, a stream or a function.
+        lock: Refuse a server whose tools differ from a lock file.
+        **options: Options of the transport. For a command: ``args``, ``env``, ``inherit_env``,
+            ``cwd``, ``stderr``, ``grace``, ``startup``, ``shutdown_request`` (see
+            `holdfast.Stdio`). For a URL: ``headers``, ``transport``, ``base_url``,
+            ``sse_endpoint``, ``message_endpoint``, ``ca``, ``cert``, ``proxy``, ``trust_env``,
+            ``connections`` (see `holdfast.Http`).
+
+    Returns:
+        A `Client`, to be used with ``async with``, or closed by its ``close()``.
+
+    Raises:
+        ValidationError: An option is unknown, of a wrong type, or not for this kind of target.
+
+    Example:
+        ```python
+        async with holdfast.connect("npx -y @modelcontextprotocol/server-everything") as client:
+            print((await client.call_tool("echo", {"message": "hello"})).text)
+        ```
     """
     client = _connect.connect(
         target,
@@ -66,7 +100,7 @@ def connect(
         replay=replay,
         tools=tools,
         cache=cache,
-        telemetry=telemetry,
+        observability=observability,
         log=log,
         lock=lock,
         **options,

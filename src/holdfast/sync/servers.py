@@ -1,6 +1,6 @@
 """Many servers, for code without a loop.
 
-Written by tools/sync_face.py from servers/many.py: change that, and run it again.
+Written by tools/sync_face.py from servers/group.py: change that, and run it again.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Aim(Struct):
 
     @property
     def redaction(self) -> Redaction:
-        return (self.options.get("telemetry") or Observability()).redaction
+        return (self.options.get("observability") or Observability()).redaction
 
 
 class Kept(Struct):

@@ -41,7 +41,7 @@ class Assembly:
         self.pipeline.reception.on_change = self._changed
         self.pipeline.reception.on_again = self._kept.invalidate
         self.pipeline.reception.on_down = self.toolbox.disconnected
-        if policy.telemetry.opentelemetry:
+        if policy.observability.opentelemetry:
             from holdfast._core.observers.otel import Spans
 
             self.pipeline.observation.tracer = Spans(self.pipeline, transport)

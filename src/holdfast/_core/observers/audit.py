@@ -58,8 +58,8 @@ class Auditor:
     def __init__(self, server: str, policy: Policy) -> None:
         self._server = server
         self._who = policy.identity.name
-        self._callback = policy.telemetry.audit
-        self._policy = policy.telemetry.redaction
+        self._callback = policy.observability.audit
+        self._policy = policy.observability.redaction
         self.post: Callable[[Callable[[Any], Any], Any], None] | None = None
         """How an async callback is reached."""
 

@@ -36,7 +36,7 @@ class Spans:
     """Makes a span and a measurement of every request of one client."""
 
     def __init__(self, pipeline: Pipeline, transport: Any) -> None:
-        policy = pipeline.policy.telemetry
+        policy = pipeline.policy.observability
         self._pipeline = pipeline
         self._tracer = trace.get_tracer("holdfast", tracer_provider=policy.tracer_provider)
         meter = metrics.get_meter("holdfast", meter_provider=policy.meter_provider)
