@@ -8,6 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
+from holdfast._version import __version__
 from holdfast.errors import ValidationError
 
 WhenDown = Literal["fail", "wait"]
@@ -150,7 +151,7 @@ class Identity(Struct, frozen=True, kw_only=True):
     """Who we say we are, and what we declare."""
 
     name: str = "holdfast"
-    version: str = "0.1.0"
+    version: str = __version__
     title: str | None = None
     capabilities: dict[str, Any] = field(default_factory=dict)
 

@@ -13,18 +13,19 @@ import pytest
 
 from tests.rules.source import PACKAGE, SRC, Module, modules, unit_of, write_package
 
-OPEN_TO_ALL = ("errors", "policies", "types", "_core.lazy")
+OPEN_TO_ALL = ("errors", "policies", "types", "_version", "_core.lazy")
 
 ABOVE: dict[str, tuple[str, ...]] = {
     # the vocabulary
     "errors": (),
+    "_version": (),
     "_core": (),
     "_core.lazy": (),
     "_core.text": (),
     "_core.files": ("errors",),
     "_core.redact": ("_core.text",),
     "_core.redaction": (),
-    "policies": ("errors",),
+    "policies": ("errors", "_version"),
     "types": ("errors", "_core.lazy"),
     # the pure core
     "_core.wire": ("errors",),

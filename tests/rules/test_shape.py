@@ -15,7 +15,7 @@ PROVEN_ELSEWHERE: dict[str, str] = {
     "_core.boundary": "tests/engine/test_connection.py",
     "_core.lazy": "tests/rules/test_exports.py",
     "_core.runners": "tests/server/test_session.py",
-    "_connect": "tests/test_targets.py",
+    "_version": "tests/rules/test_exports.py",
 }
 """Units whose proof has another home: where it is."""
 
