@@ -95,13 +95,20 @@ def _arrow(arrow: Arrow, both_ways: bool) -> str:
     if (arrow.start, arrow.end) == (State.BACKOFF, State.CLOSED):
         return _around(arrow, start, end)
     if start.x == end.x:
-        return _down(arrow, start, end)
+        return _down(arrow, start, end) if start.y < end.y else _up(arrow, start, end)
     return _across(arrow, start, end, both_ways)
 
 
 def _down(arrow: Arrow, start: Box, end: Box) -> str:
     label = _label(arrow, start.x + 8, (start.y + end.y) / 2 + 4, "start")
     return _path(f"M{start.x:g} {start.y + start.h:g}V{end.y - end.h - GAP:g}") + label
+
+
+def _up(arrow: Arrow, start: Box, end: Box) -> str:
+    """Left of the way down."""
+    x = start.x - start.w / 2
+    label = _label(arrow, x - 8, (start.y + end.y) / 2 + 4, "end")
+    return _path(f"M{x:g} {start.y - start.h:g}V{end.y + end.h + GAP:g}") + label
 
 
 def _across(arrow: Arrow, start: Box, end: Box, both_ways: bool) -> str:

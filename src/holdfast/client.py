@@ -105,7 +105,7 @@ class Client:
 
     async def _say_goodbye(self) -> None:
         """A ``shutdown`` request, which is not part of MCP, where the option asks for it."""
-        if getattr(self._transport, "shutdown_request", False) and self.is_connected:
+        if self._transport.traits.shutdown_request and self.is_connected:
             call = Call("shutdown", idle=self._transport.grace, total=self._transport.grace)
             try:
                 await self._pipeline.run(call)

@@ -12,7 +12,9 @@ from holdfast._core.boundary import (
     Delivered,
     Expired,
     Finish,
+    LinkChanged,
     Listen,
+    Meaning,
     Open,
     Opened,
     Refused,
@@ -59,17 +61,15 @@ def answer(
 def refuse(
     rig: Rig,
     wire_id: int,
-    status: int | None = None,
+    meaning: Meaning = Meaning.BROKEN,
     *,
     error: HoldfastError = GONE,
     fault: ErrorObject | None = None,
     processed: bool = False,
     retry_after: float | None = None,
 ) -> list[Any]:
-    report = Refused(
-        rig.engine.generation, WireId(wire_id), error, status, fault, processed, retry_after
-    )
-    return rig.report(report)
+    report = Refused(error, meaning, fault=fault, processed=processed, retry_after=retry_after)
+    return rig.report(report.of(rig.engine.generation, WireId(wire_id)))
 
 
 def opened(rig: Rig) -> Json:
@@ -104,7 +104,7 @@ def options(effects: list[Any]) -> dict[str, str]:
     return options.headers
 
 
-# What is options
+# Headers
 
 
 @pytest.mark.req("X2", "L3")
@@ -374,7 +374,13 @@ def test_a_refusal_ends_its_own_request_only() -> None:
     rig = ready()
     mine, first = rig.request()
     theirs, _ = rig.request()
-    refuse(rig, first, 500, error=TransportError("HTTP status 500", code=500), processed=True)
+    refuse(
+        rig,
+        first,
+        Meaning.CRASHED,
+        error=TransportError("HTTP status 500", code=500),
+        processed=True,
+    )
     error = rig.error(mine)
     assert isinstance(error, TransportError)
     assert error.code == 500
@@ -388,7 +394,7 @@ def test_the_error_object_in_a_refusal_is_the_answer() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
     fault = ErrorObject(-32602, "bad arguments", {"where": "x"})
-    refuse(rig, wire_id, 400, fault=fault)
+    refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD, fault=fault)
     error = rig.error(ticket)
     assert isinstance(error, RpcError)
     assert (error.code, error.data) == (-32602, {"where": "x"})
@@ -397,14 +403,14 @@ def test_the_error_object_in_a_refusal_is_the_answer() -> None:
 @pytest.mark.req("R2")
 def test_a_refusal_of_nobody_is_not_heard() -> None:
     rig = ready()
-    assert refuse(rig, 999, 500) == []
+    assert refuse(rig, 999, Meaning.CRASHED) == []
 
 
 @pytest.mark.req("E1")
 def test_refused_credentials_end_the_request_and_not_the_connection() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
-    refuse(rig, wire_id, 401, error=AuthError("HTTP status 401"))
+    refuse(rig, wire_id, Meaning.UNAUTHORIZED, error=AuthError("HTTP status 401"))
     error = rig.error(ticket)
     assert isinstance(error, AuthError)
     assert "it was not run" in error.message
@@ -415,7 +421,7 @@ def test_refused_credentials_end_the_request_and_not_the_connection() -> None:
 def test_retry_after_is_waited_for_within_the_deadline() -> None:
     rig = ready()
     ticket, wire_id = rig.request(idle=10.0)
-    assert refuse(rig, wire_id, 429, retry_after=4.0) == []
+    assert refuse(rig, wire_id, Meaning.BUSY, retry_after=4.0) == []
     assert only(rig.wait(3.9), Send) == []
     (again,) = only(rig.wait(0.1), Send)
     assert again.wire_id is not None
@@ -428,7 +434,7 @@ def test_retry_after_is_waited_for_within_the_deadline() -> None:
 def test_retry_after_beyond_the_deadline_is_an_error_at_once() -> None:
     rig = ready()
     ticket, wire_id = rig.request(idle=3.0)
-    refuse(rig, wire_id, 503, retry_after=60.0)
+    refuse(rig, wire_id, Meaning.BUSY, retry_after=60.0)
     assert "it was not run" in rig.error(ticket).message
 
 
@@ -438,7 +444,7 @@ def test_a_server_that_always_says_later_is_not_asked_for_ever() -> None:
     ticket, wire_id = rig.request(idle=100.0)
     asked = 1
     while rig.open_tickets():
-        effects = refuse(rig, wire_id, 503, retry_after=0.0) + rig.wait(0.001)
+        effects = refuse(rig, wire_id, Meaning.BUSY, retry_after=0.0) + rig.wait(0.001)
         for send in only(effects, Send):
             asked += 1
             assert send.wire_id is not None
@@ -479,14 +485,119 @@ def test_a_call_that_waits_is_tried_again_when_the_server_cannot_be_reached() ->
     assert rig.result(ticket) == {}
 
 
+# Servers that are replaced
+
+
+@pytest.mark.req("L3", "X2")
+@pytest.mark.parametrize("code", [-32020, -32021, -32022, None])
+def test_a_server_replaced_by_a_stateless_one_is_recognised_and_the_call_goes_on(
+    code: int | None,
+) -> None:
+    rig = ready("handshake", session=None)
+    ticket, wire_id = rig.request()
+    fault = None if code is None else ErrorObject(code, "no")
+    (asked,) = frames(refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD, fault=fault))
+    assert asked["method"] == "server/discover"
+    after = answer(rig, asked["id"], DISCOVERED)
+    assert methods(after) == ["tools/call"]
+    answer(rig, only(after, Send)[-1].wire_id or 0, {"result": {"n": 1}})
+    assert rig.result(ticket) == {"n": 1}
+    assert rig.engine.era is not None
+    assert rig.engine.era.listens
+
+
+@pytest.mark.req("L3", "X2")
+def test_an_unknown_session_of_a_server_that_is_stateless_now_leads_to_its_revision() -> None:
+    rig = ready("handshake")
+    ticket, wire_id = rig.request()
+    (asked,) = frames(refuse(rig, wire_id, Meaning.NO_SUCH_SESSION))
+    assert asked["method"] == "initialize"
+    fault = ErrorObject(-32602, "missing _meta")
+    (asked,) = frames(refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD, fault=fault))
+    assert asked["method"] == "server/discover"
+    after = answer(rig, asked["id"], DISCOVERED)
+    answer(rig, only(after, Send)[-1].wire_id or 0, {"result": {"n": 1}})
+    assert rig.result(ticket) == {"n": 1}
+
+
+@pytest.mark.req("L3", "X2")
+@pytest.mark.parametrize(
+    "fault",
+    [
+        None,
+        ErrorObject(-32000, "Bad Request: Server not initialized"),
+        ErrorObject(-32600, "Bad Request: Missing session ID"),
+        ErrorObject(-32602, "Received request before initialization was complete"),
+        ErrorObject(-32022, "Unsupported protocol version", {"supported": ["2025-06-18"]}),
+    ],
+)
+def test_a_server_replaced_by_one_with_a_handshake_is_recognised_and_the_call_goes_on(
+    fault: ErrorObject | None,
+) -> None:
+    rig = ready("stateless", session=None)
+    ticket, wire_id = rig.request()
+    (asked,) = frames(refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD, fault=fault))
+    assert asked["method"] == "server/discover"
+    (asked,) = frames(refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD))
+    assert asked["method"] == "initialize"
+    after = answer(rig, asked["id"], INITIALIZED, session="two")
+    assert methods(after) == ["notifications/initialized", "tools/call"]
+    answer(rig, only(after, Send)[-1].wire_id or 0, {"result": {"n": 1}})
+    assert rig.result(ticket) == {"n": 1}
+
+
+@pytest.mark.req("L3", "X2", "R2")
+def test_a_request_that_is_refused_by_both_revisions_fails_with_its_own_error() -> None:
+    rig = ready("stateless", session=None)
+    ticket, wire_id = rig.request()
+    (asked,) = frames(refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD))
+    after = answer(rig, asked["id"], DISCOVERED)
+    again = only(after, Send)[-1].wire_id or 0
+    assert only(refuse(rig, again, Meaning.NOT_UNDERSTOOD), Send) == []
+    assert "404" in rig.error(ticket).message
+    assert rig.state == "ready"
+
+
+@pytest.mark.req("L3", "X2")
+@pytest.mark.parametrize("code", [-32601, -32602, -32603])
+def test_a_plain_refusal_of_a_request_does_not_question_the_revision(code: int) -> None:
+    rig = ready("stateless", session=None)
+    ticket, wire_id = rig.request()
+    refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD, fault=ErrorObject(code, "bad arguments"))
+    assert rig.error(ticket).code == code
+
+
+@pytest.mark.req("X2", "R2")
+def test_requests_on_a_link_that_a_renewal_has_to_close_hear_of_it() -> None:
+    rig = ready("stateless", session=None)
+    running, _ = rig.request()
+    ticket, wire_id = rig.request()
+    (asked,) = frames(refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD))
+    (asked,) = frames(refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD))
+    assert one(refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD), Open).variant == "sse"
+    assert rig.error(running).outcome_unknown
+    assert rig.open_tickets() == {ticket}
+
+
+@pytest.mark.req("X2", "R2")
+def test_a_call_bound_to_an_epoch_is_not_sent_in_another() -> None:
+    rig = ready("handshake")
+    epoch = rig.engine.epoch
+    ticket, wire_id = rig.request(epoch=epoch)
+    renewed(rig, refuse(rig, wire_id, Meaning.NO_SUCH_SESSION))
+    assert isinstance(rig.error(ticket), LinkChanged)
+    assert not rig.error(ticket).outcome_unknown
+    assert rig.engine.epoch == epoch + 1
+
+
 # Sessions that end
 
 
 @pytest.mark.req("X2", "L5")
-def test_404_on_a_session_starts_a_new_one_and_the_call_goes_on_it() -> None:
+def test_an_unknown_session_starts_a_new_one_and_the_call_goes_on_it() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
-    effects = refuse(rig, wire_id, 404)
+    effects = refuse(rig, wire_id, Meaning.NO_SUCH_SESSION)
     assert options(effects) == {}, "without a session attached"
     after = renewed(rig, effects)
     assert methods(after) == ["notifications/initialized", "tools/call"]
@@ -503,17 +614,19 @@ def test_a_new_session_needs_no_new_link() -> None:
     rig = ready()
     _, wire_id = rig.request()
     mark = len(rig.effects)
-    renewed(rig, refuse(rig, wire_id, 404))
+    renewed(rig, refuse(rig, wire_id, Meaning.NO_SUCH_SESSION))
     assert only(rig.effects[mark:], Open) == []
     assert only(rig.effects[mark:], Close) == []
-    assert rig.moves()[-4:] == ["backoff", "starting", "initializing", "ready"]
+    assert rig.moves()[-3:] == ["ready", "initializing", "ready"]
 
 
 @pytest.mark.req("X2", "R2")
 def test_ten_calls_on_a_dead_session_start_one_new_one_and_all_go_on_it() -> None:
     rig = ready()
     calls = [rig.request() for _ in range(10)]
-    effects = [effect for _, wire_id in calls for effect in refuse(rig, wire_id, 404)]
+    effects = [
+        effect for _, wire_id in calls for effect in refuse(rig, wire_id, Meaning.NO_SUCH_SESSION)
+    ]
     after = renewed(rig, effects)
     sends = [send for send in only(after, Send) if send.wire_id is not None]
     assert len(sends) == 10
@@ -528,8 +641,8 @@ def test_news_of_a_session_that_was_replaced_meanwhile_does_not_replace_the_new_
     rig = ready()
     _, first = rig.request()
     late, second = rig.request()
-    renewed(rig, refuse(rig, first, 404))
-    effects = refuse(rig, second, 404)
+    renewed(rig, refuse(rig, first, Meaning.NO_SUCH_SESSION))
+    effects = refuse(rig, second, Meaning.NO_SUCH_SESSION)
     assert methods(effects) == ["tools/call"]
     assert options(effects)["Mcp-Session-Id"] == "two"
     wire_id = one(effects, Send).wire_id
@@ -543,41 +656,21 @@ def test_news_of_a_session_that_was_replaced_meanwhile_does_not_replace_the_new_
 def test_a_server_that_knows_no_session_at_all_gives_an_error_and_no_loop() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
-    after = renewed(rig, refuse(rig, wire_id, 404))
+    after = renewed(rig, refuse(rig, wire_id, Meaning.NO_SUCH_SESSION))
     again = only(after, Send)[-1].wire_id
     assert again is not None
-    assert only(refuse(rig, again, 404), Send) == []
+    assert only(refuse(rig, again, Meaning.NO_SUCH_SESSION), Send) == []
     assert "404" in rig.error(ticket).message
     assert rig.state == "ready"
 
 
 @pytest.mark.req("X2")
-def test_404_for_an_unknown_method_is_not_the_end_of_the_session() -> None:
+def test_the_refusal_of_a_method_is_not_the_end_of_the_session() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
-    refuse(rig, wire_id, 404, fault=ErrorObject(-32601, "Method not found"))
+    refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD, fault=ErrorObject(-32601, "Method not found"))
     assert rig.error(ticket).code == -32601
     assert rig.state == "ready"
-
-
-@pytest.mark.req("X2")
-def test_400_that_complains_of_the_session_counts_as_its_end() -> None:
-    rig = ready()
-    _, wire_id = rig.request()
-    fault = ErrorObject(-32000, "Bad Request: No valid session ID provided")
-    renewed(rig, refuse(rig, wire_id, 400, fault=fault))
-    assert rig.state == "ready"
-    other, wire_id = rig.request()
-    refuse(rig, wire_id, 400, fault=ErrorObject(-32602, "bad arguments"))
-    assert rig.error(other).code == -32602
-
-
-@pytest.mark.req("X2")
-def test_404_without_a_session_is_an_error() -> None:
-    rig = ready(session=None)
-    ticket, wire_id = rig.request()
-    refuse(rig, wire_id, 404)
-    assert "it was not run" in rig.error(ticket).message
 
 
 @pytest.mark.req("X2", "R2")
@@ -585,7 +678,7 @@ def test_what_is_under_way_in_the_old_session_may_still_end_there() -> None:
     rig = ready()
     ticket, running = rig.request()
     _, wire_id = rig.request()
-    effects = refuse(rig, wire_id, 404)
+    effects = refuse(rig, wire_id, Meaning.NO_SUCH_SESSION)
     answer(rig, running, {"result": {"n": 1}})
     assert rig.result(ticket) == {"n": 1}
     renewed(rig, effects)
@@ -603,7 +696,7 @@ def test_a_session_that_ends_between_calls_is_renewed_for_its_stream() -> None:
 def test_a_renewal_that_is_not_answered_ends_in_time() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
-    refuse(rig, wire_id, 404)
+    refuse(rig, wire_id, Meaning.NO_SUCH_SESSION)
     rig.wait(rig.policy.timeouts.handshake)
     assert rig.state == "backoff"
     assert rig.error(ticket).kind == "timeout"
@@ -613,7 +706,7 @@ def test_a_renewal_that_is_not_answered_ends_in_time() -> None:
 def test_closing_while_a_session_is_renewed_leaves_nothing_behind() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
-    refuse(rig, wire_id, 404)
+    refuse(rig, wire_id, Meaning.NO_SUCH_SESSION)
     rig.close()
     assert rig.error(ticket).kind == "shutdown"
     assert rig.report(Expired(rig.engine.generation, "one")) == []
@@ -636,7 +729,7 @@ def test_the_modern_error_in_a_400_is_recognised_before_any_fallback() -> None:
     rig.open()
     probe = opened(rig)
     fault = ErrorObject(-32022, "Unsupported", {"supported": ["2025-06-18"]})
-    (asked,) = frames(refuse(rig, probe["id"], 400, fault=fault))
+    (asked,) = frames(refuse(rig, probe["id"], Meaning.NOT_UNDERSTOOD, fault=fault))
     assert asked["params"]["protocolVersion"] == "2025-06-18"
 
 
@@ -646,28 +739,32 @@ def test_nothing_in_common_in_a_400_ends_it_for_good() -> None:
     rig.open()
     probe = opened(rig)
     supported = unsupported("2099-01-01")["error"]
-    refuse(rig, probe["id"], 400, fault=ErrorObject(**supported))
+    refuse(rig, probe["id"], Meaning.NOT_UNDERSTOOD, fault=ErrorObject(**supported))
     assert rig.state == "closed"
     assert "2099-01-01" in str(rig.engine.reason)
 
 
 @pytest.mark.req("L3")
-@pytest.mark.parametrize("status", [400, 404, 405, 406, 415, 500, 501])
-def test_any_other_refusal_of_the_probe_leads_to_initialize(status: int) -> None:
+@pytest.mark.parametrize(
+    "meaning", [Meaning.NOT_UNDERSTOOD, Meaning.REJECTED, Meaning.NO_SUCH_SESSION, Meaning.CRASHED]
+)
+def test_any_other_refusal_of_the_probe_leads_to_initialize(meaning: Meaning) -> None:
     rig = Rig()
     rig.open()
     probe = opened(rig)
-    (asked,) = frames(refuse(rig, probe["id"], status, fault=ErrorObject(-32000, "Bad Request")))
+    (asked,) = frames(refuse(rig, probe["id"], meaning, fault=ErrorObject(-32000, "Bad Request")))
     assert asked["method"] == "initialize"
 
 
 @pytest.mark.req("L3")
-@pytest.mark.parametrize("status", [401, 403, 429, 502, 503, None])
-def test_a_refusal_that_says_nothing_of_the_era_ends_the_attempt(status: int | None) -> None:
+@pytest.mark.parametrize(
+    "meaning", sorted(set(Meaning) - {"not understood", "rejected", "no such session", "crashed"})
+)
+def test_a_refusal_that_says_nothing_of_the_era_ends_the_attempt(meaning: Meaning) -> None:
     rig = Rig()
     rig.open()
     probe = opened(rig)
-    refuse(rig, probe["id"], status, error=TransportError("not now"))
+    refuse(rig, probe["id"], meaning, error=TransportError("not now"))
     assert rig.state == "backoff"
     assert str(rig.engine.reason) == "not now"
 
@@ -676,17 +773,16 @@ def test_a_refusal_that_says_nothing_of_the_era_ends_the_attempt(status: int | N
 def test_a_server_known_to_be_modern_that_breaks_is_broken() -> None:
     rig = Rig(opening="discover")
     rig.open()
-    refuse(rig, opened(rig)["id"], 500, error=TransportError("HTTP status 500"))
+    refuse(rig, opened(rig)["id"], Meaning.CRASHED, error=TransportError("HTTP status 500"))
     assert rig.state == "backoff"
 
 
 @pytest.mark.req("X3", "L3")
-@pytest.mark.parametrize("status", [400, 404, 405])
-def test_an_address_that_takes_no_post_is_tried_the_older_way(status: int) -> None:
+def test_an_address_that_takes_no_post_is_tried_the_older_way() -> None:
     rig = Rig()
     rig.open()
-    (asked,) = frames(refuse(rig, opened(rig)["id"], status))
-    again = one(refuse(rig, asked["id"], status), Open)
+    (asked,) = frames(refuse(rig, opened(rig)["id"], Meaning.NOT_UNDERSTOOD))
+    again = one(refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD), Open)
     assert again.variant == "sse"
     (asked,) = frames(rig.report(Opened(rig.engine.generation)))
     assert asked["method"] == "initialize"
@@ -704,8 +800,8 @@ def test_a_slow_address_of_the_older_kind_is_tried_the_older_way_too() -> None:
     probe = opened(rig)
     rig.wait(rig.policy.timeouts.probe)
     (hedge,) = frames(rig.sounded())
-    refuse(rig, probe["id"], 404)
-    assert one(refuse(rig, hedge["id"], 404), Open).variant == "sse"
+    refuse(rig, probe["id"], Meaning.NOT_UNDERSTOOD)
+    assert one(refuse(rig, hedge["id"], Meaning.NOT_UNDERSTOOD), Open).variant == "sse"
 
 
 @pytest.mark.req("X3", "L3")
@@ -713,9 +809,9 @@ def test_a_slow_address_of_the_older_kind_is_tried_the_older_way_too() -> None:
 def test_a_modern_error_is_no_sign_of_the_older_kind(code: int) -> None:
     rig = Rig(opening="initialize")
     rig.open()
-    effects = refuse(rig, opened(rig)["id"], 404, fault=ErrorObject(code, "no"))
+    effects = refuse(rig, opened(rig)["id"], Meaning.NOT_UNDERSTOOD, fault=ErrorObject(code, "no"))
     assert only(effects, Open) == []
-    assert rig.state == "backoff"
+    assert methods(effects) == ["server/discover"]
 
 
 @pytest.mark.req("L3", "E2")
@@ -723,7 +819,9 @@ def test_a_modern_error_is_no_sign_of_the_older_kind(code: int) -> None:
 def test_a_modern_demand_that_we_do_not_meet_is_told_without_a_fallback(code: int) -> None:
     rig = Rig()
     rig.open()
-    effects = refuse(rig, opened(rig)["id"], 400, fault=ErrorObject(code, "Header mismatch"))
+    effects = refuse(
+        rig, opened(rig)["id"], Meaning.NOT_UNDERSTOOD, fault=ErrorObject(code, "Header mismatch")
+    )
     assert only(effects, Send) == []
     assert rig.engine.reason is not None
     assert rig.engine.reason.code == code
@@ -734,8 +832,8 @@ def test_a_modern_demand_that_we_do_not_meet_is_told_without_a_fallback(code: in
 def test_when_both_ways_fail_the_error_tells_both_stories() -> None:
     rig = Rig()
     rig.open()
-    (asked,) = frames(refuse(rig, opened(rig)["id"], 404))
-    refuse(rig, asked["id"], 404, error=TransportError("POST gave 404"))
+    (asked,) = frames(refuse(rig, opened(rig)["id"], Meaning.NOT_UNDERSTOOD))
+    refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD, error=TransportError("POST gave 404"))
     rig.lose(TransportError("GET gave 405"))
     assert rig.state == "backoff"
     assert "GET gave 405" in str(rig.engine.reason)
@@ -746,8 +844,8 @@ def test_when_both_ways_fail_the_error_tells_both_stories() -> None:
 def test_a_pending_call_hears_both_stories_too() -> None:
     rig = Rig()
     ticket: Ticket = rig.call()
-    (asked,) = frames(refuse(rig, opened(rig)["id"], 404))
-    refuse(rig, asked["id"], 404, error=TransportError("POST gave 404"))
+    (asked,) = frames(refuse(rig, opened(rig)["id"], Meaning.NOT_UNDERSTOOD))
+    refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD, error=TransportError("POST gave 404"))
     rig.lose(TransportError("GET gave 405"))
     assert "GET gave 405" in rig.error(ticket).message
     assert "POST gave 404" in rig.error(ticket).message

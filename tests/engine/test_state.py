@@ -8,14 +8,14 @@ from holdfast._core.engine.state import TABLE, State, Step, advance, table
 from holdfast.errors import StateError
 
 EXPECTED = """
-              open      opened        agreed  lost     due       give-up  close    drained
-new           starting  -             -       -        -         -        closed   -
-starting      -         initializing  -       backoff  -         -        closed   -
-initializing  -         -             ready   backoff  -         closed   closed   -
-ready         -         -             -       backoff  -         -        closing  -
-backoff       -         -             -       -        starting  closed   closed   -
-closing       -         -             -       closed   -         -        closing  closed
-closed        -         -             -       closed   -         -        closed   -
+             open     opened       agreed expired      lost    due      give-up close   drained
+new          starting -            -      -            -       -        -       closed  -
+starting     -        initializing -      -            backoff -        -       closed  -
+initializing -        -            ready  -            backoff -        closed  closed  -
+ready        -        -            -      initializing backoff -        -       closing -
+backoff      -        -            -      -            -       starting closed  closed  -
+closing      -        -            -      -            closed  -        -       closing closed
+closed       -        -            -      -            closed  -        -       closed  -
 """
 
 
@@ -31,7 +31,7 @@ PAIRS = expected()
 def test_the_expected_table_is_whole() -> None:
     assert {state for state, _ in PAIRS} == set(State)
     assert {step for _, step in PAIRS} == set(Step)
-    assert len(PAIRS) == 7 * 8
+    assert len(PAIRS) == 7 * 9
 
 
 @pytest.mark.req("L1", "V2")
@@ -56,7 +56,7 @@ def test_the_table_is_printed_from_the_code() -> None:
     ]
     head, rule, *rows = printed
     assert head == ["", *Step]
-    assert rule == ["---"] * 9
+    assert rule == ["---"] * 10
     assert [row[0] for row in rows] == list(State)
     cells = {
         (row[0], step): cell or "-"

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from holdfast._core.boundary import Meaning, Refused
 from holdfast._core.transports.http_client import JSON, Headers, Settings, Web
-from holdfast._core.transports.refusal import Refusal
 from holdfast.errors import AuthError, ProtocolError, TransportError, ValidationError
 from tests.http.rogue import Handler, Reply, Request, Rogue, fault, nobody
 
@@ -36,9 +36,9 @@ async def body(found: Web, headers: Mapping[str, str] | None = None) -> bytes:
         return await found.read(response)
 
 
-async def refusal(handler: Handler, **settings: Any) -> Refusal:
+async def refusal(handler: Handler, **settings: Any) -> Refused:
     async with Rogue(handler) as server, web(server.url, **settings) as found:
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(Refused) as caught:
             await body(found)
         return caught.value
 
@@ -115,10 +115,10 @@ async def test_401_reads_the_headers_once_more_and_tries_again(kind: str) -> Non
 @pytest.mark.parametrize(("headers", "tries"), [(_counting("sync"), 2), ({"A": "b"}, 1), (None, 1)])
 async def test_401_again_is_an_auth_error(headers: Headers | None, tries: int) -> None:
     async with Rogue(status(401)) as server, web(server.url, headers=headers) as found:
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(Refused) as caught:
             await body(found)
         assert isinstance(caught.value.error, AuthError)
-        assert (caught.value.status, caught.value.processed) == (401, False)
+        assert (caught.value.meaning, caught.value.processed) == (Meaning.UNAUTHORIZED, False)
         assert len(server.requests) == tries
 
 
@@ -143,7 +143,7 @@ async def test_headers_that_cannot_be_had_are_told(headers: Any) -> None:
 @pytest.mark.parametrize("bad", [{"A": "b\r\nEvil: 1"}, {"A\r\nB": "c"}, {"A": 5}, {"A": "b\0"}])
 async def test_headers_that_cannot_be_sent_are_told(bad: Any) -> None:
     async with Rogue(ok) as server, web(server.url, headers=lambda: bad) as found:
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(Refused) as caught:
             await body(found)
         assert isinstance(caught.value.error, ValidationError)
         assert server.requests == []
@@ -162,7 +162,7 @@ async def test_credentials_in_the_url_and_in_a_header_are_too_many() -> None:
     async with Rogue(ok) as server:
         url = server.url.replace("//", "//me:secret@")
         async with web(url, headers={"Authorization": "x"}) as found:
-            with pytest.raises(Refusal) as caught:
+            with pytest.raises(Refused) as caught:
                 await body(found)
         assert isinstance(caught.value.error, ValidationError)
         assert "secret" not in str(caught.value)
@@ -217,7 +217,7 @@ async def test_a_redirect_to_nowhere_is_not_followed(where: str) -> None:
 @pytest.mark.req("X4", "R2")
 async def test_redirects_in_a_circle_end() -> None:
     async with Rogue(status(307, Location="/mcp")) as server, web(server.url) as found:
-        with pytest.raises(Refusal, match="more than 5 times"):
+        with pytest.raises(Refused, match="more than 5 times"):
             await body(found)
         assert len(server.requests) == 6
 
@@ -225,12 +225,12 @@ async def test_redirects_in_a_circle_end() -> None:
 @pytest.mark.req("R11")
 async def test_see_other_is_not_followed_for_the_request_was_processed() -> None:
     found = await refusal(status(303, Location="/mcp"))
-    assert (found.status, found.processed) == (303, True)
+    assert (found.error.code, found.processed) == (303, True)
 
 
 @pytest.mark.req("E2")
 async def test_a_redirect_without_a_place_is_a_bad_status() -> None:
-    assert (await refusal(status(307))).status == 307
+    assert (await refusal(status(307))).error.code == 307
 
 
 # Bodies
@@ -310,16 +310,25 @@ async def test_a_large_body_goes_out() -> None:
 
 @pytest.mark.req("E2")
 @pytest.mark.parametrize(
-    ("code", "processed"),
-    [(400, False), (404, False), (408, True), (413, False), (500, True), (502, True), (504, True)],
+    ("code", "meaning", "processed"),
+    [
+        (400, Meaning.NOT_UNDERSTOOD, False),
+        (404, Meaning.NOT_UNDERSTOOD, False),
+        (408, Meaning.BUSY, True),
+        (413, Meaning.REJECTED, False),
+        (500, Meaning.CRASHED, True),
+        (501, Meaning.NOT_UNDERSTOOD, True),
+        (502, Meaning.CRASHED, True),
+        (504, Meaning.CRASHED, True),
+    ],
 )
 async def test_a_bad_status_is_told_with_the_beginning_of_its_body(
-    code: int, processed: bool
+    code: int, meaning: Meaning, processed: bool
 ) -> None:
     page = b"<html><h1>Sorry</h1>" + b"." * 200_000
     found = await refusal(lambda request, reply: reply.body(page, code, "text/html"))
     assert isinstance(found.error, TransportError)
-    assert (found.status, found.error.code, found.processed) == (code, code, processed)
+    assert (found.error.code, found.meaning, found.processed) == (code, meaning, processed)
     assert f"HTTP status {code}: <html><h1>Sorry</h1>" in found.error.message
     assert len(found.error.message) < 500
 
@@ -336,7 +345,7 @@ async def test_a_bad_status_counts_even_if_its_body_breaks_off() -> None:
         reply.close()
 
     found = await refusal(broken)
-    assert found.status == 404
+    assert found.error.code == 404
     assert "half" in found.error.message
 
 
@@ -389,7 +398,7 @@ async def test_retry_after_may_be_a_date() -> None:
 @pytest.mark.req("E2")
 async def test_a_refused_connection_is_told_at_once() -> None:
     async with nobody() as url, web(url) as found:
-        with pytest.raises(Refusal, match=r"cannot connect to .*: Connection refused") as caught:
+        with pytest.raises(Refused, match=r"cannot connect to .*: Connection refused") as caught:
             await body(found)
         assert not caught.value.processed
 
@@ -397,7 +406,7 @@ async def test_a_refused_connection_is_told_at_once() -> None:
 @pytest.mark.req("E2")
 async def test_a_name_that_is_not_known_is_told() -> None:
     async with web("http://no-such-host.invalid/mcp") as found:
-        with pytest.raises(Refusal, match=r"cannot connect to http://no-such-host\.invalid"):
+        with pytest.raises(Refused, match=r"cannot connect to http://no-such-host\.invalid"):
             await body(found)
 
 
@@ -504,14 +513,14 @@ async def test_a_proxy_is_found_in_the_environment(
 @pytest.mark.req("X5", "E2")
 async def test_a_proxy_that_is_not_there_is_named() -> None:
     async with nobody() as url, web("http://far.test/mcp", proxy=url) as found:
-        with pytest.raises(Refusal, match=r"through the proxy 127\.0\.0\.1: Connection refused"):
+        with pytest.raises(Refused, match=r"through the proxy 127\.0\.0\.1: Connection refused"):
             await body(found)
 
 
 @pytest.mark.req("X5", "E2")
 async def test_a_proxy_that_refuses_is_told() -> None:
     async with Rogue(status(407)) as proxy, web("https://far.test/", proxy=proxy.origin) as found:
-        with pytest.raises(Refusal, match="the proxy answered 407") as caught:
+        with pytest.raises(Refused, match="the proxy answered 407") as caught:
             await body(found)
         assert not caught.value.processed
         assert proxy.requests[0].method == "CONNECT"
@@ -520,7 +529,7 @@ async def test_a_proxy_that_refuses_is_told() -> None:
 @pytest.mark.req("X5", "E2")
 async def test_what_is_no_proxy_is_told() -> None:
     async with web("http://far.test/", proxy="nonsense") as found:
-        with pytest.raises(Refusal):
+        with pytest.raises(Refused):
             await body(found)
 
 
@@ -554,7 +563,34 @@ async def test_a_body_that_never_ends_is_not_waited_for(monkeypatch: pytest.Monk
         await reply.gone()
 
     async with Rogue(endless) as server, web(server.url) as found:
-        with pytest.raises(Refusal):
+        with pytest.raises(Refused):
             async with found.request("POST", {}, body=b"{}") as response:
                 await found.skip(response)
         await server.until(lambda: server.standing == 0)
+
+
+@pytest.mark.req("X2")
+@pytest.mark.parametrize(
+    ("code", "body", "meaning"),
+    [
+        (404, b"", Meaning.NO_SUCH_SESSION),
+        (404, b'{"error": {"code": -32001, "message": "gone"}}', Meaning.NO_SUCH_SESSION),
+        (404, b'{"error": {"code": -32601, "message": "no method"}}', Meaning.NOT_UNDERSTOOD),
+        (400, b'{"error": {"code": -32000, "message": "No valid session ID"}}', "no such session"),
+        (400, b'{"error": {"code": -32602, "message": "bad arguments"}}', Meaning.NOT_UNDERSTOOD),
+        (400, b"", Meaning.NOT_UNDERSTOOD),
+    ],
+)
+async def test_a_refusal_of_a_named_session_says_that_it_is_not_known(
+    code: int, body: bytes, meaning: str
+) -> None:
+    async def answer(request: Request, reply: Reply) -> None:
+        await reply.body(body, code, "application/json")
+
+    async with Rogue(answer) as server, web(server.url) as found:
+        with pytest.raises(Refused) as caught:
+            await found.open("POST", {"Mcp-Session-Id": "one"}, b"{}")
+        assert caught.value.meaning == meaning
+        with pytest.raises(Refused) as caught:
+            await found.open("POST", {}, b"{}")
+        assert caught.value.meaning is Meaning.NOT_UNDERSTOOD

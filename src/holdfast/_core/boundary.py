@@ -1,20 +1,19 @@
 """The values that cross between engine, driver and transports.
 
-Commands go down (the engine asks, the driver has the transport do it), reports come up
-(what the transport saw), outcomes go further up (what callers and handlers are told).
-A ticket is the caller's name for a request, a wire id the peer's: two types, so that one
-is never taken for the other. A generation numbers the links of one client: a report
-of an older link is not heard.
+Commands go down (the engine decides, the driver has the transport act), reports come up
+(what the transport observed), outcomes go further up (to callers and handlers). A ticket is
+the caller's name for a request, a wire id the peer's: two types, so that one is never taken
+for the other. A generation numbers the links of one client: reports of older links are dropped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from enum import StrEnum
 from typing import Any, NewType, Protocol, TypeAlias
 
 from msgspec import Raw, Struct
 
-from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast._core.wire.jsonrpc import ErrorObject, Id
 from holdfast.errors import HoldfastError
 from holdfast.policies import Limits
@@ -29,13 +28,15 @@ Generation = NewType("Generation", int)
 
 
 class Call(Struct, gc=False):
-    """One request as the engine takes it. ``params`` and ``meta`` are not changed."""
+    """One request as the engine takes it."""
 
     method: str
     params: dict[str, Any] | None = None
     meta: dict[str, Any] | None = None
     idle: float = 30.0
+    """Seconds without an answer or progress."""
     total: float = 300.0
+    """Seconds in all."""
     about: str = ""
     """The tool, resource or prompt meant, for messages."""
     progress: bool = False
@@ -46,12 +47,14 @@ class Call(Struct, gc=False):
     """A stream that stays open: it has no deadline."""
     wait: bool | None = None
     """Wait for a server that is down; None: as the policy says."""
+    param_headers: dict[str, str] | None = None
+    """Arguments to repeat in headers, where there are headers."""
+    since: float | None = None
+    """When its deadlines began; None: when the engine takes it."""
     wire_id: WireId | None = None
     """What it was sent as last, once it was sent."""
-    param_headers: dict[str, str] | None = None
-    """Arguments that are repeated in headers, where there are headers."""
-    origin: Any = None
-    """Where the call came from, for a driver that has to send it from there."""
+    epoch: int | None = None
+    """Send it only in this epoch of the connection, else fail with ``LinkChanged``."""
 
 
 # Commands: engine → driver → transport.
@@ -78,7 +81,7 @@ class Send(Struct, frozen=True, gc=False):
     frame: bytes
     wire_id: WireId | None = None
     options: StreamOptions | None = None
-    origin: Any = None
+    ticket: Ticket | None = None
     """That of the call, if it is one."""
 
 
@@ -139,31 +142,69 @@ class Delivered(Struct, frozen=True, gc=False):
     session: str | None = None
 
 
-class Refused(Struct, frozen=True):
+class Meaning(StrEnum):
+    """The meaning of a request's failure below the protocol."""
+
+    UNAUTHORIZED = "unauthorized"
+    """Credentials are missing or not accepted."""
+    FORBIDDEN = "forbidden"
+    """The credentials, or the place from which the request came, do not allow it."""
+    NO_SUCH_SESSION = "no such session"
+    """The request named a session that the server does not know."""
+    NOT_UNDERSTOOD = "not understood"
+    """The endpoint does not take such a message: perhaps it speaks another protocol."""
+    REJECTED = "rejected"
+    """The endpoint understood the message and did not accept it."""
+    BUSY = "busy"
+    """Turned away for now; ``retry_after`` says for how long."""
+    CRASHED = "crashed"
+    """The server failed while it handled the request."""
+    UNREACHABLE = "unreachable"
+    """No connection came about."""
+    BROKEN = "broken"
+    """The connection ended midway."""
+    UNANSWERED = "unanswered"
+    """The response ended without an answer."""
+    UNREADABLE = "unreadable"
+    """The response is not one of the protocol."""
+    NOT_SENT = "not sent"
+    """The request cannot be sent with these settings."""
+
+
+class Refused(Exception):  # noqa: N818  (a finding: raised inside a transport, then reported)
     """One request failed below the protocol; the link as such goes on.
 
-    ``fault`` is the error object in the refusal's body, if there was one. ``processed``
-    is False if the server cannot have run the request.
+    ``fault`` is the JSON-RPC error in the refusal's body, if there was one.
+    ``processed`` is False if the server cannot have run the request.
     """
 
-    generation: Generation
-    wire_id: WireId
-    error: HoldfastError
-    status: int | None = None
-    fault: ErrorObject | None = None
-    processed: bool = True
-    retry_after: float | None = None
+    def __init__(
+        self,
+        error: HoldfastError,
+        meaning: Meaning,
+        *,
+        fault: ErrorObject | None = None,
+        processed: bool = True,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.meaning = meaning
+        self.fault = fault
+        self.processed = processed
+        self.retry_after = retry_after
+        self.generation = Generation(0)
+        self.wire_id = WireId(0)
 
+    def of(self, generation: Generation, wire_id: WireId) -> Refused:
+        """Address the refusal to the request that it answers, for a report."""
+        self.generation, self.wire_id = generation, wire_id
+        return self
 
-_BAD_REQUEST, _NOT_FOUND = 400, 404
-
-
-def no_such_session(status: int | None, fault: ErrorObject | None) -> bool:
-    """Whether, where a session was named, a refusal says that the server does not know it."""
-    if status == _BAD_REQUEST:
-        # Not what the specification says, but what many servers do.
-        return fault is not None and "session" in (fault.message or "").lower()
-    return status == _NOT_FOUND and (fault is None or fault.code != METHOD_NOT_FOUND)
+    @property
+    def broken(self) -> bool:
+        """The connection failed; the server may be fine."""
+        return self.meaning in (Meaning.BROKEN, Meaning.UNREACHABLE)
 
 
 class Expired(Struct, frozen=True):
@@ -200,6 +241,10 @@ class Drained(Struct, frozen=True):
 
 
 # Outcomes: engine → driver → callers and handlers.
+
+
+class LinkChanged(HoldfastError):  # noqa: N818  (a turn for the caller)
+    """The epoch in which a call was to be sent ended before that: the caller decides anew."""
 
 
 class Completed(Struct, frozen=True, gc=False):
@@ -274,6 +319,16 @@ Effect: TypeAlias = Command | Outcome
 # What a transport is.
 
 
+class Traits(Struct, frozen=True):
+    """What a transport declares about itself."""
+
+    credentials: str | None = ""
+    """Tells one user of the server from another. None: each request may carry other ones, so it
+    is sent from the context of its caller, and nothing is shared between callers."""
+    shutdown_request: bool = False
+    """The server is told by a request before the link closes."""
+
+
 class Link(Protocol):
     """One live connection. Its methods return at once and never report from inside a call."""
 
@@ -310,7 +365,11 @@ class Transport(Protocol):
 
     @property
     def key(self) -> Hashable | None:
-        """The same for every transport that leads to the same server; None: cannot be told."""
+        """The same for every transport that leads to the same server; None: unknown."""
+
+    @property
+    def traits(self) -> Traits:
+        """What the layers above need to know about this transport."""
 
     def open(
         self,

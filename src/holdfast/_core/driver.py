@@ -11,14 +11,24 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Iterator
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from functools import partial
 from typing import Any, Final, Protocol
 
 from msgspec import Raw, Struct
 
 from holdfast._core import boundary as b
-from holdfast._core.boundary import Asked, Call, Effect, Generation, Link, Report, Ticket, Transport
+from holdfast._core.boundary import (
+    Asked,
+    Call,
+    Effect,
+    Generation,
+    Link,
+    Report,
+    Ticket,
+    Transport,
+    WireId,
+)
 from holdfast._core.engine import messages
 from holdfast._core.engine.connection import Connection
 from holdfast._core.engine.inflight import NEVER
@@ -48,6 +58,9 @@ class Waiter(Struct, gc=False):
     future: asyncio.Future[Raw]
     on_progress: Callable[[Progress], None] | None = None
     on_related: Callable[[Raw], None] | None = None
+    on_sent: Callable[[WireId], None] | None = None
+    context: Context | None = None
+    """Where the request is sent from, if its credentials depend on its caller."""
 
 
 class Driver:
@@ -68,7 +81,7 @@ class Driver:
         self.engine: Connection = Connection(name, policy, plan, jitter)
         self.mailbox: Mailbox = Mailbox(policy.limits.mailbox, self.loop, name)
         self._transport = transport
-        self._personal = _is_personal(transport)
+        self._personal = transport.traits.credentials is None
         self._listener = listener
         self._waiters: dict[Ticket, Waiter] = {}
         self._link: Link | None = None
@@ -91,13 +104,15 @@ class Driver:
         *,
         on_progress: Callable[[Progress], None] | None = None,
         on_related: Callable[[Raw], None] | None = None,
+        on_sent: Callable[[WireId], None] | None = None,
     ) -> Raw:
         """Send a request and wait for its one outcome."""
         future: asyncio.Future[Raw] = self.loop.create_future()
-        if self._personal:
-            call.origin = copy_context()
+        # A function of the application gives each request its credentials. It may depend on
+        # who is calling, so it runs in the caller's context, also if the request waits first.
+        context = copy_context() if self._personal else None
         ticket, effects = self.engine.call(call, self.loop.time())
-        self._waiters[ticket] = Waiter(future, on_progress, on_related)
+        self._waiters[ticket] = Waiter(future, on_progress, on_related, on_sent, context)
         self._apply(effects)
         try:
             return await future
@@ -186,13 +201,18 @@ class Driver:
         link = self._link
         if link is None:
             return
-        send = link.send if command.origin is None else partial(command.origin.run, link.send)
+        send: Callable[..., bool] = link.send
+        waiter = None if command.ticket is None else self._waiters.get(command.ticket)
+        if waiter is not None and waiter.context is not None:
+            send = partial(waiter.context.run, send)
         if not send(command.frame, command.wire_id, command.options):
             if command.wire_id is None:
                 log.debug("%s: busy; a message was dropped", self.engine.name)
                 return
             busy = b.Busy(self.engine.generation, command.wire_id)
             self._apply(self.engine.report(busy, self.loop.time()))
+        elif waiter is not None and waiter.on_sent is not None and command.wire_id is not None:
+            waiter.on_sent(command.wire_id)
 
     def _retract(self, command: b.Retract) -> None:
         link = self._link
@@ -308,16 +328,6 @@ class Driver:
             link.kill()
         self._links.clear()
         self._signal()
-
-
-def _is_personal(transport: Transport) -> bool:
-    """Whether a function of the application gives each request its credentials.
-
-    It may go by who is calling, so it is run in the caller's context, also for a request that
-    waited and is sent by somebody else's doing.
-    """
-    credentials = getattr(transport, "credentials", None)
-    return credentials is not None and credentials() is None
 
 
 _EFFECTS: Final[dict[type, Callable[[Driver, Any], None]]] = {

@@ -63,8 +63,7 @@ def partition(transport: Any, policy: Policy) -> tuple[str, Callable[[], str]]:
     (``credentials()`` is None) and no context is named, nobody can tell whose an entry is,
     and it is not found again.
     """
-    credentials = getattr(transport, "credentials", None)
-    if policy.cache.store is None and credentials is None:
+    if policy.cache.store is None and transport.traits.credentials == "":
         return "", lambda: "own"
     from hashlib import sha256
     from secrets import token_hex
@@ -76,7 +75,7 @@ def partition(transport: Any, policy: Policy) -> tuple[str, Callable[[], str]]:
     whose = token_hex(16) if policy.cache.context is None else policy.cache.context
 
     def context() -> str:
-        found = "" if credentials is None else credentials()
+        found = transport.traits.credentials
         if found is None and policy.cache.context is None:
             return token_hex(16)
         return digest(whose, found)

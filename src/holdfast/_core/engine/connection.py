@@ -9,31 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from holdfast._core.boundary import (
-    Asked,
-    Busy,
-    Call,
-    CheckRead,
-    Close,
-    Delivered,
-    Drained,
-    Effect,
-    Expired,
-    Generation,
-    Lost,
-    Moved,
-    Open,
-    Opened,
-    ReadChecked,
-    Refused,
-    Report,
-    Retract,
-    Ticket,
-    WireId,
-)
+from holdfast._core import boundary as b
+from holdfast._core.boundary import Call, Effect, Generation, Ticket, WireId
 from holdfast._core.engine import messages
 from holdfast._core.engine.inbox import Inbox
-from holdfast._core.engine.inflight import NEVER, Inflight
+from holdfast._core.engine.inflight import NEVER, Inflight, Pending
 from holdfast._core.engine.link_state import LinkState
 from holdfast._core.engine.negotiating import Negotiator
 from holdfast._core.engine.outbox import Outbox
@@ -75,6 +55,11 @@ class Connection:
     @property
     def generation(self) -> Generation:
         return self._link.generation
+
+    @property
+    def epoch(self) -> int:
+        """Count of the agreements so far: another one means another server, or session."""
+        return self._link.epoch
 
     @property
     def reason(self) -> HoldfastError | None:
@@ -154,13 +139,13 @@ class Connection:
             return []
         return self._outbox.notify(method, params)
 
-    def answer(self, asked: Asked, result: Any) -> list[Effect]:
+    def answer(self, asked: b.Asked, result: Any) -> list[Effect]:
         """Answer a request of the server, unless its link is gone."""
         if asked.generation != self.generation or self.state not in _LIVE:
             return []
         return self._outbox.answer(asked, result)
 
-    def refuse(self, asked: Asked, code: int, message: str) -> list[Effect]:
+    def refuse(self, asked: b.Asked, code: int, message: str) -> list[Effect]:
         if asked.generation != self.generation or self.state not in _LIVE:
             return []
         return self._outbox.refuse(asked, code, message)
@@ -173,20 +158,20 @@ class Connection:
         self._requests.shut(now, out)
         if live:
             farewell = self.era.farewell() if self._link.streams and self.era else None
-            out.append(Close(self.generation, farewell))
+            out.append(b.Close(self.generation, farewell))
         self._rest()
         return out
 
     # Reports from below
 
-    def report(self, report: Report, now: float) -> list[Effect]:
+    def report(self, report: b.Report, now: float) -> list[Effect]:
         """Take a report; one of an older link is not heard (the generation gate)."""
         out: list[Effect] = []
         if report.generation == self._link.generation:
             _REPORTS[type(report)](self, report, now, out)
         return out
 
-    def _opened(self, report: Opened, now: float, out: list[Effect]) -> None:
+    def _opened(self, report: b.Opened, now: float, out: list[Effect]) -> None:
         if self.state is not State.STARTING:
             return
         self._link.streams = report.streams
@@ -199,50 +184,56 @@ class Connection:
         negotiator.begin(now, out)
         self._timers.alarm(negotiator.check_at)
 
-    def _delivered(self, report: Delivered, now: float, out: list[Effect]) -> None:
+    def _delivered(self, report: b.Delivered, now: float, out: list[Effect]) -> None:
         if self.state is State.READY or self.state is State.INITIALIZING:
             self._inbox.take(report, now, out)
 
-    def _refused(self, report: Refused, now: float, out: list[Effect]) -> None:
+    def _refused(self, report: b.Refused, now: float, out: list[Effect]) -> None:
         negotiator = self._link.negotiator
         if negotiator is not None and report.wire_id in negotiator.asked:
             if negotiator.can_go_on(report):
                 self._converse(negotiator, lambda: negotiator.refuse(report, now, out), now, out)
             else:
                 self._lose(report.error, frozenset(), now, out)
-        elif self._link.session_ended(report) and (pending := self._requests.renew(report.wire_id)):
-            self._expired(Expired(report.generation, pending.session), now, out)
-            if self.state is State.READY:
-                self._requests.dispatch(pending, out)
+        elif self._link.outdated_by(report) and (pending := self._requests.renew(report.wire_id)):
+            self._outdated(pending, report, now, out)
         else:
             self._timers.alarm(self._requests.refused(report, now, out))
 
-    def _expired(self, report: Expired, now: float, out: list[Effect]) -> None:
-        """The news may be old: another request may have had the session renewed already."""
-        if self.era is not None and report.session == self.era.session:
-            self._renew(now, out)
-
-    def _renew(self, now: float, out: list[Effect]) -> None:
-        """Start a new session over the same link; what is under way on it stays there."""
+    def _outdated(self, pending: Pending, report: b.Refused, now: float, out: list[Effect]) -> None:
+        """Negotiate again, unless that has been done since, and send the request then."""
         if self.state is not State.READY:
             return
-        self._recovery.reason = TransportError("the server ended the session")
-        self._move(Step.LOST, out)
-        self._move(Step.DUE, out)
-        self._move(Step.OPENED, out)
+        if pending.epoch != self._link.epoch:
+            self._requests.dispatch(pending, out)
+        elif report.meaning is b.Meaning.NO_SUCH_SESSION:
+            self._renew("the server ended the session", now, out)
+        else:
+            self._recovery.opening = None
+            self._renew("the server speaks another protocol revision now", now, out)
+
+    def _expired(self, report: b.Expired, now: float, out: list[Effect]) -> None:
+        """Start a new session, unless the news is old: it may have been renewed already."""
+        if self.state is State.READY and self.era and report.session == self.era.session:
+            self._renew("the server ended the session", now, out)
+
+    def _renew(self, reason: str, now: float, out: list[Effect]) -> None:
+        """Negotiate again over the same link; what is under way on it stays there."""
+        self._recovery.reason = TransportError(reason)
+        self._move(Step.EXPIRED, out)
         self._timers.expect_agreement(now + self.policy.timeouts.handshake)
         self._negotiate(now, out)
 
-    def _busy(self, report: Busy, now: float, out: list[Effect]) -> None:
+    def _busy(self, report: b.Busy, now: float, out: list[Effect]) -> None:
         self._timers.alarm(self._requests.busy(report.wire_id, now, out))
 
-    def _read_checked(self, report: ReadChecked, now: float, out: list[Effect]) -> None:
+    def _read_checked(self, report: b.ReadChecked, now: float, out: list[Effect]) -> None:
         negotiator = self._link.negotiator
         if negotiator is not None:
             unread = report.unread
             self._converse(negotiator, lambda: negotiator.silence(unread, now, out), now, out)
 
-    def _lost(self, report: Lost, now: float, out: list[Effect]) -> None:
+    def _lost(self, report: b.Lost, now: float, out: list[Effect]) -> None:
         if self.state is State.CLOSING or self.state is State.CLOSED:
             self._move(Step.LOST, out)
         elif self._recovery.died_of_probe(self._link.negotiator):
@@ -250,7 +241,7 @@ class Connection:
         elif self.state in _LIVE:
             self._lose(report.error, report.unsent, now, out)
 
-    def _drained(self, report: Drained, now: float, out: list[Effect]) -> None:
+    def _drained(self, report: b.Drained, now: float, out: list[Effect]) -> None:
         if self.state is State.CLOSING:
             self._move(Step.DRAINED, out)
 
@@ -267,7 +258,7 @@ class Connection:
         negotiator = self._link.negotiator
         if negotiator is not None and negotiator.check_at <= now:
             negotiator.check_at = NEVER
-            out.append(CheckRead())
+            out.append(b.CheckRead())
         self._requests.expire(now, out)
         if self.state is State.READY:
             self._requests.dispatch_retries(now, out)
@@ -296,7 +287,7 @@ class Connection:
     def _start(self, step: Step, now: float, out: list[Effect]) -> None:
         self._move(step, out)
         self._timers.expect_agreement(now + self.policy.timeouts.handshake)
-        out.append(Open(self._link.advance(), self._recovery.variant))
+        out.append(b.Open(self._link.advance(), self._recovery.variant))
 
     def _hear(self, message: Envelope, now: float, out: list[Effect]) -> bool:
         """Give an answer to the negotiation, if it is for it."""
@@ -336,6 +327,9 @@ class Connection:
             text = "the server answers each way of connecting by asking for the other"
             self._lose(again.error or ProtocolError(text), frozenset(), now, out)
             return
+        # A renewal may have left requests on the link that closes now.
+        loss = again.error or TransportError("the connection had to be opened again")
+        self._requests.lose(loss, frozenset(), connected=True, now=now, out=out)
         self._leave(Step.LOST, out)
         self._start(Step.DUE, now, out)
 
@@ -345,10 +339,11 @@ class Connection:
         for wire_id in negotiator.asked:
             self.inflight.bury(wire_id, now)
             if self._link.streams:
-                out.append(Retract(wire_id, None))
+                out.append(b.Retract(wire_id, None))
         self._timers.watch(self.inflight, now)
         self._link.negotiator = None
         self._link.era = agreement.era
+        self._link.epoch += 1
         self.facts = agreement.facts
         self._recovery.agreed(agreement.opening, now)
         self._timers.handshake = NEVER
@@ -379,7 +374,7 @@ class Connection:
     def _give_up(self, error: HoldfastError, now: float, out: list[Effect]) -> None:
         """Trying again cannot help."""
         self._recovery.reason = error
-        out.append(Close(self._link.generation))
+        out.append(b.Close(self._link.generation))
         self._link.advance()
         self._end(Step.GIVE_UP, error, now, out)
 
@@ -391,7 +386,7 @@ class Connection:
 
     def _leave(self, step: Step, out: list[Effect]) -> None:
         """Drop the link; nothing of it is heard from here on."""
-        out.append(Close(self._link.generation))
+        out.append(b.Close(self._link.generation))
         self._timers.handshake = NEVER
         self._link.advance()
         self._move(step, out)
@@ -405,16 +400,16 @@ class Connection:
         old, self.state = self.state, advance(self.state, step)
         if old is not self.state:
             down = self.state is State.BACKOFF or self.state is State.CLOSED
-            out.append(Moved(old, self.state, self.reason if down else None))
+            out.append(b.Moved(old, self.state, self.reason if down else None))
 
 
 _REPORTS: dict[type, Callable[[Connection, Any, float, list[Effect]], None]] = {
-    Opened: Connection._opened,
-    Delivered: Connection._delivered,
-    Refused: Connection._refused,
-    Expired: Connection._expired,
-    Busy: Connection._busy,
-    ReadChecked: Connection._read_checked,
-    Lost: Connection._lost,
-    Drained: Connection._drained,
+    b.Opened: Connection._opened,
+    b.Delivered: Connection._delivered,
+    b.Refused: Connection._refused,
+    b.Expired: Connection._expired,
+    b.Busy: Connection._busy,
+    b.ReadChecked: Connection._read_checked,
+    b.Lost: Connection._lost,
+    b.Drained: Connection._drained,
 }

@@ -31,10 +31,10 @@ class Pending(Struct, gc=False):
     retry_at: float = NEVER
     repeated: bool = False
     """It has been sent again after a loss; it is never sent a third time."""
-    session: str | None = None
-    """In which it was sent, where the server names them."""
+    epoch: int = 0
+    """In which it was sent."""
     renewed: bool = False
-    """A new session was started for it; that does not happen twice."""
+    """The connection was negotiated again for it; that does not happen twice."""
 
     @property
     def may_have_run(self) -> bool:
@@ -88,7 +88,8 @@ class Inflight:
         if call.lasting:
             pending = Pending(ticket, call, NEVER, NEVER)
         else:
-            pending = Pending(ticket, call, now + call.idle, now + call.total)
+            since = now if call.since is None else call.since
+            pending = Pending(ticket, call, since + call.idle, since + call.total)
         self._requests[ticket] = pending
         return pending
 

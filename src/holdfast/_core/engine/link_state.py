@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast._core.boundary import Generation, Refused, StreamOptions, no_such_session
+from holdfast._core.boundary import Generation, Meaning, Refused, StreamOptions
 from holdfast._core.engine.negotiating import Negotiator
 from holdfast._core.eras.base import Era
 
@@ -14,6 +14,8 @@ class LinkState(Struct):
     """``generation`` is the gate: what belongs to another one is not heard."""
 
     generation: Generation = Generation(0)
+    epoch: int = 0
+    """Counts the agreements: it changes with every new link and every renewed session."""
     negotiator: Negotiator | None = None
     streams: bool = False
     """Each request travels on a stream of its own."""
@@ -35,7 +37,9 @@ class LinkState(Struct):
         options = self.era.options(method)
         return replace(options, first=True) if first else options
 
-    def session_ended(self, report: Refused) -> bool:
-        """Whether a refusal means that the server does not know our session any more."""
-        named = self.era is not None and self.era.session is not None
-        return named and no_such_session(report.status, report.fault)
+    def outdated_by(self, report: Refused) -> bool:
+        """Return True if a refusal shows that the agreed session or revision is not in force."""
+        if report.meaning is Meaning.NO_SUCH_SESSION:
+            return True
+        unsuited = report.meaning in (Meaning.NOT_UNDERSTOOD, Meaning.REJECTED)
+        return unsuited and self.era is not None and self.era.contradicted_by(report.fault)

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from holdfast._core.boundary import Effect, Refused, Send, WireId
+from holdfast._core.boundary import Effect, Meaning, Refused, Send, WireId
 from holdfast._core.engine.inflight import NEVER, Inflight
 from holdfast._core.eras.negotiation import (
     DISCOVER,
@@ -21,9 +21,8 @@ from holdfast._core.eras.negotiation import (
 )
 from holdfast._core.wire import jsonrpc
 
-_ANSWERS: Final = frozenset(range(400, 500)) - {401, 403, 407, 408, 425, 429}
-"""Statuses that say something about the request rather than about who sent it, or when."""
-_CRASHES: Final = frozenset({500, 501})
+_ANSWERS: Final = frozenset({Meaning.NO_SUCH_SESSION, Meaning.NOT_UNDERSTOOD, Meaning.REJECTED})
+"""Refusals that say something about the request rather than about who sent it, or when."""
 
 
 class Negotiator:
@@ -77,20 +76,20 @@ class Negotiator:
 
     def can_go_on(self, report: Refused) -> bool:
         """A refusal that says something of the request is an answer; others end the attempt."""
-        if report.status in _CRASHES:
+        if report.meaning is Meaning.CRASHED:
             # Some servers break over a method that they do not know.
             unsure = self.plan.opening is None and self.plan.pin is None
             return unsure and self.asked[report.wire_id] == DISCOVER
-        return report.status in _ANSWERS
+        return report.meaning in _ANSWERS
 
     def refuse(self, report: Refused, now: float, out: list[Effect]) -> Agreement | None:
         """A request was refused below the protocol."""
         self.answered = True
         method = self.asked.pop(report.wire_id)
         fault = report.fault or jsonrpc.ErrorObject(
-            code=report.status, message=report.error.message
+            code=report.error.code, message=report.error.message
         )
-        return self._feed(Reply(method, fault=fault, status=report.status), now, out)
+        return self._feed(Reply(method, fault=fault, meaning=report.meaning), now, out)
 
     def silence(self, unread: bool, now: float, out: list[Effect]) -> Agreement | None:
         return self._feed(Silence(unread), now, out)

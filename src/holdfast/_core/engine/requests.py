@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast._core.boundary import Call, Effect, Failed, Refused, Retract, Send, Ticket, WireId
+from holdfast._core.boundary import (
+    Call,
+    Effect,
+    Failed,
+    LinkChanged,
+    Refused,
+    Retract,
+    Send,
+    Ticket,
+    WireId,
+)
 from holdfast._core.engine import messages
 from holdfast._core.engine.inflight import NEVER, Inflight, Pending
 from holdfast._core.engine.link_state import LinkState
@@ -35,8 +45,12 @@ class Requests:
         era = self._link.era
         assert era is not None
         call = pending.call
+        if call.epoch is not None and call.epoch != self._link.epoch:
+            self.inflight.end(pending, 0.0)
+            out.append(Failed(pending.ticket, LinkChanged(messages.subject(call))))
+            return
         wire_id = call.wire_id = self.inflight.dispatch(pending)
-        pending.session = era.session
+        pending.epoch = self._link.epoch
         token = wire_id if call.progress else None
         try:
             params = era.stamp(call.params, call.meta, token)
@@ -50,7 +64,7 @@ class Requests:
             self.inflight.end(pending, 0.0, bury=False)
             out.append(Failed(pending.ticket, messages.unencodable(self.name, call, error)))
         else:
-            out.append(Send(frame, wire_id, options, call.origin))
+            out.append(Send(frame, wire_id, options, pending.ticket))
 
     def dispatch_parked(self, out: list[Effect]) -> None:
         for pending in self.inflight.parked():
@@ -113,7 +127,7 @@ class Requests:
         return now + self._policy.backoff.delay(pending.offers + 1, self._jitter)
 
     def renew(self, wire_id: WireId) -> Pending | None:
-        """Park a request whose session has ended; None if that happened to it before."""
+        """Park a request whose epoch has ended; None if that happened to it before."""
         pending = self.inflight.sent(wire_id)
         if pending is None or pending.renewed:
             return None

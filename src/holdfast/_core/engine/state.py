@@ -22,6 +22,7 @@ class Step(StrEnum):
     OPEN = "open"
     OPENED = "opened"
     AGREED = "agreed"
+    EXPIRED = "expired"
     LOST = "lost"
     DUE = "due"
     GIVE_UP = "give up"
@@ -46,6 +47,7 @@ TABLE: Final[dict[State, dict[Step, State]]] = {
         Step.CLOSE: State.CLOSED,
     },
     State.READY: {
+        Step.EXPIRED: State.INITIALIZING,
         Step.LOST: State.BACKOFF,
         Step.CLOSE: State.CLOSING,
     },

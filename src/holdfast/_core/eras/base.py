@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from msgspec import Raw, Struct
 
 from holdfast._core.boundary import StreamOptions, WireId
-from holdfast._core.wire.jsonrpc import Id
+from holdfast._core.wire.jsonrpc import ErrorObject, Id
 
 
 class Complete(Struct, frozen=True):
@@ -86,6 +86,12 @@ class Era(Protocol):
         """The frame that tells the server to stop working on a request.
 
         None where ending the request's own stream is what tells it.
+        """
+
+    def contradicted_by(self, fault: ErrorObject | None) -> bool:
+        """Return True if a refusal shows that the server speaks another revision than agreed.
+
+        ``fault`` is the JSON-RPC error in the refusal, None if there was none.
         """
 
     def farewell(self) -> StreamOptions | None:

@@ -10,9 +10,9 @@ from msgspec import Raw
 from holdfast._core.boundary import StreamOptions, WireId
 from holdfast._core.eras import headers
 from holdfast._core.eras.base import COMPLETE, OutgoingRequest, Reading
-from holdfast._core.eras.revisions import BATCHING
+from holdfast._core.eras.revisions import BATCHING, MODERN_ERRORS
 from holdfast._core.wire import jsonrpc
-from holdfast._core.wire.jsonrpc import Id
+from holdfast._core.wire.jsonrpc import ErrorObject, Id
 
 
 class Handshake:
@@ -65,6 +65,10 @@ class Handshake:
 
     def cancel(self, wire_id: WireId, reason: str, *, streams: bool = False) -> bytes | None:
         return cancelled(wire_id, reason)
+
+    def contradicted_by(self, fault: ErrorObject | None) -> bool:
+        # 2026-07-28 basic/versioning: a recognized modern error identifies a modern server.
+        return fault is None or fault.code in MODERN_ERRORS
 
     def farewell(self) -> StreamOptions | None:
         return None if self.session is None else self.options("")

@@ -18,12 +18,15 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from holdfast._core.boundary import StreamOptions
+from holdfast._core.boundary import Meaning, StreamOptions
 from holdfast._core.eras import headers
 from holdfast._core.eras.base import Era, OutgoingRequest, best, declare
 from holdfast._core.eras.handshake import Handshake
 from holdfast._core.eras.revisions import (
     HANDSHAKE,
+    HEADER_MISMATCH,
+    MISSING_CAPABILITY,
+    MODERN_ERRORS,
     SERVER_INFO,
     STATELESS,
     UNSUPPORTED_VERSION,
@@ -40,9 +43,9 @@ INITIALIZE: Final = "initialize"
 
 OLDER: Final = "sse"
 """The variant of the transport before Streamable HTTP."""
-OLDER_STATUS: Final = (400, 404, 405)
+_OLDER: Final = (Meaning.NO_SUCH_SESSION, Meaning.NOT_UNDERSTOOD)
 """How an address of the older kind refuses a POST."""
-DEMANDS: Final = (-32020, -32021)
+DEMANDS: Final = (HEADER_MISMATCH, MISSING_CAPABILITY)
 """A modern server wants other headers, or abilities that we lack."""
 
 Opening: TypeAlias = Literal["discover", "initialize"]
@@ -96,8 +99,8 @@ class Reply(Struct, frozen=True):
     method: str
     result: Raw | None = None
     fault: ErrorObject | None = None
-    status: int | None = None
-    """How the request was refused below the protocol."""
+    meaning: Meaning | None = None
+    """The meaning of a refusal below the protocol."""
 
 
 class Silence(Struct, frozen=True):
@@ -183,7 +186,7 @@ def _fall_back(plan: Plan, answer: Reply) -> Conversation:
         story = _story(answer)
         message = f"the server does not speak {plan.pin}: {story}; drop protocol= to fall back"
         raise NoAgreement(ProtocolError(message), final=True)
-    if answer.status is not None and answer.fault is not None and answer.fault.code in DEMANDS:
+    if answer.meaning is not None and answer.fault is not None and answer.fault.code in DEMANDS:
         # Only a modern server refuses like this: another opening would not please it either.
         raise NoAgreement(_refused(answer))
     return (yield from _initialize(plan, HANDSHAKE[0], before=answer))
@@ -231,19 +234,33 @@ def _initialize(plan: Plan, version: str, before: Reply | None = None) -> Conver
         answer = yield from _answer_to(_initialize_request(plan, older))
         if answer.result is not None:
             return _handshake_agreement(plan, older, answer.result)
+    elif before is None and _may_be_replaced(plan, answer):
+        if not plan.streams:
+            raise StartAgain("discover")
+        return (yield from _judge(plan, (yield from _answer_to(_discover(plan)))))
     elif _may_be_older(plan, answer):
         raise StartAgain("initialize", OLDER, _refused(answer))
-    elif before is None and plan.pin is None and best(offered, STATELESS):
-        # We came here by memory, and the server has been replaced by a modern one.
-        raise StartAgain("discover")
     if before is not None:
         raise NoAgreement(_both_refused(before, answer))
     raise NoAgreement(_refused(answer))
 
 
+def _may_be_replaced(plan: Plan, answer: Reply) -> bool:
+    """Return True if ``initialize`` was sent by memory, and a modern server may have refused it.
+
+    2026-07-28 basic/versioning, Backward Compatibility: the era may be cached, "re-probing if the
+    cached assumption later fails"; which error a modern server gives is not specified.
+    """
+    if plan.pin is not None or plan.opening != "initialize" or plan.variant is not None:
+        return False
+    code = None if answer.fault is None else answer.fault.code
+    named = best(_listed(answer.fault) or (), STATELESS) is not None
+    return plan.streams or named or code in (METHOD_NOT_FOUND, *MODERN_ERRORS)
+
+
 def _may_be_older(plan: Plan, answer: Reply) -> bool:
     """Whether the address may be of the older kind, with a stream to be opened first."""
-    refused = answer.status in OLDER_STATUS and plan.streams and plan.variant is None
+    refused = answer.meaning in _OLDER and plan.streams and plan.variant is None
     code = None if answer.fault is None else answer.fault.code
     return refused and code not in (METHOD_NOT_FOUND, UNSUPPORTED_VERSION, *DEMANDS)
 

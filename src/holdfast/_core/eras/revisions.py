@@ -15,8 +15,11 @@ VERSIONS: Final = STATELESS + HANDSHAKE
 BATCHING: Final = "2025-03-26"
 """The only revision with JSON-RPC batches (added in 2025-03-26, removed in 2025-06-18)."""
 
+HEADER_MISMATCH: Final = -32020
 MISSING_CAPABILITY: Final = -32021
 UNSUPPORTED_VERSION: Final = -32022
+MODERN_ERRORS: Final = (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION)
+"""Errors that identify a server of the stateless revisions (2026-07-28 basic/versioning)."""
 
 PREFIX: Final = "io.modelcontextprotocol/"
 PROTOCOL_VERSION: Final = PREFIX + "protocolVersion"

@@ -15,15 +15,28 @@ from holdfast._core.eras.handshake import cancelled
 from holdfast._core.eras.revisions import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
+    HEADER_MISMATCH,
     LOG_LEVEL,
+    MISSING_CAPABILITY,
     PROTOCOL_VERSION,
     SUBSCRIPTION,
+    UNSUPPORTED_VERSION,
 )
 from holdfast._core.wire import jsonrpc
-from holdfast._core.wire.jsonrpc import Id
+from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR
+from holdfast._core.wire.jsonrpc import ErrorObject, Id
 
 _MAY_ASK: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
 """The requests that a server may answer with questions."""
+_MODERN: Final = (
+    HEADER_MISMATCH,
+    MISSING_CAPABILITY,
+    PARSE_ERROR,
+    METHOD_NOT_FOUND,
+    INVALID_PARAMS,
+    INTERNAL_ERROR,
+)
+"""The errors with which a server of this era refuses a request (schema, error codes)."""
 
 
 class Stateless:
@@ -97,6 +110,17 @@ class Stateless:
 
     def cancel(self, wire_id: WireId, reason: str, *, streams: bool = False) -> bytes | None:
         return None if streams else cancelled(wire_id, reason)
+
+    def contradicted_by(self, fault: ErrorObject | None) -> bool:
+        # 2026-07-28 basic/transports/streamable-http, Backward Compatibility: a 4xx without a
+        # recognized modern error identifies a server of the handshake era.
+        if fault is None or fault.code == UNSUPPORTED_VERSION:
+            return True
+        if fault.code in _MODERN:
+            # Servers of the handshake era use the standard codes for a missing session, too.
+            text = (fault.message or "").lower()
+            return "session" in text or "initializ" in text
+        return True
 
     def farewell(self) -> StreamOptions | None:
         return None

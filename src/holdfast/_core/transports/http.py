@@ -17,11 +17,13 @@ from holdfast._core.boundary import (
     Expired,
     Generation,
     Link,
+    Meaning,
     Opened,
+    Refused,
     Report,
     StreamOptions,
+    Traits,
     WireId,
-    no_such_session,
 )
 from holdfast._core.transports.http_client import (
     BROKEN,
@@ -33,7 +35,6 @@ from holdfast._core.transports.http_client import (
     Web,
     content_type,
 )
-from holdfast._core.transports.refusal import Refusal
 from holdfast._core.transports.sse import SseLink
 from holdfast._core.wire.framing import FrameTooLarge, SseParser, one_line
 from holdfast.errors import ProtocolError, TransportError, ValidationError
@@ -51,7 +52,9 @@ LONGEST_PAUSE: Final = 30.0
 MOST_FAILURES: Final = 5
 """Failed connections in a row after which a broken stream is not taken up again."""
 OWN_STREAM: Final = WireId(0)
-_NO_STREAM: Final = frozenset({400, 404, 405, 406, 501})
+_NO_STREAM: Final = frozenset(
+    {Meaning.NO_SUCH_SESSION, Meaning.NOT_UNDERSTOOD, Meaning.REJECTED, Meaning.UNREADABLE}
+)
 
 Variant = Literal["auto", "streamable", "sse"]
 
@@ -107,10 +110,10 @@ class Http:
     def key(self) -> Hashable | None:
         return ("http", str(self._url))
 
-    def credentials(self) -> str | None:
-        """What tells one user of this server from another; None: it may change at any time."""
+    @property
+    def traits(self) -> Traits:
         own = self._settings.headers
-        return None if callable(own) else repr(sorted((own or {}).items()))
+        return Traits(None if callable(own) else repr(sorted((own or {}).items())))
 
     def open(
         self,
@@ -256,9 +259,9 @@ class HttpLink:
                 await self._ask(frame, stream)
             if wire_id not in self._finished:
                 await self._resume(stream)
-        except Refusal as refusal:
+        except Refused as refusal:
             if wire_id not in self._finished:
-                self._report(refusal.report(self._generation, wire_id))
+                self._report(refusal.of(self._generation, wire_id))
         finally:
             self._exchanges.pop(wire_id, None)
             timer = self._finished.pop(wire_id, None)
@@ -279,7 +282,7 @@ class HttpLink:
                 raise self._web.broken(error) from error
             finally:
                 response.release()
-        except Refusal as refusal:
+        except Refused as refusal:
             if not (refusal.broken and self._resumable(stream)):
                 raise
             log.debug("%s: %s", self._web.origin, refusal)
@@ -295,7 +298,8 @@ class HttpLink:
             raise self._web.wrong_content(response, body)
         self._deliver(one_line(body), stream)
         if stream.wire_id not in self._finished:
-            raise Refusal(ProtocolError(f"{self._web.origin} gave no answer in its response"))
+            text = f"{self._web.origin} gave no answer in its response"
+            raise Refused(ProtocolError(text), Meaning.UNANSWERED)
 
     async def _events(self, response: aiohttp.ClientResponse, stream: Stream) -> None:
         stream.stood = True
@@ -304,7 +308,7 @@ class HttpLink:
             try:
                 found = stream.events.feed(chunk)
             except FrameTooLarge as error:
-                raise Refusal(self._web.too_large(error)) from None
+                raise Refused(self._web.too_large(error), Meaning.UNREADABLE) from None
             data = b"".join(event.line for event in found)
             if data:
                 self._deliver(data, stream)
@@ -322,30 +326,25 @@ class HttpLink:
         while stream.wire_id not in self._finished:
             if not self._resumable(stream) or failures >= MOST_FAILURES:
                 text = f"{self._web.origin} ended the stream before the answer"
-                raise Refusal(TransportError(text))
+                raise Refused(TransportError(text), Meaning.UNANSWERED)
             await asyncio.sleep(stream.pause())
             try:
                 await self._reopen(stream)
                 failures = 0
-            except Refusal as refusal:
+            except Refused as refusal:
                 if not refusal.broken:
                     raise self._lost_stream(refusal, stream) from refusal
                 log.debug("%s: %s", self._web.origin, refusal)
                 failures += 1
 
-    def _lost_stream(self, refusal: Refusal, stream: Stream) -> Refusal:
+    def _lost_stream(self, refusal: Refused, stream: Stream) -> Refused:
         """The stream is gone, but its request was taken: it must not be sent again."""
-        if self._unknown(refusal, stream):
+        if refusal.meaning is Meaning.NO_SUCH_SESSION:
             self._expired(stream)
-        return Refusal(refusal.error)
+        return Refused(refusal.error, Meaning.UNANSWERED)
 
     def _expired(self, stream: Stream) -> None:
         self._report(Expired(self._generation, stream.options.headers["Mcp-Session-Id"]))
-
-    def _unknown(self, refusal: Refusal, stream: Stream) -> bool:
-        """Whether a refusal means that the server does not know our session any more."""
-        named = "Mcp-Session-Id" in stream.options.headers
-        return named and no_such_session(refusal.status, refusal.fault)
 
     async def _reopen(self, stream: Stream) -> None:
         stream.events.restart()
@@ -365,7 +364,7 @@ class HttpLink:
             async with self._web.request("POST", options.headers, body=frame) as response:
                 arrived.set()
                 await self._web.skip(response)
-        except Refusal as refusal:
+        except Refused as refusal:
             log.debug("%s: a message was not taken: %s", self._web.origin, refusal)
         finally:
             arrived.set()
@@ -377,12 +376,12 @@ class HttpLink:
         while True:
             try:
                 await self._reopen(stream)
-            except Refusal as refusal:
+            except Refused as refusal:
                 # Some answer 404 for want of a stream: only one that stood can tell of the session.
-                if stream.stood and self._unknown(refusal, stream):
+                if stream.stood and refusal.meaning is Meaning.NO_SUCH_SESSION:
                     self._expired(stream)
                     return
-                if refusal.status in _NO_STREAM or isinstance(refusal.error, ProtocolError):
+                if refusal.meaning in _NO_STREAM:
                     return
                 log.debug("%s: %s", self._web.origin, refusal)
             await asyncio.sleep(stream.pause())
@@ -416,5 +415,5 @@ class HttpLink:
         try:
             async with self._web.request("DELETE", farewell.headers):
                 pass
-        except Refusal as refusal:
+        except Refused as refusal:
             log.debug("%s: the session was not deleted: %s", self._web.origin, refusal)

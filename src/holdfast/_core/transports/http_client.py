@@ -21,10 +21,12 @@ from msgspec import Struct
 from multidict import CIMultiDict
 from yarl import URL
 
+from holdfast._core.boundary import Meaning, Refused
+from holdfast._core.transports.http_errors import fault_in, retry_after
 from holdfast._core.transports.inflate import CODINGS, BadBody, Inflater
-from holdfast._core.transports.refusal import Refusal, fault_in, retry_after
+from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast._core.wire.framing import FrameTooLarge
-from holdfast._core.wire.jsonrpc import snippet
+from holdfast._core.wire.jsonrpc import ErrorObject, snippet
 from holdfast.errors import (
     AuthError,
     HoldfastError,
@@ -42,9 +44,13 @@ _REDIRECTS: Final = frozenset({301, 302, 307, 308})
 _MOST_REDIRECTS: Final = 5
 _ERROR_BODY: Final = 64 * 1024
 _LARGE: Final = 1024 * 1024
+_BAD_REQUEST, _NOT_FOUND, _PROXY_LOGIN = 400, 404, 407
 _UNAUTHORIZED, _FORBIDDEN, _TOO_MANY, _UNAVAILABLE = 401, 403, 429, 503
 _MAYBE_RUN: Final = frozenset({303, 408})
+_TURNED_AWAY: Final = frozenset({408, 425, 429, 503})
+_WRONG_ADDRESS: Final = frozenset({400, 404, 405, 501})
 JSON, EVENTS = "application/json", "text/event-stream"
+SESSION: Final = "Mcp-Session-Id"
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -103,7 +109,7 @@ class Web:
         body: bytes | None = None,
         url: URL | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A response whose status is good; ``Refusal`` for every other ending."""
+        """A response whose status is good; ``Refused`` for every other ending."""
         response = await self.open(method, headers, body, url)
         try:
             yield response
@@ -125,7 +131,7 @@ class Web:
             if response.status < 300:
                 return response
             try:
-                raise await self._refusal(response)
+                raise await self._refusal(response, SESSION in headers)
             finally:
                 response.release()
         except BROKEN as error:
@@ -165,7 +171,7 @@ class Web:
             raise
         except (ValueError, TypeError) as error:
             text = f"the request to {self.origin} cannot be made: {error}"
-            raise Refusal(ValidationError(text), processed=False) from error
+            raise Refused(ValidationError(text), Meaning.NOT_SENT, processed=False) from error
 
     async def _own_headers(self) -> Mapping[str, str]:
         own = self._settings.headers
@@ -175,7 +181,7 @@ class Web:
             return dict(await found if inspect.isawaitable(found) else found)
         except Exception as error:
             text = f"no headers for {self.origin}: headers() failed: {error!r}"
-            raise Refusal(AuthError(text), processed=False) from error
+            raise Refused(AuthError(text), Meaning.NOT_SENT, processed=False) from error
 
     def _redirect(self, url: URL, response: aiohttp.ClientResponse, hops: int) -> URL:
         target = joined(url, response.headers["Location"])
@@ -185,10 +191,10 @@ class Web:
                 f"{self.origin} redirects to {where}, which is not followed because "
                 f"credentials would go along; connect to {target or 'it'} if you trust it"
             )
-            raise Refusal(TransportError(text), processed=False)
+            raise Refused(TransportError(text), Meaning.NOT_SENT, processed=False)
         if hops > _MOST_REDIRECTS:
             text = f"{self.origin} redirects more than {_MOST_REDIRECTS} times"
-            raise Refusal(TransportError(text), processed=False)
+            raise Refused(TransportError(text), Meaning.NOT_SENT, processed=False)
         return target
 
     # Bodies
@@ -202,7 +208,7 @@ class Web:
         async for chunk in self.chunks(response):
             size += len(chunk)
             if size > most:
-                raise Refusal(self.too_large(FrameTooLarge(size, most)))
+                raise Refused(self.too_large(FrameTooLarge(size, most)), Meaning.UNREADABLE)
             chunks.append(chunk)
         return b"".join(chunks)
 
@@ -220,7 +226,7 @@ class Web:
         except BROKEN as error:
             raise self.broken(error) from error
         if size > most:
-            raise Refusal(self.too_large(FrameTooLarge(size, most)))
+            raise Refused(self.too_large(FrameTooLarge(size, most)), Meaning.UNREADABLE)
         return b"".join(chunks)
 
     async def skip(self, response: aiohttp.ClientResponse) -> None:
@@ -247,13 +253,14 @@ class Web:
         except BadBody as error:
             raise self._unreadable(coding, str(error)) from None
 
-    def _unreadable(self, coding: str, why: str) -> Refusal:
-        return Refusal(ProtocolError(f"{self.origin} answered in {coding!r}: {why}"))
+    def _unreadable(self, coding: str, why: str) -> Refused:
+        text = f"{self.origin} answered in {coding!r}: {why}"
+        return Refused(ProtocolError(text), Meaning.UNREADABLE)
 
     # Errors
 
-    async def _refusal(self, response: aiohttp.ClientResponse) -> Refusal:
-        """What a status outside 2xx means."""
+    async def _refusal(self, response: aiohttp.ClientResponse, named: bool) -> Refused:
+        """Return the meaning of a status outside 2xx; ``named``: the request named a session."""
         status = response.status
         body = await self._beginning(response)
         fault = fault_in(body)
@@ -262,12 +269,14 @@ class Web:
         if status in (_UNAUTHORIZED, _FORBIDDEN):
             hint = "check the credentials (headers=…)"
             error: HoldfastError = AuthError(f"{text}; {hint}", code=status)
-            return Refusal(error, status=status, processed=False)
+            meaning = Meaning.UNAUTHORIZED if status == _UNAUTHORIZED else Meaning.FORBIDDEN
+            return Refused(error, meaning, processed=False)
         error = TransportError(text, code=status)
         turned_away = status in (_TOO_MANY, _UNAVAILABLE)
         retry = retry_after(response.headers) if turned_away else None
         processed = status in _MAYBE_RUN or (status >= 500 and not turned_away)
-        return Refusal(error, status=status, fault=fault, processed=processed, retry_after=retry)
+        meaning = _meaning(status, fault, named=named)
+        return Refused(error, meaning, fault=fault, processed=processed, retry_after=retry)
 
     async def _beginning(self, response: aiohttp.ClientResponse) -> bytes:
         """As much of an error's body as there is, and as is worth reading."""
@@ -277,14 +286,14 @@ class Web:
                 found += chunk
                 if len(found) > _ERROR_BODY:
                     break
-        except (Refusal, aiohttp.ClientError, OSError):
+        except (Refused, aiohttp.ClientError, OSError):
             pass
         return found
 
-    def broken(self, error: BaseException) -> Refusal:
+    def broken(self, error: BaseException) -> Refused:
         if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
             text = f"cannot connect to {self.origin}: TLS: {error}; ca=… adds a trusted CA"
-            return Refusal(TransportError(text), processed=False)
+            return Refused(TransportError(text), Meaning.NOT_SENT, processed=False)
         if isinstance(error, aiohttp.ClientConnectorError):
             return self._unreached(_errno_words(error.os_error), error)
         if isinstance(error, aiohttp.ConnectionTimeoutError):
@@ -293,21 +302,44 @@ class Web:
             return self._unreached(f"the proxy answered {error.status}: {error.message}", error)
         words = str(error) or type(error).__name__
         text = f"the connection to {self.origin} broke: {words}"
-        return Refusal(TransportError(text), broken=True)
+        return Refused(TransportError(text), Meaning.BROKEN)
 
-    def _unreached(self, words: str, error: BaseException) -> Refusal:
+    def _unreached(self, words: str, error: BaseException) -> Refused:
         proxied = isinstance(error, aiohttp.ClientProxyConnectionError)
         through = f" through the proxy {URL(self._proxy or '').host}" if proxied else ""
         text = f"cannot connect to {self.origin}{through}: {words}"
-        return Refusal(TransportError(text), processed=False, broken=True)
+        return Refused(TransportError(text), Meaning.UNREACHABLE, processed=False)
 
     def too_large(self, error: FrameTooLarge) -> HoldfastError:
         return TransportError(f"{self.origin} sent {error}; Limits(frame_bytes=…) sets this")
 
-    def wrong_content(self, response: aiohttp.ClientResponse, body: bytes) -> Refusal:
+    def wrong_content(self, response: aiohttp.ClientResponse, body: bytes) -> Refused:
         kind = response.headers.get("Content-Type", "no content type")
         text = f"{self.origin} answered with {kind}, not JSON or events: {snippet(body.strip())}"
-        return Refusal(ProtocolError(text), status=response.status)
+        return Refused(ProtocolError(text), Meaning.UNREADABLE)
+
+
+def _meaning(status: int, fault: ErrorObject | None, *, named: bool) -> Meaning:
+    """Return the meaning of an error status other than 401 and 403."""
+    if named and _no_such_session(status, fault):
+        return Meaning.NO_SUCH_SESSION
+    if status in _WRONG_ADDRESS:
+        return Meaning.NOT_UNDERSTOOD
+    if status in _TURNED_AWAY:
+        return Meaning.BUSY
+    if status == _PROXY_LOGIN:
+        return Meaning.FORBIDDEN
+    if status < _BAD_REQUEST:
+        return Meaning.UNREADABLE
+    return Meaning.REJECTED if status < 500 else Meaning.CRASHED
+
+
+def _no_such_session(status: int, fault: ErrorObject | None) -> bool:
+    """Return True if a refusal says that the server does not know the session named."""
+    if status == _BAD_REQUEST:
+        # The specification says 404 (basic/transports, Session Management); many servers do this.
+        return fault is not None and "session" in (fault.message or "").lower()
+    return status == _NOT_FOUND and (fault is None or fault.code != METHOD_NOT_FOUND)
 
 
 BROKEN: Final = (aiohttp.ClientError, OSError, TimeoutError)

@@ -14,6 +14,7 @@ from holdfast._core.boundary import (
     Opened,
     Report,
     StreamOptions,
+    Traits,
     WireId,
 )
 from holdfast._core.wire.framing import FrameTooLarge, Lines
@@ -64,6 +65,10 @@ class Memory:
     @property
     def key(self) -> Hashable | None:
         return None
+
+    @property
+    def traits(self) -> Traits:
+        return Traits()
 
     def open(
         self,

@@ -13,13 +13,14 @@ from holdfast._core.boundary import (
     Drained,
     Generation,
     Lost,
+    Meaning,
     Opened,
+    Refused,
     Report,
     StreamOptions,
     WireId,
 )
 from holdfast._core.transports.http_client import EVENTS, LINGER, Web, content_type, joined
-from holdfast._core.transports.refusal import Refusal
 from holdfast._core.wire.framing import FrameTooLarge, ServerSentEvent, SseParser
 from holdfast.errors import HoldfastError, ProtocolError, TransportError
 
@@ -96,7 +97,7 @@ class SseLink:
                 if self._endpoint is not None:
                     self._report(Opened(self._generation))
                 await self._events(response)
-        except Refusal as refusal:
+        except Refused as refusal:
             error = refusal.error
         if not self._over:
             self._over = True
@@ -108,7 +109,7 @@ class SseLink:
             try:
                 found = events.feed(chunk)
             except FrameTooLarge as error:
-                raise Refusal(self._web.too_large(error)) from None
+                raise Refused(self._web.too_large(error), Meaning.UNREADABLE) from None
             for event in found:
                 self._take(event)
 
@@ -123,12 +124,12 @@ class SseLink:
         """Where to send to: only ever at home, for that is where our credentials belong."""
         if event.name != "endpoint":
             text = f"{self._web.origin} opened a stream, but did not name its endpoint first"
-            raise Refusal(ProtocolError(text))
+            raise Refused(ProtocolError(text), Meaning.UNREADABLE)
         named = event.data.decode("utf-8", "replace").strip()
         endpoint = joined(self._web.url, named)
         if endpoint is None or endpoint.origin() != self._web.url.origin():
             text = f"{self._web.origin} names an endpoint of another origin: {named}"
-            raise Refusal(ProtocolError(text))
+            raise Refused(ProtocolError(text), Meaning.UNREADABLE)
         return endpoint
 
     async def _post(
@@ -147,9 +148,9 @@ class SseLink:
             ):
                 arrived.set()
                 await self._web.skip(response)
-        except Refusal as refusal:
+        except Refused as refusal:
             if wire_id is not None and not arrived.is_set() and not self._over:
-                self._report(refusal.report(self._generation, wire_id))
+                self._report(refusal.of(self._generation, wire_id))
         finally:
             arrived.set()
 

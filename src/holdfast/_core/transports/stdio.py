@@ -24,6 +24,7 @@ from holdfast._core.boundary import (
     Opened,
     Report,
     StreamOptions,
+    Traits,
     WireId,
 )
 from holdfast._core.transports import options
@@ -128,6 +129,10 @@ class Stdio:
     def launcher(self) -> bool:
         """True if the command may download or build the server before it starts it."""
         return is_launcher(self.command)
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(shutdown_request=self.shutdown_request)
 
     def open(
         self,
