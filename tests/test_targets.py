@@ -34,7 +34,7 @@ def test_the_target_may_come_from_the_environment() -> None:
 async def test_a_client_without_a_target_uses_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("MCP_SERVER_URL", f"{sys.executable} -m holdfast.demo_server")
+    monkeypatch.setenv("MCP_SERVER_URL", f"{sys.executable} -m holdfast.demo.server")
     async with holdfast.connect() as client:
         assert (await client.call_tool("echo", {"text": "hi"})).text == "hi"
 

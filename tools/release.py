@@ -60,7 +60,7 @@ for name in holdfast.__all__:
     getattr(holdfast, name)
 
 async def main():
-    async with holdfast.connect([sys.executable, "-m", "holdfast.demo_server"]) as client:
+    async with holdfast.connect([sys.executable, "-m", "holdfast.demo.server"]) as client:
         tools = await client.list_tools()
         assert tools, "no tools"
         result = await client.call_tool("add", {"a": 2, "b": 3})
@@ -77,7 +77,7 @@ import holdfast
 
 async def main():
     observability = holdfast.Observability(opentelemetry=True)
-    target = [sys.executable, "-m", "holdfast.demo_server"]
+    target = [sys.executable, "-m", "holdfast.demo.server"]
     async with holdfast.connect(target, observability=observability) as client:
         assert (await client.call_tool("add", {"a": 2, "b": 3})).text
 

@@ -13,7 +13,7 @@
     wire/       jsonrpc · framing        bytes and messages                        (pure)
     boundary                             the values that pass between these        (pure)
     types/ · errors · config             what you read, catch and set              (pure)
-    demo_server                          a server to try things with
+    demo                                 a server to try things with
 
 Imports point downwards; the pure parts know no clock, no loop and no descriptor.
 """

@@ -356,7 +356,7 @@ async def test_a_log_can_be_used_again_after_a_client_closed(peer: Peer, tmp_pat
 @pytest.mark.req("G1")
 @pytest.mark.parametrize("protocol", ["stateless", "handshake"])
 async def test_a_process_of_either_era_is_logged_the_same(protocol: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "holdfast.demo_server", "--eras", protocol]
+    command = [sys.executable, "-m", "holdfast.demo.server", "--eras", protocol]
     async with holdfast.connect(command, log=tmp_path / "a") as client:
         await client.call_tool("echo", {"text": "hello"})
         await client.call_tool("add", {"a": 1, "b": 2})

@@ -451,7 +451,7 @@ async def test_a_cursor_that_was_never_good_is_the_servers_error() -> None:
 @pytest.mark.req("C4")
 async def test_public_answers_of_a_shared_store_need_no_server() -> None:
     store = MemoryStore()
-    command = [sys.executable, "-m", "holdfast.demo_server"]
+    command = [sys.executable, "-m", "holdfast.demo.server"]
     async with holdfast.connect(command, cache=Cache(store=store)) as client:
         first = await client.list_tools()
     async with holdfast.connect(command, cache=Cache(store=store)) as client:

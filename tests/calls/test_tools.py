@@ -479,7 +479,7 @@ async def test_only_tools_that_say_so_may_run_twice(client: holdfast.Client) -> 
 @pytest.mark.parametrize("protocol", [STATELESS[0], HANDSHAKE[0]])
 async def test_a_real_server_s_schemas_are_kept_on_both_sides(protocol: str) -> None:
     policy = ToolPolicy(validate="always", results="raise")
-    command = [sys.executable, "-m", "holdfast.demo_server"]
+    command = [sys.executable, "-m", "holdfast.demo.server"]
     async with holdfast.connect(command, protocol=protocol, tools=policy) as client:
         result = await client.call_tool("word_count", {"text": "hold fast"})
         assert result.structured == {"lines": 1, "words": 2, "characters": 9}

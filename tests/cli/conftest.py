@@ -19,7 +19,7 @@ from holdfast.cli.main import main
 from tests.cli.terminal import PATIENCE, Screen, Terminal, attached
 from tests.cli.web import Web
 
-DEMO = [sys.executable, "-m", "holdfast.demo_server"]
+DEMO = [sys.executable, "-m", "holdfast.demo.server"]
 
 
 @dataclass(frozen=True)

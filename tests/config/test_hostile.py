@@ -71,13 +71,13 @@ def test_connecting_is_refused_until_it_is_approved(world: World, trap: dict[str
 
 
 async def test_one_changed_argument_is_refused_again(world: World) -> None:
-    demo = {"command": sys.executable, "args": ["-m", "holdfast.demo_server"]}
+    demo = {"command": sys.executable, "args": ["-m", "holdfast.demo.server"]}
     world.servers(".mcp.json", one=demo)
     config = world.load()
     approve(config, "one")
     async with config["one"].connect() as client:
         assert (await client.call_tool("echo", {"text": "approved"})).text == "approved"
-    world.servers(".mcp.json", one={**demo, "args": ["-m", "holdfast.demo_server", "--evil"]})
+    world.servers(".mcp.json", one={**demo, "args": ["-m", "holdfast.demo.server", "--evil"]})
     with pytest.raises(TrustError, match=r"args\[2\] is new"):
         world.load()["one"].connect()
 

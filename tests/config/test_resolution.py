@@ -12,7 +12,7 @@ from holdfast.errors import StateError, ValidationError
 from holdfast.policies import Backoff, Limits, Timeouts, ToolPolicy
 from tests.config.rig import DATA, World
 
-DEMO = {"command": sys.executable, "args": ["-m", "holdfast.demo_server"]}
+DEMO = {"command": sys.executable, "args": ["-m", "holdfast.demo.server"]}
 
 
 def own(world: World, **raw: Any) -> ServerEntry:

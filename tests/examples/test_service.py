@@ -195,7 +195,7 @@ async def test_the_lock_file_is_of_these_servers(tmp_path: Path) -> None:
 
 @pytest.mark.req("H8")
 async def test_another_server_in_the_place_of_the_inventory_is_refused() -> None:
-    other = (sys.executable, "-m", "holdfast.demo_server")
+    other = (sys.executable, "-m", "holdfast.demo.server")
     settings = Settings("http://127.0.0.1:9/mcp", Path(), inventory=other)
     async with clients.inventory(settings, holdfast.Observability()) as client:
         with pytest.raises(holdfast.DriftError, match="stock"):

@@ -187,7 +187,7 @@ async def test_operations_and_sessions_are_measured(bench: Bench) -> None:
 @pytest.mark.req("M2")
 async def test_stdio_is_a_pipe() -> None:
     bench = Bench()
-    async with bench.connect([sys.executable, "-m", "holdfast.demo_server"]) as client:
+    async with bench.connect([sys.executable, "-m", "holdfast.demo.server"]) as client:
         await client.call_tool("echo", {"text": "x"})
     assert attributes(bench.spans[0])["network.transport"] == "pipe"
 

@@ -60,12 +60,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "demo": ("__init__",),
     "cli": ("__init__", "testing", "demo"),
     "__main__": ("cli",),
-    # a server that stands alone
-    "demo_server": (),
 }
-
-STANDS_ALONE = ("demo_server",)
-"""Imports nothing of the package, not even what is open to all."""
 
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("_core.observers.otel", "_core.calls"): "it wraps the pipeline",
@@ -85,8 +80,6 @@ _HOW_TO_ADD = (
 
 def reach(unit: str) -> frozenset[str]:
     """All that a unit may import."""
-    if unit in STANDS_ALONE:
-        return frozenset({unit})
     found = {unit}
     for below in ABOVE[unit]:
         found |= {below} | reach(below)
@@ -180,12 +173,6 @@ def test_downward_and_neighbouring_imports_are_fine(tmp_path: Path) -> None:
         "_core/wire/jsonrpc.py": "import json\nfrom holdfast.errors import ProtocolError\n",
     }
     assert upward_imports(write_package(tmp_path, files)) == []
-
-
-def test_the_demo_server_imports_nothing_of_the_package(tmp_path: Path) -> None:
-    files = {"errors.py": "", "demo_server.py": "from holdfast.errors import ToolError\n"}
-    (fault,) = upward_imports(write_package(tmp_path, files))
-    assert "it may import: nothing" in fault
 
 
 def test_a_new_module_is_asked_for_its_row(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-DEMO = [sys.executable, "-m", "holdfast.demo_server"]
+DEMO = [sys.executable, "-m", "holdfast.demo.server"]
 GONE = ["no-such-command-at-all", "--flag"]
 DEAD = [sys.executable, "-c", "import sys; print('out of paper', file=sys.stderr); sys.exit(3)"]
 HUNG = [sys.executable, "-c", "import time; print('', flush=True); time.sleep(3600)"]
@@ -15,7 +15,7 @@ import runpy, sys
 _, where, how = sys.argv
 open(where, how).close()  # a pipe by name: opening it waits for the other side
 sys.argv = ["demo"]
-runpy.run_module("holdfast.demo_server", run_name="__main__")
+runpy.run_module("holdfast.demo.server", run_name="__main__")
 """
 
 

@@ -20,7 +20,7 @@ from holdfast import CancelledCallError, Handlers, StateError, ToolResult
 from holdfast.sync import Client, RunningCall, connect
 from holdfast.testing import SILENCE, Peer
 
-DEMO = [sys.executable, "-m", "holdfast.demo_server"]
+DEMO = [sys.executable, "-m", "holdfast.demo.server"]
 
 
 def script(text: str, *arguments: str) -> subprocess.Popen[str]:
@@ -300,7 +300,7 @@ print("done")
     mark = f"mark-{os.getpid()}-{id(text)}"
     server = (
         "import runpy, sys; sys.argv.pop(); "
-        "runpy.run_module('holdfast.demo_server', run_name='__main__', alter_sys=True)"
+        "runpy.run_module('holdfast.demo.server', run_name='__main__', alter_sys=True)"
     )
     with script(text, sys.executable, "-c", server, mark) as process:
         output, errors = process.communicate()

@@ -11,7 +11,7 @@ import pytest
 import holdfast
 from holdfast.sync import Client, Servers
 
-DEMO = [sys.executable, "-m", "holdfast.demo_server"]
+DEMO = [sys.executable, "-m", "holdfast.demo.server"]
 
 
 def public(kind: type) -> dict[str, Any]:

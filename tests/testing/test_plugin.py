@@ -17,7 +17,7 @@ pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.req("F4")
 
 SRC = Path(holdfast.__file__).parents[1]
-DEMO = f"{sys.executable} -m holdfast.demo_server"
+DEMO = f"{sys.executable} -m holdfast.demo.server"
 
 
 def calls_in(report: str, title: str = "MCP calls") -> list[dict[str, object]]:
@@ -109,7 +109,7 @@ async def test_each(mcp_client, n):
 def test_then_the_configuration_whose_commands_run_beside_it(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytester.makefile(".py", server="from holdfast.demo_server.__main__ import main; main()")
+    pytester.makefile(".py", server="from holdfast.demo.server import main; main([])")
     suite(
         pytester,
         """

@@ -13,7 +13,7 @@ import pytest
 import holdfast
 from holdfast import Limits, Stdio, Timeouts, TransportError, ValidationError
 
-DEMO = [sys.executable, "-m", "holdfast.demo_server"]
+DEMO = [sys.executable, "-m", "holdfast.demo.server"]
 ONCE = holdfast.Backoff(first=60, max=60)
 
 

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final, TypeAlias
 
 from holdfast._core.redaction import Redactor
 from holdfast._core.runners.aio import Line, accept, serve_stdio
-from holdfast._core.server.catalog import failed
+from holdfast._core.server.catalog import error_result
 from holdfast._core.server.incoming import Incoming
 from holdfast._core.server.server import Server
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
@@ -165,7 +165,7 @@ class MockServer:
         refused = _RPC_ERROR.fullmatch(text)
         if refused is not None:
             raise RequestError(int(refused[1]), refused[2])
-        return failed(text)
+        return error_result(text)
 
 
 # Definitions

@@ -32,8 +32,8 @@ from holdfast._core.server.catalog import (
     Resource,
     Run,
     ToolFailure,
-    message,
-    text,
+    text_result,
+    user_message,
 )
 from holdfast._core.server.incoming import SILENCE, Handler, Incoming
 from holdfast._core.server.server import Server
@@ -167,7 +167,7 @@ class Peer:
             listed: dict[str, Any] = {"name": name or function.__name__, "arguments": arguments}
             if description is not None:
                 listed["description"] = description
-            run: Run = lambda incoming, given: message(function(**given))  # noqa: E731
+            run: Run = lambda incoming, given: user_message(function(**given))  # noqa: E731
             self.catalog.prompts[listed["name"]] = Offered(listed, run)
             return function
 
@@ -287,8 +287,8 @@ def _tool_result(result: Any) -> Any:
     if result is SILENCE:
         return result
     if isinstance(result, str):
-        return text(result)
+        return text_result(result)
     plain = msgspec.to_builtins(result)
     if isinstance(plain, dict) and ("content" in plain or "resultType" in plain):
         return plain
-    return {**text(msgspec.json.encode(plain).decode()), "structuredContent": plain}
+    return {**text_result(msgspec.json.encode(plain).decode()), "structuredContent": plain}

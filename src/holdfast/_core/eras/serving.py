@@ -166,10 +166,12 @@ class StatelessServing:
 
     def finish(self, method: str, result: Json, info: Json, hints: Json) -> Json:
         """Return the result with its type, the server's name and cache hints."""
-        meta = result.get("_meta", {})
-        if isinstance(meta, dict):
-            result = {**result, "_meta": {SERVER_INFO: info, **meta}}
-        return {"resultType": "complete", **hints, **result}
+        finished = {"resultType": "complete", **result, **hints}
+        meta = finished.pop("_meta", {})
+        return {
+            **finished,
+            "_meta": {SERVER_INFO: info, **meta} if isinstance(meta, dict) else meta,
+        }
 
     def require(self, method: str) -> None:
         if not _offers(self.capabilities, method):

@@ -87,8 +87,7 @@ async def serve_stdio(
     # A daemon: a read that waits for input must not hold up the end.
     threading.Thread(target=read, name="holdfast-stdin", daemon=True).start()
     while line.open and (frame := await frames.get()):
-        if frame.strip():
-            take(frame)
+        take(frame)
 
 
 class _Output:

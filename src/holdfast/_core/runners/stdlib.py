@@ -134,8 +134,7 @@ def serve(server: Server, source: BinaryIO, target: BinaryIO) -> None:
             continue
         if not frame:
             break
-        if frame.strip():
-            session.feed(frame)
+        session.feed(frame)
     session.close()
 
 

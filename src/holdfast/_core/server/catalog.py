@@ -80,7 +80,7 @@ class Catalog:
         try:
             result = tool.run(incoming, arguments)
         except (ToolFailure, ClientRefused) as error:
-            return failed(str(error))
+            return error_result(str(error))
         return _await(result) if isinstance(result, Awaitable) else result
 
     def read_resource(self, incoming: Incoming) -> Json:
@@ -104,7 +104,7 @@ async def _await(work: Awaitable[Any]) -> Any:
     try:
         return await work
     except (ToolFailure, ClientRefused) as error:
-        return failed(str(error))
+        return error_result(str(error))
 
 
 def _find(incoming: Incoming, offered: dict[str, Offered], kind: str) -> tuple[Offered, Json]:
@@ -125,17 +125,17 @@ def _position(cursor: Any, length: int) -> int:
     raise RequestError(INVALID_PARAMS, f"unknown cursor: {cursor!r}")
 
 
-def text(content: str) -> Json:
+def text_result(content: str) -> Json:
     """Return a tool result of one text."""
     return {"content": [{"type": "text", "text": content}]}
 
 
-def failed(message: str) -> Json:
+def error_result(message: str) -> Json:
     """Return a tool result with ``isError``."""
-    return {**text(message), "isError": True}
+    return {**text_result(message), "isError": True}
 
 
-def message(content: str, description: str | None = None) -> Json:
+def user_message(content: str, description: str | None = None) -> Json:
     """Return a prompt of one message of the user."""
     told = {} if description is None else {"description": description}
     return {**told, "messages": [{"role": "user", "content": {"type": "text", "text": content}}]}

@@ -135,7 +135,9 @@ class Session:
     # In
 
     def feed(self, frame: bytes) -> None:
-        """Take one line."""
+        """Take one line; a blank one is ignored."""
+        if not frame.strip():
+            return
         try:
             message = self._decode(frame)
         except RequestError as error:

@@ -8,6 +8,6 @@ import click
 @click.command()
 def demo() -> int | None:
     """See a client connect, list, call, and outlive its server."""
-    from holdfast.demo import main
+    from holdfast.demo.story import main
 
     return main()

@@ -27,7 +27,7 @@ WIDEST: Final = 100
 PATIENCE: Final = 20.0
 """Seconds for the whole story, many times what it takes: a demo that hangs shows nothing."""
 
-SERVER: Final = ("sh", "-c", 'echo "pid $$" >&2; exec "$0" -m holdfast.demo_server')
+SERVER: Final = ("sh", "-c", 'echo "pid $$" >&2; exec "$0" -m holdfast.demo.server')
 """The server tells its process id on stderr first, so that the story can kill it for real."""
 
 _BOLD, _DIM, _RED, _GREEN = "1", "2", "31", "32"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.demo import Screen
+from holdfast.demo.story import Screen
 
 COMMAND = (sys.executable, "-m", "holdfast.demo")
 STEP = re.compile(r"log  DEBUG holdfast demo: (\w+) → (\w+)")

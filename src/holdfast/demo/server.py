@@ -1,0 +1,233 @@
+"""A small MCP server over stdio, to try clients against: ``python -m holdfast.demo.server``."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Awaitable
+from typing import Any, Final
+
+from holdfast._core.eras.serving import Json, select
+from holdfast._core.runners.stdlib import run
+from holdfast._core.server.catalog import Catalog, Offered, Resource, user_message
+from holdfast._core.server.incoming import Incoming
+from holdfast._core.server.server import Server
+from holdfast._core.wire.codes import INVALID_PARAMS, RequestError
+from holdfast.demo.tools import NOTE_NAME, NOTE_PREFIX, gradient, offer_tools, resource
+
+INSTRUCTIONS: Final = (
+    "A server to try MCP clients against. Every tool does what its description says; "
+    "`crash` ends the server, `sleep` and `countdown` take the time they are given."
+)
+
+_ABOUT = """This is the demo server that comes with Holdfast.
+It runs no model, opens no file and no connection; its notes live until it ends.
+"""
+_TIDES = """The tide comes in, the tide goes out,
+the weed holds on to the stone.
+"""
+_PLANETS = '{"inner": ["Mercury", "Venus", "Earth", "Mars"], "outer": ["Jupiter", "Saturn"]}\n'
+
+_FIXED: Final = {"ttlMs": 60_000, "cacheScope": "public"}
+_CHANGING: Final = {"ttlMs": 0, "cacheScope": "private"}
+_HINTS: Final = {
+    "server/discover": _FIXED,
+    "tools/list": _FIXED,
+    "prompts/list": _FIXED,
+    "resources/templates/list": _FIXED,
+    "resources/list": _CHANGING,
+}
+
+_CAPABILITIES: Final[Json] = {
+    "tools": {},
+    "resources": {"subscribe": True, "listChanged": True},
+    "prompts": {},
+    "logging": {},
+    "completions": {},
+}
+
+_TEMPLATE: Final = {
+    "uriTemplate": NOTE_PREFIX + "{name}",
+    "name": "note",
+    "description": "A note written with the `note` tool",
+    "mimeType": "text/plain",
+}
+
+_STYLES: Final = {
+    "formal": "Write a formal greeting to {name}.",
+    "friendly": "Write a friendly greeting to {name}.",
+    "pirate": "Greet {name} the way a pirate would.",
+    "poem": "Greet {name} in four rhyming lines.",
+}
+
+
+def make_server(eras: str = "both", page_size: int | None = None) -> Server:
+    """Return the demo server.
+
+    Args:
+        eras: ``handshake``, ``stateless`` or ``both``.
+        page_size: The number of items on a page of a list; None for all.
+    """
+    catalog = Catalog(page_size)
+    offer_tools(catalog)
+    _offer_resources(catalog)
+    _offer_prompts(catalog)
+    handlers = {
+        **catalog.handlers(),
+        "tools/call": lambda incoming: _call_tool(catalog, incoming),
+        "completion/complete": lambda incoming: _complete(catalog, incoming.params),
+    }
+    server = Server(
+        "holdfast-demo",
+        handlers,
+        versions=select(eras),
+        capabilities=_CAPABILITIES.copy,
+        instructions=INSTRUCTIONS,
+        hints=_HINTS,
+    )
+    server.watchable = lambda uri: uri in catalog.resources or _note_name(uri) is not None
+    return server
+
+
+def _call_tool(catalog: Catalog, incoming: Incoming) -> Any:
+    """Run a tool, and log its beginning and its failure."""
+    incoming.log("debug", f"tool {incoming.params.get('name')} called", "demo")
+    result = catalog.call_tool(incoming)
+    return _wait(incoming, result) if isinstance(result, Awaitable) else _log(incoming, result)
+
+
+async def _wait(incoming: Incoming, result: Awaitable[Any]) -> Any:
+    return _log(incoming, await result)
+
+
+def _log(incoming: Incoming, result: Any) -> Any:
+    if result.get("isError"):
+        message = result["content"][0]["text"]
+        incoming.log("error", f"tool {incoming.params.get('name')} failed: {message}", "demo")
+    return result
+
+
+# Resources
+
+
+def _offer_resources(catalog: Catalog) -> None:
+    plain, image = "text/plain", "image/png"
+    fixed = (
+        ("about", "What this server is", plain, _ABOUT),
+        ("tides", "A short poem", plain, _TIDES),
+        ("planets", "Some planets, as JSON", "application/json", _PLANETS),
+    )
+    for name, description, mime, text in fixed:
+        uri = f"demo://{name}"
+        catalog.resources[uri] = resource(uri, name, description, mime, _FIXED, text=text)
+    uri = "demo://picture"
+    listed = resource(uri, "picture", "A colour gradient", image, _FIXED).definition
+    catalog.resources[uri] = Resource(listed, lambda: _picture(uri))
+    catalog.templates.append(_TEMPLATE)
+
+
+def _picture(uri: str) -> Json:
+    """Return the picture's contents, drawn when it is read."""
+    return {"contents": [{"uri": uri, "mimeType": "image/png", "blob": gradient(64, 64)}], **_FIXED}
+
+
+def _note_name(uri: str) -> str | None:
+    """Return the name in a note's uri, or None if it is not one."""
+    name = uri.removeprefix(NOTE_PREFIX)
+    return name if name != uri and re.fullmatch(NOTE_NAME, name) else None
+
+
+# Prompts and completion
+
+
+def _offer_prompts(catalog: Catalog) -> None:
+    arguments = [
+        {"name": "name", "description": "Whom to greet", "required": True},
+        {"name": "style", "description": f"One of {', '.join(_STYLES)}", "required": False},
+    ]
+    greeting = {
+        "name": "greeting",
+        "description": "Asks a model to greet somebody",
+        "arguments": arguments,
+    }
+    tour = {"name": "tour", "description": "Asks a model to try out the tools of this server"}
+    text = "Try each tool of the demo server once and tell what it did."
+    catalog.prompts["greeting"] = Offered(greeting, lambda incoming, given: _greeting(given))
+    catalog.prompts["tour"] = Offered(tour, lambda incoming, given: user_message(text, "A tour"))
+
+
+def _greeting(arguments: Json) -> Json:
+    name, style = arguments.get("name"), arguments.get("style", "friendly")
+    if not isinstance(name, str):
+        raise RequestError(INVALID_PARAMS, "argument 'name' is missing or not a string")
+    if not isinstance(style, str) or style not in _STYLES:
+        raise RequestError(INVALID_PARAMS, f"argument 'style' must be one of {', '.join(_STYLES)}")
+    return user_message(_STYLES[style].format(name=name), "A greeting")
+
+
+def _complete(catalog: Catalog, params: Json) -> Json:
+    """Return the values that begin with what was typed so far."""
+    argument = params.get("argument")
+    if not isinstance(argument, dict) or not isinstance(argument.get("value"), str):
+        raise RequestError(INVALID_PARAMS, "argument must be an object with a name and a value")
+    known = _known_values(catalog, params.get("ref"), argument.get("name"))
+    values = sorted(value for value in known if value.startswith(argument["value"]))
+    shown = values[:100]  # Server: Completion: at most 100 values
+    more = {"total": len(values), "hasMore": len(shown) < len(values)}
+    return {"completion": {"values": shown, **more}}
+
+
+def _known_values(catalog: Catalog, ref: Any, name: Any) -> list[str]:
+    match ref, name:
+        case {"type": "ref/prompt", "name": "greeting"}, "style":
+            return list(_STYLES)
+        case {"type": "ref/prompt", "name": "greeting"}, "name":
+            return []
+        case {"type": "ref/resource", "uri": uri}, "name" if uri == _TEMPLATE["uriTemplate"]:
+            return [note for uri in catalog.resources if (note := _note_name(uri)) is not None]
+    raise RequestError(INVALID_PARAMS, f"nothing to complete: ref {ref!r}, argument {name!r}")
+
+
+# The command line
+
+
+def main(arguments: list[str]) -> None:
+    """Serve on standard input and output; argparse is loaded only if there are options."""
+    if not arguments:
+        run(make_server())
+    import argparse
+
+    parser = argparse.ArgumentParser(
+        prog="python -m holdfast.demo.server", description="An MCP server over stdio, to try out."
+    )
+    parser.add_argument(
+        "--eras",
+        choices=("handshake", "stateless", "both"),
+        default="both",
+        help="the eras of the protocol to speak (default: both)",
+    )
+    parser.add_argument(
+        "--page-size", type=_positive, metavar="N", help="give every list in pages of N"
+    )
+    parser.add_argument(
+        "--slow-start",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="wait before reading the first message",
+    )
+    options = parser.parse_args(arguments)
+    time.sleep(max(0.0, options.slow_start))
+    run(make_server(options.eras, options.page_size))
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError("must be at least 1")
+    return number
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

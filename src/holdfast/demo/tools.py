@@ -1,0 +1,292 @@
+"""The tools of the demo server. Each is a function of the request and its arguments."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+import sys
+import zlib
+from binascii import b2a_base64
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from holdfast._core.eras.serving import Json
+from holdfast._core.server.catalog import Catalog, Offered, Resource, ToolFailure, text_result
+from holdfast._core.server.incoming import Incoming
+
+NOTE_PREFIX: Final = "demo://note/"
+NOTE_NAME: Final = "^[A-Za-z0-9_-]{1,64}$"
+
+Tool: TypeAlias = Callable[..., Any]
+
+_READS: Final = {"readOnlyHint": True, "idempotentHint": True, "destructiveHint": False}
+_ASKS: Final = {"readOnlyHint": True, "idempotentHint": False, "destructiveHint": False}
+"""It changes nothing either, but somebody is bothered each time."""
+
+_NOW: Final = {"ttlMs": 0, "cacheScope": "private"}
+
+_TOOLS: Final[dict[str, Offered]] = {}
+
+
+def tool(
+    description: str,
+    parameters: dict[str, Json],
+    *,
+    hints: Json = _READS,
+    output: dict[str, Json] | None = None,
+    into: dict[str, Offered] = _TOOLS,
+) -> Callable[[Tool], Tool]:
+    """Offer a function as a tool of the same name."""
+
+    def register(function: Tool) -> Tool:
+        definition = {
+            "name": function.__name__,
+            "description": description,
+            "inputSchema": _arguments_schema(parameters),
+            "annotations": {**hints, "openWorldHint": False},
+            **({} if output is None else {"outputSchema": _object_schema(output)}),
+        }
+
+        def run(incoming: Incoming, arguments: Json) -> Any:
+            check(parameters, arguments)
+            return function(incoming, **arguments)
+
+        into[function.__name__] = Offered(definition, run)
+        return function
+
+    return register
+
+
+# Schemas, results
+
+
+def _parameter(kind: str, description: str, **rest: Any) -> Json:
+    return {"type": kind, "description": description, **rest}
+
+
+def _object_schema(properties: dict[str, Json]) -> Json:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _arguments_schema(parameters: dict[str, Json]) -> Json:
+    """Return the input schema of a tool: parameters without a default are required."""
+    schema: Json = {"type": "object", "properties": parameters, "additionalProperties": False}
+    required = [name for name, parameter in parameters.items() if "default" not in parameter]
+    return {**schema, "required": required} if required else schema
+
+
+def check(parameters: dict[str, Json], arguments: Json) -> None:
+    """Raise `ToolFailure` if arguments do not fit; every fault names its argument."""
+    found = [f"unknown argument {name!r}" for name in arguments if name not in parameters]
+    for name, parameter in parameters.items():
+        if name in arguments:
+            fault = _fault(parameter, arguments[name])
+            found += [f"argument {name!r} must be {fault}"] if fault else []
+        elif "default" not in parameter:
+            found.append(f"argument {name!r} is missing")
+    if found:
+        raise ToolFailure("; ".join(found))
+
+
+_KINDS: Final[dict[str, Any]] = {"string": (str,), "integer": (int,), "number": (int, float)}
+
+
+def _fault(schema: Json, value: Any) -> str | None:
+    if not isinstance(value, _KINDS[schema["type"]]) or isinstance(value, bool):
+        return f"of type {schema['type']}"
+    if "minimum" in schema and value < schema["minimum"]:
+        return f"at least {schema['minimum']}"
+    if "maximum" in schema and value > schema["maximum"]:
+        return f"at most {schema['maximum']}"
+    if "pattern" in schema and not re.fullmatch(schema["pattern"], value):
+        return f"like {schema['pattern']}"
+    return None
+
+
+def _structured(value: Json) -> Json:
+    """Return a structured result; the same as text, for clients that do not read it."""
+    return {**text_result(json.dumps(value, allow_nan=False)), "structuredContent": value}
+
+
+# The tools
+
+
+@tool("Gives the text back.", {"text": _parameter("string", "What to give back")})
+def echo(incoming: Incoming, text: str) -> Json:
+    return text_result(text)
+
+
+@tool(
+    "Adds two numbers.",
+    {"a": _parameter("number", "One number"), "b": _parameter("number", "Another number")},
+    output={"sum": {"type": "number"}},
+)
+def add(incoming: Incoming, a: float, b: float) -> Json:
+    try:
+        return _structured({"sum": a + b})
+    except (OverflowError, ValueError):  # infinity has no place in JSON
+        raise ToolFailure("the sum is too large") from None
+
+
+@tool(
+    "Counts the lines, words and characters of a text.",
+    {"text": _parameter("string", "The text to count")},
+    output={name: {"type": "integer"} for name in ("lines", "words", "characters")},
+)
+def word_count(incoming: Incoming, text: str) -> Json:
+    counts = {"lines": len(text.splitlines()), "words": len(text.split()), "characters": len(text)}
+    return _structured(counts)
+
+
+@tool(
+    "Counts down and reports progress at each step.",
+    {
+        "steps": _parameter("integer", "How many steps", minimum=1, maximum=1_000_000),
+        "seconds": _parameter("number", "Time per step", minimum=0, maximum=3600, default=0),
+    },
+)
+async def countdown(incoming: Incoming, steps: int, seconds: float = 0) -> Json:
+    incoming.log("info", f"counting down from {steps}", "demo")
+    for done in range(1, steps + 1):
+        await incoming.sleep(seconds)
+        incoming.progress(done, total=steps, message=f"{steps - done} to go")
+    return text_result(f"counted down from {steps}")
+
+
+@tool(
+    "Draws a colour gradient as a PNG.",
+    {
+        "width": _parameter("integer", "Pixels across", minimum=1, maximum=512, default=64),
+        "height": _parameter("integer", "Pixels down", minimum=1, maximum=512, default=64),
+    },
+)
+def picture(incoming: Incoming, width: int = 64, height: int = 64) -> Json:
+    data = gradient(width, height)
+    return {"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}
+
+
+@tool(
+    "Does nothing for a while. Stops at once when cancelled, and does not answer then.",
+    {"seconds": _parameter("number", "How long", minimum=0, maximum=86_400)},
+)
+async def sleep(incoming: Incoming, seconds: float) -> Json:
+    await incoming.sleep(seconds)
+    return text_result(f"slept {seconds} s")
+
+
+@tool(
+    "Fails with the message given.",
+    {"message": _parameter("string", "What to say", default="failed, as asked")},
+)
+def fail(incoming: Incoming, message: str = "failed, as asked") -> Json:
+    raise ToolFailure(message)
+
+
+@tool(
+    "Ends the server's process at once, without an answer.",
+    {"code": _parameter("integer", "The exit code", minimum=0, maximum=255, default=1)},
+    hints={"readOnlyHint": False, "idempotentHint": False, "destructiveHint": True},
+)
+def crash(incoming: Incoming, code: int = 1) -> Json:
+    print(f"demo server: crashing with exit code {code}, as asked", file=sys.stderr, flush=True)
+    os._exit(code)
+
+
+@tool("Asks the user for a name (elicitation), then greets.", {}, hints=_ASKS)
+async def ask_name(incoming: Incoming) -> Json:
+    name = {"type": "string", "title": "Name", "description": "How to address you", "minLength": 1}
+    question = {"message": "What is your name?", "requestedSchema": _object_schema({"name": name})}
+    answer = await incoming.ask("elicitation/create", question, "name")
+    match answer:
+        case {"action": "accept", "content": {"name": str(given)}} if given:
+            return text_result(f"Hello, {given}!")
+        case {"action": "decline"}:
+            return text_result("No name, then. Hello all the same!")
+        case {"action": "cancel"}:
+            return text_result("The question was put away unanswered.")
+    raise ToolFailure(f"the client's answer holds no name: {json.dumps(answer)}")
+
+
+@tool(
+    "Has the client's model summarise a text (sampling).",
+    {"text": _parameter("string", "The text to summarise")},
+    hints=_ASKS,
+)
+async def summarise(incoming: Incoming, text: str) -> Json:
+    prompt = {"type": "text", "text": f"Summarise in one sentence:\n\n{text}"}
+    request = {"messages": [{"role": "user", "content": prompt}], "maxTokens": 200}
+    content = (await incoming.ask("sampling/createMessage", request, "summary")).get("content")
+    blocks = content if isinstance(content, list) else [content]
+    texts = [block.get("text") for block in blocks if isinstance(block, dict)]
+    summary = "\n".join(part for part in texts if isinstance(part, str) and part)
+    if not summary:
+        raise ToolFailure("the client's model gave no text")
+    return text_result(summary)
+
+
+@tool(
+    "Lists the roots that the client offers.",
+    {},
+    output={"roots": {"type": "array", "items": {"type": "object"}}},
+)
+async def roots(incoming: Incoming) -> Json:
+    found = (await incoming.ask("roots/list", {}, "roots")).get("roots")
+    if not isinstance(found, list):
+        raise ToolFailure("the client's answer holds no roots")
+    return _structured({"roots": found})
+
+
+def offer_tools(catalog: Catalog) -> None:
+    """Put every tool into a catalog; notes become resources of it."""
+    catalog.tools.update(_TOOLS)
+
+    @tool(
+        "Writes a note, over an older one of that name; it is the resource demo://note/{name}.",
+        {
+            "name": _parameter("string", "Letters, digits, - and _", pattern=NOTE_NAME),
+            "text": _parameter("string", "What the note says"),
+        },
+        hints={"readOnlyHint": False, "idempotentHint": True, "destructiveHint": True},
+        into=catalog.tools,
+    )
+    def note(incoming: Incoming, name: str, text: str) -> Json:
+        uri = NOTE_PREFIX + name
+        is_new = uri not in catalog.resources
+        catalog.resources[uri] = resource(uri, name, "A note", "text/plain", _NOW, text=text)
+        if is_new:
+            incoming.session.announce("notifications/resources/list_changed")
+        incoming.session.announce("notifications/resources/updated", {"uri": uri})
+        return text_result(f"{'wrote' if is_new else 'changed'} {uri}")
+
+
+# Resources and pictures
+
+
+def resource(
+    uri: str, name: str, description: str, mime: str, hints: Json, **body: str
+) -> Resource:
+    """Return a resource with fixed contents."""
+    definition = {"uri": uri, "name": name, "description": description, "mimeType": mime}
+    contents = [{"uri": uri, "mimeType": mime, **body}]
+    return Resource(definition, lambda: {"contents": contents, **hints})
+
+
+def gradient(width: int, height: int) -> str:
+    """Return an RGB picture as a PNG in Base64: red grows to the right, green downwards."""
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    rows = b"".join(_row(width, y * 255 // max(height - 1, 1)) for y in range(height))
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    data = b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, body) for kind, body in chunks)
+    return b2a_base64(data, newline=False).decode()
+
+
+def _row(width: int, green: int) -> bytes:
+    """Return one line of pixels after its filter byte (0: as it is)."""
+    pixels = ((x * 255 // max(width - 1, 1), green, 128) for x in range(width))
+    return b"\x00" + b"".join(map(bytes, pixels))
+
+
+def _chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
