@@ -66,8 +66,8 @@ def test_every_verb_explains_itself(cli: Cli, verb: str) -> None:
     done = cli(verb, "--help")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(f"Usage: holdfast {verb} ")
-    assert ("Server options:" in done.out) is VERBS[verb].is_aimed
-    assert ("[-- COMMAND...]" in done.out) is VERBS[verb].is_aimed
+    assert ("Server options:" in done.out) is VERBS[verb].takes_server
+    assert ("[-- COMMAND...]" in done.out) is VERBS[verb].takes_server
 
 
 # The unexpected

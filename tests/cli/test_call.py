@@ -40,8 +40,8 @@ def test_arguments_come_from_stdin_a_file_or_one_object(cli: Cli, tmp_path: Path
     [
         (["ad", "a=1"], 2, "There is no tool 'ad'. Did you mean 'add'?"),
         (["xyzzy"], 2, "There is no tool 'xyzzy'. There are: echo, add,"),
-        (["add", "a=1"], 2, "add: nothing was sent:\n  missing: b=number"),
-        (["add", "a=1", "bb=1"], 2, "there is no parameter 'bb': did you mean 'b'?"),
+        (["add", "a=1"], 2, "nothing was sent:\n  - 'b' is required and missing"),
+        (["add", "a=1", "bb=1"], 2, "not known: 'bb' (did you mean 'b'?)"),
         (["add", "a=x", "b=1"], 2, "a='x': must be a number"),
         (["add", "a", "b=1"], 2, "'a' is no argument: write name=value"),
         (["add", "a=1", "a=2", "b=1"], 2, "a is given twice"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli import manifests
+from holdfast.cli import tool_cache
 from holdfast.cli.main import main
 from tests.cli.conftest import Configure
 
@@ -41,8 +41,8 @@ def witness(home: Path, configure: Configure, tmp_path: Path) -> Path:
     configure(git=entry, files=entry, web={"url": "http://127.0.0.1:1"})
     project = Path.cwd() / ".mcp.json"
     project.write_text(json.dumps({"mcpServers": {"theirs": entry}}), encoding="utf-8")
-    manifests.save("git", TOOLS)
-    manifests.save("http://x", TOOLS[:1])
+    tool_cache.save("git", TOOLS)
+    tool_cache.save("http://x", TOOLS[:1])
     return path
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli import manifests
+from holdfast.cli import tool_cache
 from tests.cli.conftest import Cli, Configure
 from tests.cli.terminal import PATIENCE
 
@@ -37,7 +37,7 @@ def test_bash_completes_words(home: Path, configure: Configure, tmp_path: Path) 
         "name": "log",
         "inputSchema": {"properties": {"repo": {}, "place": {"enum": ["New York"]}}},
     }
-    manifests.save("git", [tool])
+    tool_cache.save("git", [tool])
     holdfast = tmp_path / "bin" / "holdfast"
     holdfast.parent.mkdir()
     holdfast.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m holdfast "$@"\n')

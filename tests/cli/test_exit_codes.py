@@ -23,6 +23,12 @@ CODES = {
     errors.RequestTimeout: 4,
     errors.HandshakeTimeout: 4,
     errors.AuthError: 5,
+    errors.LoginRequired: 5,
+    errors.LoginPending: 5,
+    errors.LoginFailed: 5,
+    errors.ScopeError: 5,
+    errors.DiscoveryError: 5,
+    errors.GrantError: 5,
     errors.TrustError: 5,
     errors.DriftError: 6,
 }

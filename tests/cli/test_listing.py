@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli import manifests
+from holdfast.cli import tool_cache
 from tests.cli.conftest import DEMO, Cli, Configure, stdio
 from tests.cli.rig import puppet
 
@@ -56,7 +56,7 @@ def test_a_tool_is_described_with_the_line_that_calls_it(cli: Cli) -> None:
 
 
 def test_a_url_is_part_of_that_line(cli: Cli) -> None:
-    manifests.save("http://x/mcp?a=1&b", [{"name": "echo"}])
+    tool_cache.save("http://x/mcp?a=1&b", [{"name": "echo"}])
     done = cli("describe", "echo", "--offline", "--url", "http://x/mcp?a=1&b")
     assert done.out.endswith("holdfast call echo --url 'http://x/mcp?a=1&b'\n")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli import manifests
+from holdfast.cli import tool_cache
 from tests.cli.conftest import DEMO, Cli, Open
 from tests.cli.rig import puppet, told, wait_for
 
@@ -48,7 +48,7 @@ def test_lines_come_through_a_pipe(cli: Cli) -> None:
         ("fail message=no\necho text=on", 1, "holdfast: fail: no"),
         ("ech text=x", 2, "There is no tool 'ech'. Did you mean 'echo'?"),
         ("tols", 2, "There is no tool 'tols'. Did you mean 'tools'?"),
-        ("echo", 2, "missing: text=string"),
+        ("echo", 2, "'text' is required and missing"),
         ("echo 'text", 2, "not understood: No closing quotation"),
         ("call", 2, "call: which tool?"),
         ("describe", 2, "describe: which tool?"),
@@ -221,4 +221,4 @@ def test_a_server_without_tools_has_the_rest(cli: Cli) -> None:
 def test_a_server_that_cannot_be_started_ends_it(cli: Cli) -> None:
     done = cli("shell", "--", "no-such-command", stdin="tools")
     assert (done.code, done.out) == (3, "")
-    assert manifests.recall("no-such-command") is None
+    assert tool_cache.load("no-such-command") is None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from holdfast.cli import manifests
+from holdfast.cli import tool_cache
 from holdfast.cli.output import Output
-from holdfast.cli.target import Aim
+from holdfast.cli.target import ServerTarget
 from holdfast.cli.tool_cache import keep, key_of, pick
 from holdfast.errors import ValidationError
 from tests.cli.conftest import Configure, stdio
@@ -16,20 +19,20 @@ from tests.cli.conftest import Configure, stdio
 
 def test_what_a_server_is_remembered_under(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MCP_SERVER_URL", "from env")
-    assert key_of(Aim(Output(), command=["a b", "c"]), None) == "'a b' c"
-    assert key_of(Aim(Output(), url="http://x"), None) == "http://x"
-    assert key_of(Aim(Output()), "git") == "git"
-    assert key_of(Aim(Output()), None) == "from env"
+    assert key_of(ServerTarget(Output(), command=["a b", "c"]), None) == "'a b' c"
+    assert key_of(ServerTarget(Output(), url="http://x"), None) == "http://x"
+    assert key_of(ServerTarget(Output()), "git") == "git"
+    assert key_of(ServerTarget(Output()), None) == "from env"
 
 
 def test_where_a_server_was_configured_is_remembered_with_it(
     home: Path, configure: Configure
 ) -> None:
     path = configure(git=stdio(["x"]))
-    keep(Aim(Output()), "git", [])
-    keep(Aim(Output()), "http://x", [])
-    assert manifests.require("git").source == str(path)
-    assert manifests.require("http://x").source == ""
+    keep(ServerTarget(Output()), "git", [])
+    keep(ServerTarget(Output()), "http://x", [])
+    assert tool_cache.require("git").source == str(path)
+    assert tool_cache.require("http://x").source == ""
 
 
 @pytest.mark.req("E2")
@@ -50,3 +53,70 @@ def test_a_tool_that_is_not_there_comes_with_those_that_are(names: list[str], hi
 
 def test_a_tool_is_picked_by_its_very_name() -> None:
     assert pick([{"name": "a"}, {"name": "ab", "x": 1}], "ab") == {"name": "ab", "x": 1}
+
+
+# Files
+
+
+TOOL = {"name": "echo", "description": "x"}
+
+
+def test_what_is_kept_is_recalled(home: Path) -> None:
+    tool_cache.save("git", [TOOL], "/x/mcp.json")
+    found = tool_cache.load("git")
+    assert found is not None
+    assert (found.tools, found.source) == ([TOOL], "/x/mcp.json")
+    assert str(found).startswith("as seen on 20")
+    assert str(found).endswith(", configured in /x/mcp.json")
+    assert tool_cache.load("other") is None
+
+
+def test_what_was_never_seen_is_told(home: Path) -> None:
+    with pytest.raises(ValidationError, match="git: not seen yet"):
+        tool_cache.require("git")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[]", "5", "{}", '{"tools": 5, "seen": 1, "source": ""}', "\ud800"),
+        '{"tools": [], "seen": "x", "source": ""}',
+        '{"tools": [], "seen": 1e300, "source": ""}',
+        "[" * 100_000,
+    ],
+)
+def test_a_broken_one_is_none(home: Path, text: str) -> None:
+    path = tool_cache.path_for("git")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    assert tool_cache.load("git") is None
+
+
+def test_what_is_no_tool_is_left_out(home: Path) -> None:
+    path = tool_cache.path_for("git")
+    path.parent.mkdir(parents=True)
+    facts = {"tools": [TOOL, 5, {}, {"name": 5}], "seen": 1, "source": ""}
+    path.write_text(json.dumps(facts))
+    assert tool_cache.require("git").tools == [TOOL]
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/x")
+    tool_cache.save("git", [TOOL])
+    assert tool_cache.load("git") is None
+
+
+def test_the_cache_is_the_users_own(home: Path) -> None:
+    tool_cache.save("git", [TOOL])
+    assert tool_cache.folder() == home / "cache" / "holdfast" / "manifests"
+    assert tool_cache.folder().stat().st_mode & 0o777 == 0o700
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@given(st.text(), st.text())
+def test_any_name_has_a_place_of_its_own(home: Path, one: str, other: str) -> None:
+    path = tool_cache.path_for(one)
+    assert path.parent == tool_cache.folder()
+    assert (path == tool_cache.path_for(other)) is (one == other)

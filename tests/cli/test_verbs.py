@@ -7,7 +7,7 @@ from importlib import import_module
 import click
 import pytest
 
-from holdfast.cli.options import AboutServer
+from holdfast.cli.options import ServerCommand
 from holdfast.cli.verbs.table import SECTIONS, VERBS
 
 
@@ -18,7 +18,7 @@ def test_a_verb_is_where_the_table_says(name: str) -> None:
     command = getattr(import_module(f"holdfast.cli.verbs.{verb.module}"), verb.command)
     assert isinstance(command, click.Command)
     assert command.name == name
-    assert isinstance(command, AboutServer) is verb.is_aimed
+    assert isinstance(command, ServerCommand) is verb.takes_server
     assert command.help
 
 

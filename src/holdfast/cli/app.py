@@ -117,7 +117,7 @@ def _baffled(output: Output, error: Exception) -> int:
 def split(words: list[str]) -> tuple[list[str], list[str] | None]:
     """The words, and the command after ``--``, where the verb is about a server."""
     verb = VERBS.get(words[0]) if words else None
-    if "--" not in words or (verb is not None and not verb.is_aimed):
+    if "--" not in words or (verb is not None and not verb.takes_server):
         return words, None
     at = words.index("--")
     return words[:at], words[at + 1 :]

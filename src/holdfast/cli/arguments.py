@@ -227,31 +227,6 @@ def _kind(value: Any) -> str:
     return "null" if value is None else names.get(type(value), "object")
 
 
-# What is missing, and what is misspelt
-
-
-def complaints(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
-    """What a person should hear before anything is sent; the full check is the client's."""
-    properties = _properties(schema)
-    found = []
-    if properties and schema.get("additionalProperties") is not True:
-        for name in arguments:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, properties, 1)
-            if name not in properties and near:
-                found.append(f"there is no parameter {name!r}: did you mean {near[0]!r}?")
-            elif name not in properties and schema.get("additionalProperties") is False:
-                found.append(f"there is no parameter {name!r} (there are: {', '.join(properties)})")
-    required = schema.get("required")
-    found += [
-        f"missing: {name}={describe(resolve(properties.get(name), schema))}"
-        for name in (required if isinstance(required, list) else ())
-        if name not in arguments
-    ]
-    return found
-
-
 def describe(schema: Any) -> str:
     """What a parameter may be, in a word or two."""
     if isinstance(schema, Mapping):

@@ -15,7 +15,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from holdfast.cli import manifests
+from holdfast.cli import tool_cache
 from holdfast.cli.arguments import resolve, types
 from holdfast.cli.render import first_line
 from holdfast.cli.target import VARIABLE
@@ -136,7 +136,7 @@ def _tools(key: str, prefix: str, incomplete: str) -> Iterator[CompletionItem]:
 
 
 def _seen(key: str) -> list[dict[str, Any]]:
-    found = manifests.recall(key)
+    found = tool_cache.load(key)
     return [] if found is None else found.tools
 
 

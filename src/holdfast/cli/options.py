@@ -38,7 +38,7 @@ def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     return [CompletionItem(incomplete, type="dir")]
 
 
-class AboutServer(click.Command):
+class ServerCommand(click.Command):
     """A verb that takes a server. Its help shows first what is its own."""
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:

@@ -1,6 +1,6 @@
-"""Which server a command is about: a name from the configuration, a URL, or a command.
+"""The server that a command line names: from the configuration, by URL, or by command.
 
-Every verb takes it the same way, with the same options; `aimed` adds them.
+Every verb takes it the same way, with the same options; `server_options` adds them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass
-class Aim:
-    """One command's server, as it was said, and how to reach it."""
+class ServerTarget:
+    """The server of one command line, and the options to reach it."""
 
     output: Output
     command: list[str] | None = None
@@ -168,16 +168,16 @@ def _ask(wanted: Input) -> str | None:
     return answer
 
 
-def aimed(function: F) -> Any:
-    """A verb about a server: the common options, gathered into an `Aim` as its first argument.
+def server_options(function: F) -> Any:
+    """Give a verb the common options; it receives them as a `ServerTarget`, its first argument.
 
-    The verb may be a coroutine; what it returns is the exit code.
+    The verb may be a coroutine; it returns the exit code.
     """
 
     @wraps(function)
     def run(**given: Any) -> Any:
-        aim = _gather(click.get_current_context().obj, given)
-        found = function(aim, **given)
+        target = _gather(click.get_current_context().obj, given)
+        found = function(target, **given)
         return _run(found) if inspect.iscoroutine(found) else found
 
     verb: Any = run
@@ -194,7 +194,7 @@ def _run(work: Coroutine[Any, Any, Any]) -> Any:
         return runner.run(work)
 
 
-def _gather(command: list[str] | None, given: dict[str, Any]) -> Aim:
+def _gather(command: list[str] | None, given: dict[str, Any]) -> ServerTarget:
     url = given.pop("url")
     if url is not None and command is not None:
         raise click.UsageError("Give --url or a command after --, not both.")
@@ -212,7 +212,7 @@ def _gather(command: list[str] | None, given: dict[str, Any]) -> Aim:
         "headers": pairs("--header", given.pop("header"), ":"),
         "transport": given.pop("transport"),
     }
-    return Aim(
+    return ServerTarget(
         Output(given.pop("output")),
         command,
         url,

@@ -1,48 +1,123 @@
-"""A server's tools as the command line has them: plain, and remembered for the next time."""
+"""The tools that servers were last seen to offer, for completion and ``--offline``.
+
+One small file per server in the user's cache folder. It may be missing, old or broken at any
+time, so it is only ever a convenience.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
+import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast.cli import manifests
-from holdfast.cli.target import VARIABLE, Aim, is_url
+from holdfast.cli.target import VARIABLE, ServerTarget, is_url
 from holdfast.errors import RpcError, ValidationError
 
 if TYPE_CHECKING:
     from holdfast import Client
 
 
-def key_of(aim: Aim, server: str | None) -> str:
-    """What a server is remembered under."""
-    if aim.command is not None:
-        return shlex.join(aim.command)
-    return aim.url or server or os.environ.get(VARIABLE, "")
+def folder() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "holdfast" / "manifests"
 
 
-async def listed(aim: Aim, server: str | None, client: Client) -> list[dict[str, Any]]:
-    """The tools, as the server describes them."""
-    found = [tool.raw for tool in await client.list_tools()]
-    keep(aim, server, found)
+def path_for(key: str) -> Path:
+    """A file of its own for each: a configured server's by its name, others by a hash."""
+    if len(key) <= 60 and key.isascii() and key.replace("-", "").replace("_", "").isalnum():
+        return folder() / f"server-{key}.json"
+    from hashlib import sha256
+
+    return folder() / f"{sha256(key.encode()).hexdigest()[:32]}.json"
+
+
+class CachedTools(NamedTuple):
+    """The tools of a server, when they were seen, and the file that named the server, if any."""
+
+    tools: list[dict[str, Any]]
+    seen: float
+    source: str
+
+    def __str__(self) -> str:
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.seen))
+        return f"as seen on {when}{f', configured in {self.source}' if self.source else ''}"
+
+
+def save(key: str, tools: Iterable[dict[str, Any]], source: str = "") -> None:
+    """Keep a list of tools; quietly not, where that cannot be done."""
+    from holdfast.cli.files import renew
+
+    path = path_for(key)
+    facts = {"server": key, "seen": time.time(), "source": source, "tools": list(tools)}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        renew(path, json.dumps(facts), lambda _: True, "a manifest")
+    except (OSError, UnicodeError, ValidationError):
+        return
+
+
+def load(key: str) -> CachedTools | None:
+    """What a server was last seen with; None if it never was."""
+    try:
+        found = json.loads(path_for(key).read_bytes())
+        tools, seen, source = found["tools"], float(found["seen"]), str(found["source"])
+        time.localtime(seen)
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None
+    if not isinstance(tools, list):
+        return None
+    sound = [tool for tool in tools if isinstance(tool, dict) and isinstance(tool.get("name"), str)]
+    return CachedTools(sound, seen, source)
+
+
+def require(key: str) -> CachedTools:
+    """The same, where there is nothing to go on without it."""
+    found = load(key)
+    if found is None:
+        raise ValidationError(
+            f"{key}: not seen yet, so nothing is known of it offline; "
+            "list its tools once without --offline"
+        )
     return found
 
 
-def keep(aim: Aim, server: str | None, tools: list[dict[str, Any]]) -> None:
+# Of one command
+
+
+def key_of(target: ServerTarget, server: str | None) -> str:
+    """What a server is remembered under."""
+    if target.command is not None:
+        return shlex.join(target.command)
+    return target.url or server or os.environ.get(VARIABLE, "")
+
+
+async def listed(target: ServerTarget, server: str | None, client: Client) -> list[dict[str, Any]]:
+    """The tools, as the server describes them."""
+    found = [tool.raw for tool in await client.list_tools()]
+    keep(target, server, found)
+    return found
+
+
+def keep(target: ServerTarget, server: str | None, tools: list[dict[str, Any]]) -> None:
     """Remember them for the next time that nobody wants to ask the server."""
     source = ""
     if server is not None and not is_url(server):
-        source = aim.configuration[server].source.file
-    manifests.save(key_of(aim, server), tools, source)
+        source = target.configuration[server].source.file
+    save(key_of(target, server), tools, source)
 
 
-async def schema_of(aim: Aim, server: str | None, client: Client, tool: str) -> dict[str, Any]:
+async def schema_of(
+    target: ServerTarget, server: str | None, client: Client, tool: str
+) -> dict[str, Any]:
     """What a tool takes; anything, if the server has no list to say so."""
     from holdfast._core.wire.codes import METHOD_NOT_FOUND
 
     try:
-        found = await listed(aim, server, client)
+        found = await listed(target, server, client)
     except RpcError as error:
         if error.code != METHOD_NOT_FOUND:
             raise

@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
 
-from holdfast.cli.arguments import complaints, parse, whole
+from holdfast.cli.arguments import parse, whole
 from holdfast.cli.completers import parameters, tools
 from holdfast.cli.contents import Contents
 from holdfast.cli.elicitation import handlers
 from holdfast.cli.exit_codes import Exit
-from holdfast.cli.options import AboutServer, folders
+from holdfast.cli.options import ServerCommand, folders
 from holdfast.cli.progress import Bar
-from holdfast.cli.target import Aim, aimed
+from holdfast.cli.target import ServerTarget, server_options
 from holdfast.cli.tool_cache import schema_of
 from holdfast.errors import ValidationError
 from holdfast.types.tools import ToolResult
 
 
-@click.command(cls=AboutServer)
+@click.command(cls=ServerCommand)
 @click.argument("tool", shell_complete=tools)
 @click.argument("words", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=parameters)
 @click.option("--json", "text", metavar="JSON", help="The arguments as one JSON object.")
 @click.option(
     "--save", metavar="DIR", shell_complete=folders, help="Where pictures and other files go."
 )
-@aimed
+@server_options
 async def call(
-    aim: Aim, tool: str, words: tuple[str, ...], text: str | None, save: str | None
+    target: ServerTarget, tool: str, words: tuple[str, ...], text: str | None, save: str | None
 ) -> int:
     """Call a tool.
 
@@ -46,44 +45,36 @@ async def call(
     holdfast call git.git_log repo_path=. max_count=5
     holdfast call add a=2 b=3 -- python server.py
     """
-    server, name = aim.split(tool)
+    server, name = target.split(tool)
     bar = Bar()
-    aim.options["handlers"] = handlers(bar)
-    async with aim.client(server) as client:
-        schema = await schema_of(aim, server, client, name)
+    target.options["handlers"] = handlers(bar)
+    async with target.client(server) as client:
+        schema = await schema_of(target, server, client, name)
         arguments = whole(text, "--json") if text is not None else {}
         arguments.update(parse(words, schema, read_file))
-        check(name, arguments, schema)
         with bar.over(name):
             result = await client.call_tool(name, arguments, on_progress=bar.update)
-    return show(aim, result, name, save)
+    return show(target, result, name, save)
 
 
-def check(name: str, arguments: dict[str, Any], schema: dict[str, Any]) -> None:
-    """Refuse what would only come back, with all that is wrong at once."""
-    wrong = complaints(arguments, schema)
-    if wrong:
-        raise ValidationError("\n  ".join([f"{name}: nothing was sent:", *wrong]))
-
-
-def show(aim: Aim, result: ToolResult, name: str, save: str | None) -> int:
+def show(target: ServerTarget, result: ToolResult, name: str, save: str | None) -> int:
     """The result on stdout; a tool's failure on stderr."""
-    if aim.output.json:
-        aim.output.value(result.raw)
+    if target.output.json:
+        target.output.value(result.raw)
     elif not result.is_error:
-        _plain(aim, result, name, save)
+        _plain(target, result, name, save)
     if not result.is_error:
         return Exit.OK
     reason = result.text or "The tool failed and gave no reason."
-    aim.output.complain(f"{name}: {reason}", Exit.TOOL, {"kind": "tool"})
+    target.output.complain(f"{name}: {reason}", Exit.TOOL, {"kind": "tool"})
     return Exit.TOOL
 
 
-def _plain(aim: Aim, result: ToolResult, name: str, save: str | None) -> None:
+def _plain(target: ServerTarget, result: ToolResult, name: str, save: str | None) -> None:
     if result.content or not result.has_structured:
-        Contents(aim.output, save, name).show(result.content)
+        Contents(target.output, save, name).show(result.content)
     else:
-        aim.output.value(msgspec.to_builtins(result.structured))
+        target.output.value(msgspec.to_builtins(result.structured))
 
 
 def read_file(name: str) -> str:

@@ -18,9 +18,9 @@ import click
 from holdfast.cli import advice
 from holdfast.cli.completers import servers
 from holdfast.cli.exit_codes import Exit, exit_for
-from holdfast.cli.options import AboutServer
+from holdfast.cli.options import ServerCommand
 from holdfast.cli.output import Output, as_said
-from holdfast.cli.target import Aim, aimed
+from holdfast.cli.target import ServerTarget, server_options
 from holdfast.errors import HoldfastError, ProtocolError, RpcError
 from holdfast.events import Event, ProtocolViolation
 
@@ -43,35 +43,35 @@ class Finding:
     advice: str = ""
 
 
-@click.command(cls=AboutServer)
+@click.command(cls=ServerCommand)
 @click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
-@aimed
-async def doctor(aim: Aim, server: tuple[str, ...]) -> int:
+@server_options
+async def doctor(target: ServerTarget, server: tuple[str, ...]) -> int:
     """Start a server step by step and say what is wrong, and what to do.
 
     Looks at the command, its environment, the start, what it writes where, the revisions it
     speaks, its capabilities, its tools' schemas, and how it ends.
     """
-    name = aim.only(server)
+    name = target.only(server)
     findings: list[Finding] = []
     code = Exit.CONNECT
     try:
-        async for finding in _examine(aim, name):
+        async for finding in _examine(target, name):
             findings.append(finding)
-            _show(aim.output, finding)
+            _show(target.output, finding)
     except HoldfastError as error:
         code = exit_for(error)
         findings.append(
             Finding("failure", "bad", as_said(str(error)), advice.advice(error, os.environ))
         )
-        _show(aim.output, findings[-1])
+        _show(target.output, findings[-1])
     bad, summary = _summary(findings)
-    if aim.output.json:
-        aim.output.value({"healthy": not bad, "findings": [asdict(one) for one in findings]})
+    if target.output.json:
+        target.output.value({"healthy": not bad, "findings": [asdict(one) for one in findings]})
     else:
-        aim.output.text(f"\n{summary}")
+        target.output.text(f"\n{summary}")
     worst = next((one.text for one in findings if one.verdict == "bad"), None)
-    return Exit.OK if worst is None else aim.output.verdict(worst, code, "doctor")
+    return Exit.OK if worst is None else target.output.verdict(worst, code, "doctor")
 
 
 def _summary(findings: list[Finding]) -> tuple[int, str]:
@@ -83,10 +83,10 @@ def _summary(findings: list[Finding]) -> tuple[int, str]:
     return bad, f"It works{more}."
 
 
-async def _examine(aim: Aim, name: str | None) -> AsyncIterator[Finding]:
+async def _examine(target: ServerTarget, name: str | None) -> AsyncIterator[Finding]:
     heard: list[str] = []
-    aim.stdio.setdefault("stderr", heard.append)
-    client = aim.client(name)
+    target.stdio.setdefault("stderr", heard.append)
+    client = target.client(name)
     for finding in _before(client):
         yield finding
     violations: list[ProtocolViolation] = []
@@ -116,7 +116,7 @@ async def _examine(aim: Aim, name: str | None) -> AsyncIterator[Finding]:
         yield Finding("stderr", "note", f"{len(heard)} line(s); the last of them:\n{tail}")
     yield _ended(client)
     for protocol, era in _eras():
-        yield await _speaks(aim, name, protocol, era)
+        yield await _speaks(target, name, protocol, era)
 
 
 # How findings look
@@ -255,12 +255,12 @@ def _eras() -> list[tuple[str, str]]:
     return [(STATELESS[0], "stateless"), (HANDSHAKE[0], "handshake")]
 
 
-async def _speaks(aim: Aim, name: str | None, protocol: str, era: str) -> Finding:
+async def _speaks(target: ServerTarget, name: str | None, protocol: str, era: str) -> Finding:
     """Whether it speaks the newest revision of an era, asked on a connection of its own."""
-    kept = dict(aim.options)
-    aim.options["protocol"] = protocol
+    kept = dict(target.options)
+    target.options["protocol"] = protocol
     try:
-        async with aim.client(name) as client:
+        async with target.client(name) as client:
             await client.open()
             return Finding(era, "ok", f"speaks {client.protocol_version}")
     except (ProtocolError, RpcError):
@@ -268,4 +268,4 @@ async def _speaks(aim: Aim, name: str | None, protocol: str, era: str) -> Findin
     except HoldfastError as error:
         return Finding(era, "note", f"{protocol} cannot be tried: {error.message}")
     finally:
-        aim.options = kept
+        target.options = kept

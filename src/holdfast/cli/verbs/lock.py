@@ -9,19 +9,19 @@ import click
 
 from holdfast.cli.completers import servers
 from holdfast.cli.exit_codes import Exit, exit_for
-from holdfast.cli.options import AboutServer
-from holdfast.cli.target import Aim, aimed
+from holdfast.cli.options import ServerCommand
+from holdfast.cli.target import ServerTarget, server_options
 from holdfast.errors import HoldfastError, ValidationError
 
 NAME = "holdfast.lock"
 AS = click.option("--as", "label", metavar="NAME", help="The server's name in the lock file.")
 
 
-@click.command(cls=AboutServer)
+@click.command(cls=ServerCommand)
 @click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
 @AS
-@aimed
-async def lock(aim: Aim, server: tuple[str, ...], label: str | None) -> int:
+@server_options
+async def lock(target: ServerTarget, server: tuple[str, ...], label: str | None) -> int:
     """Write down a server's tools in a lock file, to be reviewed and committed.
 
     The file is holdfast.lock, or what --lock names; other servers in it stay. Says what is
@@ -29,22 +29,22 @@ async def lock(aim: Aim, server: tuple[str, ...], label: str | None) -> int:
     """
     from holdfast.lock import guard as locks
 
-    path = aim.options.pop("lock", NAME)
-    name = aim.only(server)
-    async with aim.client(name) as client:
+    path = target.options.pop("lock", NAME)
+    name = target.only(server)
+    async with target.client(name) as client:
         tools = await client.list_tools()
         found = locks.LockedServer.of(tools, client.instructions)
         label = label or name or client.name
     before = _before(path, label)
     changed = locks.write(path, locks.LockFile({label: found}))
-    if aim.output.json:
+    if target.output.json:
         facts = {"file": path, "server": label, "tools": len(tools), "changed": changed}
-        aim.output.value(facts)
+        target.output.value(facts)
         return Exit.OK
     if before is not None and changed:
-        aim.output.text(str(locks.compare_locked(before, tools, found.instructions)))
+        target.output.text(str(locks.compare_locked(before, tools, found.instructions)))
     told = "Locked" if changed else "No changes:"
-    aim.output.note(f"{told} {len(tools)} tools of {label} in {path}.")
+    target.output.note(f"{told} {len(tools)} tools of {label} in {path}.")
     return Exit.OK
 
 
@@ -55,12 +55,14 @@ def _before(path: str, label: str) -> Any:
     return locks.read(path).servers.get(label) if os.path.exists(path) else None
 
 
-@click.command(cls=AboutServer)
+@click.command(cls=ServerCommand)
 @click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
 @AS
 @click.option("--breaking", is_flag=True, help="Only changes that break callers count.")
-@aimed
-async def check(aim: Aim, server: tuple[str, ...], label: str | None, breaking: bool) -> int:
+@server_options
+async def check(
+    target: ServerTarget, server: tuple[str, ...], label: str | None, breaking: bool
+) -> int:
     """Compare servers with the lock file. Exits with 6 if one is not as it was written down.
 
     The file is holdfast.lock, or what --lock names. Without a server: every server in it
@@ -68,57 +70,57 @@ async def check(aim: Aim, server: tuple[str, ...], label: str | None, breaking: 
     """
     from holdfast.lock import guard as locks
 
-    locked = locks.read(aim.options.pop("lock", NAME))
+    locked = locks.read(target.options.pop("lock", NAME))
     results = [
-        await _checked(aim, name, entry, locked.servers[entry], breaking)
-        for name, entry in _wanted(aim, server, label, locked)
+        await _checked(target, name, entry, locked.servers[entry], breaking)
+        for name, entry in _wanted(target, server, label, locked)
     ]
     codes = {one["exit"] for one in results} - {Exit.OK}
     code = Exit.DRIFT if Exit.DRIFT in codes else Exit(min(codes, default=Exit.OK))
-    if aim.output.json:
-        aim.output.value({"ok": code == Exit.OK, "servers": results})
+    if target.output.json:
+        target.output.value({"ok": code == Exit.OK, "servers": results})
     if code == Exit.OK:
         return code
     told = [
         one.get("error") or f"{one['server']} is not as locked" for one in results if one["exit"]
     ]
-    return aim.output.verdict("\n".join(told), code, "drift" if code == Exit.DRIFT else "check")
+    return target.output.verdict("\n".join(told), code, "drift" if code == Exit.DRIFT else "check")
 
 
 async def _checked(
-    aim: Aim, name: str | None, entry: str, locked: Any, breaking: bool
+    target: ServerTarget, name: str | None, entry: str, locked: Any, breaking: bool
 ) -> dict[str, Any]:
     """How one server compares; one that cannot be asked is told, and the others are."""
     from holdfast.lock import guard as locks
 
     try:
-        async with aim.client(name) as client:
+        async with target.client(name) as client:
             tools = await client.list_tools()
             changes = locks.compare_locked(locked, tools, client.instructions)
     except HoldfastError as error:
-        if not aim.output.json:
-            aim.output.fail(error)
+        if not target.output.json:
+            target.output.fail(error)
         return {"server": entry, "error": str(error), "exit": exit_for(error)}
-    if not aim.output.json:
+    if not target.output.json:
         verdict = f"changed ({changes.impact})\n{changes}" if changes else "as locked"
-        aim.output.text(f"{entry}: {verdict}")
+        target.output.text(f"{entry}: {verdict}")
     drifted = changes.breaking if breaking else bool(changes)
     code = Exit.DRIFT if drifted else Exit.OK
     return {"server": entry, "impact": changes.impact, "changes": str(changes), "exit": code}
 
 
 def _wanted(
-    aim: Aim, words: tuple[str, ...], label: str | None, locked: Any
+    target: ServerTarget, words: tuple[str, ...], label: str | None, locked: Any
 ) -> list[tuple[str | None, str]]:
     """The servers to look at, each with its name in the lock file."""
     known = list(locked.servers)
-    if not words and not aim.given:
-        found = [name for name in known if name in aim.configuration.servers]
+    if not words and not target.given:
+        found = [name for name in known if name in target.configuration.servers]
         if not found:
             names = ", ".join(known)
             raise ValidationError(f"none of the locked servers is configured ({names}): name one")
         return [(name, name) for name in found]
-    name = aim.only(words)
+    name = target.only(words)
     entry = label or (name if name in known else None) or (known[0] if len(known) == 1 else None)
     if entry is None or entry not in known:
         raise ValidationError(f"which of the lock file's servers is it? --as {'|'.join(known)}")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli.exit_codes import Exit, exit_for
-from holdfast.cli.options import CLOSE, OPEN, OUTPUT, AboutServer, files, pairs
+from holdfast.cli.options import CLOSE, OPEN, OUTPUT, ServerCommand, files, pairs
 from holdfast.cli.output import Output
-from holdfast.cli.target import Aim, aimed
+from holdfast.cli.target import ServerTarget, server_options
 from holdfast.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -24,12 +24,14 @@ FILL = click.option(
 )
 
 
-@click.command(cls=AboutServer)
+@click.command(cls=ServerCommand)
 @click.argument("words", nargs=-1, metavar="[SERVER] LOG")
 @GO_ON
 @FILL
-@aimed
-async def replay(aim: Aim, words: tuple[str, ...], go_on: bool, fill: tuple[str, ...]) -> int:
+@server_options
+async def replay(
+    target: ServerTarget, words: tuple[str, ...], go_on: bool, fill: tuple[str, ...]
+) -> int:
     """Send the calls of a log again, and compare each outcome with the recorded one.
 
     \b
@@ -38,14 +40,14 @@ async def replay(aim: Aim, words: tuple[str, ...], go_on: bool, fill: tuple[str,
     """
     from holdfast.calllog.replay import replay as play
 
-    server, (log,) = aim.take(words, "LOG")
+    server, (log,) = target.take(words, "LOG")
     path, values = _path(log), _fills(fill)
-    async with aim.client(server) as client:
+    async with target.client(server) as client:
         report = await play(client, path, stop=not go_on, fill=values)
-    return _reported(aim, report)
+    return _reported(target, report)
 
 
-@click.command(cls=AboutServer)
+@click.command(cls=ServerCommand)
 @click.argument("words", nargs=-1, metavar="[SERVER] FILE")
 @GO_ON
 @FILL
@@ -61,9 +63,9 @@ async def replay(aim: Aim, words: tuple[str, ...], go_on: bool, fill: tuple[str,
 @CLOSE
 @click.option("--rename", metavar="OLD=NEW", multiple=True, help="Rename arguments; calls nothing.")
 @click.option("--write", is_flag=True, help="With --rename: write the file anew.")
-@aimed
+@server_options
 def run(
-    aim: Aim,
+    target: ServerTarget,
     *,
     words: tuple[str, ...],
     go_on: bool,
@@ -82,17 +84,17 @@ def run(
     holdfast run login.jsonl --rename id=sessionName --write
     """
     if rename:
-        return _rename(aim, words, pairs("--rename", rename, "="), write)
+        return _rename(target, words, pairs("--rename", rename, "="), write)
     if write:
         raise click.UsageError("--write goes with --rename.")
-    server, (file,) = aim.take(words, "FILE")
+    server, (file,) = target.take(words, "FILE")
     options: dict[str, Any] = {"stop": not go_on, "fill": _fills(fill)}
     keys = (session_key, open_tool, close_tool)
-    return _run(aim, server, _path(file), options=options, session=session, keys=keys)
+    return _run(target, server, _path(file), options=options, session=session, keys=keys)
 
 
 async def _run(
-    aim: Aim,
+    target: ServerTarget,
     server: str | None,
     path: Path,
     *,
@@ -103,29 +105,29 @@ async def _run(
     from holdfast.calllog.sequence import run_sequence
     from holdfast.handles import Handle, ParameterSession
 
-    client = aim.client(server)
+    client = target.client(server)
     if session is None:
         async with client:
-            return _reported(aim, await run_sequence(client, path, **options))
+            return _reported(target, await run_sequence(client, path, **options))
     key, open_tool, close_tool = keys
     adapter = ParameterSession(key=key, open_tool=open_tool, close_tool=close_tool)
     async with Handle(client, session=session, adapter=adapter) as handle:
-        return _reported(aim, await run_sequence(handle, path, **options))
+        return _reported(target, await run_sequence(handle, path, **options))
 
 
-def _rename(aim: Aim, words: tuple[str, ...], keys: dict[str, str], write: bool) -> int:
+def _rename(target: ServerTarget, words: tuple[str, ...], keys: dict[str, str], write: bool) -> int:
     from holdfast.calllog.sequence import rename_file
 
     if len(words) != 1:
         raise click.UsageError("--rename takes one FILE and no server.")
     renamed = rename_file(words[0], keys, write=write)
-    if aim.output.json:
+    if target.output.json:
         facts = {"file": words[0], "keys": renamed.keys, "changed": renamed.changed}
-        aim.output.value({**facts, "written": write, "lines": renamed.lines})
+        target.output.value({**facts, "written": write, "lines": renamed.lines})
         return Exit.OK
     if not write:
-        aim.output.text("\n".join(renamed.lines))
-    aim.output.note(f"{words[0]}: {renamed}{'' if write else ' (not written: add --write)'}")
+        target.output.text("\n".join(renamed.lines))
+    target.output.note(f"{words[0]}: {renamed}{'' if write else ' (not written: add --write)'}")
     return Exit.OK
 
 
@@ -179,8 +181,8 @@ def serve_log(log: str, tools: str | None, server: str | None, loop: bool) -> No
     asyncio.run(mock.serve_stdio())
 
 
-def _reported(aim: Aim, report: Report) -> int:
-    if aim.output.json:
+def _reported(target: ServerTarget, report: Report) -> int:
+    if target.output.json:
         rows = [
             {
                 "name": one.entry.name,
@@ -193,15 +195,15 @@ def _reported(aim: Aim, report: Report) -> int:
             }
             for one in report
         ]
-        aim.output.value({"ok": report.ok, "calls": rows})
+        target.output.value({"ok": report.ok, "calls": rows})
     else:
-        aim.output.text(str(report))
+        target.output.text(str(report))
     if report.ok:
         return Exit.OK
     failed = next((one.exception for one in report if one.exception and not one.expected), None)
     code = Exit.TOOL if failed is None else exit_for(failed)
     told = "not all calls ended as recorded" if failed is None else str(failed)
-    return aim.output.verdict(told, code, "replay")
+    return target.output.verdict(told, code, "replay")
 
 
 def _path(name: str) -> Path:

@@ -16,12 +16,12 @@ from holdfast.cli.completers import servers
 from holdfast.cli.editor import ask, editing
 from holdfast.cli.elicitation import handlers
 from holdfast.cli.exit_codes import Exit
-from holdfast.cli.options import AboutServer
+from holdfast.cli.options import ServerCommand
 from holdfast.cli.output import harmless
 from holdfast.cli.progress import Bar
-from holdfast.cli.target import Aim, aimed
+from holdfast.cli.target import ServerTarget, server_options
 from holdfast.cli.tool_cache import keep, pick
-from holdfast.cli.verbs.call import check, read_file, show
+from holdfast.cli.verbs.call import read_file, show
 from holdfast.cli.verbs.resources import pairs
 from holdfast.errors import HoldfastError, RpcError, ValidationError
 
@@ -40,10 +40,10 @@ state                  how the connection is
 help, exit             this, and the end (Ctrl-D too)"""
 
 
-@click.command(cls=AboutServer)
+@click.command(cls=ServerCommand)
 @click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
-@aimed
-def shell(aim: Aim, server: tuple[str, ...]) -> int:
+@server_options
+def shell(target: ServerTarget, server: tuple[str, ...]) -> int:
     """A prompt over one kept connection: tools are called by their names.
 
     Tab completes tools and parameters; Ctrl-C ends a call, Ctrl-D the shell. Lines may come
@@ -52,14 +52,14 @@ def shell(aim: Aim, server: tuple[str, ...]) -> int:
     from holdfast.sync.client import Client
     from holdfast.sync.portal import portal
 
-    name = aim.only(server)
+    name = target.only(server)
     bar = Bar()
-    aim.options["handlers"] = handlers(bar)
-    aim.options.setdefault("when_down", "wait")
-    with Client(portal().do(lambda: aim.client(name)), portal()) as client:
+    target.options["handlers"] = handlers(bar)
+    target.options.setdefault("when_down", "wait")
+    with Client(portal().do(lambda: target.client(name)), portal()) as client:
         client.open()
-        session = Session(aim, client, bar)
-        keep(aim, name, session.greet())
+        session = Session(target, client, bar)
+        keep(target, name, session.greet())
         with editing(session.suggestions):
             return session.run()
 
@@ -67,9 +67,9 @@ def shell(aim: Aim, server: tuple[str, ...]) -> int:
 class Session:
     """What a person says at the prompt, one line after the other."""
 
-    def __init__(self, aim: Aim, client: Client, bar: Bar) -> None:
-        self._aim = aim
-        self._output = aim.output
+    def __init__(self, target: ServerTarget, client: Client, bar: Bar) -> None:
+        self._aim = target
+        self._output = target.output
         self._client = client
         self._bar = bar
         self._verbs: dict[str, Callable[[list[str]], Any]] = {
@@ -157,7 +157,6 @@ class Session:
         schema = found.get("inputSchema")
         schema = schema if isinstance(schema, dict) else {}
         arguments = parse(rest, schema, read_file)
-        check(name, arguments, schema)
         with self._bar.over(name):
             result = self._client.call_tool(name, arguments, on_progress=self._bar.update)
         return show(self._aim, result, name, None)

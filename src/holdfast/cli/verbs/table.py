@@ -6,19 +6,21 @@ from __future__ import annotations
 class Verb:
     """Where a verb lives (a module of this package, and the command's name in it), and its line.
 
-    ``is_aimed`` says that it is about a server, which may be a command after ``--``. Plain, and
+    ``takes_server`` says that it is about a server, which may be a command after ``--``. Plain, and
     not a NamedTuple: help should not wait for ``typing``.
     """
 
-    def __init__(self, module: str, command: str, summary: str, *, is_aimed: bool = True) -> None:
+    def __init__(
+        self, module: str, command: str, summary: str, *, takes_server: bool = True
+    ) -> None:
         self.module, self.command, self.summary = module, command, summary
-        self.is_aimed = is_aimed
+        self.takes_server = takes_server
 
 
 SECTIONS: dict[str, dict[str, Verb]] = {
     "Look around": {
         "servers": Verb(
-            "servers", "servers", "the configured servers; starts none of them", is_aimed=False
+            "servers", "servers", "the configured servers; starts none of them", takes_server=False
         ),
         "tools": Verb("listing", "tools", "the tools of a server"),
         "describe": Verb("listing", "describe", "one tool: what it does, what it takes"),
@@ -43,23 +45,23 @@ SECTIONS: dict[str, dict[str, Verb]] = {
     "Call logs": {
         "replay": Verb("logs", "replay", "send the calls of a log again"),
         "run": Verb("logs", "run", "run a stored sequence of calls"),
-        "diff": Verb("logs", "diff", "compare two logs", is_aimed=False),
+        "diff": Verb("logs", "diff", "compare two logs", takes_server=False),
         "serve-log": Verb(
-            "logs", "serve_log", "answer from a log, as a mock server on stdio", is_aimed=False
+            "logs", "serve_log", "answer from a log, as a mock server on stdio", takes_server=False
         ),
     },
     "Set up": {
         "config": Verb(
-            "config", "config", "show, explain, trust and import configuration", is_aimed=False
+            "config", "config", "show, explain, trust and import configuration", takes_server=False
         ),
         "completion": Verb(
-            "completion", "completion", "shell completion, to be sourced", is_aimed=False
+            "completion", "completion", "shell completion, to be sourced", takes_server=False
         ),
         "demo": Verb(
             "demo",
             "demo",
             "see a client at work, against a server that comes with it",
-            is_aimed=False,
+            takes_server=False,
         ),
     },
 }

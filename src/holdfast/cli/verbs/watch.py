@@ -12,9 +12,9 @@ import click
 
 from holdfast._core.calls.handlers import Notification
 from holdfast.cli.completers import servers
-from holdfast.cli.options import AboutServer
+from holdfast.cli.options import ServerCommand
 from holdfast.cli.output import Output
-from holdfast.cli.target import Aim, aimed
+from holdfast.cli.target import ServerTarget, server_options
 from holdfast.errors import TransportError
 from holdfast.events import Event, Transition
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from holdfast import Client
 
 
-@click.command(cls=AboutServer)
+@click.command(cls=ServerCommand)
 @click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
 @click.option("--level", metavar="LEVEL", help="Have log messages sent, from this level up.")
 @click.option("--resource", metavar="URI", multiple=True, help="Hear when a resource changes.")
-@aimed
+@server_options
 async def watch(
-    aim: Aim, server: tuple[str, ...], level: str | None, resource: tuple[str, ...]
+    target: ServerTarget, server: tuple[str, ...], level: str | None, resource: tuple[str, ...]
 ) -> None:
     """Notifications, log messages and the connection's states, until Ctrl-C.
 
     Lost connections come back by themselves, and so does what was asked for.
     """
-    aim.options.setdefault("when_down", "wait")
-    teller = Teller(aim.output)
-    async with aim.client(aim.only(server)) as client:
+    target.options.setdefault("when_down", "wait")
+    teller = Teller(target.output)
+    async with target.client(target.only(server)) as client:
         client.events.subscribe(teller.moved, Transition.name)
         client.on_notification(teller.notified)
         asked = asyncio.ensure_future(_ask(client, level, resource, teller))
