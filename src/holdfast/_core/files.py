@@ -1,0 +1,399 @@
+"""Files: bounded reads, atomic writes, private folders, locks, and no links of strangers.
+
+A folder may be somebody else's repository, or one where others may write. A path inside it is
+opened part by part and no symbolic link is followed, so that it cannot lead to another file between
+the check and the use (CWE-59, CWE-367). Whatever is opened must be a regular file: a pipe would
+block, a device would not end.
+
+Everything raises `OSError`. What this module itself refuses is a `RefusedFileError`, whose
+``strerror`` is one sentence without the path.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+StrPath: TypeAlias = "str | os.PathLike[str]"
+
+PRIVATE_FILE: Final = 0o600
+PRIVATE_FOLDER: Final = 0o700
+
+_CLOEXEC: Final = getattr(os, "O_CLOEXEC", 0)
+_NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
+# A pipe that nobody writes must not block, nor a terminal become ours.
+_CAREFUL: Final = _CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_BINARY: Final = getattr(os, "O_BINARY", 0)
+_FOLDER: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY)
+_BY_PARTS: Final = bool(_NOFOLLOW and os.open in os.supports_dir_fd and os.name == "posix")
+_MOST_LINKS: Final = 40
+
+
+class RefusedFileError(OSError):
+    """A file that is not opened, because of what it is. ``strerror`` says why."""
+
+    def __init__(self, path: StrPath, why: str, number: int = errno.EPERM) -> None:
+        super().__init__(number, why, os.fspath(path))
+
+
+def reason(error: OSError | ValueError) -> str:
+    """Return why a file operation failed, without the path."""
+    return getattr(error, "strerror", None) or str(error)
+
+
+# Reading
+
+
+def read_bytes(
+    path: StrPath, limit: int, *, inside: StrPath | None = None, owned: bool = False
+) -> bytes:
+    """Read a regular file of at most ``limit`` bytes.
+
+    Args:
+        path: The file. Links are followed, as the caller named it.
+        limit: Most bytes; a longer file is refused.
+        inside: Follow links only as long as they stay in this folder: a repository has no
+            business with files that it did not bring.
+        owned: Refuse a file that another user owns or may write.
+    """
+    if inside is not None:
+        path = _resolve_inside(path, inside)
+        descriptor = open_without_links(path, os.O_RDONLY)
+    else:
+        descriptor = os.open(path, os.O_RDONLY | _CAREFUL | _BINARY)
+    try:
+        facts = _require_regular(descriptor, path)
+        if owned:
+            _require_owned(facts, path)
+        return _read_all(descriptor, path, facts, limit)
+    finally:
+        os.close(descriptor)
+
+
+def read_without_links(path: StrPath, limit: int) -> bytes:
+    """Read a regular file of at most ``limit`` bytes, following no link on the way."""
+    descriptor = open_without_links(path, os.O_RDONLY)
+    try:
+        return _read_all(descriptor, path, _require_regular(descriptor, path), limit)
+    finally:
+        os.close(descriptor)
+
+
+def _read_all(descriptor: int, path: StrPath, facts: os.stat_result, limit: int) -> bytes:
+    data = bytearray()
+    # The size may be wrong, or change during the read: what counts is what comes.
+    while facts.st_size <= limit and len(data) <= limit:
+        more = os.read(descriptor, min(limit + 1 - len(data), 1 << 20))
+        if not more:
+            return bytes(data)
+        data += more
+    raise RefusedFileError(path, f"is longer than {_size(limit)}", errno.EFBIG)
+
+
+def _size(limit: int) -> str:
+    return f"{limit >> 20} MiB" if limit >= 1 << 20 else f"{limit} bytes"
+
+
+def _resolve_inside(path: StrPath, folder: StrPath) -> str:
+    os.lstat(path)  # raises FileNotFoundError for what is not there at all
+    real, root = os.path.realpath(path), os.path.realpath(folder)
+    if not Path(real).is_relative_to(root):
+        raise RefusedFileError(path, "is a link that leads out of the project; not followed")
+    return real
+
+
+# Opening without links
+
+
+def open_without_links(path: StrPath, flags: int, mode: int = PRIVATE_FILE) -> int:
+    """Open a path part by part, following no symbolic link; return the descriptor.
+
+    A relative path starts at the current folder. Links that only the system administrator can have
+    made (``/tmp`` on macOS) are followed.
+    """
+    flags |= _CAREFUL | _BINARY
+    if not _BY_PARTS:
+        _refuse_links(path)
+        return os.open(path, flags, mode)
+    with _parent(path) as (folder, name):
+        try:
+            return os.open(name, flags | _NOFOLLOW, mode, dir_fd=folder)
+        except OSError as error:
+            _explain_link(error, path, name, folder)
+            raise
+
+
+def open_for_append(path: StrPath) -> int:
+    """Open a regular file of ours for appending, or create it for nobody else to read.
+
+    Refused are links, hard links to a file of another name, files of other users, pipes and
+    devices: in a folder that somebody else prepared, each would decide where we write.
+    """
+    return _open_for_write(path, os.O_APPEND)
+
+
+def _open_for_write(path: StrPath, flags: int) -> int:
+    descriptor = open_without_links(path, os.O_WRONLY | os.O_CREAT | flags)
+    try:
+        facts = _require_regular(descriptor, path)
+        if facts.st_nlink > 1:
+            raise RefusedFileError(path, "has a second name (a hard link); not written")
+        if os.name == "posix" and facts.st_uid != os.geteuid():
+            raise RefusedFileError(path, "belongs to another user; not written")
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+@contextmanager
+def _parent(path: StrPath) -> Iterator[tuple[int, str]]:
+    """Open the folder of a path part by part; yield its descriptor and the last part."""
+    text = os.fspath(path)
+    parts = [part for part in text.split("/") if part not in ("", ".")]
+    if not parts or parts[-1] == ".." or text.endswith("/"):
+        raise RefusedFileError(path, "is not the path of a file", errno.EISDIR)
+    descriptor = _walk(path, "/" if text.startswith("/") else ".", parts[:-1])
+    try:
+        yield descriptor, parts[-1]
+    finally:
+        os.close(descriptor)
+
+
+def _walk(path: StrPath, start: str, parts: list[str]) -> int:
+    """Return a descriptor of the folder that the parts lead to."""
+    folder = os.open(start, _FOLDER | _CLOEXEC)
+    links = 0
+    todo = parts[::-1]
+    try:
+        while todo:
+            name = todo.pop()
+            target = _system_link(folder, name)
+            if target is not None and links < _MOST_LINKS:
+                links += 1
+                todo += [one for one in target.split("/") if one not in ("", ".")][::-1]
+                name = "/" if target.startswith("/") else "."
+            try:
+                below = os.open(name, _FOLDER | _CLOEXEC | _NOFOLLOW, dir_fd=folder)
+            except OSError as error:
+                _explain_link(error, path, name, folder)
+                raise
+            os.close(folder)
+            folder = below
+    except BaseException:
+        os.close(folder)
+        raise
+    return folder
+
+
+def _system_link(folder: int, name: str) -> str | None:
+    """Return the target of a link that is the system's: in the root folder, or made by root."""
+    facts = os.lstat(name, dir_fd=folder) if name != ".." else None
+    if facts is None or not stat.S_ISLNK(facts.st_mode) or facts.st_uid != 0:
+        return None
+    top = os.path.samestat(os.fstat(folder), os.stat("/"))
+    return os.readlink(name, dir_fd=folder) if top or os.geteuid() != 0 else None
+
+
+def _explain_link(error: OSError, path: StrPath, name: str, folder: int) -> None:
+    """Raise a `RefusedFileError` if a link is why a part could not be opened."""
+    # Linux says ELOOP, FreeBSD EMLINK; with O_DIRECTORY a link is ENOTDIR.
+    if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR):
+        with suppress(OSError):
+            if stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode):
+                raise RefusedFileError(path, _link_text(name, path), errno.ELOOP) from None
+
+
+def _link_text(name: str, path: StrPath) -> str:
+    whole = os.path.basename(os.fspath(path)) == name
+    what = "is a symbolic link" if whole else f"leads through a symbolic link ({name})"
+    return f"{what}; not followed: give the path that it leads to"
+
+
+def _refuse_links(path: StrPath) -> None:
+    """Refuse links and junctions by looking first, on systems that cannot open part by part."""
+    whole = Path(path)
+    for part in (whole, *whole.parents):
+        with suppress(OSError):
+            facts = os.lstat(part)
+            if stat.S_ISLNK(facts.st_mode) or getattr(facts, "st_reparse_tag", False):
+                raise RefusedFileError(path, _link_text(part.name, path), errno.ELOOP)
+
+
+def _require_regular(descriptor: int, path: StrPath) -> os.stat_result:
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        raise RefusedFileError(path, "is not a regular file", errno.EINVAL)
+    return facts
+
+
+def _require_owned(facts: os.stat_result, path: StrPath) -> None:
+    if os.name != "posix":
+        return
+    if facts.st_uid not in (os.geteuid(), 0):
+        raise RefusedFileError(path, "belongs to another user; not used")
+    if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise RefusedFileError(path, "can be written by other users; not used (chmod 600)")
+
+
+# Writing
+
+
+def write_atomic(
+    path: StrPath, data: bytes, *, private: bool = False, exclusive: bool = False
+) -> None:
+    """Write a file whole or not at all, and durably: file and folder are synced.
+
+    Args:
+        path: The file; its folder must be there. If it is a link, the link is replaced.
+        data: The content.
+        private: Make it readable for nobody else; otherwise the permissions of a file that is
+            replaced stay, and a new one has the usual ones.
+        exclusive: Raise `FileExistsError` if there is one already.
+    """
+    target = os.path.abspath(path)
+    folder, name = os.path.split(target)
+    spare = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOEXEC | _BINARY
+    descriptor = os.open(spare, flags, PRIVATE_FILE if private else 0o666)
+    try:
+        with open(descriptor, "wb") as file:
+            if not private:
+                _copy_mode(target, descriptor)
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        if exclusive:
+            _link_new(spare, target)
+        else:
+            os.replace(spare, target)
+        _sync_folder(folder)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(spare)
+
+
+def _copy_mode(target: str, descriptor: int) -> None:
+    with suppress(OSError, AttributeError):
+        facts = os.lstat(target)
+        if stat.S_ISREG(facts.st_mode):
+            os.fchmod(descriptor, stat.S_IMODE(facts.st_mode) & 0o777)
+
+
+def _link_new(spare: str, target: str) -> None:
+    try:
+        os.link(spare, target)
+    except FileExistsError:
+        raise
+    except (OSError, AttributeError):
+        # A file system without hard links.
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, "is there already", target) from None
+        os.rename(spare, target)
+
+
+def _sync_folder(folder: str) -> None:
+    """Make a rename last through a power cut, where the system can."""
+    if os.name == "posix":
+        with suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY | _CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+# Folders
+
+
+def make_private_folder(path: StrPath) -> None:
+    """Create a folder, and those above it, for nobody else to enter; refuse another user's."""
+    os.makedirs(path, PRIVATE_FOLDER, exist_ok=True)
+    facts = os.stat(path)
+    if os.name != "posix":
+        return
+    if facts.st_uid != os.geteuid():
+        raise RefusedFileError(path, "belongs to another user; not used")
+    if stat.S_IMODE(facts.st_mode) & 0o077:
+        os.chmod(path, PRIVATE_FOLDER)
+
+
+_XDG: Final = {
+    "config": ("XDG_CONFIG_HOME", (".config",)),
+    "state": ("XDG_STATE_HOME", (".local", "state")),
+    "cache": ("XDG_CACHE_HOME", (".cache",)),
+    "data": ("XDG_DATA_HOME", (".local", "share")),
+}
+
+
+def xdg_folder(
+    kind: Literal["config", "state", "cache", "data"],
+    environ: Mapping[str, str] | None = None,
+    home: StrPath | None = None,
+) -> Path:
+    """Return a base folder of the XDG Base Directory Specification.
+
+    A variable that holds a relative path is ignored, as the specification demands.
+    """
+    environ = os.environ if environ is None else environ
+    variable, default = _XDG[kind]
+    named = environ.get(variable, "")
+    if os.path.isabs(named):
+        return Path(named)
+    return Path(home or environ.get("HOME") or os.path.expanduser("~")).joinpath(*default)
+
+
+# Locks
+
+
+@contextmanager
+def locked(path: StrPath, timeout: float = 10.0) -> Iterator[None]:
+    """Hold an advisory lock, so that two processes take turns.
+
+    Args:
+        path: The lock file; it is created, and stays.
+        timeout: Seconds to wait for the other; then `TimeoutError`.
+    """
+    descriptor = _open_for_write(path, 0)
+    try:
+        until = time.monotonic() + timeout
+        while not _try_lock(descriptor):
+            if time.monotonic() >= until:
+                raise TimeoutError(errno.ETIMEDOUT, "is locked by another process", str(path))
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(descriptor)  # which unlocks
+
+
+if sys.platform == "win32":
+
+    def _try_lock(descriptor: int) -> bool:
+        import msvcrt
+
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+
+    def _try_lock(descriptor: int) -> bool:
+        import fcntl
+
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True  # a file system without locks: as before, nobody waits
+        return True

@@ -1,0 +1,267 @@
+"""Redact secrets in whatever is logged, recorded, exported or shown.
+
+A value is hidden because of its name (``password``, ``apiKey``), because the tool's schema says so
+(``writeOnly``, ``format: password``), or because it looks like a credential (`_core.credentials`).
+Hidden values are replaced by `HIDDEN`, which ``replay`` recognizes to ask for them.
+
+Work is linear in the length of the text: every pattern either has a bounded part that may fail, or
+consumes what it looked at. Values longer than a bound are hidden whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import Any, Final
+
+import msgspec
+
+from holdfast._core.credentials import HIDDEN, hide_credentials
+from holdfast.config import Redaction
+
+__all__ = ["HIDDEN", "Redactor", "default_redactor", "redact_text"]
+
+DEEPEST: Final = 64
+"""Levels of nesting that are searched; what is deeper is hidden whole."""
+MOST_CHARACTERS: Final = 32 * 1024 * 1024
+"""Characters of one value that are searched; the rest is hidden whole."""
+_EMBEDDED: Final = 8
+"""Levels of JSON inside strings of JSON that are decoded; deeper ones are searched as text."""
+
+# Names
+
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_LONGEST_NAME: Final = 128
+_ENDINGS: Final = (
+    *("password", "passwd", "passphrase", "passcode", "secret", "token", "credential", "sessionid"),
+    *("apikey", "accesskey", "privatekey", "secretkey", "signingkey", "encryptionkey"),
+    *("accountkey", "sharedkey"),
+)
+"""Run-together names are secret if they end like this: ``accesstoken``, ``dbpassword``."""
+_COUNTED_WORDS: Final = """
+    page next previous prev max min total prompt completion input output count limit budget used
+    usage remaining cached cache reasoning num number per context estimated stop start starting eos
+    bos pad unk sep cls mask special continuation continue cursor sync progress idempotency resume
+    resumption delta change changes watch skip pagination list first last
+"""
+_COUNTED: Final = frozenset(_COUNTED_WORDS.split())
+"""A token beside one of these words is a count, a cursor or a marker: ``max_tokens``."""
+_ABOUT_WORDS: Final = """
+    type types endpoint endpoints url urls uri uris count counts limit limits length len size
+    name names expiry expires expiration expired ttl policy required optional method methods mode
+    scheme schemes server servers supported provider providers enabled disabled field fields label
+    hint format usage budget strategy status rotation age at in index idx path file filename column
+    valid invalid version description title class
+"""
+_ABOUT: Final = frozenset(_ABOUT_WORDS.split())
+"""A name that ends in one of these is about a secret: ``token_type``, ``password_policy``."""
+_NAME_KEYS: Final = frozenset({"name", "key", "header", "field", "variable", "param", "parameter"})
+_VALUE_KEYS: Final = frozenset({"value", "values", "val", "content", "default", "text", "data"})
+
+
+class Redactor:
+    """Applies one `Redaction` policy.
+
+    Args:
+        policy: Names, patterns and schema hints to go by.
+    """
+
+    def __init__(self, policy: Redaction) -> None:
+        self._on = policy.on
+        self._schema = policy.schema
+        self._keys = frozenset("".join(_words(key)) for key in policy.keys)
+        self._endings = tuple(one for one in _ENDINGS if one in self._keys)
+        self._patterns = [re.compile(one) for one in policy.patterns]
+        self._is_secret = lru_cache(2048)(self._judge)
+
+    def is_secret(self, name: str) -> bool:
+        """Return True if a field of this name holds a secret."""
+        return self._on and self._is_secret(name[-_LONGEST_NAME:])
+
+    def _judge(self, name: str) -> bool:
+        words = _words(name)
+        if not words:
+            return False
+        whole = "".join(words)
+        if whole in self._keys or _singular(whole) in self._keys:
+            return True
+        if words[-1] in _ABOUT:
+            return False
+        pairs = (first + second for first, second in pairwise(words))
+        if any(_singular(pair) in self._keys for pair in pairs):
+            return True
+        return any(self._is_secret_word(word, words) for word in words)
+
+    def _is_secret_word(self, word: str, words: list[str]) -> bool:
+        word = _singular(word)
+        if word == "token":
+            return word in self._keys and _COUNTED.isdisjoint(words)
+        if word in self._keys:
+            return True
+        if not word.endswith(self._endings):
+            return False
+        return not (word.endswith("token") and word[:-5].endswith(tuple(_COUNTED)))
+
+    # Text
+
+    def text(self, text: str) -> str:
+        """Return the text without what looks like a credential."""
+        return self._text(text, _EMBEDDED)
+
+    def _text(self, text: str, embedded: int) -> str:
+        if not self._on or len(text) < 4:
+            return text
+        if len(text) > MOST_CHARACTERS:
+            return HIDDEN
+        if embedded and text.lstrip()[:1] in ("{", "["):
+            text = self._embedded_json(text, embedded - 1)
+        text = hide_credentials(text, self.is_secret)
+        for pattern in self._patterns:
+            text = pattern.sub(HIDDEN, text)
+        return text
+
+    def _embedded_json(self, text: str, embedded: int) -> str:
+        """Redact a string that is JSON itself by its structure; it is unchanged if nothing is."""
+        try:
+            value = msgspec.json.decode(text)
+            found = _Copy(self, embedded).value(value, None, DEEPEST)
+            if found == value:
+                return text
+            return msgspec.json.encode(found).decode()
+        except (ValueError, RecursionError, OverflowError):
+            return text
+
+    # Values
+
+    def value(self, value: Any, schema: Any = None) -> Any:
+        """Return a copy of a JSON value, made of plain types, without its secrets.
+
+        Args:
+            value: Anything that JSON can hold, and msgspec structs.
+            schema: The JSON Schema of the value, whose hints count.
+        """
+        if not self._on:
+            return value
+        try:
+            plain = msgspec.to_builtins(value)
+        except (TypeError, ValueError, RecursionError):
+            return HIDDEN
+        return _Copy(self, _EMBEDDED).value(plain, schema if self._schema else None, DEEPEST)
+
+
+class _Copy:
+    """One value being copied; counts what was searched."""
+
+    def __init__(self, redactor: Redactor, embedded: int) -> None:
+        self._redactor = redactor
+        self._embedded = embedded
+        self._left = MOST_CHARACTERS
+
+    def value(self, value: Any, schema: Any, levels: int) -> Any:
+        if isinstance(value, str):
+            self._left -= len(value)
+            return self._redactor._text(value, self._embedded) if self._left >= 0 else HIDDEN
+        if not isinstance(value, dict | list):
+            return value
+        if levels == 0:
+            return HIDDEN
+        if isinstance(value, list):
+            return self._list(value, schema, levels)
+        pair = self._is_secret_pair(value)
+        return {
+            self._redactor._text(str(name), 0): self._item(str(name), item, schema, levels, pair)
+            for name, item in value.items()
+        }
+
+    def _list(self, value: list[Any], schema: Any, levels: int) -> list[Any]:
+        items = _items(schema)
+        found = [self.value(item, items, levels - 1) for item in value]
+        # A header as a pair: ["Authorization", "Bearer …"].
+        match value:
+            case [str(name), str(item)] if len(name) <= 64 and self._redactor.is_secret(name):
+                found[1] = _hide(item)
+        return found
+
+    def _item(self, name: str, item: Any, schema: Any, levels: int, pair: bool) -> Any:
+        if pair and name.lower() in _VALUE_KEYS:
+            return _hide(item)
+        about = _named(schema, name)
+        if self._redactor.is_secret(name):
+            return item if _is_count(name, item) else _hide(item)
+        if any(_is_hinted(part) for part in about):
+            return HIDDEN
+        return self.value(item, next(iter(about), None), levels - 1)
+
+    def _is_secret_pair(self, value: dict[str, Any]) -> bool:
+        """Return True for ``{"name": "Authorization", "value": …}``."""
+        if len(value) > 12:
+            return False
+        names = [item for key, item in value.items() if str(key).lower() in _NAME_KEYS]
+        return any(isinstance(name, str) and self._redactor.is_secret(name) for name in names)
+
+
+def _hide(item: Any) -> Any:
+    """Hide what can be a secret: not ``null``, a boolean or an empty string."""
+    return item if item is None or isinstance(item, bool) or item == "" else HIDDEN
+
+
+def _is_count(name: str, item: Any) -> bool:
+    return isinstance(item, int | float) and _words(name)[-1:] in (["token"], ["tokens"])
+
+
+def _words(name: str) -> list[str]:
+    """Split a name: ``apiKey``, ``API_KEY`` and ``api-key`` are all ``api`` and ``key``."""
+    return [word.lower() for word in _WORDS.findall(name)]
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+# Schemas
+
+
+def _parts(schema: Any, levels: int = 4) -> Iterator[Mapping[str, Any]]:
+    """Yield a schema and the schemas it is combined from, as far as no reference is needed."""
+    if not isinstance(schema, Mapping):
+        return
+    yield schema
+    if levels:
+        for keyword in ("allOf", "anyOf", "oneOf"):
+            branches = schema.get(keyword)
+            for branch in branches[:16] if isinstance(branches, list) else ():
+                yield from _parts(branch, levels - 1)
+
+
+def _named(schema: Any, name: str) -> list[Any]:
+    """Return what a schema says about one property."""
+    if schema is None:
+        return []
+    tables = (part.get("properties") for part in _parts(schema))
+    return [table[name] for table in tables if isinstance(table, Mapping) and name in table]
+
+
+def _items(schema: Any) -> Any:
+    if schema is None:
+        return None
+    found: Iterable[Any] = (part["items"] for part in _parts(schema) if "items" in part)
+    return next(iter(found), None)
+
+
+def _is_hinted(schema: Any) -> bool:
+    return any(
+        part.get("writeOnly") is True or part.get("format") == "password" for part in _parts(schema)
+    )
+
+
+@cache
+def default_redactor() -> Redactor:
+    """Return the redactor of the default policy, for what has none of its own."""
+    return Redactor(Redaction())
+
+
+def redact_text(text: str) -> str:
+    """Return a text without what looks like a credential, by the default policy."""
+    return default_redactor().text(text)

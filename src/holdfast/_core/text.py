@@ -1,0 +1,215 @@
+"""Text from strangers, made safe to show: escape, truncate, quote, suggest.
+
+Servers, files and programs decide what ends up in terminals, logs and reviews. There it could
+colour or erase lines (escape sequences), reorder them (bidirectional controls) or carry words that
+no reader sees (zero-width characters, tags, variation selectors). Every place that shows such text
+uses this module, so all of them agree on what is unseen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+LIMIT: Final = 120
+"""Default number of characters shown of one text."""
+
+_SPACES: Final = "\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
+_INVISIBLE: Final = (
+    "\x00-\x1f\x7f-\x9f"  # C0 and C1 controls, DEL
+    "\xad\u034f\u061c\u070f"  # soft hyphen, grapheme joiner, Arabic and Syriac marks
+    "\u115f\u1160\u17b4\u17b5\u180b-\u180f"  # Hangul and Khmer fillers, Mongolian selectors
+    "\u200b-\u200f\u2028-\u202e"  # zero width, line and paragraph separators, bidi embeddings
+    "\u2060-\u206f\u2800\u3164"  # invisible operators, bidi isolates, blank Braille, filler
+    "\ud800-\uf8ff"  # lone surrogates, private use
+    "\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0"  # noncharacters, variation selectors, BOM, filler
+    "\ufff0-\ufffc\ufffe\uffff"  # interlinear annotation, object replacement, noncharacters
+    "\U0001107f\U00013430-\U0001345f\U00016fe4"  # joiners and fillers of historic scripts
+    "\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"  # shorthand and musical controls
+    "\U0001fffe\U0001ffff\U0002fffe\U0002ffff\U0003fffe\U0003ffff"  # noncharacters
+    "\U00040000-\U0010ffff"  # unassigned planes, tags, selectors, private use
+)
+UNSEEN: Final = re.compile(f"[{_SPACES}{_INVISIBLE}]")
+"""Every character that is not seen as itself. Fixed ranges instead of `str.isprintable` and
+`unicodedata`, whose tables differ between versions of Python: escaped text is written to files
+that must have the same bytes everywhere."""
+
+_UNSEEN_BUT_LINES: Final = re.compile(f"[{_INVISIBLE}]".replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
+_ODD_SPACE: Final = re.compile(f"[{_SPACES}]")
+_LINE_BREAK: Final = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.$/:@-]{1,80}")
+_SHORT: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def has_unseen(text: str) -> bool:
+    """Return True if the text has a character that a reader would not see as itself."""
+    return UNSEEN.search(text) is not None
+
+
+def escape(char: str) -> str:
+    r"""Return the escape of one character: ``\n``, ``\x1b``, ``\u200b``, ``\U000e0041``."""
+    if char in _SHORT:
+        return _SHORT[char]
+    code = ord(char)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def visible(text: str, limit: int | None = None) -> str:
+    """Return the text on one line, truncated, with unseen characters escaped."""
+    if limit is not None:
+        text = truncate(text, limit)
+    if text.isascii() and text.isprintable():
+        return text
+    return UNSEEN.sub(_escape_match, text)
+
+
+def visible_lines(text: str) -> str:
+    """Return text of several lines with unseen characters escaped; odd spaces become plain."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = _ODD_SPACE.sub(" ", text.replace("\r\n", "\n"))
+    return _UNSEEN_BUT_LINES.sub(_escape_match, text)
+
+
+def visible_json(text: str) -> str:
+    """Return JSON text with unseen characters escaped as JSON does: the value is the same.
+
+    Line feeds outside strings stay, so that indented JSON keeps its form.
+    """
+    return "\n".join(UNSEEN.sub(_escape_json, line) for line in text.split("\n"))
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """Return prose on one line: white space collapsed, unseen characters escaped, truncated."""
+    return visible(" ".join(_plain_spaces(text[: 4 * limit]).split()), limit)
+
+
+def split_lines(text: str) -> list[str]:
+    """Split at line breaks of every kind; tabs and odd spaces become plain, the rest is escaped."""
+    lines = _LINE_BREAK.split(text)
+    return [visible(_ODD_SPACE.sub(" ", line.expandtabs(4))) for line in lines]
+
+
+def truncate(text: str, limit: int = LIMIT) -> str:
+    """Return at most ``limit`` characters, the last an ellipsis if some are missing."""
+    return text if len(text) <= limit else f"{text[: max(limit - 1, 0)]}…"
+
+
+def quote(text: str, limit: int = LIMIT) -> str:
+    """Return the text in double quotes, which it cannot close itself."""
+    return f'"{_inside_quotes(truncate(text, limit))}"'
+
+
+def label(name: str) -> str:
+    """Return a plain name as it is, any other in quotes."""
+    return name if _PLAIN_NAME.fullmatch(name) else quote(name)
+
+
+def show_json(value: Any, limit: int = LIMIT) -> str:
+    """Return a value as JSON on one line, truncated, with unseen characters escaped."""
+    if isinstance(value, str):
+        return quote(value, limit)
+    try:
+        text = msgspec.json.encode(value, order="sorted").decode("utf-8", "replace")
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return "a value that JSON cannot hold"
+    return visible_json(truncate(text, limit))
+
+
+def join_words(words: Sequence[str], most: int = 5) -> str:
+    """Return ``a, b and c``, or ``a, b, c, d, e and 4 more``."""
+    shown = list(words[:most])
+    if len(words) > most:
+        return f"{', '.join(shown)} and {len(words) - most} more"
+    return " and ".join(shown) if len(shown) < 3 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+# Suggestions
+
+_LONGEST_NAME: Final = 100
+_MOST_NAMES: Final = 1000
+
+
+def close_matches(name: str, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
+    """Return the known names nearest to a misspelt one; work is bounded whatever the names are."""
+    from difflib import get_close_matches
+    from itertools import islice
+
+    short = (one for one in islice(known, _MOST_NAMES) if len(one) <= _LONGEST_NAME)
+    return get_close_matches(name[:_LONGEST_NAME], list(short), most, cutoff)
+
+
+def did_you_mean(name: str, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> str:
+    """Return ``did you mean 'a' or 'b'?``, or an empty string if nothing is near."""
+    near = close_matches(name, known, most, cutoff)
+    return f"did you mean {' or '.join(repr(visible(one)) for one in near)}?" if near else ""
+
+
+# Differences
+
+_CONTEXT: Final = 24
+
+
+def difference(before: str, after: str) -> str:
+    """Return where two texts differ, with some context: ``"…a cat…" → "…a dog…"``."""
+    start = _common_prefix(before, after)
+    tail = _common_prefix(before[start:][::-1], after[start:][::-1])
+    old = _excerpt(before, start, len(before) - tail)
+    new = _excerpt(after, start, len(after) - tail)
+    return f"{old} → {new}{_lookalike(before[start:], after[start:])}"
+
+
+def _common_prefix(one: str, other: str) -> int:
+    """Return the length of the common prefix, by bisection: comparing slices is fast."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _excerpt(text: str, start: int, end: int) -> str:
+    first, last = max(0, start - _CONTEXT), min(len(text), end + _CONTEXT)
+    body = text[first:last]
+    if len(body) > 2 * LIMIT:
+        head, foot = _inside_quotes(body[:LIMIT]), _inside_quotes(body[-LIMIT:])
+        shown = f"{head} …({len(body) - 2 * LIMIT} more characters)… {foot}"
+    else:
+        shown = _inside_quotes(body)
+    return f'"{"…" if first else ""}{shown}{"…" if last < len(text) else ""}"'
+
+
+def _lookalike(one: str, other: str) -> str:
+    """Name the code points where a letter was exchanged for one of another alphabet."""
+    old, new = one[:1], other[:1]
+    if not (old.isalnum() and new.isalnum()) or old.isascii() == new.isascii():
+        return ""
+    return f" (U+{ord(old):04X} became U+{ord(new):04X})"
+
+
+def _inside_quotes(text: str) -> str:
+    return visible(text.replace("\\", "\\\\").replace('"', '\\"'))
+
+
+def _plain_spaces(text: str) -> str:
+    return _ODD_SPACE.sub(" ", _LINE_BREAK.sub(" ", text))
+
+
+def _escape_match(match: re.Match[str]) -> str:
+    return escape(match[0])
+
+
+def _escape_json(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    code -= 0x10000
+    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
