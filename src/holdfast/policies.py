@@ -257,8 +257,11 @@ _CACHED = {
 
 
 _SECRETS = """
-password passwd passphrase passcode pwd secret secrets token apikey accesskey privatekey
-secretkey authorization auth bearer jwt credential credentials cookie sessionid otp pin cvv ssn
+password passwd passphrase passcode pwd secret token apikey accesskey privatekey secretkey
+signingkey encryptionkey accountkey sharedkey authorization auth bearer jwt credential cookie
+sessionid otp cvv cvc ssn authcode authorizationcode devicecode codeverifier clientassertion
+samlresponse amzsignature amzcredential accesstoken authtoken bearertoken idtoken refreshtoken
+securitytoken sessiontoken apitoken
 """
 SECRETS = tuple(_SECRETS.split())
 """What secrets are called."""

@@ -197,7 +197,7 @@ async def test_errors_say_what_went_wrong_without_repeating_the_call(peer: Peer)
         with pytest.raises(ValidationError):
             await client.call_tool("say", {"odd": object()})
     errors = [json.loads(line)["_error"] for line in lines[1::2]]
-    assert errors[0] == "the server answered with error -32050: not today, [redacted]"
+    assert errors[0] == "the server answered with error -32050: not today, Bearer [redacted]"
     assert errors[1].startswith("no answer within 10 ms (timeout)")
     assert errors[2] == (
         "the arguments do not fit its schema; nothing was sent: /user: type; /phrase: type"
@@ -215,7 +215,7 @@ async def test_an_error_of_another_kind_is_named() -> None:
 
     with pytest.raises(KeyError):
         await log.watch("t", {}, lambda: None, work())
-    assert json.loads(lines[1])["_error"] == "KeyError: '[redacted]'"
+    assert json.loads(lines[1])["_error"] == "KeyError: 'Bearer [redacted]'"
 
 
 async def test_a_long_error_is_cut(peer: Peer) -> None:

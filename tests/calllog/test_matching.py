@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from holdfast._core.redaction import Redactor
+from holdfast._core.redact import Redactor
 from holdfast.calllog.entries import Entry
 from holdfast.calllog.matching import (
     brief,

@@ -208,12 +208,12 @@ async def test_without_a_sidecar_only_the_length_is_compared(peer: Peer) -> None
 async def test_blacked_out_arguments_are_not_sent_by_mistake(peer: Peer) -> None:
     lines: list[str] = []
     async with connect(peer, log=lines.append) as client:
-        await client.call_tool("say", {"text": "a", "password": "hunter2", "in": {"pin": "1"}})
+        await client.call_tool("say", {"text": "a", "password": "hunter2", "in": {"otp": "1"}})
         peer.received.clear()
         with pytest.raises(ValidationError, match=r"'say' \(line 1\): password, in"):
             await replay(client, lines)
         assert sent(peer) == []
-        report = await replay(client, lines, fill={"password": "hunter2", "pin": "1"})
+        report = await replay(client, lines, fill={"password": "hunter2", "otp": "1"})
         assert report.ok
         await replay(client, lines[:1], redacted="send")
     assert [given["password"] for _, given in sent(peer)] == ["hunter2", "[redacted]"]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from holdfast._core.redaction import Redactor
+from holdfast._core.redact import Redactor
 from holdfast.calllog.results import (
     NotRecorded,
     parsed,
@@ -111,7 +111,7 @@ def test_secrets_are_blacked_out_wherever_they_stand() -> None:
         text('{"password":"hunter2"}', "another"),
         {
             "content": [
-                {"type": "resource", "resource": {"uri": "a:b", "text": '{"pin":"hunter2"}'}}
+                {"type": "resource", "resource": {"uri": "a:b", "text": '{"otp":"hunter2"}'}}
             ]
         },
         text("Bearer hunter2hunter2"),
@@ -131,7 +131,7 @@ def test_content_that_is_no_object_is_left_alone() -> None:
 def test_a_text_without_secrets_is_not_written_otherwise() -> None:
     spaced = '{ "a":  1 }'
     assert redacted_text(spaced, REDACTOR) == spaced
-    assert redacted_text('{ "pin":  1 }', REDACTOR) == '{"pin":"[redacted]"}'
+    assert redacted_text('{ "otp":  1 }', REDACTOR) == '{"otp":"[redacted]"}'
 
 
 @pytest.mark.parametrize("nested", ["[" * 100_000 + "]" * 100_000, "[" * 100_000])

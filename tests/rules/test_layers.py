@@ -23,8 +23,8 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_core.lazy": (),
     "_core.text": (),
     "_core.files": ("errors",),
-    "_core.redact": ("_core.text",),
-    "_core.redaction": (),
+    "_core.redact": ("_core.text", "_core.credentials"),
+    "_core.credentials": (),
     "policies": ("errors", "_version"),
     "types": ("errors", "_core.lazy"),
     # the pure core
@@ -41,7 +41,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_core.mailbox": ("_core.engine",),
     "_core.driver": ("_core.engine", "_core.mailbox", "events"),
     "_core.calls": ("_core.driver", "_core.observers"),
-    "_core.observers": ("_core.driver", "_core.redact", "_core.redaction", "schema"),
+    "_core.observers": ("_core.driver", "_core.redact", "schema"),
     "_core.targets": ("_core.transports",),
     "_core.runners": ("_core.server",),
     # the products

@@ -21,6 +21,7 @@ PURE = (
     "_core.engine",
     "_core.server",
     "_core.text",
+    "_core.credentials",
     "_core.redact",
 )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Final, TypeAlias
 
@@ -18,28 +18,46 @@ HIDDEN: Final = "[redacted]"
 IsSecret: TypeAlias = Callable[[str], bool]
 
 
-def hide_credentials(text: str, is_secret: IsSecret) -> str:
+def hide_credentials(text: str, is_secret: IsSecret, stems: Iterable[str] = ()) -> str:
     """Return the text with its credentials replaced by `HIDDEN`.
 
     Args:
         text: Any text.
         is_secret: Tells whether a name like ``api_key`` is that of a secret.
+        stems: More parts of names, in small letters, that make a text worth a search.
     """
-    small = text.lower()
-    if "private" in small:
+    if "PRIVATE" in text.upper():
         text = _hide_private_keys(text)
+    stems = (*_STEMS, *stems)
+    return "".join(_hide_in_lines(piece, is_secret, stems) for piece in _pieces(text))
+
+
+_PIECE: Final = 64 * 1024
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Split a long text at ends of lines: other threads get their turn between the pieces."""
+    start = 0
+    while len(text) - start > _PIECE and (end := text.find("\n", start + _PIECE)) >= 0:
+        yield text[start : end + 1]
+        start = end + 1
+    yield text[start:]
+
+
+def _hide_in_lines(text: str, is_secret: IsSecret, stems: Iterable[str]) -> str:
     if "://" in text:
         text = _URL.sub(_hide_userinfo, text)
         text = _WEBHOOK.sub(rf"\g<1>{HIDDEN}", text)
-    if any(stem in small for stem in _STEMS):
-        text = _hide_named(text, is_secret)
+    if "-u" in text:
+        text = _USER.sub(rf"\g<1>\g<2>{HIDDEN}", text)
+    small = text.lower()
+    if positions := _positions(text, small, stems):
+        text = _hide_named(text, is_secret, positions)
     if any(word in small for word in _SCHEME_WORDS):
         text = _SCHEME.sub(_hide_scheme, text)
     if "eyj" in small:
         text = _JWT.sub(_hide_jwt, text)
-    if _PREFIX.search(text):
-        text = _TOKEN.sub(HIDDEN, text)
-    return text
+    return _TOKEN.sub(HIDDEN, text)
 
 
 # Private keys
@@ -54,8 +72,10 @@ def _hide_private_keys(text: str) -> str:
     """Hide from the BEGIN line to the END line (RFC 7468), headers (RFC 1421) included."""
     found: list[str] = []
     at = 0
+    closed = True
     while begin := _BEGIN.search(text, at):
-        end = _END.search(text, begin.end())
+        end = _END.search(text, begin.end()) if closed else None
+        closed = end is not None
         stop = len(text) if end is None else end.end()
         if end is None and not _KEY_BODY.search(text, begin.end(), begin.end() + 400):
             stop = begin.end()  # prose about keys
@@ -71,7 +91,7 @@ def _hide_private_keys(text: str) -> str:
 # URLs
 
 _URL: Final = re.compile(r"(?<=://)[^\s\"'<>`\\]++")
-_PORT: Final = re.compile(r"[^:]*+:\d{0,5}\Z")
+_HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]{2,64}\]|[^:]*+)(?::\d{0,5})?\Z")
 _WEBHOOK: Final = re.compile(
     r"(hooks\.slack\.com/(?:services|workflows|triggers)/|discord(?:app)?\.com/api/webhooks/\d{1,30}/"
     r"|api\.telegram\.org/(?:file/)?bot)[A-Za-z0-9_/:-]++",
@@ -101,7 +121,7 @@ def _without_userinfo(rest: str, web: bool) -> str:
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     if "@" in authority:
         at = re.split(r"[?#]", rest, maxsplit=1)[0].rfind("@")
-    elif ":" in authority and not (web and _PORT.match(authority)):
+    elif not _HOST.match(authority) or (":" in authority and not web):
         at = rest.rfind("@")
     else:
         return rest
@@ -116,23 +136,31 @@ def _without_userinfo(rest: str, web: bool) -> str:
 _STEMS: Final = (
     *("pass", "pwd", "secret", "token", "key", "auth", "credential", "cookie", "bearer", "jwt"),
     *("session", "otp", "cvv", "cvc", "ssn", "sig", "assertion", "verifier", "saml", "code"),
-    *("-u", "--user"),
 )
-"""Without one of these a text names no secret; custom keys are searched for as well."""
-_NAME: Final = re.compile(
-    r"(?<![\w.\-])(?P<name>[\w.\-]++)(?P<close>\\*+[\"']?+)[ \t]*+(?P<sep>=>|:=|[:=](?![:=/]{2}))"
-    r"[ \t]*+(?P<open>\\*+[\"'])?+"
-    r"|<(?P<tag>[A-Za-z][\w.:-]{0,63})(?:\s[^<>]{0,200})?>(?P<body>[^<>]{1,4096}+)(?=</)"
-    r"|(?<!\S)--?(?P<flag>[A-Za-z][\w-]{0,63})[ \t]++(?![-\s])(?P<word>[\"']?+)"
+"""A name without one of these is that of no secret; custom names have stems of their own."""
+_RUN: Final = re.compile(r"[\w.\-]*+")
+_ASSIGNED: Final = re.compile(
+    r"(?P<close>\\*+[\"']?+)[ \t]*+(?P<sep>=>|:=|[:=](?![:=/]{2}))[ \t]*+(?P<open>\\*+[\"'])?+"
+)
+_PAIRED: Final = re.compile(
+    r"\\{0,9}[\"']\s{0,9},\s{0,9}\\{0,9}[\"']values?\\{0,9}[\"']\s{0,9}:\s{0,9}(\\{0,9}[\"'])", re.I
+)
+"""What follows the name in ``{"name": "Authorization", "value": "``."""
+_TAGGED: Final = re.compile(r"(?:\s[^<>]{0,200})?>(?P<body>[^<>]{1,4096})(?=</)")
+_FLAGGED: Final = re.compile(r"[ \t]++(?![-\s])(?P<open>[\"']?+)")
+_USER: Final = re.compile(
+    r"(?<!\S)(-u|--(?:proxy-)?user)([ \t=]{1,9}[\"']?)[^\s:\"']{0,256}:[^\s\"']++"
 )
 _VALUE: Final = re.compile(
     r"(?:[^\s\"'&;,\\<>]|[&;,](?![ \t\r\n]|\Z|[\w.\-]{1,40}[=:])|\\(?![nrt\"'\\])|(?<=[=:])<)++"
 )
-_LINE: Final = re.compile(r"(?:[^\r\n\"'\\]|\\(?![nrt\"'\\]))++")
-_PAIR_GAP: Final = 80
-_WHOLE_LINE: Final = frozenset({"authorization", "proxyauthorization", "cookie", "setcookie"})
+_WORD: Final = re.compile(r"\S++")
+_LINE: Final = re.compile(r"[^\r\n]++")
+_QUOTED_LINE: Final = re.compile(r"(?:[^\r\n\"'\\]|\\(?![nrt\"'\\]))++")
+_NO_SECRET: Final = re.compile(r"|[|>]|(?i:null|true|false|none)|\$\{[\w:.]++\}?|\$[A-Za-z_]\w*+")
+"""Nothing, the start of a block of lines, a constant, or a variable that is not expanded."""
+_WHOLE_LINE: Final = ("authorization", "cookie")
 _QUERY_ONLY: Final = frozenset({"sig", "signature"})
-_NAMING: Final = frozenset({"name", "key", "header", "field", "variable"})
 _PREVIOUS: Final = re.compile(r"([A-Za-z]{1,24})[ \t]\Z")
 _LETTERS: Final = re.compile(r"[A-Za-z][a-z]*[.,;:!?]?\Z|[A-Z]+[.,;:!?]?\Z")
 _MORE_WORDS: Final = re.compile(r"[ \t]+[A-Za-z(]")
@@ -145,71 +173,87 @@ _SENTENCE: Final = """
 _NOT_VALUES: Final = frozenset(_SENTENCE.split())
 
 
-def _hide_named(text: str, is_secret: IsSecret) -> str:
-    """Hide the values of secret names: ``password=…``, ``"token": "…"``, ``--api-key …``."""
+def _hide_named(text: str, is_secret: IsSecret, positions: Iterable[int]) -> str:
+    """Hide the values of secret names: ``password=…``, ``"token": "…"``, ``--api-key …``.
+
+    Args:
+        text: The text.
+        is_secret: Tells whether a name is that of a secret.
+        positions: Where stems of such names are, in order.
+    """
     found: list[str] = []
-    at = scan = paired = 0
-    while match := _NAME.search(text, scan):
-        scan = match.end()
-        if match["tag"] is not None:
-            start, end = match.span("body") if is_secret(match["tag"]) else (scan, scan)
-        elif match["flag"] is not None:
-            secret = is_secret(match["flag"]) or match["flag"] in ("u", "user", "proxy-user")
-            start, end = _flag_value(text, match) if secret else (scan, scan)
-        else:
-            start, end, paired = _named_value(text, match, is_secret, paired)
+    at = scan = 0
+    for position in positions:
+        if position < scan:
+            continue
+        begin = position - _run(text[max(at, position - 64) : position][::-1], 0)
+        scan = position + _run(text, position)
+        start, end = _secret_value(text, begin, scan, is_secret)
         if end > start:
             found += [text[at:start], HIDDEN]
             at = scan = end
     return "".join([*found, text[at:]])
 
 
-def _named_value(
-    text: str, match: re.Match[str], is_secret: IsSecret, paired: int
-) -> tuple[int, int, int]:
-    """Return where the value of a name is, if it is secret, and how far a pair may reach."""
-    name, start = match["name"][-128:], match.end()
-    end = start
-    secret = is_secret(name) or _is_phrase(text, match, is_secret) or _is_query(text, match)
-    if name.lower() in ("value", "values") and start <= paired:
-        secret = True
-    if secret:
-        end = _value_end(text, match, name)
-    elif name.lower() in _NAMING and match["open"]:
-        stop = _closing(text, start, match["open"])
-        if stop - start <= 64 and is_secret(text[start:stop]):
-            paired = stop + _PAIR_GAP
-    return start, end, paired
+def _run(text: str, at: int) -> int:
+    """Return how many characters of a name follow."""
+    found = _RUN.match(text, at)
+    return 0 if found is None else found.end() - at
 
 
-def _is_phrase(text: str, match: re.Match[str], is_secret: IsSecret) -> bool:
+def _secret_value(text: str, begin: int, stop: int, is_secret: IsSecret) -> tuple[int, int]:
+    """Return where the value of the name at begin:stop is; an empty span if it has none."""
+    name = text[max(begin, stop - 128) : stop]
+    before = text[max(0, begin - 1) : begin]
+    if not is_secret(name):
+        query = before in ("?", "&") and name.lower() in _QUERY_ONLY
+        if not query and not _is_phrase(text, begin, name, is_secret):
+            return stop, stop
+    if (match := _ASSIGNED.match(text, stop)) is not None:
+        return match.end(), _value_end(text, match, name, before)
+    if before == "<" and (match := _TAGGED.match(text, stop)) is not None:
+        return match.span("body")
+    if (match := _PAIRED.match(text, stop)) is not None:
+        return match.end(), _closing(text, match.end(), match[1])
+    if name.startswith("-") and (match := _FLAGGED.match(text, stop)) is not None:
+        return match.end(), _flag_end(text, match)
+    return stop, stop
+
+
+def _is_phrase(text: str, begin: int, name: str, is_secret: IsSecret) -> bool:
     """Return True for a name of two words: ``API key: …``."""
-    before = _PREVIOUS.search(text, max(0, match.start() - 25), match.start())
-    if before is None or "key" not in match["name"].lower():
+    if name.lower() not in ("key", "keys", "code"):
         return False
-    return is_secret(f"{before[1]}_{match['name']}")
+    previous = _PREVIOUS.search(text, max(0, begin - 25), begin)
+    return previous is not None and is_secret(f"{previous[1]}_{name}")
 
 
-def _is_query(text: str, match: re.Match[str]) -> bool:
-    before = text[max(0, match.start() - 1) : match.start()]
-    return before in ("?", "&") and match["name"].lower() in _QUERY_ONLY
-
-
-def _value_end(text: str, match: re.Match[str], name: str) -> int:
+def _value_end(text: str, match: re.Match[str], name: str, before: str) -> int:
     start = match.end()
     if match["open"]:
         return _closing(text, start, match["open"])
-    line = re.sub(r"[^a-z]", "", name.lower()) in _WHOLE_LINE
-    value = (_LINE if line else _VALUE).match(text, start)
-    if value is None:
+    line = name.lower().endswith(_WHOLE_LINE)
+    if text.startswith(HIDDEN, start) or (not line and text.startswith(("{", "["), start)):
+        return start  # an object follows, and is searched by itself
+    form = _VALUE if not line else _QUOTED_LINE if before in ("'", '"') and before else _LINE
+    value = form.match(text, start)
+    body = "" if value is None else value[0].rstrip(" \t)]},.")
+    if _NO_SECRET.fullmatch(body):
         return start
-    body = value[0].rstrip(" \t)]},.")
-    if body in ("", "|", ">", "{", "[", HIDDEN) or (body.startswith(("{", "[")) and not line):
-        return start  # an object follows, or a block
     loose = ":" in match["sep"] and not match["close"]
     if loose and not line and _is_prose(body, text, start + len(body)):
         return start
     return start + len(body)
+
+
+def _flag_end(text: str, match: re.Match[str]) -> int:
+    start = match.end()
+    if match["open"]:
+        return _closing(text, start, match["open"])
+    word = _WORD.match(text, start)
+    if word is None or word[0] == HIDDEN or _is_prose(word[0], text, word.end()):
+        return start
+    return word.end()
 
 
 def _is_prose(word: str, text: str, end: int) -> bool:
@@ -217,19 +261,6 @@ def _is_prose(word: str, text: str, end: int) -> bool:
     if not _LETTERS.match(word):
         return False
     return word.rstrip(".,;:!?").lower() in _NOT_VALUES or bool(_MORE_WORDS.match(text, end))
-
-
-def _flag_value(text: str, match: re.Match[str]) -> tuple[int, int]:
-    start = match.end()
-    if match["word"]:
-        return start, _closing(text, start, match["word"])
-    end = start
-    while end < len(text) and not text[end].isspace():
-        end += 1
-    word = text[start:end]
-    if match["flag"] in ("u", "user", "proxy-user") and ":" not in word:
-        return start, start
-    return start, start if _is_prose(word, text, end) else end
 
 
 def _closing(text: str, start: int, opening: str) -> int:
@@ -244,6 +275,19 @@ def _closing(text: str, start: int, opening: str) -> int:
             return at - slashes
         at = text.find(quote, at + 1)
     return len(text)
+
+
+def _positions(text: str, small: str, stems: Iterable[str]) -> list[int]:
+    """Return where the stems are, in order."""
+    if len(small) != len(text):
+        small = "".join(char.lower() if char.isascii() else char for char in text)
+    found: list[int] = []
+    for stem in stems:
+        at = small.find(stem)
+        while at >= 0:
+            found.append(at)
+            at = small.find(stem, at + len(stem))
+    return sorted(found)
 
 
 # Schemes of the Authorization header
@@ -310,14 +354,6 @@ def _hide_jwt(match: re.Match[str]) -> str:
             return HIDDEN
     return match[0]
 
-
-_PREFIX: Final = re.compile(
-    r"sk[-_]|[rp]k_|gh[pousr]_|_pat_|gl[a-z]{1,5}-|xox|xapp-|A[BCKS][A-Z]A|AIza|ya29|1//0|GOCSPX|Q~"
-    r"|npm_|pypi-|hf_|do[opr]_|SG\.|SK|key-|shp|sq0|EAAA|dapi|hv[sbr]\.|lin_|ntn_|secret_|figd_"
-    r"|ATATT|ATCTT|dp\.|pscale_|glsa_|glc_|NRAK|sb[ps]_|sb_|PMAK|r8_|gsk_|xai-|pplx-|tvly-|AGE-"
-    r"|sntry|tskey-|whsec_|:AA|vc[pa]_|rnd_|pul-|rubygems_|EZ[AT]K|AccountKey|fo1_|ops_|PRIVATE"
-)
-"""A quick look for any of the prefixes below."""
 
 _TOKEN: Final = re.compile(
     r"(?<![A-Za-z0-9])(?:"

@@ -206,10 +206,14 @@ def _system_link(folder: int, name: str) -> str | None:
 def _explain_link(error: OSError, path: StrPath, name: str, folder: int) -> None:
     """Raise a `RefusedFileError` if a link is why a part could not be opened."""
     # Linux says ELOOP, FreeBSD EMLINK; with O_DIRECTORY a link is ENOTDIR.
-    if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR):
-        with suppress(OSError):
-            if stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode):
-                raise RefusedFileError(path, _link_text(name, path), errno.ELOOP) from None
+    if error.errno not in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR):
+        return
+    try:
+        facts = os.lstat(name, dir_fd=folder)
+    except OSError:
+        return
+    if stat.S_ISLNK(facts.st_mode):
+        raise RefusedFileError(path, _link_text(name, path), errno.ELOOP) from None
 
 
 def _link_text(name: str, path: StrPath) -> str:
@@ -222,10 +226,12 @@ def _refuse_links(path: StrPath) -> None:
     """Refuse links and junctions by looking first, on systems that cannot open part by part."""
     whole = Path(path)
     for part in (whole, *whole.parents):
-        with suppress(OSError):
+        try:
             facts = os.lstat(part)
-            if stat.S_ISLNK(facts.st_mode) or getattr(facts, "st_reparse_tag", False):
-                raise RefusedFileError(path, _link_text(part.name, path), errno.ELOOP)
+        except OSError:
+            continue
+        if stat.S_ISLNK(facts.st_mode) or getattr(facts, "st_reparse_tag", False):
+            raise RefusedFileError(path, _link_text(part.name, path), errno.ELOOP)
 
 
 def _require_regular(descriptor: int, path: StrPath) -> os.stat_result:

@@ -19,13 +19,13 @@ from typing import Any, Final
 import msgspec
 
 from holdfast._core.credentials import HIDDEN, hide_credentials
-from holdfast.config import Redaction
+from holdfast.policies import Redaction
 
 __all__ = ["HIDDEN", "Redactor", "default_redactor", "redact_text"]
 
 DEEPEST: Final = 64
 """Levels of nesting that are searched; what is deeper is hidden whole."""
-MOST_CHARACTERS: Final = 32 * 1024 * 1024
+MOST_CHARACTERS: Final = 16 * 1024 * 1024
 """Characters of one value that are searched; the rest is hidden whole."""
 _EMBEDDED: Final = 8
 """Levels of JSON inside strings of JSON that are decoded; deeper ones are searched as text."""
@@ -73,6 +73,7 @@ class Redactor:
         self._schema = policy.schema
         self._keys = frozenset("".join(_words(key)) for key in policy.keys)
         self._endings = tuple(one for one in _ENDINGS if one in self._keys)
+        self._stems = {words[0] for key in policy.keys if (words := _words(key))}
         self._patterns = [re.compile(one) for one in policy.patterns]
         self._is_secret = lru_cache(2048)(self._judge)
 
@@ -117,7 +118,7 @@ class Redactor:
             return HIDDEN
         if embedded and text.lstrip()[:1] in ("{", "["):
             text = self._embedded_json(text, embedded - 1)
-        text = hide_credentials(text, self.is_secret)
+        text = hide_credentials(text, self.is_secret, self._stems)
         for pattern in self._patterns:
             text = pattern.sub(HIDDEN, text)
         return text

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import UNSET, Struct
 
-from holdfast._core.redaction import Redactor
+from holdfast._core.redact import Redactor
 from holdfast.calllog.entries import Entry, Log, Source, read_log
 from holdfast.calllog.matching import differences, key, normal, normal_arguments, told
 from holdfast.calllog.results import NotRecorded, summary_of

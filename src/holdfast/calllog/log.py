@@ -30,7 +30,7 @@ from holdfast.schema.explain import SchemaFault
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
-    from holdfast._core.redaction import Redactor
+    from holdfast._core.redact import Redactor
 
 log: logging.Logger = logging.getLogger("holdfast")
 
@@ -84,7 +84,7 @@ class CallLog:
 
     @cached_property
     def _redactor(self) -> Redactor:
-        from holdfast._core.redaction import Redactor
+        from holdfast._core.redact import Redactor
 
         return Redactor(self._redaction)
 

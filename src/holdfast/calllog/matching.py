@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct
 
-from holdfast._core.redaction import HIDDEN, Redactor
+from holdfast._core.redact import HIDDEN, Redactor
 from holdfast.calllog.entries import Entry
 from holdfast.calllog.lines import compact
 from holdfast.lock.fingerprint import canonical

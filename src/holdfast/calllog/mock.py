@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, BinaryIO, Final, TypeAlias
 
-from holdfast._core.redaction import Redactor
+from holdfast._core.redact import Redactor
 from holdfast._core.runners.aio import Line, accept, serve_stdio
 from holdfast._core.server.catalog import error_result
 from holdfast._core.server.incoming import Incoming

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Struct, field
 
-from holdfast._core.redaction import HIDDEN, Redactor
+from holdfast._core.redact import HIDDEN, Redactor
 from holdfast.calllog.entries import Entry, Log, Source, read_log
 from holdfast.calllog.matching import differences, has_hidden, normal, told
 from holdfast.calllog.references import fill_in

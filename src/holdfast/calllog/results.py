@@ -22,7 +22,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from holdfast._core.eras.revisions import PREFIX
-from holdfast._core.redaction import Redactor
+from holdfast._core.redact import Redactor
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.calllog.lines import compact

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from holdfast._core.redaction import HIDDEN, Redactor
+from holdfast._core.redact import HIDDEN, Redactor
 from holdfast.config.entry import ServerEntry
 from holdfast.config.expansion import ExpansionError, Variable, pieces
 from holdfast.config.problems import visible

@@ -23,7 +23,7 @@ from holdfast.schema.explain import SchemaFault
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
-    from holdfast._core.redaction import Redactor
+    from holdfast._core.redact import Redactor
 
 audit_log: logging.Logger = logging.getLogger("holdfast.audit")
 log: logging.Logger = logging.getLogger("holdfast")
@@ -65,7 +65,7 @@ class Auditor:
 
     @cached_property
     def redactor(self) -> Redactor:
-        from holdfast._core.redaction import Redactor
+        from holdfast._core.redact import Redactor
 
         return Redactor(self._policy)
 

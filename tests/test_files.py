@@ -1,0 +1,190 @@
+"""Files are read within bounds, written whole, and never through somebody else's link."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from holdfast._core import files
+from holdfast._core.files import RefusedFileError
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs links and modes of POSIX")
+
+
+def test_a_file_is_read_up_to_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * 10)
+    assert files.read_bytes(path, 10) == b"x" * 10
+    with pytest.raises(RefusedFileError, match="longer than 9 bytes"):
+        files.read_bytes(path, 9)
+    with pytest.raises(FileNotFoundError):
+        files.read_bytes(tmp_path / "b", 9)
+
+
+@posix
+@pytest.mark.parametrize("kind", ["folder", "pipe", "device"])
+def test_what_is_not_a_regular_file_is_refused(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / kind
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path = Path("/dev/zero")
+    for read in (files.read_bytes, files.read_without_links):
+        with pytest.raises(OSError, match=r"regular|directory"):
+            read(path, 100)
+    with pytest.raises(OSError, match=r"regular|directory|No such device"):
+        os.close(files.open_for_append(path))
+
+
+@posix
+def test_a_link_may_not_lead_out_of_a_project(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    inside.mkdir()
+    outside.mkdir()
+    (outside / "secret").write_text("x")
+    (inside / "a").write_text("a")
+    (inside / "near").symlink_to("a")
+    (inside / "far").symlink_to(outside / "secret")
+    (inside / "way").symlink_to(outside)
+    assert files.read_bytes(inside / "near", 9, inside=inside) == b"a"
+    for name in ("far", "way/secret", "../out/secret"):
+        with pytest.raises(RefusedFileError, match="leads out of the project"):
+            files.read_bytes(inside / name, 9, inside=inside)
+
+
+@posix
+@pytest.mark.parametrize("place", ["file", "folder", "dangling"])
+def test_no_link_is_followed_on_the_way(
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a").write_text("x")
+    (tmp_path / "folder").symlink_to("real")
+    (tmp_path / "file").symlink_to("real/a")
+    (tmp_path / "dangling").symlink_to("real/new")
+    name = {"file": "file", "folder": "folder/a", "dangling": "dangling"}[place]
+    monkeypatch.chdir(tmp_path)
+    for path in (name, str(tmp_path / name), f"./{name}", f"real/../{name}"):
+        with pytest.raises(RefusedFileError, match="symbolic link"):
+            files.read_without_links(path, 9)
+        with pytest.raises(RefusedFileError, match="symbolic link"):
+            files.open_for_append(path)
+    assert (tmp_path / "real" / "a").read_text() == "x"
+    assert not (tmp_path / "real" / "new").exists()
+
+
+def test_a_plain_path_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in ("a", tmp_path / "a"):
+        descriptor = files.open_for_append(path)
+        os.write(descriptor, b"x")
+        os.close(descriptor)
+    assert files.read_without_links("./a", 9) == b"xx"
+    if os.name == "posix":
+        assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
+
+
+@posix
+def test_a_second_name_of_another_file_is_not_written(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x")
+    os.link(tmp_path / "a", tmp_path / "b")
+    with pytest.raises(RefusedFileError, match="hard link"):
+        files.open_for_append(tmp_path / "b")
+
+
+@posix
+def test_a_file_that_others_may_write_is_not_trusted(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("x")
+    path.chmod(0o666)
+    with pytest.raises(RefusedFileError, match="chmod 600"):
+        files.read_bytes(path, 9, owned=True)
+    path.chmod(0o600)
+    assert files.read_bytes(path, 9, owned=True) == b"x"
+
+
+def test_a_file_is_replaced_whole_and_keeps_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    files.write_atomic(path, b"one")
+    path.chmod(0o640)
+    files.write_atomic(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert [one.name for one in tmp_path.iterdir()] == ["a"]
+    if os.name == "posix":
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        files.write_atomic(path, b"three", private=True)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_an_exclusive_write_leaves_what_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    files.write_atomic(path, b"one", exclusive=True)
+    with pytest.raises(FileExistsError):
+        files.write_atomic(path, b"two", exclusive=True)
+    assert path.read_bytes() == b"one"
+    assert [one.name for one in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError):
+        files.write_atomic(tmp_path / "folder", b"x")
+    with pytest.raises(FileNotFoundError):
+        files.write_atomic(tmp_path / "none" / "a", b"x")
+    assert [one.name for one in tmp_path.iterdir()] == ["folder"]
+
+
+@posix
+def test_a_written_file_replaces_a_link_and_not_its_target(tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("x")
+    (tmp_path / "link").symlink_to("target")
+    files.write_atomic(tmp_path / "link", b"y")
+    assert (tmp_path / "target").read_text() == "x"
+    assert not (tmp_path / "link").is_symlink()
+
+
+@posix
+def test_a_private_folder_is_for_nobody_else(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b"
+    files.make_private_folder(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    path.chmod(0o755)
+    files.make_private_folder(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+
+
+def test_base_folders_are_those_of_xdg(tmp_path: Path) -> None:
+    assert files.xdg_folder("state", {}, tmp_path) == tmp_path / ".local" / "state"
+    assert files.xdg_folder("cache", {"HOME": str(tmp_path)}) == tmp_path / ".cache"
+    named = {"XDG_CONFIG_HOME": str(tmp_path / "c"), "XDG_DATA_HOME": "relative"}
+    assert files.xdg_folder("config", named, tmp_path) == tmp_path / "c"
+    assert files.xdg_folder("data", named, tmp_path) == tmp_path / ".local" / "share"
+
+
+def test_two_holders_of_a_lock_take_turns(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    order: list[str] = []
+    held, done = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with files.locked(path):
+            held.set()
+            done.wait(10)
+            order.append("first")
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    held.wait(10)
+    with pytest.raises(TimeoutError, match="locked by another process"), files.locked(path, 0.0):
+        order.append("never")
+    done.set()
+    with files.locked(path):
+        order.append("second")
+    thread.join()
+    assert order == ["first", "second"]
