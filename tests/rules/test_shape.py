@@ -13,6 +13,7 @@ PROVEN_ELSEWHERE: dict[str, str] = {
     "__main__": "tests/cli/test_main.py",
     "_core": "tests/rules/test_layers.py",
     "_core.boundary": "tests/engine/test_connection.py",
+    "_core.credentials": "tests/test_redact.py",
     "_core.lazy": "tests/rules/test_exports.py",
     "_core.runners": "tests/server/test_session.py",
     "_version": "tests/rules/test_exports.py",
