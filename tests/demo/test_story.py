@@ -20,10 +20,10 @@ COMMAND = (sys.executable, "-m", "holdfast.demo")
 STEP = re.compile(r"log  DEBUG holdfast demo: (\w+) → (\w+)")
 
 
-def run(**environment: str) -> subprocess.CompletedProcess[str]:
+def run(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     return subprocess.run(
-        COMMAND,
+        [*COMMAND, *options],
         env={**env, **environment},
         capture_output=True,
         encoding="utf-8",
@@ -54,7 +54,7 @@ def places(story: str, *parts: str) -> list[int]:
 def test_it_lists_calls_and_reads(story: str) -> None:
     places(
         story,
-        "nothing runs before the first use",
+        "connect() starts nothing yet",
         "echo, add, word_count",
         "holdfast-demo 1.0.0",
         "text 'hold fast'",
@@ -62,7 +62,7 @@ def test_it_lists_calls_and_reads(story: str) -> None:
         "progress 1/3",
         "progress 3/3",
         "image of",
-        "is_error True: no luck today",
+        "is_error True: out of paper",
         "the weed holds on to the stone",
         "Greet Ada",
     )
@@ -90,13 +90,15 @@ def test_a_call_meanwhile_fails_at_once_and_tells_the_next_attempt(story: str) -
 
 @pytest.mark.req("L5")
 def test_the_server_comes_back_by_itself_and_the_next_call_works(story: str) -> None:
-    places(story, "StateError", "ready again, with a new process", "structured {'sum': 2}")
-    assert "promises kept" in story.splitlines()[-1]
+    places(story, "StateError", "ready again, in a new process", "structured {'sum': 2}")
+    assert re.fullmatch(r"All \d+ checks passed in [\d.]+ s\.", story.splitlines()[-1])
 
 
 @pytest.mark.req("L1")
-def test_every_state_is_seen_in_the_log(story: str) -> None:
-    steps = STEP.findall(story)
+def test_every_state_is_seen_in_the_log_with_v() -> None:
+    done = run("-v")
+    assert done.returncode == 0, done.stdout + done.stderr
+    steps = STEP.findall(done.stdout)
     come_up = [("starting", "initializing"), ("initializing", "ready")]
     assert steps == [
         ("new", "starting"),
@@ -109,6 +111,17 @@ def test_every_state_is_seen_in_the_log(story: str) -> None:
     ]
 
 
+def test_without_v_there_is_no_log(story: str) -> None:
+    assert "holdfast.audit" not in story
+    assert not STEP.search(story)
+
+
+def test_an_unknown_option_is_refused() -> None:
+    done = run("--loud")
+    assert done.returncode == 1
+    assert "usage: python -m holdfast.demo [-v]" in done.stderr
+
+
 def test_without_a_terminal_there_is_no_colour(story: str) -> None:
     assert "\x1b" not in story
 
@@ -117,7 +130,7 @@ def test_it_fails_when_the_server_cannot_start(tmp_path: Path) -> None:
     done = run(PATH=str(tmp_path))
     assert done.returncode == 1
     assert "command not found: 'sh'" in done.stdout
-    assert "promises kept" not in done.stdout
+    assert "checks passed" not in done.stdout
     assert done.stderr == ""
 
 

@@ -1,4 +1,4 @@
-"""``python -m holdfast.demo``: the story."""
+"""``python -m holdfast.demo [-v]``: the story."""
 
 from __future__ import annotations
 
@@ -7,4 +7,7 @@ import sys
 from holdfast.demo.story import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    options = sys.argv[1:]
+    if set(options) - {"-v", "--verbose"}:
+        sys.exit("usage: python -m holdfast.demo [-v]")
+    sys.exit(main(verbose=bool(options)))

@@ -6,8 +6,9 @@ import click
 
 
 @click.command()
-def demo() -> int | None:
-    """See a client connect, list, call, and outlive its server."""
+@click.option("-v", "--verbose", is_flag=True, help="Show the client's log as well.")
+def demo(verbose: bool) -> int:
+    """See a client connect, list, call, and survive the death of its server."""
     from holdfast.demo.story import main
 
-    return main()
+    return main(verbose=verbose)
