@@ -1,282 +1,376 @@
-"""How much work it would be to check a value against a schema, found out before doing it.
+"""Upper bounds on the time that compiling a schema, and checking a value against it, takes.
 
-A server writes its schemas, and the results that are checked against them, so both may be
-hostile: references that double at every step, alternatives inside alternatives, patterns
-over megabytes. The validator itself has no limit of time. So the work is counted first, in
-steps of about 20 ns: exactly enough for references that go in a circle, and from above for
-everything else. What cannot be counted within bounds is not done.
+The validator has no limit of time, so the work is counted before it is done: in units of about
+2 µs for compiling, in steps of about 20 ns for checking. Counting is linear in the size of the
+schema; where the value has to be looked at too, a `Budget` bounds it. The figures were measured
+on jsonschema-rs with the schemas that ``tests/schema/hostile.py`` generates.
+
+There are three bounds for checking, each for the schemas that the one before is no use for:
+
+once        whatever the value: no part of the schema can apply to many values;
+each        times the number of JSON values: the schema does not refer to itself, and
+            ``unevaluated*`` does not have to find out what other subschemas have covered;
+work        of one given value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from math import log2
 from typing import Any, Final, NamedTuple
 
-DEEPEST: Final = 200
-"""Levels of JSON in a schema."""
-LARGEST: Final = 50_000
-"""Values in a schema."""
-BUDGET: Final = 50_000_000
-"""Steps in one check: about a second at the very worst."""
-LOOKS: Final = 100_000
-"""Times that a part of the schema is held against a part of the value while counting."""
+from holdfast.schema.budget import LIMITS, Budget, Limits, TooMuch
+from holdfast.schema.graph import Graph, Node, ordered, patterns
+from holdfast.schema.walk import REFERENCES, Schema, named
+
+BUDGET: Final = 1_000_000
+"""Steps of one check: 20 ms."""
+UNITS: Final = 5_000
+"""Units of one compilation: 10 ms."""
 CHARACTER: Final = 300
-"""Steps for one character under the worst pattern that is allowed."""
+"""Steps for one character under the worst pattern that is compiled."""
+FRACTION: Final = 4_000
+"""Steps of a ``multipleOf`` that is no integer: it is computed with fractions."""
+UNIQUE: Final = 60
+"""Steps for each value inside an array whose items must differ."""
+DIALECT: Final = 500
+"""Steps for each value that is checked against the schema of a dialect."""
+DIGITS: Final = 19
+"""Digits of the integers that are compared fast."""
 
-_ONE: Final = ("not", "if", "then", "else")
-_MANY: Final = ("allOf", "anyOf", "oneOf")
-_NAMED: Final = ("dependentSchemas", "dependencies")
-_EACH_PROPERTY: Final = ("unevaluatedProperties", "propertyNames")
-_EACH_ITEM: Final = ("additionalItems", "contains", "unevaluatedItems")
-_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
-_FAMILIAR: Final = ("http://json-schema.org/", "https://json-schema.org/")
-
-
-class TooMuch(Exception):  # noqa: N818  (a finding, not a failure)
-    """The work, or the schema itself, is past its bounds; says which."""
-
-
-class Weight(NamedTuple):
-    """What one value can cost at most: steps for each part of it, patterns for each character."""
-
-    steps: int
-    patterns: int
+_CAP: Final = 1 << 60
+_REPEATS: Final = frozenset(
+    {"items", "additionalItems", "contains", "uniqueItems", "patternProperties", "propertyNames"}
+)
+_COLLECTS: Final = ("unevaluatedProperties", "unevaluatedItems")
+_COUNTED: Final = re.compile(r"\{(\d{1,4})(?:,(\d{1,4}))?")
 
 
 class Outline:
-    """A schema looked over once: its size, its patterns, where its references lead."""
+    """The bounds of one schema.
 
-    def __init__(self, root: Any) -> None:
-        self.root = root
-        self.patterns: set[str] = set()
-        self.branches: bool = False
-        """It has alternatives, whose faults are costly to tell."""
-        self._names: dict[str, list[Any]] = {}
-        self._look_over()
-        self._weights: dict[int, Weight] = {}
-        self.weight: Weight | None = self._weigh()
-        """None if references go in a circle."""
+    Raises:
+        TooMuch: It is too large or too deep, takes too long to compile, refers to itself in
+            place, or to what is not in it.
+    """
 
-    def _look_over(self) -> None:
-        count = 0
-        level = [self.root]
-        for _ in range(DEEPEST):
-            following: list[Any] = []
-            for value in level:
-                count += 1
-                if isinstance(value, dict):
-                    self._note(value)
-                    following += value.values()
-                elif isinstance(value, list):
-                    following += value
-            if count + len(following) > LARGEST:
-                raise TooMuch(f"it has more than {LARGEST} parts")
-            if not following:
-                return
-            level = following
-        raise TooMuch(f"it is more than {DEEPEST} levels deep")
+    def __init__(self, root: Any, limits: Limits = LIMITS) -> None:
+        units = _compile_units(root, limits)
+        if units > UNITS:
+            raise TooMuch("it would take too long to compile")
+        graph = Graph(root, limits)
+        inner = [node for node in graph.nodes if not node.leaf]
+        in_place = ordered(inner, lambda node: node.here)
+        if in_place is None:
+            raise TooMuch("it refers to itself without an end")
+        if any(map(_collects, inner)) and units + _expansion_units(inner) > UNITS:
+            raise TooMuch("it would take too long to compile")
+        self._top = graph.top
+        self.patterns: set[str] = patterns(graph.nodes)
+        self.branches: bool = any(
+            "anyOf" in node.schema or "oneOf" in node.schema for node in inner
+        )
+        """It has alternatives, whose faults take long to explain."""
+        self.skipped: frozenset[str] = frozenset()
+        """Patterns that are not used."""
+        order = ordered([graph.top], Node.all)
+        self.bound: Bound | None = None
+        """None: only `work` can tell."""
+        if order is not None and not any(node.foreign or _collects(node) for node in order):
+            self.bound = _bound(order)
 
-    def _note(self, schema: dict[str, Any]) -> None:
-        for keyword in ("$id", "id", "$anchor", "$dynamicAnchor"):
-            name = schema.get(keyword)
-            if isinstance(name, str):
-                self._names.setdefault(name.rstrip("#"), []).append(schema)
-        if isinstance(schema.get("pattern"), str):
-            self.patterns.add(schema["pattern"])
-        if isinstance(schema.get("patternProperties"), dict):
-            self.patterns.update(schema["patternProperties"])
-        self.branches = self.branches or "anyOf" in schema or "oneOf" in schema
+    def work(self, value: Any, budget: Budget | None = None) -> Work:
+        """Return the steps of checking one value.
 
-    # References
-
-    def targets(self, schema: dict[str, Any]) -> Iterator[Any]:
-        """What the references of a schema lead to."""
-        for keyword in _REFERENCES:
-            reference = schema.get(keyword)
-            if isinstance(reference, str):
-                yield from self._find(reference)
-
-    def _find(self, reference: str) -> list[Any]:
-        place, _, fragment = reference.partition("#")
-        if place.startswith(_FAMILIAR) and place not in self._names:
-            return []  # the dialects' own schemas, which the validator has
-        owners = self._owners(place)
-        found = owners[:1]
-        if fragment.startswith("/"):
-            from holdfast.types.pointers import resolve  # and with it urllib
-
-            hits = (resolve(owner, f"#{fragment}") for owner in owners)
-            found = [hit for hit in hits if hit is not None]
-        elif fragment:
-            found = self._names.get(fragment, [])
-        if not found:
-            shown = repr(reference[:200])
-            raise TooMuch(f"it refers to {shown}, which is not in it, and nothing is ever fetched")
-        return found
-
-    def _owners(self, place: str) -> list[Any]:
-        """The schemas that a reference may be relative to. One too many does no harm.
-
-        Identifiers may be written relative to each other: they are told by how they end.
+        Raises:
+            TooMuch: There are too many, or counting them takes too long.
         """
-        last = place.rpartition("/")[2]
-        named = [
-            schema
-            for name, owners in self._names.items()
-            if not place or name.rpartition("/")[2] == last
-            for schema in owners
-        ]
-        return named if place else [self.root, *named]
-
-    # Weight: references followed, whatever the value
-
-    def _weigh(self) -> Weight | None:
         try:
-            return self._weight(self.root, set())
-        except RecursionError:
-            return None
-
-    def _weight(self, schema: Any, open_: set[int]) -> Weight | None:
-        if not isinstance(schema, dict):
-            return Weight(1, 0)
-        key = id(schema)
-        known = self._weights.get(key)
-        if known is not None:
-            return known
-        if key in open_:
-            return None
-        open_.add(key)
-        steps, patterns = _own(schema), _patterns(schema)
-        for part in (*_parts(schema), *self.targets(schema)):
-            weight = self._weight(part, open_)
-            if weight is None:
-                return None
-            steps, patterns = steps + weight.steps, patterns + weight.patterns
-        open_.discard(key)
-        self._weights[key] = total = Weight(steps, patterns)
-        return total
-
-    # Work: what one value costs
-
-    def work(self, value: Any) -> int:
-        """The steps that checking this very value takes at most; raises `TooMuch`."""
-        try:
-            return _Work(self).steps(self.root, value)
+            return _Count(budget or Budget(), self.skipped).of(self._top, value)
         except RecursionError:
             raise TooMuch("it is too deep to check") from None
 
 
-class _Work:
-    """One count. A pair that was counted is not counted again, only added again."""
-
-    def __init__(self, outline: Outline) -> None:
-        self._outline = outline
-        self._known: dict[tuple[int, int], int] = {}
-        self._looks = 0
-
-    def steps(self, schema: Any, value: Any) -> int:
-        self._looks += 1
-        if self._looks > LOOKS:
-            raise TooMuch("it would take too long to check")
-        if not isinstance(schema, dict):
-            return 1
-        key = (id(schema), id(value))
-        known = self._known.get(key)
-        if known is not None:
-            return known
-        self._known[key] = 0  # met again while it is open: a circle, which is walked once
-        total = _own(schema) + self._here(schema, value) + self._below(schema, value)
-        if total > BUDGET:
-            raise TooMuch("it would take too long to check")
-        self._known[key] = total
-        return total
-
-    def _here(self, schema: dict[str, Any], value: Any) -> int:
-        """What applies to the value itself."""
-        total = 0
-        if isinstance(value, str) and "pattern" in schema:
-            total += CHARACTER * len(value)
-        for part in (*_in_place(schema), *self._outline.targets(schema)):
-            total += self.steps(part, value)
-        return total
-
-    def _below(self, schema: dict[str, Any], value: Any) -> int:
-        if isinstance(value, dict):
-            return sum(self._property(schema, name, item) for name, item in value.items())
-        if isinstance(value, list | tuple):
-            parts = [part for key in _EACH_ITEM if (part := schema.get(key)) is not None]
-            return sum(self._item(schema, parts, at, item) for at, item in enumerate(value))
-        return 0
-
-    def _property(self, schema: dict[str, Any], name: Any, item: Any) -> int:
-        total = 1
-        properties = _object(schema, "properties")
-        if name in properties:
-            total += self.steps(properties[name], item)
-        elif "additionalProperties" in schema:
-            total += self.steps(schema["additionalProperties"], item)
-        for part in _object(schema, "patternProperties").values():
-            total += CHARACTER * len(str(name)) + self.steps(part, item)
-        if "unevaluatedProperties" in schema:
-            total += self.steps(schema["unevaluatedProperties"], item)
-        if "propertyNames" in schema:
-            total += self.steps(schema["propertyNames"], name)
-        return total
-
-    def _item(self, schema: dict[str, Any], parts: list[Any], at: int, item: Any) -> int:
-        total = 1 + sum(self.steps(part, item) for part in parts)
-        items = schema.get("items")
-        placed = items if isinstance(items, list) else schema.get("prefixItems")
-        if isinstance(placed, list) and at < len(placed):
-            total += self.steps(placed[at], item)
-        if items is not None and not isinstance(items, list):
-            total += self.steps(items, item)
-        return total
+def _collects(node: Node) -> bool:
+    return not node.leaf and any(map(node.collects, _COLLECTS))
 
 
-def _own(schema: dict[str, Any]) -> int:
-    """The steps of one schema without its parts: lists (``enum``, ``required``) count whole."""
+# Compiling
+
+
+def _compile_units(root: Any, limits: Limits) -> int:
+    """Return the units of all JSON values in a schema, wherever they stand."""
+    units = values = 0
+    level: list[tuple[Any, int, int]] = [(root, 0, 0)]
+    for _ in range(2 * limits.depth):
+        following: list[tuple[Any, int, int]] = []
+        for value, copies, path in level:
+            # The validator keeps a copy of what is under ``not``, and a pointer to each part.
+            units += 1 + copies // 8 + path // 400
+            if isinstance(value, dict):
+                units += _reference_units(value)
+                for key, item in value.items():
+                    following.append((item, copies + (key == "not"), path + len(key)))
+            elif isinstance(value, list):
+                following += [(item, copies, path + 2) for item in value]
+            elif isinstance(value, int) and value.bit_length() > 64:
+                units += value.bit_length()
+        values += len(level)
+        if values + len(following) > limits.nodes:
+            raise TooMuch(f"it has more than {limits.nodes} parts")
+        if not following:
+            return units
+        level = following
+    raise TooMuch(f"it is more than {2 * limits.depth} levels deep")
+
+
+def _reference_units(schema: Schema) -> int:
+    units = 0
+    for keyword in REFERENCES:
+        reference = schema.get(keyword)
+        if isinstance(reference, str):
+            units += 6 + 3 * reference.count("/") // 2 + len(reference) // 64
+    return units + 8 * (isinstance(schema.get("$id"), str) or isinstance(schema.get("id"), str))
+
+
+def _expansion_units(inner: list[Node]) -> int:
+    """Return the units of ``unevaluated*``, for which every way in place is followed anew."""
+    order = ordered(inner, _expanded)
+    if order is None:
+        raise TooMuch("it would take too long to compile")
+    ways: dict[int, int] = {}
+    units = 0
+    for node in order:
+        refers = 8 * any(keyword in node.schema for keyword in REFERENCES)
+        total = 1 + refers + len(node.schema) // 8 + len(node.properties) // 4
+        total += sum(ways[id(one)] for one in node.here)
+        if "unevaluatedItems" in node.schema:
+            total += 2 * sum(ways[id(one)] for one in node.item_besides)
+        ways[id(node)] = min(_CAP, total)
+        if _collects(node):
+            units += ways[id(node)]
+    return units
+
+
+def _expanded(node: Node) -> list[Node]:
+    """Return what ``unevaluated*`` compiles once more; ``contains`` and all inside it too."""
+    return [*node.here, *node.item_besides] if "unevaluatedItems" in node.schema else node.here
+
+
+def pattern_units(pattern: str) -> int:
+    """Return the units of compiling one regular expression."""
+    counted = sum(int(high or low) for low, high in _COUNTED.findall(pattern[:4096]))
+    return 40 + len(pattern) // 2 + min(counted, 4_000)
+
+
+# Checking, whatever the value
+
+
+class Bound(NamedTuple):
+    """Steps of one check, at most."""
+
+    once: int | None
+    """Whatever the value; None if that depends on how many values there are."""
+    each: int
+    """For each JSON value."""
+    patterns: int
+    """The patterns that one text may be matched with."""
+
+
+def _bound(order: list[Node]) -> Bound:
+    """Find the most that is applied to one value.
+
+    Of the schemas of properties, or of items, one applies to each value inside; those in
+    ``allOf`` and the like add up.
+    """
+    once: dict[int, int] = {}
+    at: dict[int, _Load] = {}
+    inside: dict[int, _Load] = {}
+    for node in order:
+        key = id(node)
+        if node.leaf:
+            once[key], at[key], inside[key] = _own(node), _load(node), _NOTHING
+            continue
+        once[key] = min(_CAP, _own(node) + sum(once[id(one)] for one in node.all()))
+        at[key] = _load(node).plus(*(at[id(one)] for one in (*node.here, *node.names)))
+        apart = [at[id(one)] for one in node.apart()]
+        apart += [inside[id(one)] for one in node.apart() if not one.leaf]
+        besides = [at[id(one)].most(inside[id(one)]) for one in node.besides()]
+        deeper = [inside[id(one)] for one in node.here]
+        inside[key] = _NOTHING.most(*apart).plus(*besides, *deeper)
+    repeats = any(_repeats(node.schema) for node in order)
+    top = id(order[-1])
+    load = at[top].most(inside[top])
+    unique = sum(UNIQUE for node in order if "uniqueItems" in node.schema)
+    each = min(_CAP, load.steps + (unique * load.steps if unique else 0))
+    return Bound(None if repeats else once[top], each, load.patterns)
+
+
+class _Load(NamedTuple):
+    """Steps, and patterns, for one value."""
+
+    steps: int
+    patterns: int
+
+    def plus(self, *others: _Load) -> _Load:
+        steps = self.steps + sum(one.steps for one in others)
+        return _Load(min(_CAP, steps), self.patterns + sum(one.patterns for one in others))
+
+    def most(self, *others: _Load) -> _Load:
+        steps = max((one.steps for one in others), default=0)
+        texts = max((one.patterns for one in others), default=0)
+        return _Load(max(self.steps, steps), max(self.patterns, texts))
+
+
+_NOTHING: Final = _Load(0, 0)
+
+
+def _load(node: Node) -> _Load:
+    schema = node.schema
+    regexes = ("pattern" in schema) + len(named(schema, "patternProperties"))
+    return _Load(1 + _own(node), regexes)
+
+
+def _repeats(schema: Schema) -> bool:
+    return not _REPEATS.isdisjoint(schema) or isinstance(schema.get("additionalProperties"), dict)
+
+
+def _own(node: Node) -> int:
+    """Return the steps of one schema without its parts; lists (``enum``) count whole."""
+    if node.own is None:
+        node.own = _count_own(node.schema)
+    return node.own
+
+
+def _count_own(schema: Schema) -> int:
     total = 1
-    for value in schema.values():
-        if isinstance(value, list):
+    for keyword, value in schema.items():
+        if keyword in ("enum", "const"):
+            total += _values(value)
+        elif isinstance(value, list):
             total += len(value)
-        elif isinstance(value, dict):
+        elif isinstance(value, dict) and keyword in ("dependentRequired", "dependencies"):
             total += sum(len(each) for each in value.values() if isinstance(each, list))
+    if not isinstance(schema.get("multipleOf", 1), int):
+        total += FRACTION
     return total
 
 
-def _patterns(schema: dict[str, Any]) -> int:
-    return ("pattern" in schema) + len(_object(schema, "patternProperties"))
+def _values(value: Any) -> int:
+    """Return how many JSON values there are in one."""
+    count, waiting = 0, [value]
+    while waiting:
+        one = waiting.pop()
+        count += 1
+        if isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, list | tuple):
+            waiting += one
+    return count
 
 
-def _in_place(schema: dict[str, Any]) -> Iterator[Any]:
-    """The parts that apply to the same value."""
-    for keyword in _ONE:
-        if keyword in schema:
-            yield schema[keyword]
-    for keyword in _MANY:
-        branches = schema.get(keyword)
-        if isinstance(branches, list):
-            yield from branches
-    for keyword in _NAMED:
-        yield from _object(schema, keyword).values()
+# Checking one value
 
 
-def _parts(schema: dict[str, Any]) -> Iterator[Any]:
-    """All parts: those for the same value, and those for what is inside it."""
-    yield from _in_place(schema)
-    for keyword in ("properties", "patternProperties"):
-        yield from _object(schema, keyword).values()
-    for keyword in ("additionalProperties", "items", *_EACH_PROPERTY, *_EACH_ITEM):
-        part = schema.get(keyword)
-        if isinstance(part, dict):
-            yield part
-    for keyword in ("items", "prefixItems"):
-        placed = schema.get(keyword)
-        if isinstance(placed, list):
-            yield from placed
+class Work(NamedTuple):
+    """Steps of checking one value."""
+
+    steps: int
+    patterns: int
+    """Those for patterns alone; not among ``steps``."""
+    again: int = 0
+    """Those of finding out once more what the schemas in place have covered."""
 
 
-def _object(schema: dict[str, Any], keyword: str) -> dict[str, Any]:
-    found = schema.get(keyword)
-    return found if isinstance(found, dict) else {}
+class _Count:
+    """One count. A pair of schema and value that was counted is only added again."""
+
+    def __init__(self, budget: Budget, skipped: frozenset[str]) -> None:
+        self._budget = budget
+        self._skipped = skipped
+        self._known: dict[tuple[int, int], Work] = {}
+
+    def of(self, node: Node, value: Any) -> Work:
+        key = (id(node), id(value))
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        self._budget.spend()
+        schema = node.schema
+        if node.foreign:
+            return Work(DIALECT * self._size(value), 0)
+        steps, texts, again = self._alone(node, value), 0, 0
+        if isinstance(value, str) and self._matched(schema.get("pattern")):
+            texts += CHARACTER * len(value)
+        for one in node.here:
+            found = self.of(one, value)
+            steps, texts = steps + found.steps, texts + found.patterns
+            again += found.steps + found.patterns + found.again
+        for one, item in self._inside(node, value):
+            found = self.of(one, item)
+            steps, texts = steps + found.steps, texts + found.patterns
+        if isinstance(value, dict):
+            regexes = sum(map(self._matched, named(schema, "patternProperties")))
+            texts += CHARACTER * regexes * sum(map(len, value)) if regexes else 0
+        if isinstance(value, dict | list | tuple) and _collects(node):
+            steps += (again + len(node.properties) + 1) * (1 + len(value))
+        if steps + texts > 1000 * BUDGET or steps > BUDGET:
+            raise TooMuch("it would take too long to check")
+        result = self._known[key] = Work(steps, texts, again)
+        return result
+
+    def _inside(self, node: Node, value: Any) -> list[tuple[Node, Any]]:
+        """Return the pairs that are checked one level further down."""
+        pairs: list[tuple[Node, Any]] = []
+        if node.leaf:
+            return pairs
+        if isinstance(value, dict):
+            every = 1 + len(node.property_besides) + len(node.names)
+            self._budget.spend(len(value) * every // 4)
+            for name, item in value.items():
+                own = node.properties.get(name)
+                pairs += [(one, item) for one in ([own] if own else node.others)]
+                pairs += [(one, item) for one in node.property_besides]
+                pairs += [(one, name) for one in node.names]
+        elif isinstance(value, list | tuple):
+            self._budget.spend(len(value) * (1 + len(node.item_besides)) // 4)
+            for at, item in enumerate(value):
+                own = node.placed.get(at)
+                pairs += [(one, item) for one in ([own] if own else node.items)]
+                pairs += [(one, item) for one in node.item_besides]
+        return pairs
+
+    def _matched(self, pattern: Any) -> bool:
+        return isinstance(pattern, str) and pattern not in self._skipped
+
+    def _alone(self, node: Node, value: Any) -> int:
+        """Return the steps of the keywords that look at the value itself."""
+        schema, steps = node.schema, _own(node)
+        if isinstance(value, dict | list | tuple):
+            steps += len(value)
+            if isinstance(value, list | tuple) and schema.get("uniqueItems") is True:
+                steps += int(UNIQUE * self._size(value, plain=True) * (1 + log2(1 + len(value))))
+        elif isinstance(value, int) and value.bit_length() > 64:
+            steps += 600 * (1 + value.bit_length() // 256)
+        if not isinstance(schema.get("multipleOf", 1), int) and _small(value):
+            steps -= FRACTION - FRACTION // 5
+        return steps
+
+    def _size(self, value: Any, *, plain: bool = False) -> int:
+        """Return the number of JSON values; ``plain``: integers of any length are refused."""
+        count, waiting = 0, [value]
+        while waiting:
+            one = waiting.pop()
+            count += 1
+            if isinstance(one, dict):
+                waiting += one.values()
+            elif isinstance(one, list | tuple):
+                waiting += one
+            elif plain and isinstance(one, int) and one.bit_length() > 64:
+                raise TooMuch("its integers are too large to compare")
+        self._budget.spend(count // 8)
+        return count
+
+
+def _small(value: Any) -> bool:
+    return not isinstance(value, int | float) or -1e16 < value < 1e16

@@ -1,15 +1,14 @@
-"""Checking values against JSON Schema, with jsonschema-rs, within bounds.
+"""Validate values against JSON Schema with jsonschema-rs, within bounds of time.
 
-A schema is compiled once and kept. 2020-12 is the default dialect; draft-04, -06, -07 and
-2019-09 are understood by their ``$schema``. References are followed inside the schema only;
-nothing is ever fetched. Patterns run in linear time; one that needs more is left to the
-server. ``format`` is not enforced.
+A schema is compiled once. 2020-12 is the default dialect; draft-04, -06, -07 and 2019-09 are
+understood by their ``$schema``. References are followed inside the schema only; nothing is ever
+fetched. Patterns run in linear time; one that needs more is left to the server, and so is
+everything whose cost has no bound. ``format`` is not enforced.
 """
 
 from __future__ import annotations
 
-import logging
-import time
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,59 +18,82 @@ from msgspec import Raw
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast.schema import cost
-from holdfast.schema.cost import Outline, TooMuch
+from holdfast.schema.budget import TooMuch
+from holdfast.schema.cost import Outline
+from holdfast.schema.defaults import without_defaulted
 from holdfast.schema.explain import SchemaFault, Unusable, describe
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
 
-log: logging.Logger = logging.getLogger("holdfast")
-
-LARGEST: Final = 1024 * 1024
+MAX_BYTES: Final = 1024 * 1024
 """Bytes of a schema."""
-LIGHT: Final = 1000
-"""Steps of a schema that no arguments can make long."""
-TELLABLE: Final = 5000
-"""Steps of a check whose faults are all told: each may cost a thousand times as much."""
-PATTERN_BYTES: Final = 256 * 1024
+LIGHT: Final = 20_000
+"""Steps of a check that is done without looking at the value."""
+EXPLAINED: Final = 2_000
+"""Steps of a check whose faults are all explained, for each 200 bytes of the value: a fault may
+cost a thousand times as much as finding that there is one, and shows the value."""
+PATTERN_BYTES: Final = 64 * 1024
 """The size that a compiled pattern may have."""
-PATTERN_SECONDS: Final = 0.25
-"""Time for trying many patterns; those after that are not used."""
-FEW: Final = 20
-KEPT: Final = 2000
+PATTERN_UNITS: Final = 2_000
+"""Units for compiling patterns; those beyond are not used."""
+CACHED: Final = 2000
 """Compiled schemas that are kept."""
+
+_LONG_INTEGER: Final = re.compile(rb"\d{%d}" % cost.DIGITS)
 
 
 class Checker:
-    """One compiled schema."""
+    """One compiled schema.
 
-    def __init__(self, schema: Any) -> None:
+    Args:
+        schema: The schema, as plain JSON.
+        fills: Whoever receives the value fills in defaults, so what has one may be missing
+            although it is required.
+
+    Raises:
+        Unusable: It cannot be compiled within bounds.
+    """
+
+    def __init__(self, schema: Any, *, fills: bool = False) -> None:
         self._outline = _outline(schema)
-        self._schema = schema
-        self._unused = _unusable_patterns(self._outline)
-        self._validator = _compile(_without(schema, self._unused))
-        self._plain: Validator | None = None
-        weight = self._outline.weight
-        self._light = weight is not None and weight.steps <= LIGHT and not weight.patterns
+        self._schema = without_defaulted(schema) if fills else schema
+        self.skipped: tuple[str, ...] = tuple(sorted(_unusable_patterns(self._outline)))
+        """The patterns that are left to the server."""
+        self._outline.skipped = frozenset(self.skipped)
+        self._validator = _compile(_without(self._schema, {*self.skipped}))
+        self._without_patterns: Validator | None = None
+        bound = self._outline.bound
+        self._light = (
+            bound is not None
+            and bound.once is not None
+            and bound.once <= LIGHT
+            and not bound.patterns
+        )
         self._fits: Callable[[Any], bool] = self._validator.is_valid
 
-    def faults(self, value: Any, size: int | None = None) -> tuple[SchemaFault, ...]:
-        """What does not fit; nothing if all does. ``size``: of the value as JSON, if known.
+    def faults(self, value: Any, text: bytes | Raw | None = None) -> tuple[SchemaFault, ...]:
+        """Return what does not fit; nothing if all does.
 
-        Raises `Unusable` if the value cannot be checked within bounds.
+        Args:
+            value: What to check.
+            text: The JSON that it was read from, or any longer text, if there is one.
+
+        Raises:
+            Unusable: It cannot be checked within bounds.
         """
         try:
-            if self._light and (size is None or size < cost.BUDGET // LIGHT):
-                return () if self._fits(value) else self._tell(self._validator, value)
-            validator = self._affordable(value, size)
-            return () if validator.is_valid(value) else self._tell(validator, value)
+            if self._light:
+                return () if self._fits(value) else self._explain(self._validator, value)
+            validator = self._affordable(value, text)
+            return () if validator.is_valid(value) else self._explain(validator, value)
         except (TooMuch, RecursionError) as error:
             raise Unusable(str(error)) from None
         except ValueError as error:
             return self._retry(value, error)
 
     def _retry(self, value: Any, error: ValueError) -> tuple[SchemaFault, ...]:
-        """Dataclasses, dates and the like are sent as JSON: check what they are sent as."""
+        """Check dataclasses, dates and the like as the JSON that they are sent as."""
         try:
             plain = msgspec.json.decode(jsonrpc.encode(value))
         except UNENCODABLE:
@@ -80,30 +102,35 @@ class Checker:
             raise Unusable(str(error)) from None
         return self.faults(plain)
 
-    def _affordable(self, value: Any, size: int | None) -> Validator:
-        """The validator to use: without patterns if there is too much text for them."""
-        size = len(jsonrpc.encode(value)) if size is None else size
-        weight = self._outline.weight
-        if weight is None:
-            self._outline.work(value)
+    def _affordable(self, value: Any, text: bytes | Raw | None) -> Validator:
+        """Return the validator to use: without patterns if there is too much text for them."""
+        if text is None:
+            try:
+                text = jsonrpc.encode(value)
+            except jsonrpc.UNENCODABLE:
+                raise ValueError("it is not JSON") from None
+        size, bound = len(text), self._outline.bound
+        if bound is not None and bound.each * (size // 2 + 1) <= cost.BUDGET:
+            matching = cost.CHARACTER * bound.patterns * size
+            if matching <= cost.BUDGET and not _LONG_INTEGER.search(memoryview(text)):
+                return self._validator
+        work = self._outline.work(value)
+        if work.patterns <= cost.BUDGET:
             return self._validator
-        steps = weight.steps * (size // 2 + 1)
-        if steps > cost.BUDGET:
-            steps = self._outline.work(value)
-        if steps + cost.CHARACTER * weight.patterns * size > cost.BUDGET:
-            return self._without_patterns()
-        return self._validator
+        return self._patternless()
 
-    def _without_patterns(self) -> Validator:
-        if self._plain is None:
-            self._plain = _compile(_without(self._schema, self._outline.patterns))
-        return self._plain
+    def _patternless(self) -> Validator:
+        if self._without_patterns is None:
+            self._without_patterns = _compile(_without(self._schema, self._outline.patterns))
+        return self._without_patterns
 
-    def _tell(self, validator: Validator, value: Any) -> tuple[SchemaFault, ...]:
-        """The faults; only the first, or none in detail, if finding all would take long."""
+    def _explain(self, validator: Validator, value: Any) -> tuple[SchemaFault, ...]:
+        """Return the faults; only the first, or none in detail, if finding all takes long."""
         try:
-            affordable = self._outline.work(value) <= TELLABLE
-        except TooMuch:
+            work = self._outline.work(value)
+            size = len(jsonrpc.encode(value))
+            affordable = (work.steps + work.patterns) * (1 + size // 200) <= EXPLAINED
+        except (TooMuch, *jsonrpc.UNENCODABLE):
             affordable = False
         if affordable:
             return describe(validator.iter_errors(value), self._schema)
@@ -123,30 +150,34 @@ def _first_error(validator: Validator, value: Any) -> ValidationError:
 
 
 class Checkers:
-    """All schemas that were needed so far, by their text."""
+    """The compiled schemas that were needed so far, by their text."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Checker | str] = {}
+        self._known: dict[tuple[bytes, bool], Checker | str] = {}
 
-    def get(self, text: Raw) -> Checker:
-        """The compiled schema; raises `Unusable` for one that cannot be compiled."""
-        key = bytes(text)
+    def get(self, text: Raw, *, fills: bool = False) -> Checker:
+        """Return the compiled schema.
+
+        Raises:
+            Unusable: It cannot be compiled.
+        """
+        key = (bytes(text), fills)
         found = self._known.get(key)
         if found is None:
-            if len(self._known) >= KEPT:
+            if len(self._known) >= CACHED:
                 del self._known[next(iter(self._known))]
-            found = self._known[key] = _make(key)
+            found = self._known[key] = _make(*key)
         if isinstance(found, str):
             raise Unusable(found)
         return found
 
 
-def _make(text: bytes) -> Checker | str:
-    """The compiled schema, or why there is none."""
-    if len(text) > LARGEST:
-        return f"it has more than {LARGEST} bytes"
+def _make(text: bytes, fills: bool) -> Checker | str:
+    """Return the compiled schema, or why there is none."""
+    if len(text) > MAX_BYTES:
+        return f"it has more than {MAX_BYTES} bytes"
     try:
-        return Checker(msgspec.json.decode(text))
+        return Checker(msgspec.json.decode(text), fills=fills)
     except Unusable as error:
         return str(error)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -168,11 +199,11 @@ def _compile(schema: Any) -> Validator:
         return jsonschema_rs.validator_for(
             schema, pattern_options=options, validate_formats=False, offline=True
         )
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Unusable(_why(schema, error)) from None
 
 
-def _why(schema: Any, error: ValueError) -> str:
+def _why(schema: Any, error: Exception) -> str:
     text = getattr(error, "message", str(error))
     if "meta-schema" in text:
         dialect = schema.get("$schema") if isinstance(schema, dict) else None
@@ -189,14 +220,13 @@ def _why(schema: Any, error: ValueError) -> str:
 
 
 def _unusable_patterns(outline: Outline) -> set[str]:
-    """The patterns that the linear engine does not take: they look around, or are too large."""
-    patterns = sorted(outline.patterns)
-    if not patterns or (len(patterns) <= FEW and _takes(patterns)):
-        return set()
-    until = time.monotonic() + PATTERN_SECONDS
-    unused = {one for one in patterns if time.monotonic() > until or not _takes([one])}
-    if unused:
-        log.debug("patterns that are left to the server: %s", sorted(unused)[:10])
+    """Return the patterns that are not linear, too large, or too many to compile in time."""
+    left = PATTERN_UNITS
+    unused: set[str] = set()
+    for pattern in sorted(outline.patterns, key=lambda one: (cost.pattern_units(one), one)):
+        left -= 2 * cost.pattern_units(pattern)
+        if left < 0 or not _takes([pattern]):
+            unused.add(pattern)
     return unused
 
 

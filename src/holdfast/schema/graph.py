@@ -1,0 +1,187 @@
+"""A schema as a graph: which schemas apply to which parts of a value, references followed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from holdfast.schema.budget import LIMITS, Limits, TooMuch
+from holdfast.schema.refs import DIALECTS, Resolver
+from holdfast.schema.walk import HOLDS, REFERENCES, Part, Schema, named, parts
+
+_BESIDES: Final = frozenset(
+    {"patternProperties", "contains", "unevaluatedProperties", "unevaluatedItems"}
+)
+"""Apply to a property or an item whatever else does."""
+
+
+class Node:
+    """One schema, and the schemas that it applies."""
+
+    __slots__ = (
+        "foreign", "here", "item_besides", "items", "leaf", "names", "others", "own",
+        "placed", "properties", "property_besides", "schema",
+    )  # fmt: skip
+
+    def __init__(self, schema: Schema, *, foreign: bool = False) -> None:
+        self.schema = schema
+        self.foreign = foreign
+        """It is the schema of a dialect, which is not read."""
+        self.leaf: bool = HOLDS.isdisjoint(schema)
+        """It applies no other schema."""
+        self.own: int | None = None
+        """Steps of its own keywords, once they are counted."""
+        self.here: list[Node] = []
+        """Apply to the same value."""
+        self.properties: dict[str, Node] = {}
+        self.others: list[Node] = []
+        """Apply to the properties that are not named."""
+        self.property_besides: list[Node] = []
+        """Apply to properties whatever else does."""
+        self.placed: dict[int, Node] = {}
+        self.items: list[Node] = []
+        """Apply to the items that have no schema by their place."""
+        self.item_besides: list[Node] = []
+        self.names: list[Node] = []
+        """Apply to the names of properties."""
+
+    def apart(self) -> list[Node]:
+        """Return the schemas of which one applies to each value inside."""
+        return [*self.properties.values(), *self.others, *self.placed.values(), *self.items]
+
+    def besides(self) -> list[Node]:
+        return [*self.property_besides, *self.item_besides]
+
+    def all(self) -> list[Node]:
+        if self.leaf:
+            return []
+        return [*self.here, *self.apart(), *self.besides(), *self.names]
+
+    def collects(self, keyword: str) -> bool:
+        """Whether ``unevaluated*`` has to find out what the schemas beside it have covered."""
+        return keyword in self.schema and bool(self.here or "contains" in self.schema)
+
+
+class Graph:
+    """The nodes of one schema, the whole of it first.
+
+    Raises:
+        TooMuch: It has too many parts, or refers to what is not in it.
+    """
+
+    def __init__(self, root: Any, limits: Limits = LIMITS) -> None:
+        self.nodes: list[Node] = []
+        self._resolver = Resolver(root, limits)
+        self._limit = limits.nodes
+        self._known: dict[int, Node] = {}
+        self._groups: dict[str, Node] = {}
+        self.top: Node = self._node(root)
+        for node in self.nodes:  # grows while it is read
+            if node.leaf:
+                continue
+            for part in parts(node.schema):
+                self._attach(node, part)
+            for keyword in REFERENCES:
+                reference = node.schema.get(keyword)
+                if isinstance(reference, str):
+                    self._refer(node, keyword, reference)
+
+    def _node(self, schema: Any) -> Node:
+        if not isinstance(schema, dict):
+            return LEAF
+        found = self._known.get(id(schema))
+        if found is None:
+            if len(self.nodes) >= self._limit:
+                raise TooMuch(f"it has more than {self._limit} parts")
+            found = self._known[id(schema)] = Node(schema)
+            self.nodes.append(found)
+        return found
+
+    def _attach(self, node: Node, part: Part) -> None:
+        if part.place == "apart":
+            return
+        child = self._node(part.schema)
+        if part.place == "here":
+            node.here.append(child)
+        elif part.place == "name":
+            node.names.append(child)
+        elif part.place == "property":
+            if part.keyword == "properties" and isinstance(part.key, str):
+                node.properties[part.key] = child
+            else:
+                (node.property_besides if part.keyword in _BESIDES else node.others).append(child)
+        elif isinstance(part.key, int):
+            node.placed[part.key] = child
+        else:
+            (node.item_besides if part.keyword in _BESIDES else node.items).append(child)
+
+    def _refer(self, node: Node, keyword: str, reference: str) -> None:
+        group = self._group(reference) if keyword != "$ref" else None
+        if group is not None:
+            node.here.append(group)
+            return
+        target = self._resolver.target(node.schema, reference)
+        if isinstance(target, (dict, bool)):
+            self._resolver.adopt(target, node.schema)
+            node.here.append(self._node(target))
+        elif reference.startswith(DIALECTS):
+            node.here.append(FOREIGN)
+        else:
+            shown = repr(reference[:200])
+            raise TooMuch(f"it refers to {shown}, which is not in it, and nothing is ever fetched")
+
+    def _group(self, reference: str) -> Node | None:
+        """Return one node for everything that a dynamic reference may lead to."""
+        name = reference.rpartition("#")[2]
+        candidates = self._resolver.dynamic(reference)
+        if name not in self._groups and candidates:
+            group = self._groups[name] = Node({})
+            group.leaf = False
+            group.here = [self._node(one) for one in candidates]
+        return self._groups.get(name)
+
+
+LEAF: Final = Node({})
+"""``true`` and ``false``."""
+FOREIGN: Final = Node({}, foreign=True)
+
+
+def ordered(starts: Iterable[Node], edges: Callable[[Node], list[Node]]) -> list[Node] | None:
+    """Return all nodes that can be reached, each after those it leads to; None for a cycle."""
+    order: list[Node] = []
+    done: set[int] = set()
+    open_: set[int] = set()
+    for start in starts:
+        stack = [(start, iter(edges(start)))] if id(start) not in done else []
+        open_.add(id(start))
+        while stack:
+            node, following = stack[-1]
+            for one in following:
+                if id(one) in done:
+                    continue
+                if id(one) in open_:
+                    return None
+                if one.leaf:
+                    done.add(id(one))
+                    order.append(one)
+                    continue
+                open_.add(id(one))
+                stack.append((one, iter(edges(one))))
+                break
+            else:
+                stack.pop()
+                open_.discard(id(node))
+                done.add(id(node))
+                order.append(node)
+        open_.discard(id(start))
+    return order
+
+
+def patterns(nodes: Iterable[Node]) -> set[str]:
+    """Return all regular expressions of some schemas."""
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node.schema.get("pattern"), str):
+            found.add(node.schema["pattern"])
+        found.update(named(node.schema, "patternProperties"))
+    return found

@@ -1,0 +1,233 @@
+"""A generator of schemas, and values for them, that were made to take long.
+
+Each family is a rule with a size; the sizes grow until the schema is refused. `cases` gives them
+all, in a fixed order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import reduce
+from itertools import product
+from typing import Any, NamedTuple
+
+Schema = dict[str, Any]
+Wrap = Callable[[Any, int], Schema]
+
+SIZES = (2, 6, 12, 24, 60, 180, 600, 2000)
+
+
+class Case(NamedTuple):
+    name: str
+    schema: Any
+    value: Any
+
+
+def refer(name: object) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+# One level around another
+
+WRAPS: dict[str, Wrap] = {
+    "allOf": lambda inner, _: {"allOf": [inner, inner]},
+    "anyOf": lambda inner, at: {"anyOf": [inner, {"properties": {f"a{at}": {}}}]},
+    "anyOf2": lambda inner, _: {"anyOf": [inner, inner]},
+    "oneOf": lambda inner, at: {"oneOf": [inner, {"required": [f"x{at}"]}]},
+    "not": lambda inner, _: {"not": inner},
+    "if": lambda inner, _: {"if": inner, "then": inner, "else": inner},
+    "dependent": lambda inner, _: {"dependentSchemas": {"a": inner, "b": inner}},
+    "properties": lambda inner, _: {"properties": {"a": inner, "b": inner}},
+    "additional": lambda inner, _: {"additionalProperties": inner},
+    "pattern": lambda inner, _: {"patternProperties": {"^a": inner, "a": inner}},
+    "names": lambda inner, _: {"propertyNames": inner},
+    "items": lambda inner, _: {"items": inner, "uniqueItems": True},
+    "prefix": lambda inner, _: {"prefixItems": [inner, inner], "items": inner},
+    "contains": lambda inner, _: {"contains": inner, "minContains": 0},
+    "content": lambda inner, _: {"contentMediaType": "application/json", "contentSchema": inner},
+}
+COVERED: dict[str, Schema] = {
+    "": {},
+    "unevaluatedProperties": {"unevaluatedProperties": False},
+    "unevaluatedProperties schema": {"unevaluatedProperties": {"type": "integer"}},
+    "unevaluatedItems": {"unevaluatedItems": False},
+}
+LEAVES: tuple[Any, ...] = ({"type": "object"}, False)
+
+
+def deep_value(depth: int) -> Any:
+    value: Any = {"a": 1, "b": 2}
+    for _ in range(depth):
+        value = {"a": value, "b": [value]} if depth <= 12 else {"a": value}
+    return value
+
+
+VALUES: dict[str, Callable[[int], Any]] = {
+    "flat": lambda size: {"a": 1, "b": 2, "c": 3},
+    "deep": lambda size: deep_value(min(size, 40)),
+    "wide": lambda size: {f"a{at}": at for at in range(20 * size)},
+    "list": lambda size: [[at, {"a": at}] for at in range(20 * size)],
+}
+
+
+def nested() -> Iterator[Case]:
+    """Applicators inside each other, written out, with and without ``unevaluated*``."""
+    for (name, wrap), (cover, beside), leaf in product(WRAPS.items(), COVERED.items(), LEAVES):
+        for size in (12, 24, 60):
+            if name in ("allOf", "anyOf2", "if", "dependent", "properties", "pattern", "prefix"):
+                schema = shared(wrap, beside, leaf, size)
+            else:
+                schema = reduce(lambda one, at: {**wrap(one, at), **beside}, range(size), leaf)
+            for kind in ("flat", "deep"):
+                yield Case(f"{name} × {size} {cover} {leaf} {kind}", schema, VALUES[kind](size))
+
+
+def shared(wrap: Wrap, beside: Schema, leaf: Any, size: int) -> Schema:
+    """The same with one definition for each level, which the one above refers to."""
+    levels = {f"d{at}": {**wrap(refer(f"d{at + 1}"), at), **beside} for at in range(size)}
+    return {"$defs": {**levels, f"d{size}": leaf}, **refer("d0")}
+
+
+# Webs of references
+
+
+def webs() -> Iterator[Case]:
+    keywords = ("allOf", "anyOf", "oneOf")
+    for keyword, size, (cover, beside) in product(keywords, (4, 10, 16, 30, 60), COVERED.items()):
+        dense = {
+            f"d{at}": {keyword: [refer(f"d{to}") for to in range(at)] or [{}], **beside}
+            for at in range(size)
+        }
+        yield Case(f"dense {keyword} {size} {cover}", {"$defs": dense, **refer(f"d{size - 1}")}, {})
+    for size, (cover, beside) in product((4, 12, 30), COVERED.items()):
+        every = {f"p{to}": refer(f"d{to}") for to in range(size)}
+        web = {f"d{at}": {"properties": every, **beside} for at in range(size)}
+        value: Any = {}
+        for at in range(40):
+            value = {f"p{at % size}": value}
+        yield Case(f"web {size} {cover}", {"$defs": web, **refer("d0")}, value)
+
+
+def named() -> Iterator[Case]:
+    """Many references times many anchors, identifiers, dynamic anchors."""
+    for size in SIZES:
+        numbers = range(size)
+        anchors = {f"d{at}": {"$anchor": f"n{at}", "type": "string"} for at in numbers}
+        uses: Schema = {f"p{at}": {"$ref": f"#n{at}"} for at in numbers}
+        yield Case(f"anchors {size}", {"$defs": anchors, "properties": uses}, {"p1": 1})
+        pointers: Schema = {f"p{at}": refer(f"d{at}") for at in numbers}
+        yield Case(f"pointers {size}", {"$defs": anchors, "properties": pointers}, {"p1": 1})
+        ids = {f"d{at}": {"$id": f"http://x/{at}", "type": "string"} for at in numbers}
+        by_id: Schema = {f"p{at}": {"$ref": f"http://x/{at}"} for at in numbers}
+        yield Case(f"ids {size}", {"$defs": ids, "properties": by_id}, {"p1": 1})
+        dynamic = {f"d{at}": {"$dynamicAnchor": "n", "type": "object"} for at in numbers}
+        by_name: Schema = {f"p{at}": {"$dynamicRef": "#n"} for at in numbers}
+        yield Case(f"dynamic {size}", {"$defs": dynamic, "properties": by_name}, {"p1": {}})
+        inward = {
+            f"d{at}": {"$dynamicAnchor": "n", "properties": {"a": {"$dynamicRef": "#n"}}}
+            for at in numbers
+        }
+        yield Case(f"dynamic tree {size}", {"$defs": inward, **refer("d0")}, deep_value(8))
+        chain = {f"d{at}": refer(f"d{at + 1}") for at in numbers} | {f"d{size}": {}}
+        yield Case(f"chain {size}", {"$defs": chain, **refer("d0")}, 1)
+        again = {"properties": {f"p{at}": {"$ref": "#"} for at in numbers}}
+        yield Case(f"root {size}", again, deep_value(10))
+        far = reduce(lambda one, _: {"$defs": {"a": one}}, range(min(size, 80)), {"type": "string"})
+        long: Schema = {f"p{at}": {"$ref": "#" + "/$defs/a" * min(size, 80)} for at in numbers}
+        yield Case(f"long pointers {size}", {**far, "properties": long}, {"p1": 1})
+
+
+# Wide schemas, wide values
+
+
+def wide() -> Iterator[Case]:
+    for size in SIZES:
+        numbers = range(size)
+        rows: dict[str, Schema] = {
+            "allOf": {"allOf": [{"minProperties": at} for at in numbers]},
+            "anyOf": {"anyOf": [{"required": [f"x{at}"]} for at in numbers]},
+            "oneOf": {"oneOf": [{"required": [f"a{at}"]} for at in numbers]},
+            "allOf properties": {"allOf": [{"properties": {f"a{at}": {}}} for at in numbers]},
+            "covered": {
+                "anyOf": [{"properties": {f"a{at}": {}}} for at in numbers],
+                "unevaluatedProperties": False,
+            },
+            "covered items": {
+                "anyOf": [{"prefixItems": [{"minimum": at}]} for at in numbers],
+                "unevaluatedItems": False,
+            },
+            "patternProperties": {"patternProperties": {f"^a{at}": {} for at in numbers}},
+            "dependentSchemas": {
+                "dependentSchemas": {f"a{at}": {"required": ["a0"]} for at in numbers}
+            },
+            "dependentRequired": {"dependentRequired": {f"a{at}": ["a0"] for at in numbers}},
+            "propertyNames": {"propertyNames": {"anyOf": [{"const": f"b{at}"} for at in numbers]}},
+            "required": {"required": [f"a{at}" for at in numbers]},
+            "enum": {"items": {"enum": [[0, [at]] for at in numbers]}},
+            "enum long": {"items": {"enum": [[0] * 30 + [at] for at in range(size // 20 + 1)]}},
+            "contains": {"contains": {"anyOf": [{"const": at} for at in numbers]}},
+            "items": {"items": {"allOf": [{"type": "array"} for _ in numbers]}},
+            "unique": {"uniqueItems": True, "items": {"uniqueItems": True}},
+            "if": {"allOf": [{"if": {"required": [f"a{at}"]}, "then": False} for at in numbers]},
+            "multipleOf": {"additionalProperties": {"multipleOf": 1e-300}},
+            "patterns": {"propertyNames": {"anyOf": [{"pattern": f"(a?){{9}}{at}"} for at in numbers]}},
+        }
+        for name, schema in rows.items():
+            for kind in ("wide", "list"):
+                yield Case(f"wide {name} {size} {kind}", schema, VALUES[kind](min(size, 600)))
+
+
+# Numbers, texts, patterns, depth
+
+PATTERNS = (
+    "^(a+)+$", "(x+x+)+y", "(a?){300}a{300}", "(?:a|aa|aaa|aaaa){1,300}c", "[ab]*a[ab]{400}",
+    "(.*a){20}", r"\w{1,400}", r"\p{L}{1,90}", "(?i)é{1,300}", "^(?=(a+)+$)b", r"(a)\1", "(",
+    "a{1,100000}", "((a{1,30}){1,30}){1,30}", "|".join(f"w{at}" for at in range(2000)),
+)  # fmt: skip
+
+
+def texts() -> Iterator[Case]:
+    for pattern in PATTERNS:
+        for size in (100, 10_000, 1_000_000):
+            text = "a" * size + "b"
+            yield Case(f"pattern {pattern[:20]} {size}", {"pattern": pattern}, text)
+            yield Case(
+                f"names {pattern[:20]} {size}", {"patternProperties": {pattern: False}}, {text: 1}
+            )
+    for size in SIZES:
+        many = {f"p{at}": {"pattern": rf"(\w{{1,{at % 40 + 1}}}){{1,9}}{at}"} for at in range(size)}
+        yield Case(f"patterns {size}", {"properties": many}, {"p1": "x"})
+        lengths = {"allOf": [{"minLength": at} for at in range(size)]}
+        yield Case(f"lengths {size}", lengths, "é" * 500_000)
+
+
+def numbers() -> Iterator[Case]:
+    limits = ("minimum", "maximum", "exclusiveMinimum", "multipleOf", "const")
+    sizes = (5, 0.01, 1e-308, 5e-324, 1e308, 10**30, 10**4000 + 1)
+    values = (1, 1.5, 1e308, 10**30, 10**4200)
+    for keyword, limit, value, count in product(limits, sizes, values, (1, 1000)):
+        name = f"{keyword} {limit:.3g} {value:.3g}" if limit < 1e300 and value < 1e300 else keyword
+        yield Case(f"{name} × {count}", {"items": {keyword: limit}}, [value] * count)
+    yield Case("unique integers", {"uniqueItems": True}, [10**4200 + at for at in range(1000)])
+    yield Case("unique integers 2", {"uniqueItems": True}, [10**25 + at for at in range(3000)])
+
+
+def deep() -> Iterator[Case]:
+    for size in (20, 60, 90, 180, 400):
+        long = reduce(lambda one, _: {"properties": {"x" * 5000: one}}, range(size), {})
+        yield Case(f"long names {size}", long, {})
+        copies = reduce(
+            lambda one, _: {"not": one}, range(size), {"enum": list(range(60 * min(size, 90)))}
+        )
+        yield Case(f"copies {size}", copies, {})
+    tree = {"properties": {"a": {"$ref": "#"}}, "additionalProperties": {"$ref": "#"}}
+    both = {"allOf": [tree, tree, {"$ref": "#/$defs/x"}], "$defs": {"x": tree}}
+    for size in (4, 12, 40):
+        yield Case(f"tree {size}", tree, deep_value(size))
+        yield Case(f"tree twice {size}", both, deep_value(size))
+
+
+def cases() -> Iterator[Case]:
+    """Return every case."""
+    for family in (nested, webs, named, wide, texts, numbers, deep):
+        yield from family()
