@@ -292,7 +292,7 @@ async def test_a_schema_that_cannot_be_used_says_so_and_hides_no_other(
 
     async with connect(shop) as client:
         assert "strange" in {tool.name for tool in await client.list_tools()}
-        with pytest.raises(ValidationError, match=f"{why}.*Tools\\(validate='off'\\)"):
+        with pytest.raises(ValidationError, match=f"{why}.*ToolPolicy\\(validate='off'\\)"):
             await client.call_tool("strange", {"a": 1})
         assert (await client.call_tool("search", {"query": "x"})).text == "x 5"
     async with connect(shop, validate="off") as client:

@@ -15,6 +15,7 @@ PURE = (
     "policies",
     "types",
     "codegen",
+    "schema",
     "_core.boundary",
     "_core.wire",
     "_core.eras",

@@ -7,7 +7,6 @@ all, in a fixed order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import reduce
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -77,9 +76,16 @@ def nested() -> Iterator[Case]:
             if name in ("allOf", "anyOf2", "if", "dependent", "properties", "pattern", "prefix"):
                 schema = shared(wrap, beside, leaf, size)
             else:
-                schema = reduce(lambda one, at: {**wrap(one, at), **beside}, range(size), leaf)
+                schema = written(wrap, beside, leaf, size)
             for kind in ("flat", "deep"):
                 yield Case(f"{name} × {size} {cover} {leaf} {kind}", schema, VALUES[kind](size))
+
+
+def written(wrap: Wrap, beside: Schema, leaf: Any, size: int) -> Any:
+    schema = leaf
+    for at in range(size):
+        schema = {**wrap(schema, at), **beside}
+    return schema
 
 
 def shared(wrap: Wrap, beside: Schema, leaf: Any, size: int) -> Schema:
@@ -132,7 +138,9 @@ def named() -> Iterator[Case]:
         yield Case(f"chain {size}", {"$defs": chain, **refer("d0")}, 1)
         again = {"properties": {f"p{at}": {"$ref": "#"} for at in numbers}}
         yield Case(f"root {size}", again, deep_value(10))
-        far = reduce(lambda one, _: {"$defs": {"a": one}}, range(min(size, 80)), {"type": "string"})
+        far: Any = {"type": "string"}
+        for _ in range(min(size, 80)):
+            far = {"$defs": {"a": far}}
         long: Schema = {f"p{at}": {"$ref": "#" + "/$defs/a" * min(size, 80)} for at in numbers}
         yield Case(f"long pointers {size}", {**far, "properties": long}, {"p1": 1})
 
@@ -170,7 +178,9 @@ def wide() -> Iterator[Case]:
             "unique": {"uniqueItems": True, "items": {"uniqueItems": True}},
             "if": {"allOf": [{"if": {"required": [f"a{at}"]}, "then": False} for at in numbers]},
             "multipleOf": {"additionalProperties": {"multipleOf": 1e-300}},
-            "patterns": {"propertyNames": {"anyOf": [{"pattern": f"(a?){{9}}{at}"} for at in numbers]}},
+            "patterns": {
+                "propertyNames": {"anyOf": [{"pattern": f"(a?){{9}}{at}"} for at in numbers]}
+            },
         }
         for name, schema in rows.items():
             for kind in ("wide", "list"):
@@ -214,11 +224,12 @@ def numbers() -> Iterator[Case]:
 
 def deep() -> Iterator[Case]:
     for size in (20, 60, 90, 180, 400):
-        long = reduce(lambda one, _: {"properties": {"x" * 5000: one}}, range(size), {})
+        long: Any = {}
+        copies: Any = {"enum": list(range(60 * min(size, 90)))}
+        for _ in range(size):
+            long = {"properties": {"x" * 5000: long}}
+            copies = {"not": copies}
         yield Case(f"long names {size}", long, {})
-        copies = reduce(
-            lambda one, _: {"not": one}, range(size), {"enum": list(range(60 * min(size, 90)))}
-        )
         yield Case(f"copies {size}", copies, {})
     tree = {"properties": {"a": {"$ref": "#"}}, "additionalProperties": {"$ref": "#"}}
     both = {"allOf": [tree, tree, {"$ref": "#/$defs/x"}], "$defs": {"x": tree}}

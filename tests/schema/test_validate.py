@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw, json
 
-from holdfast.schema import cost, validate
+from holdfast.schema import validate
 from holdfast.schema.budget import LIMITS
 from holdfast.schema.explain import SchemaFault, Unusable
 from holdfast.schema.validate import Checker, Checkers
@@ -390,8 +390,8 @@ def test_thousands_of_patterns_cost_no_time(shape: str) -> None:
             {"patternProperties": {f"^a{n}.*x": {"type": "string"} for n in range(1500)}},
             {f"a{n}": 1 for n in range(20_000)},
         ),
-        ({"items": {"enum": [str(n) for n in range(5000)]}}, ["no"] * 200_000),
-        ({"items": {"required": [str(n) for n in range(5000)]}}, [{"a": 1}] * 50_000),
+        ({"items": {"enum": [str(n) for n in range(4000)]}}, ["no"] * 200_000),
+        ({"items": {"required": [str(n) for n in range(4000)]}}, [{"a": 1}] * 50_000),
         ({"items": {"allOf": [{"minimum": n} for n in range(1900)]}}, [10_000] * 100_000),
         ({"items": {"type": "string"}}, list(range(300_000))),
         ({"uniqueItems": True}, [{"a": n} for n in range(50_000)]),

@@ -28,6 +28,10 @@ class TooMuch(Exception):  # noqa: N818  (a finding, not a failure)
     """A schema, or a check against it, exceeds its bounds; the text says which."""
 
 
+class Elsewhere(TooMuch):
+    """A schema refers to what is not in it: nothing is ever fetched."""
+
+
 class Budget:
     """The steps that one reading may still take."""
 

@@ -67,12 +67,13 @@ def _strict(root: Schema) -> set[int]:
         seen.add((id(schema), strict))
         if strict:
             found.add(id(schema))
-        for part in parts(schema):
-            if part.place != "apart":
-                waiting.append((part.schema, strict or part.keyword in _STRICT))
-        for keyword in ("$ref", "$dynamicRef"):
-            if isinstance(reference := schema.get(keyword), str):
-                waiting.append((resolve(root, reference), strict))
+        waiting += [
+            (part.schema, strict or part.keyword in _STRICT)
+            for part in parts(schema)
+            if part.place != "apart"
+        ]
+        references = (schema.get(keyword) for keyword in ("$ref", "$dynamicRef"))
+        waiting += [(resolve(root, one), strict) for one in references if isinstance(one, str)]
     return found
 
 

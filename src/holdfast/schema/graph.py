@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from holdfast.schema.budget import LIMITS, Limits, TooMuch
+from holdfast.schema.budget import LIMITS, Elsewhere, Limits, TooMuch
 from holdfast.schema.refs import DIALECTS, Resolver
 from holdfast.schema.walk import HOLDS, REFERENCES, Part, Schema, named, parts
 
@@ -128,7 +128,8 @@ class Graph:
             node.here.append(FOREIGN)
         else:
             shown = repr(reference[:200])
-            raise TooMuch(f"it refers to {shown}, which is not in it, and nothing is ever fetched")
+            text = f"it refers to {shown}, which is not in it, and nothing is ever fetched"
+            raise Elsewhere(text)
 
     def _group(self, reference: str) -> Node | None:
         """Return one node for everything that a dynamic reference may lead to."""

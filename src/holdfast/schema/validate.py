@@ -18,10 +18,10 @@ from msgspec import Raw
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast.schema import cost
-from holdfast.schema.budget import TooMuch
+from holdfast.schema.budget import Elsewhere, TooMuch
 from holdfast.schema.cost import Outline
 from holdfast.schema.defaults import without_defaulted
-from holdfast.schema.explain import SchemaFault, Unusable, describe
+from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, describe
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
@@ -80,7 +80,8 @@ class Checker:
             text: The JSON that it was read from, or any longer text, if there is one.
 
         Raises:
-            Unusable: It cannot be checked within bounds.
+            Unbounded: It cannot be checked within bounds.
+            Unusable: It cannot be checked.
         """
         try:
             if self._light:
@@ -88,7 +89,7 @@ class Checker:
             validator = self._affordable(value, text)
             return () if validator.is_valid(value) else self._explain(validator, value)
         except (TooMuch, RecursionError) as error:
-            raise Unusable(str(error)) from None
+            raise Unbounded(str(error)) from None
         except ValueError as error:
             return self._retry(value, error)
 
@@ -107,7 +108,7 @@ class Checker:
         if text is None:
             try:
                 text = jsonrpc.encode(value)
-            except jsonrpc.UNENCODABLE:
+            except UNENCODABLE:
                 raise ValueError("it is not JSON") from None
         size, bound = len(text), self._outline.bound
         if bound is not None and bound.each * (size // 2 + 1) <= cost.BUDGET:
@@ -130,7 +131,7 @@ class Checker:
             work = self._outline.work(value)
             size = len(jsonrpc.encode(value))
             affordable = (work.steps + work.patterns) * (1 + size // 200) <= EXPLAINED
-        except (TooMuch, *jsonrpc.UNENCODABLE):
+        except (TooMuch, *UNENCODABLE):
             affordable = False
         if affordable:
             return describe(validator.iter_errors(value), self._schema)
@@ -153,7 +154,7 @@ class Checkers:
     """The compiled schemas that were needed so far, by their text."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[bytes, bool], Checker | str] = {}
+        self._known: dict[tuple[bytes, bool], Checker | Unusable] = {}
 
     def get(self, text: Raw, *, fills: bool = False) -> Checker:
         """Return the compiled schema.
@@ -167,28 +168,30 @@ class Checkers:
             if len(self._known) >= CACHED:
                 del self._known[next(iter(self._known))]
             found = self._known[key] = _make(*key)
-        if isinstance(found, str):
-            raise Unusable(found)
+        if isinstance(found, Unusable):
+            raise type(found)(str(found))
         return found
 
 
-def _make(text: bytes, fills: bool) -> Checker | str:
+def _make(text: bytes, fills: bool) -> Checker | Unusable:
     """Return the compiled schema, or why there is none."""
     if len(text) > MAX_BYTES:
-        return f"it has more than {MAX_BYTES} bytes"
+        return Unbounded(f"it has more than {MAX_BYTES} bytes")
     try:
         return Checker(msgspec.json.decode(text), fills=fills)
     except Unusable as error:
-        return str(error)
+        return type(error)(str(error))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return f"it cannot be read: {error}"
+        return Unusable(f"it cannot be read: {error}")
 
 
 def _outline(schema: Any) -> Outline:
     try:
         return Outline(schema)
-    except TooMuch as error:
+    except Elsewhere as error:
         raise Unusable(str(error)) from None
+    except TooMuch as error:
+        raise Unbounded(str(error)) from None
 
 
 def _compile(schema: Any) -> Validator:

@@ -20,7 +20,7 @@ from holdfast._core.observers.audit import Auditor
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.errors import RpcError, TransportError, ValidationError
 from holdfast.policies import CacheMode
-from holdfast.schema.explain import SchemaFault, Unusable, lines
+from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, lines
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ class Toolbox:
         """The list is known, and the server has not said since that it changed."""
         self._invalidates = frozenset(pipeline.policy.cache.invalidate_on)
         self._guards: list[Guard] = []
+        self._skipped: set[str] = set()
+        """Tools whose arguments are left to the server, each reported once."""
         self.recorder: Recorder | None = None
 
     @cached_property
@@ -274,7 +276,9 @@ class Toolbox:
         checks, unusable = None, None
         if self._policy.validate != "off" and _says_something(tool.input_schema_json):
             try:
-                checks = self._checkers.get(tool.input_schema_json)
+                checks = self._checkers.get(tool.input_schema_json, fills=True)
+            except Unbounded as error:
+                self._skip(tool.name, str(error))
             except Unusable as error:
                 unusable = str(error)
         schema = tool.output_schema_json
@@ -302,6 +306,9 @@ class Toolbox:
             raise self._unchecked(name, str(plan.unusable))
         try:
             faults = plan.checks.faults(arguments)
+        except Unbounded as error:
+            self._skip(name, str(error))
+            return
         except Unusable as error:
             raise self._unchecked(name, str(error)) from None
         if faults:
@@ -312,7 +319,10 @@ class Toolbox:
         """A result that does not fit is delivered, with a warning, unless that is to raise."""
         try:
             checks = self._checkers.get(schema)
-            faults = checks.faults(result.structured, len(raw)) if result.has_structured else _NONE
+            faults = checks.faults(result.structured, raw) if result.has_structured else _NONE
+        except Unbounded as error:
+            log.warning("%s: the result is not checked: %s", self._subject(call.about), error)
+            return
         except Unusable as error:
             faults = (SchemaFault("", f"could not be checked: {error}"),)
         if not faults:
@@ -322,6 +332,13 @@ class Toolbox:
         if self._policy.results == "raise":
             raise ValidationError(f"{text}:\n{lines(faults)}", data=result)
         log.warning("%s: %s", text, "; ".join(str(fault) for fault in faults))
+
+    def _skip(self, name: str, why: str) -> None:
+        """Leave the arguments of a tool to the server, because checking them has no bound."""
+        if name not in self._skipped:
+            self._skipped.add(name)
+            text = "%s: the arguments are not checked, the server has to: %s"
+            log.warning(text, self._subject(name), why)
 
     # Refusals
 

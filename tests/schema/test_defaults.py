@@ -1,0 +1,68 @@
+"""A required parameter with a default is filled in by the server, so callers may leave it out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.schema.validate import Checker
+
+
+def fits(schema: Any, value: Any) -> bool:
+    return not Checker(schema, fills=True).faults(value)
+
+
+_DEFS: Any = {"size": {"type": "integer", "default": 3}}
+SCREENSHOT: Any = {
+    "type": "object",
+    "properties": {
+        "type": {"enum": ["png", "jpeg"], "default": "png"},
+        "name": {"type": "string"},
+        "size": {"$ref": "#/$defs/size"},
+    },
+    "required": ["type", "name", "size"],
+    "$defs": _DEFS,
+}
+
+
+@pytest.mark.req("T5")
+def test_a_required_parameter_with_a_default_may_be_left_out() -> None:
+    assert fits(SCREENSHOT, {"name": "a"})
+    assert not fits(SCREENSHOT, {})
+    assert not fits(SCREENSHOT, {"name": "a", "type": "gif"})
+
+
+@pytest.mark.req("T5")
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [SCREENSHOT | {"$defs": {}, "required": ["type"]}]},
+        {"anyOf": [{"properties": {"a": {"default": 1}}, "required": ["a"]}]},
+        {
+            "$ref": "#/$defs/a",
+            "$defs": {"a": {"properties": {"a": {"default": 1}}, "required": ["a"]}},
+        },
+    ],
+    ids=["allOf", "anyOf", "$ref"],
+)
+def test_it_may_be_left_out_wherever_it_is_required(schema: Any) -> None:
+    assert fits({**schema, "$defs": {**_DEFS, **schema.get("$defs", {})}}, {})
+
+
+@pytest.mark.req("T5")
+def test_nested_objects_are_filled_in_too() -> None:
+    schema = {"properties": {"o": {"properties": {"a": {"default": 1}}, "required": ["a"]}}}
+    assert fits(schema, {"o": {}})
+
+
+@pytest.mark.req("T5")
+def test_a_value_that_fitted_one_of_several_schemas_fits_still() -> None:
+    first = {"properties": {"x": {"default": 1}}, "required": ["x"]}
+    assert fits({"oneOf": [first, {"required": ["y"]}]}, {"y": 1})
+    assert fits({"not": first}, {"y": 1})
+
+
+@pytest.mark.req("T6")
+def test_a_result_must_have_what_is_required() -> None:
+    assert Checker(SCREENSHOT).faults({"name": "a"})

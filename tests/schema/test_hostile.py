@@ -1,0 +1,122 @@
+"""Hostile schemas and values, as `tests.schema.hostile` generates them, cost little time.
+
+The bound is 50 ms of one core. What is asserted is far above it, because machines differ and are
+shared; ``make hostile`` prints the slowest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.schema.budget import LIMITS
+from holdfast.schema.cost import BUDGET, UNITS
+from holdfast.schema.explain import Unusable
+from holdfast.schema.validate import Checker
+from tests.schema import hostile
+from tests.schema.hostile import Case
+
+GUARD = 1.5
+"""Seconds of processor time: thirty times the bound."""
+
+FAMILIES: list[Callable[[], Iterator[Case]]] = [
+    hostile.nested,
+    hostile.webs,
+    hostile.named,
+    hostile.wide,
+    hostile.texts,
+    hostile.numbers,
+    hostile.deep,
+]
+
+
+def seconds(case: Case) -> float:
+    """Compile and check, as a client does with a result; return the processor time."""
+    text = msgspec.json.encode(case.value)
+    began = time.process_time()
+    try:
+        Checker(case.schema, fills=True).faults(case.value, text)
+    except Unusable:
+        pass
+    return time.process_time() - began
+
+
+@pytest.mark.req("T5", "T6")
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+def test_no_schema_and_value_hold_the_interpreter(family: Callable[[], Iterator[Case]]) -> None:
+    slow = [case.name for case in family() if seconds(case) > GUARD]
+    assert slow == []
+
+
+@pytest.mark.req("T5")
+def test_the_bounds_are_those_of_one_budget() -> None:
+    assert (LIMITS.depth, LIMITS.nodes, LIMITS.work) == (100, 5_000, 5_000)
+    assert (UNITS, BUDGET) == (5_000, 1_000_000)
+
+
+ORDINARY: list[tuple[Any, Any]] = [
+    (
+        {
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "pattern": "^/"},
+                "text": {"type": "string"},
+                "tags": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+            },
+            "required": ["path"],
+            "additionalProperties": False,
+        },
+        {"path": "/a", "text": "x" * 200_000, "tags": [f"t{at}" for at in range(50)]},
+    ),
+    (
+        {
+            "type": "object",
+            "properties": {
+                "rows": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {f"c{at}": {"type": "string"} for at in range(8)},
+                        "required": ["c0"],
+                    },
+                }
+            },
+        },
+        {"rows": [{f"c{at}": "text" for at in range(8)} for _ in range(1000)]},
+    ),
+    (
+        {
+            "$defs": {
+                "node": {
+                    "type": "object",
+                    "properties": {
+                        "name": {"type": "string"},
+                        "children": {"type": "array", "items": {"$ref": "#/$defs/node"}},
+                    },
+                }
+            },
+            "$ref": "#/$defs/node",
+        },
+        {"name": "a", "children": [{"name": "b", "children": []}] * 300},
+    ),
+    (
+        {
+            "allOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"b": {}}}],
+            "unevaluatedProperties": False,
+        },
+        {"a": "x", "b": 1},
+    ),
+]
+
+
+@pytest.mark.req("T5", "T6")
+@pytest.mark.parametrize(("schema", "value"), ORDINARY, ids=["file", "table", "tree", "allOf"])
+def test_ordinary_schemas_and_values_are_checked(schema: Any, value: Any) -> None:
+    checker = Checker(schema, fills=True)
+    assert checker.faults(value) == ()
+    assert checker.faults(value, msgspec.json.encode(value)) == ()
+    assert checker.faults({**value, next(iter(value)): 1.5} if isinstance(value, dict) else value)
