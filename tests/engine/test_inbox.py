@@ -436,13 +436,12 @@ def test_other_requests_are_asked_of_the_layer_above_and_its_answer_goes_back() 
     ]
 
 
-@pytest.mark.req("P7")
-def test_a_request_that_nobody_handles_is_refused() -> None:
+def test_a_refusal_of_the_layer_above_goes_back() -> None:
     rig = ready()
     asked = one(rig.deliver({"id": 7, "method": "no/such"}), Asked)
     assert asked.params is None
-    (refusal,) = frames(rig.engine.refuse(asked, -32601, "no such method"))
-    assert refusal["error"] == {"code": -32601, "message": "no such method"}
+    (refusal,) = frames(rig.engine.refuse(asked, -32050, "not now"))
+    assert refusal == {"jsonrpc": "2.0", "id": 7, "error": {"code": -32050, "message": "not now"}}
 
 
 @pytest.mark.req("P7")

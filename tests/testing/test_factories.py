@@ -10,7 +10,7 @@ import holdfast
 from holdfast import sync
 from holdfast.handles import Handle, SyncHandle
 from holdfast.testing import ClientFactory, HandleFactory, SyncClientFactory, SyncHandleFactory
-from holdfast.testing.fixtures import Keeper
+from holdfast.testing.fixtures import ClientScope
 from tests.codegen.golden import sessions
 
 
@@ -33,10 +33,10 @@ def check_handles(mcp_handle: HandleFactory, mcp_handle_sync: SyncHandleFactory)
 
 
 def as_fixtures(
-    keeper: Keeper,
+    scope: ClientScope,
 ) -> tuple[ClientFactory, SyncClientFactory, HandleFactory, SyncHandleFactory]:
-    """What the keeper has is what the fixtures promise."""
-    return keeper.client, keeper.client_sync, keeper.handle, keeper.handle_sync
+    """What the scope has is what the fixtures promise."""
+    return scope.client, scope.client_sync, scope.handle, scope.handle_sync
 
 
 @pytest.mark.req("F4")

@@ -10,7 +10,7 @@ import holdfast
 from holdfast.calllog.log import CallLog
 from holdfast.policies import Redaction
 from holdfast.testing import Peer
-from holdfast.testing.notes import LONGEST_LINE, MOST_CHARACTERS, MOST_LINES, Notes, NotingLog
+from holdfast.testing.notes import LONGEST_LINE, MOST_CHARACTERS, MOST_LINES, Notes, NotesLog
 
 
 def lines_of(notes: Notes) -> list[str]:
@@ -52,7 +52,7 @@ async def test_every_log_hears_of_each_call_and_of_the_end() -> None:
             self.closed = True
 
     others = [Other(first.append), Other(second.append)]
-    log = NotingLog(Redaction(), others)
+    log = NotesLog(Redaction(), others)
     async with holdfast.connect(peer, log=log) as client:
         await client.call_tool("greet")
     noted = lines_of(log.notes)
@@ -63,7 +63,7 @@ async def test_every_log_hears_of_each_call_and_of_the_end() -> None:
 
 async def test_a_call_that_fails_fails_through_all_of_them() -> None:
     heard: list[str] = []
-    log = NotingLog(Redaction(), [CallLog(heard.append)])
+    log = NotesLog(Redaction(), [CallLog(heard.append)])
     async with holdfast.connect(Peer(), log=log) as client:
         with pytest.raises(holdfast.RpcError):
             await client.call_tool("greet")

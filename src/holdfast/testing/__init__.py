@@ -1,15 +1,14 @@
-"""For tests: a server that follows a script, a contract that every transport keeps, and what
-pytest hands out (`plugin`).
+"""For tests: a scripted server, the contract of transports, and a pytest plugin.
 
 peer             a scripted server in memory
-contract         what every transport keeps
-  obedient
+contract         tests that every transport passes
+  echo_server    the server that they talk to
 plugin           fixtures, markers and options for pytest
-  keeping        a test's clients and handles, from the first to the last
-  endings        closing on the loop of the test
-  noting         its calls, kept in case it fails
+  fixtures       the clients and handles of one test
+  teardown       closes them on the loop of the test
+  notes          its calls, for the report of a failure
   recording      its calls on disk
-  replaying      a server made of them
+  replaying      a server that answers from them
   factories      the types of the fixtures
 """
 
@@ -45,7 +44,7 @@ _HOMES: Final = {
     "factories": ("ClientFactory", "HandleFactory", "SyncClientFactory", "SyncHandleFactory"),
     "peer": ("SILENCE", "Incoming", "Peer", "RequestError"),
 }
-"""Where each name lives. pytest loads `plugin` in every run of everyone: nothing else with it."""
+"""The home of each name; pytest loads `plugin` in every run, and nothing else with it."""
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazily(__name__, _HOMES)

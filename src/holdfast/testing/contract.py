@@ -1,4 +1,4 @@
-"""What every transport must keep, as tests to inherit.
+"""The contract of transports, as tests to inherit.
 
 class TestMyTransport(TransportContract):
     @contextlib.asynccontextmanager

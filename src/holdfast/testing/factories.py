@@ -1,4 +1,4 @@
-"""The types of pytest's fixtures, for suites that are type-checked.
+"""The types of the pytest fixtures, for type-checked suites.
 
 async def test_adding(mcp_client: ClientFactory) -> None: ...
 """

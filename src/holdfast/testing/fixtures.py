@@ -1,7 +1,8 @@
-"""The clients and handles of one test: made as it asks for them, closed when it is over.
+"""The clients and handles of one test: made on request, closed at its end.
 
-Where they lead is the test's business, or that of its markers, or of the suite's settings; or
-nowhere, if the suite is replayed. Every one of them notes its calls.
+The target comes from the call, a marker, the generated module, pytest's configuration or the
+environment, in that order; with ``--mcp-replay`` it is the recording. Every client's calls are
+noted for the report of a failure.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ from holdfast.client import Client
 from holdfast.errors import ValidationError
 from holdfast.handles import Handle, SyncHandle
 from holdfast.policies import Observability, Redaction
-from holdfast.testing.notes import NotingLog
+from holdfast.testing.notes import NotesLog
 from holdfast.testing.recording import Recording, RecordingLog
-from holdfast.testing.replaying import Missing, Replay
+from holdfast.testing.replaying import MissingRecording, Replay
 
 LONGEST_END: Final = 30.0
 """Seconds that a client on a loop of another thread has to close."""
-_OF_TRANSPORTS: Final = frozenset(_connect.Options.__annotations__)
+_TRANSPORT_OPTIONS: Final = frozenset(_connect.Options.__annotations__)
 
 Thing: TypeAlias = "Client | sync.Client | Handle | SyncHandle"
-"""What is handed out."""
+"""What the fixtures return."""
 
 
-class Aim(Struct):
-    """Where a client leads, and with which options."""
+class Destination(Struct):
+    """A target and the options of `holdfast.connect`."""
 
     target: Any
     options: dict[str, Any]
@@ -48,50 +49,50 @@ class Aim(Struct):
         return (self.options.get("observability") or Observability()).redaction
 
 
-class Kept(Struct):
-    """One thing that was handed out, and how its calls are noted."""
+class Tracked(Struct):
+    """A client or handle that was returned, and the logs of its calls."""
 
     thing: Thing
-    log: NotingLog | None = None
-    tape: RecordingLog | None = None
+    log: NotesLog | None = None
+    recorder: RecordingLog | None = None
     closed: bool = False
 
 
-class Keeper:
-    """All that one test was handed out."""
+class ClientScope:
+    """The clients and handles of one test."""
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
-        self._kept: list[Kept] = []
+        self._tracked: list[Tracked] = []
         here = item.config.invocation_params.dir
         record, replay = (item.config.getoption(name) for name in ("mcp_record", "mcp_replay"))
         self._recording = Recording(here / record, item.nodeid) if record else None
         self._replay = Replay(here / replay, item.nodeid, replay) if replay else None
-        self._told = False
+        self._reported = False
         self._file: CallLog | None = None
 
-    # Handing out
+    # The fixtures
 
     def client(self, target: Target = None, **options: Any) -> Client:
-        """A client, closed when the test is over; ``options`` are `holdfast.connect`'s."""
-        made: Client = self._make(_connect.connect, self._aim(target, options))
+        """Return a client that is closed after the test; options as in `holdfast.connect`."""
+        made: Client = self._make(_connect.connect, self._destination(target, options))
         return made
 
     def client_sync(self, target: Target = None, **options: Any) -> sync.Client:
-        """The same without ``await``."""
-        made: sync.Client = self._make(sync.connect, self._aim(target, options))
+        """Return a synchronous client that is closed after the test."""
+        made: sync.Client = self._make(sync.connect, self._destination(target, options))
         return made
 
     def handle(
         self, kind: Any, session: str | None = None, *, target: Any = None, **options: Any
     ) -> Any:
-        """A handle: of a generated module, or of a class. Its session is closed with it."""
+        """Return a handle of a generated module or class; its session is closed with it."""
         return self._handle(kind, session, target, options, "connect")
 
     def handle_sync(
         self, kind: Any, session: str | None = None, *, target: Any = None, **options: Any
     ) -> Any:
-        """The same without ``await``."""
+        """Return a synchronous handle of a generated module or class."""
         return self._handle(kind, session, target, options, "connect_sync")
 
     def _handle(
@@ -103,71 +104,71 @@ class Keeper:
             return make(session=session, target=target, **options)
 
         if isinstance(target, Client | sync.Client):
-            # It has its own settings and notes already.
+            # The client has its settings and its notes already.
             made = handle(target, **options)
-            self._kept.append(Kept(made))
+            self._tracked.append(Tracked(made))
             return made
-        return self._make(handle, self._aim(target, options, own))
+        return self._make(handle, self._destination(target, options, own))
 
-    def _make(self, make: Callable[..., Any], aim: Aim) -> Any:
-        tape: RecordingLog | None = None
-        others = self._logs(aim.options.pop("log", None), aim.redaction)
+    def _make(self, make: Callable[..., Any], to: Destination) -> Any:
+        recorder: RecordingLog | None = None
+        others = self._logs(to.options.pop("log", None), to.redaction)
         if self._recording is not None:
-            tape = self._recording.log(aim.redaction)
-            others.append(tape)
+            recorder = self._recording.log(to.redaction)
+            others.append(recorder)
         elif self._replay is not None:
-            self._lead_to_recording(self._replay, aim)
-        log = NotingLog(aim.redaction, others)
+            self._redirect(self._replay, to)
+        log = NotesLog(to.redaction, others)
         try:
-            made = make(aim.target, log=log, **aim.options)
+            made = make(to.target, log=log, **to.options)
         except BaseException:
             self._undo()
             raise
-        if tape is not None:
-            tape.client = _client_of(made)
-        self._kept.append(Kept(made, log, tape))
+        if recorder is not None:
+            recorder.client = _client_of(made)
+        self._tracked.append(Tracked(made, log, recorder))
         return made
 
-    def _lead_to_recording(self, replay: Replay, aim: Aim) -> None:
+    def _redirect(self, replay: Replay, to: Destination) -> None:
         try:
-            server, name = replay.server(aim.redaction)
-        except Missing as missing:
-            self._told = True
+            server, name = replay.server(to.redaction)
+        except MissingRecording as missing:
+            self._reported = True
             pytest.fail(str(missing), pytrace=False)
-        kept = {key: value for key, value in aim.options.items() if key not in _OF_TRANSPORTS}
-        aim.target, aim.options = server, {"name": name, **kept}
+        kept = {key: value for key, value in to.options.items() if key not in _TRANSPORT_OPTIONS}
+        to.target, to.options = server, {"name": name, **kept}
 
     def _undo(self) -> None:
         for one in (self._recording, self._replay):
             if one is not None:
                 one.undo()
 
-    # Where to
+    # The target
 
-    def _aim(self, target: Any, options: dict[str, Any], own: Any = None) -> Aim:
-        """The target: the caller's, the marker's, the module's own, the suite's, or the
-        environment's."""
+    def _destination(self, target: Any, options: dict[str, Any], own: Any = None) -> Destination:
+        """Return the target: of the call, the marker, the module, pytest's configuration or the
+        environment."""
         if target is not None or self._replay is not None:
-            return Aim(target, dict(options))
+            return Destination(target, dict(options))
         marker = self._item.get_closest_marker("mcp_target")
         if marker is not None:
             target, settings = _marked(marker, "target")
-            return Aim(target, {**settings, **options})
+            return Destination(target, {**settings, **options})
         if own is not None:
-            return Aim(own, dict(options))
+            return Destination(own, dict(options))
         config = self._item.config
         ours = config.getini("mcp_target")
         if ours:
-            return Aim(ours, _placed(ours, config.rootpath, options))
+            return Destination(ours, _placed(ours, config.rootpath, options))
         if not os.environ.get(VARIABLE) and "base_url" not in options:
             raise ValidationError(
                 "no target: name one in the call, with @pytest.mark.mcp_target(…), as "
                 f"mcp_target in pytest's configuration, or in {VARIABLE}"
             )
-        return Aim(None, dict(options))
+        return Destination(None, dict(options))
 
     def _logs(self, own: Any, redaction: Redaction) -> list[CallLog]:
-        """Where else calls are to be written: the caller's log, and the file of the marker."""
+        """Return the other logs to write: that of the call, and the file of the marker."""
         found = [] if own is None else [open_log(own, redaction)]
         marker = self._item.get_closest_marker("mcp_log")
         if marker is None:
@@ -179,11 +180,11 @@ class Keeper:
             self._file = CallLog(place, **{"redaction": redaction, **settings})
         return [*found, self._file]
 
-    # What there is to tell
+    # The report
 
     def sections(self) -> list[tuple[str, str]]:
-        """For the report of a test that failed: the calls of each client, and what was missed."""
-        logs = [(one.thing, one.log) for one in self._kept if one.log is not None]
+        """Return the report sections of a failed test: calls per client, and replay misses."""
+        logs = [(one.thing, one.log) for one in self._tracked if one.log is not None]
         many = len(logs) > 1
         found = [
             (f"MCP calls {number}: {_client_of(thing).name}" if many else "MCP calls", text)
@@ -194,33 +195,33 @@ class Keeper:
         return [*found, ("MCP replay", missed)] if missed else found
 
     def _missed(self) -> str:
-        """Told once: in the report of the failure, or else as one."""
-        text = "" if self._replay is None or self._told else self._replay.misses()
-        self._told = self._told or bool(text)
+        """Return the replay misses once: in the report of a failure, or else as the failure."""
+        text = "" if self._replay is None or self._reported else self._replay.misses()
+        self._reported = self._reported or bool(text)
         return text
 
-    # The end
+    # Teardown
 
     async def end(self) -> None:
-        """Close what is async, last one first, on the loop that runs now."""
+        """Close async clients and handles on the running loop, newest first."""
         faults = []
         for one in self._open():
             thing = one.thing
             if isinstance(thing, Client | Handle):
                 one.closed = True
                 try:
-                    await _close(thing, one.tape)
+                    await _close(thing, one.recorder)
                 except Exception as error:
                     faults.append(error)
         _raise(faults)
 
     def close(self) -> None:
-        """Close the rest, each where it lives, and finish the recording."""
+        """Close the rest, each on its own loop, and finish the recording."""
         faults = []
         for one in self._open():
             one.closed = True
             try:
-                _close_here(one.thing, one.tape)
+                _close_here(one.thing, one.recorder)
             except Exception as error:
                 faults.append(error)
         if self._recording is not None:
@@ -230,15 +231,15 @@ class Keeper:
         if missed:
             pytest.fail(missed, pytrace=False)
 
-    def _open(self) -> list[Kept]:
-        return [one for one in reversed(self._kept) if not one.closed]
+    def _open(self) -> list[Tracked]:
+        return [one for one in reversed(self._tracked) if not one.closed]
 
 
 # Handles
 
 
 def _maker(kind: Any, verb: str) -> tuple[Callable[..., Any], Any]:
-    """What makes a handle, and the target that it has of its own."""
+    """Return what makes a handle, and the target that its module names."""
     base, other = (Handle, "mcp_handle_sync") if verb == "connect" else (SyncHandle, "mcp_handle")
     if isinstance(kind, type):
         if not issubclass(kind, base):
@@ -262,7 +263,7 @@ def _maker(kind: Any, verb: str) -> tuple[Callable[..., Any], Any]:
 
 
 def _marked(marker: pytest.Mark, name: str) -> tuple[Any, dict[str, Any]]:
-    """What a marker says: one thing, and options."""
+    """Return the one argument of a marker, and its options."""
     options = dict(marker.kwargs)
     found = [*marker.args, *([options.pop(name)] if name in options else ())]
     if len(found) != 1:
@@ -271,7 +272,7 @@ def _marked(marker: pytest.Mark, name: str) -> tuple[Any, dict[str, Any]]:
 
 
 def _placed(target: str, root: Path, options: Mapping[str, Any]) -> dict[str, Any]:
-    """A command in pytest's configuration is run where that configuration is."""
+    """Return the options with ``cwd`` for a command: the folder of pytest's configuration."""
     is_command = "://" not in target.partition(" ")[0]
     return {"cwd": root, **options} if is_command else dict(options)
 
@@ -284,39 +285,39 @@ def _client_of(thing: Thing) -> Client:
     return found._client if isinstance(found, sync.Client) else found
 
 
-async def _close(thing: Client | Handle, tape: RecordingLog | None) -> None:
-    if tape is not None:
+async def _close(thing: Client | Handle, recorder: RecordingLog | None) -> None:
+    if recorder is not None:
         with suppress(Exception):
-            await tape.learn()
+            await recorder.learn()
     await thing.close()
 
 
-def _close_here(thing: Thing, tape: RecordingLog | None) -> None:
-    """Close from outside of any loop."""
+def _close_here(thing: Thing, recorder: RecordingLog | None) -> None:
+    """Close from outside of any running loop."""
     if isinstance(thing, sync.Client | SyncHandle):
-        if tape is not None:
+        if recorder is not None:
             with suppress(Exception):
-                thing._portal.run(tape.learn())
+                thing._portal.run(recorder.learn())
         thing.close()
         return
     driver = _client_of(thing)._pipeline.started
     if driver is None:
-        # Never used: any loop will do, and nobody else's is disturbed.
+        # Never connected: a loop of its own disturbs no other.
         loop = asyncio.new_event_loop()
         try:
             loop.run_until_complete(thing.close())
         finally:
             loop.close()
     elif driver.loop.is_running():
-        work = asyncio.run_coroutine_threadsafe(_close(thing, tape), driver.loop)
+        work = asyncio.run_coroutine_threadsafe(_close(thing, recorder), driver.loop)
         work.result(LONGEST_END)
     elif not driver.loop.is_closed():
-        driver.loop.run_until_complete(_close(thing, tape))
-    # A loop that is closed took the connection with it: the driver ends what its loop ends.
+        driver.loop.run_until_complete(_close(thing, recorder))
+    # A closed loop took the connection with it: the driver ends with its loop.
 
 
 def _raise(faults: list[Exception]) -> None:
     if len(faults) == 1:
         raise faults[0]
     if faults:
-        raise ExceptionGroup("several MCP clients could not be closed well", faults)
+        raise ExceptionGroup("several MCP clients failed to close", faults)

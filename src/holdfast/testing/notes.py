@@ -1,7 +1,6 @@
-"""A test's calls, kept in memory in case it fails.
+"""Notes of a test's calls, for the report of its failure.
 
-The lines are those of a call log, so that they can be pasted back as calls. There is room for
-the last of them only: a report is read by people.
+They are lines of a call log, so they can be pasted back as calls; only the last are retained.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ LONGEST_LINE: Final = 4 * 1024
 
 
 class Notes:
-    """The last lines of one client's log."""
+    """The last lines of one client's log, within a bound."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque()
         self._characters = 0
         self._dropped = 0
-        # Clients without a loop of their own write from another thread than reports are made in.
+        # Synchronous clients write from another thread than the one that makes reports.
         self._lock = threading.Lock()
 
     def take(self, line: str) -> None:
@@ -46,8 +45,8 @@ class Notes:
             return "\n".join([*left_out, *self._lines])
 
 
-class NotingLog(CallLog):
-    """A log in memory, and any others that want to hear of the same calls."""
+class NotesLog(CallLog):
+    """A call log in memory, and other logs of the same calls."""
 
     def __init__(self, redaction: Redaction, others: Sequence[CallLog] = ()) -> None:
         self.notes: Notes = Notes()

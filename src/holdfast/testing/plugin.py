@@ -1,11 +1,11 @@
-"""Holdfast for pytest: clients and handles as fixtures, closed whatever becomes of the test.
+"""The pytest plugin: clients and handles as fixtures, closed however the test ends.
 
     async def test_adding(mcp_client):
         client = mcp_client("python server.py")
         assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
 
-pytest loads this in every run of everyone who has Holdfast: it must be light, and nothing that
-does not use it may notice. (PYTEST_DONT_REWRITE: it has no assertions.)
+pytest loads this in every run of every project that has Holdfast installed, so it imports nothing
+else until a fixture is used. (PYTEST_DONT_REWRITE: it has no assertions.)
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
         SyncClientFactory,
         SyncHandleFactory,
     )
-    from holdfast.testing.fixtures import Keeper
+    from holdfast.testing.fixtures import ClientScope
 
 MARKERS: Final = (
-    "mcp_target(target, **options): where mcp_client leads unless it is told, and how",
+    "mcp_target(target, **options): the default target and options of mcp_client",
     "mcp_log(path, **options): write the test's MCP calls to this file; options of CallLog",
 )
 
-_KEEPER: Final = pytest.StashKey["Keeper"]()
+_SCOPE: Final = pytest.StashKey["ClientScope"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,9 +43,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--mcp-replay",
         metavar="DIR",
-        help="run without MCP servers: answer from what was recorded in this folder",
+        help="run without MCP servers: answer from the recordings in this folder",
     )
-    parser.addini("mcp_target", "where mcp_client leads by default: a command or a URL")
+    parser.addini("mcp_target", "the default target of mcp_client: a command or a URL")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -62,44 +62,44 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def _mcp_keeper(request: pytest.FixtureRequest) -> Iterator[Keeper]:
-    """All that the test is handed out."""
-    from holdfast.testing.fixtures import Keeper
+def _mcp_scope(request: pytest.FixtureRequest) -> Iterator[ClientScope]:
+    """Return the clients and handles of the test."""
+    from holdfast.testing.fixtures import ClientScope
 
-    keeper = request.node.stash[_KEEPER] = Keeper(request.node)
-    yield keeper
-    keeper.close()
+    scope = request.node.stash[_SCOPE] = ClientScope(request.node)
+    yield scope
+    scope.close()
 
 
 @pytest.fixture
-def mcp_client(request: pytest.FixtureRequest, _mcp_keeper: Keeper) -> ClientFactory:
+def mcp_client(request: pytest.FixtureRequest, _mcp_scope: ClientScope) -> ClientFactory:
     """``mcp_client(target=None, **options)``: a Holdfast client, closed when the test is over."""
     from holdfast.testing.teardown import arrange
 
     arrange(request)
-    return _mcp_keeper.client
+    return _mcp_scope.client
 
 
 @pytest.fixture
-def mcp_client_sync(_mcp_keeper: Keeper) -> SyncClientFactory:
+def mcp_client_sync(_mcp_scope: ClientScope) -> SyncClientFactory:
     """``mcp_client_sync(target=None, **options)``: the same without await."""
-    return _mcp_keeper.client_sync
+    return _mcp_scope.client_sync
 
 
 @pytest.fixture
-def mcp_handle(request: pytest.FixtureRequest, _mcp_keeper: Keeper) -> HandleFactory:
+def mcp_handle(request: pytest.FixtureRequest, _mcp_scope: ClientScope) -> HandleFactory:
     """``mcp_handle(module_or_class, session=None, **options)``: a generated handle; its session
     and its client are closed when the test is over."""
     from holdfast.testing.teardown import arrange
 
     arrange(request)
-    return _mcp_keeper.handle
+    return _mcp_scope.handle
 
 
 @pytest.fixture
-def mcp_handle_sync(_mcp_keeper: Keeper) -> SyncHandleFactory:
+def mcp_handle_sync(_mcp_scope: ClientScope) -> SyncHandleFactory:
     """``mcp_handle_sync(module_or_class, session=None, **options)``: the same without await."""
-    return _mcp_keeper.handle_sync
+    return _mcp_scope.handle_sync
 
 
 # The report
@@ -110,7 +110,7 @@ def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    keeper = item.stash.get(_KEEPER, None)
-    if keeper is not None and report.failed:
-        report.sections.extend(keeper.sections())
+    scope = item.stash.get(_SCOPE, None)
+    if scope is not None and report.failed:
+        report.sections.extend(scope.sections())
     return report

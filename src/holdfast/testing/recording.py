@@ -1,4 +1,4 @@
-"""A test's calls on disk.
+"""Record a test's calls to disk.
 
     recordings/
       test_shop.py-test_cart_usd-1f0c2a9b/     one folder for each test
@@ -7,8 +7,8 @@
         1/4-browser_snapshot.txt               and its long results
       tools/3b1c….lock                         what servers listed, shared by the tests
 
-Secrets are blacked out as in any call log, and blacked out in the same way in the calls of a
-replay before they are compared.
+Secrets are redacted as in any call log, and in the same way in the calls of a replay before they
+are compared.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ LONGEST_NAME: Final = 80
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-class Part(Struct, kw_only=True, forbid_unknown_fields=True):
+class RecordedClient(Struct, kw_only=True, forbid_unknown_fields=True):
     """One client of a test."""
 
     client: str
-    """The client's own name, which its errors begin with."""
+    """The name of the client, which begins its error messages."""
     server: str | None = None
     tools: str | None = None
-    """Which of the files in ``tools``; None if the server listed none."""
+    """The file in ``tools``; None if the server listed no tools."""
 
 
 class Manifest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What ``recording.json`` says."""
+    """The content of ``recording.json``."""
 
     version: int = VERSION
     test: str
-    clients: list[Part]
+    clients: list[RecordedClient]
 
 
 def folder_name(nodeid: str) -> str:
-    """The name of a test's folder: fit for any file system, and no other test's."""
+    """Return the folder name of a test: valid on any file system, and unique."""
     path, *names = nodeid.split("::")
     shown = _UNSAFE.sub("_", "-".join([path.rpartition("/")[2], *names])).strip("_.")
-    # Long, or differing in what is not shown: only the whole tells two tests apart.
+    # The readable part is truncated and simplified; the hash keeps names apart.
     whole = hashlib.sha256(nodeid.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{shown[:LONGEST_NAME]}-{whole[:8]}"
 
@@ -71,17 +71,17 @@ def lock_path(folder: Path, number: str) -> Path:
 
 
 class RecordingLog(CallLog):
-    """The log of one client, and what its server is.
+    """The log of one client, and the tools of its server.
 
-    Both lines of a call are written after it: what a schema says is secret is known only once
-    there was a connection, and a test's first call must not be another for being recorded.
+    Both lines of a call are written after it: redaction by schema needs the list of tools, and
+    recording must not add a request before a test's first call.
     """
 
     def __init__(self, path: Path, redaction: Redaction) -> None:
         super().__init__(path, sidecars=path.stem, redaction=redaction)
         self.client: Client | None = None
         self._tools: list[Tool] | None = None
-        self._told: tuple[str | None, str | None] = (None, None)
+        self._server: tuple[str | None, str | None] = (None, None)
 
     async def watch(
         self,
@@ -116,7 +116,7 @@ class RecordingLog(CallLog):
         return next((tool.input_schema for tool in known if tool.name == name), None)
 
     async def learn(self) -> None:
-        """Have the server's tools listed, once, without the client taking notice of the list."""
+        """List the server's tools once, without touching the client's cache."""
         client = self.client
         if client is None or self._tools is not None:
             return
@@ -134,12 +134,12 @@ class RecordingLog(CallLog):
     def _take(self, client: Client, tools: list[Tool]) -> None:
         info = client.server_info
         self._tools = tools
-        self._told = (None if info is None else info.name, client.instructions)
+        self._server = (None if info is None else info.name, client.instructions)
 
-    def part(self, folder: Path) -> Part:
-        """What the manifest says of this client; its tools are written where all tests' are."""
+    def part(self, folder: Path) -> RecordedClient:
+        """Return the manifest entry of this client, and write its tools to the shared folder."""
         assert self.client is not None
-        name, instructions = self._told
+        name, instructions = self._server
         number = None
         if self._tools:
             entry = LockedServer.of(self._tools, instructions)
@@ -148,11 +148,11 @@ class RecordingLog(CallLog):
             path = lock_path(folder, number)
             path.parent.mkdir(exist_ok=True)
             write(path, file, keep_others=False)
-        return Part(client=self.client.name, server=name, tools=number)
+        return RecordedClient(client=self.client.name, server=name, tools=number)
 
 
 class Recording:
-    """The recording of one test, as it is made."""
+    """The recording of one test while it is made."""
 
     def __init__(self, folder: Path, nodeid: str) -> None:
         self._folder = folder
@@ -161,7 +161,7 @@ class Recording:
         self._logs: list[RecordingLog] = []
 
     def log(self, redaction: Redaction) -> RecordingLog:
-        """The log for the next client. The first one clears what an earlier run left."""
+        """Return the log of the next client; the first deletes an earlier recording."""
         if not self._logs:
             shutil.rmtree(self._home, ignore_errors=True)
             self._home.mkdir(parents=True, exist_ok=True)
@@ -170,11 +170,11 @@ class Recording:
         return made
 
     def undo(self) -> None:
-        """The client came to nothing: its options were wrong."""
+        """Forget the last client: it could not be made."""
         self._logs.pop()
 
     def finish(self) -> None:
-        """Write the manifest: from now on there is a recording."""
+        """Write the manifest, which completes the recording."""
         if not self._logs:
             return
         parts = [log.part(self._folder) for log in self._logs]

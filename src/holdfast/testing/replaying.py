@@ -1,4 +1,4 @@
-"""A server made of a test's recording."""
+"""Serve a test from its recording."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from holdfast._core.wire.codes import METHOD_NOT_FOUND, RequestError
 from holdfast.calllog.mock import MockServer
 from holdfast.lock.lockfile import read
 from holdfast.policies import Redaction
-from holdfast.testing.recording import MANIFEST, VERSION, Manifest, Part, folder_name, lock_path
+from holdfast.testing.recording import (
+    MANIFEST,
+    VERSION,
+    Manifest,
+    RecordedClient,
+    folder_name,
+    lock_path,
+)
 
 _NOT_RECORDED: Final = (
     "completion/complete",
@@ -27,14 +34,14 @@ _NOT_RECORDED: Final = (
 )
 
 
-class Missing(Exception):  # noqa: N818  (a finding, told as the test's failure)
-    """There is no recording of what a test does; says what to do about it."""
+class MissingRecording(Exception):  # noqa: N818
+    """There is no recording for a test; the message says how to make one."""
 
 
 class RecordedServer(MockServer):
-    """Answers from a recording, and notes what it cannot answer.
+    """Answers from a recording, and lists what it could not answer.
 
-    The client is told, too; but a test that expects an error might take that one for it.
+    The client gets an error as well, but a test that expects an error would accept that one.
     """
 
     def __init__(self, *given: Any, **options: Any) -> None:
@@ -52,7 +59,7 @@ class RecordedServer(MockServer):
 
 
 class Replay:
-    """The recording of one test, as it is served."""
+    """The recording of one test while it is replayed."""
 
     def __init__(self, folder: Path, nodeid: str, shown: str) -> None:
         self._folder = folder
@@ -62,13 +69,13 @@ class Replay:
         self._served: list[RecordedServer] = []
 
     def server(self, redaction: Redaction) -> tuple[RecordedServer, str]:
-        """What stands for the server of the test's next client, and that client's name."""
+        """Return the server for the test's next client, and that client's name."""
         parts = self._read().clients
         number = len(self._served) + 1
         if number > len(parts):
             clients = "1 client" if len(parts) == 1 else f"{len(parts)} clients"
             text = f"this test had {clients} when it was recorded, and now makes one more"
-            raise Missing(f"{text}; {self._again}")
+            raise MissingRecording(f"{text}; {self._again}")
         part = parts[number - 1]
         log = self._home / f"{number}.jsonl"
         tools, instructions = self._tools(part)
@@ -83,7 +90,7 @@ class Replay:
         return server, part.client
 
     def undo(self) -> None:
-        """The client came to nothing: its options were wrong."""
+        """Forget the last client: it could not be made."""
         self._served.pop()
 
     def _read(self) -> Manifest:
@@ -91,24 +98,26 @@ class Replay:
         try:
             found = msgspec.json.decode(path.read_bytes(), type=Manifest)
         except FileNotFoundError:
-            raise Missing(f"there is no recording of this test ({path}); {self._again}") from None
+            raise MissingRecording(
+                f"there is no recording of this test ({path}); {self._again}"
+            ) from None
         except (OSError, msgspec.DecodeError) as error:
-            raise Missing(f"{path} cannot be read: {error}; {self._again}") from None
+            raise MissingRecording(f"{path} cannot be read: {error}; {self._again}") from None
         if found.version != VERSION:
             text = f"{path} is of version {found.version}, and only {VERSION} is understood"
-            raise Missing(f"{text}; {self._again}")
+            raise MissingRecording(f"{text}; {self._again}")
         return found
 
-    def _tools(self, part: Part) -> tuple[dict[str, dict[str, Any]] | None, str | None]:
+    def _tools(self, part: RecordedClient) -> tuple[dict[str, dict[str, Any]] | None, str | None]:
         if part.tools is None:
             return None, None
         if not re.fullmatch("[0-9a-f]{16}", part.tools):
-            raise Missing(f"{self._home / MANIFEST} names no tools; {self._again}")
+            raise MissingRecording(f"{self._home / MANIFEST} names no tools; {self._again}")
         (locked,) = read(lock_path(self._folder, part.tools)).servers.values()
         return locked.definitions, locked.instructions
 
     def misses(self) -> str:
-        """What was asked for in vain; empty if nothing was."""
+        """Return the calls that were not recorded, as text; empty if there were none."""
         found = [text for server in self._served for text in server.misses]
         if not found:
             return ""

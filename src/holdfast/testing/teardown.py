@@ -1,10 +1,10 @@
-"""Closing on the loop of the test.
+"""Close a test's clients on the event loop of the test.
 
-A client can only be closed on the loop that it was opened on, and that loop belongs to whichever
-plugin runs the test: pytest-asyncio ends it with a fixture of its own, anyio as soon as nothing
-async is left. So the closing is an async fixture of that plugin's: it is set up before what
-depends on ``mcp_client``, which gives it the loop, and torn down after it, while the loop is
-still there. A plugin that we do not know leaves it to `Keeper.close`.
+A client must be closed on the loop that opened it, and that loop belongs to the plugin that runs
+the test: pytest-asyncio closes it in a fixture of its own, anyio once nothing async is left. So
+clients are closed by an async fixture of that plugin: set up before whatever depends on
+``mcp_client``, torn down after it, while the loop still exists. With an unknown plugin
+`ClientScope.close` does it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Final, Literal, TypeAlias, get_args
 
 import pytest
 
-from holdfast.testing.fixtures import Keeper
+from holdfast.testing.fixtures import ClientScope
 
 Scope: TypeAlias = Literal["session", "package", "module", "class", "function"]
 
-PLUGIN: Final = "holdfast-endings"
+PLUGIN: Final = "holdfast-teardown"
 
 
 def fixtures(config: pytest.Config) -> ModuleType:
-    """A plugin with one fixture for each kind of loop that a test may run on."""
+    """Return a plugin with one fixture for each kind of loop that a test may run on."""
     made = ModuleType(PLUGIN)
     vars(made)["anyio"] = pytest.fixture(name="_mcp_end_anyio")(_ending())
     if _has_asyncio(config):
@@ -35,10 +35,10 @@ def fixtures(config: pytest.Config) -> ModuleType:
     return made
 
 
-def _ending() -> Callable[[Keeper], AsyncIterator[None]]:
-    async def end(_mcp_keeper: Keeper) -> AsyncIterator[None]:
+def _ending() -> Callable[[ClientScope], AsyncIterator[None]]:
+    async def end(_mcp_scope: ClientScope) -> AsyncIterator[None]:
         yield
-        await _mcp_keeper.end()
+        await _mcp_scope.end()
 
     return end
 
@@ -48,7 +48,7 @@ def _has_asyncio(config: pytest.Config) -> bool:
 
 
 def arrange(request: pytest.FixtureRequest) -> None:
-    """Have the test's clients closed on its own loop, whoever runs that."""
+    """Request the fixture that closes the test's clients on its own loop."""
     name = _fixture_for(request)
     if name is None:
         return
