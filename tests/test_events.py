@@ -54,6 +54,7 @@ def test_the_names_of_the_events_are_stable() -> None:
             "error",
         ),
         "connection.transition": ("client", "old", "new", "reason"),
+        "server.starting": ("client", "elapsed"),
         "notification.received": ("client", "method"),
         "protocol.violation": ("client", "reason", "detail", "count"),
     }

@@ -4,6 +4,7 @@
     request.stop            its answer came
     request.exception       it ended without one, or with an error
     connection.transition   the connection's state changed
+    server.starting         the server is still being downloaded, built or started
     notification.received   the server told us something
     protocol.violation      the server did what it must not; it was dropped
 
@@ -77,6 +78,17 @@ class Transition(Event, frozen=True, kw_only=True):
     reason: BaseException | None = None
 
 
+class ServerStarting(Event, frozen=True, kw_only=True):
+    """Sent every second while a command is at work and the server has said nothing yet.
+
+    ``elapsed`` is in seconds, from the start of the command.
+    """
+
+    name: ClassVar[str] = "server.starting"
+
+    elapsed: float
+
+
 class NotificationReceived(Event, frozen=True, kw_only=True):
     name: ClassVar[str] = "notification.received"
 
@@ -98,6 +110,7 @@ KINDS = (
     RequestStop,
     RequestException,
     Transition,
+    ServerStarting,
     NotificationReceived,
     ProtocolViolation,
 )

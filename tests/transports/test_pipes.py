@@ -15,7 +15,8 @@ def pipe_writer(limit: int = 100) -> tuple[int, Writer, list[OSError]]:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     broken: list[OSError] = []
-    return reading, Writer(writing, asyncio.get_running_loop(), limit, broken.append), broken
+    loop = asyncio.get_running_loop()
+    return reading, Writer(writing, loop, limit, broken.append, lambda: None), broken
 
 
 @pytest.mark.req("R7")
@@ -26,6 +27,28 @@ async def test_a_full_pipe_fills_the_backlog_and_then_refuses() -> None:
     assert writer.unread()
     os.close(reading)
     writer.close()
+
+
+@pytest.mark.req("R7")
+async def test_room_is_reported_once_after_a_refusal_and_only_then() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    room: list[None] = []
+    loop = asyncio.get_running_loop()
+    writer = Writer(writing, loop, 100_000, lambda _: None, lambda: room.append(None))
+    wire_id, other = WireId(1), WireId(2)
+    assert writer.send(b"x" * 150_000, wire_id)
+    assert writer.send(b"y" * 1000, other)
+    assert not writer.send(b"z" * 50_000, WireId(3))
+    assert writer.send(b"a message without an answer has a reserve" * 1000, None)
+    assert not room
+    while not room:
+        await asyncio.to_thread(os.read, reading, 65536)
+        await asyncio.sleep(0)
+    assert writer.send(b"z", WireId(3))
+    writer.close()
+    os.close(reading)
+    assert len(room) == 1
 
 
 @pytest.mark.req("R7")

@@ -121,6 +121,92 @@ async def test_options_that_make_no_sense_are_refused() -> None:
         Stdio("x", env={"A": 5})  # type: ignore[dict-item]
 
 
+@pytest.mark.req("X1")
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"args": "--flag"}, r"args='--flag'.*list of words"),
+        ({"args": [5]}, r"args=\[5\]"),
+        ({"env": 5}, r"env=5"),
+        ({"inherit_env": "PATH"}, r"inherit_env='PATH'.*list of names"),
+        ({"inherit_env": 5}, r"inherit_env=5"),
+        ({"cwd": 5}, r"cwd=5"),
+        ({"stderr": "loud"}, r"stderr='loud'"),
+        ({"grace": "2"}, r"grace='2'"),
+        ({"grace": True}, r"grace=True"),
+        ({"startup": float("nan")}, r"startup=nan"),
+        ({"shutdown_request": 1}, r"shutdown_request=1"),
+    ],
+)
+def test_an_option_of_the_wrong_type_is_refused_by_name_and_value(
+    options: dict[str, object], words: str
+) -> None:
+    with pytest.raises(ValidationError, match=words):
+        Stdio("x", **options)  # type: ignore[arg-type]
+
+
+# Launchers
+
+
+def launcher(tmp_path: Path, text: str) -> str:
+    """A program with the name of a launcher."""
+    path = tmp_path / "npx"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.req("N1")
+async def test_a_launcher_gets_its_time_before_the_handshake_counts(tmp_path: Path) -> None:
+    """It works longer than the handshake may take, is not ended, and shows that it works."""
+    release = tmp_path / "release"
+    os.mkfifo(release)
+    demo = f"{sys.executable} -m holdfast.demo_server"
+    command = [launcher(tmp_path, f"read x < {release}\nexec {demo}"), "-y", "server"]
+    seen: asyncio.Queue[float] = asyncio.Queue()
+    client = holdfast.connect(command, timeouts=Timeouts(handshake=0.5), backoff=ONCE)
+    client.events.subscribe(lambda event: seen.put_nowait(event.elapsed), "server.starting")
+    async with client:
+        call = asyncio.create_task(client.call_tool("echo", {"text": "at last"}))
+        elapsed = [await seen.get() for _ in range(3)]
+        await asyncio.to_thread(release.write_text, "go")
+        assert (await call).text == "at last"
+    assert elapsed[0] < elapsed[1] < elapsed[2]
+    assert elapsed[2] > 1.5
+
+
+@pytest.mark.req("N1", "L6")
+async def test_a_launcher_that_never_ends_is_given_up(tmp_path: Path) -> None:
+    command = [launcher(tmp_path, "exec sleep 600"), "server"]
+    server = Stdio(command, startup=0.1, grace=0.1)
+    async with holdfast.connect(server, timeouts=Timeouts(handshake=0.2), backoff=ONCE) as client:
+        with pytest.raises(holdfast.HandshakeTimeout, match="200 ms"):
+            await client.list_tools()
+
+
+@pytest.mark.req("N1")
+async def test_a_launcher_that_fails_is_reported_at_once(tmp_path: Path) -> None:
+    command = [launcher(tmp_path, "echo 'no such package' >&2; exit 1"), "server"]
+    error = await failure(command)
+    assert error.exit_code == 1
+    assert "no such package" in (error.stderr_tail or "")
+
+
+@pytest.mark.req("N1")
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="there is no /proc")
+async def test_a_command_whose_children_are_busy_gets_time_too(tmp_path: Path) -> None:
+    seen = asyncio.Event()
+    spin = f"{sys.executable} -c 'while True: pass'"
+    server = Stdio(["sh", "-c", f"{spin}; true"], grace=0.1)
+    client = holdfast.connect(server, timeouts=Timeouts(handshake=4), backoff=ONCE)
+    client.events.subscribe(lambda _: seen.set(), "server.starting")
+    async with client:
+        opening = asyncio.create_task(client.open())
+        async with asyncio.timeout(30):
+            await seen.wait()
+        opening.cancel()
+
+
 # What the server gets
 
 SHOW = """

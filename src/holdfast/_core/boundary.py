@@ -221,6 +221,25 @@ class Busy(Struct, frozen=True):
     wire_id: WireId
 
 
+class Room(Struct, frozen=True):
+    """A link that was busy takes frames again."""
+
+    generation: Generation
+
+
+class Starting(Struct, frozen=True):
+    """The server has said nothing yet, and is being downloaded, built or started.
+
+    The deadline of the handshake counts from here: the next such report, if any, comes in
+    ``again`` seconds.
+    """
+
+    generation: Generation
+    elapsed: float
+    """Seconds since the command was started."""
+    again: float
+
+
 class ReadChecked(Struct, frozen=True):
     generation: Generation
     unread: bool
@@ -309,9 +328,20 @@ class Violated(Struct, frozen=True):
 
 
 Command: TypeAlias = Open | Send | Listen | Retract | Finish | CheckRead | Close
-Report: TypeAlias = Opened | Delivered | Refused | Expired | Busy | ReadChecked | Lost | Drained
+Report: TypeAlias = (
+    Opened | Starting | Delivered | Refused | Expired | Busy | Room | ReadChecked | Lost | Drained
+)
 Outcome: TypeAlias = (
-    Completed | Failed | Related | Progressed | Noticed | Asked | Dismissed | Moved | Violated
+    Completed
+    | Failed
+    | Related
+    | Progressed
+    | Noticed
+    | Asked
+    | Dismissed
+    | Moved
+    | Starting
+    | Violated
 )
 Effect: TypeAlias = Command | Outcome
 

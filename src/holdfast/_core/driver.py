@@ -49,6 +49,7 @@ class Listener(Protocol):
     def asked(self, asked: Asked) -> None: ...
     def dismissed(self, dismissed: b.Dismissed) -> None: ...
     def moved(self, moved: b.Moved) -> None: ...
+    def starting(self, starting: b.Starting) -> None: ...
     def violated(self, violated: b.Violated) -> None: ...
 
 
@@ -288,6 +289,9 @@ class Driver:
         self._signal()
         self._inform(self._listener.moved, outcome)
 
+    def _starting(self, outcome: b.Starting) -> None:
+        self._inform(self._listener.starting, outcome)
+
     def _violated(self, outcome: b.Violated) -> None:
         self._inform(self._listener.violated, outcome)
 
@@ -346,5 +350,6 @@ _EFFECTS: Final[dict[type, Callable[[Driver, Any], None]]] = {
     b.Asked: Driver._asked,
     b.Dismissed: Driver._dismissed,
     b.Moved: Driver._moved,
+    b.Starting: Driver._starting,
     b.Violated: Driver._violated,
 }

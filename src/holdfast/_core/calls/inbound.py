@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from holdfast._core.boundary import Asked, Dismissed, Generation, Moved, Violated
+from holdfast._core.boundary import Asked, Dismissed, Generation, Moved, Starting, Violated
 from holdfast._core.calls.handlers import Notification, NotificationHandler
 from holdfast._core.calls.inputs import Inputs
 from holdfast._core.driver import Driver
@@ -18,7 +18,7 @@ from holdfast._core.observers.observer import Observation
 from holdfast._core.wire.codes import INTERNAL_ERROR
 from holdfast._core.wire.jsonrpc import Id
 from holdfast.errors import RpcError
-from holdfast.events import NotificationReceived, ProtocolViolation, Transition
+from holdfast.events import NotificationReceived, ProtocolViolation, ServerStarting, Transition
 
 log: logging.Logger = logging.getLogger("holdfast")
 
@@ -111,6 +111,11 @@ class Reception:
         if events.active:
             old, new, reason = moved.old, moved.new, moved.reason
             events.emit(Transition(client=self._name, old=old, new=new, reason=reason))
+
+    def starting(self, starting: Starting) -> None:
+        events = self._observation.events
+        if events.active:
+            events.emit(ServerStarting(client=self._name, elapsed=starting.elapsed))
 
     def violated(self, violated: Violated) -> None:
         level = logging.WARNING if violated.count == 1 else logging.DEBUG

@@ -102,10 +102,7 @@ class Connection:
     # Calls from above
 
     def open(self, now: float, *, wait: bool = True) -> list[Effect]:
-        """Start, if that has not been done; a pause before the next attempt is not cut short.
-
-        Raises if there is nothing to hope for: the client is closed, or down and not to wait.
-        """
+        """Start, if that has not been done; raise if the client is closed, or down and not to wait."""
         out: list[Effect] = []
         if self.state is State.NEW:
             self._start(Step.OPEN, now, out)
@@ -223,6 +220,11 @@ class Connection:
         self._move(Step.EXPIRED, out)
         self._timers.expect_agreement(now + self.policy.timeouts.handshake)
         self._negotiate(now, out)
+
+    def _starting(self, report: b.Starting, now: float, out: list[Effect]) -> None:
+        if self.state is State.STARTING or self.state is State.INITIALIZING:
+            self._timers.expect_agreement(now + report.again + self.policy.timeouts.handshake)
+            out.append(report)
 
     def _busy(self, report: b.Busy, now: float, out: list[Effect]) -> None:
         self._timers.alarm(self._requests.busy(report.wire_id, now, out))
@@ -409,6 +411,8 @@ _REPORTS: dict[type, Callable[[Connection, Any, float, list[Effect]], None]] = {
     b.Refused: Connection._refused,
     b.Expired: Connection._expired,
     b.Busy: Connection._busy,
+    b.Room: lambda *_: None,
+    b.Starting: Connection._starting,
     b.ReadChecked: Connection._read_checked,
     b.Lost: Connection._lost,
     b.Drained: Connection._drained,

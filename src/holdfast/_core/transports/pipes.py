@@ -1,4 +1,4 @@
-"""Pipes read and written through their descriptors: no streams, no task, no copy to spare."""
+"""Pipes read and written through their descriptors: no streams, no tasks, few copies."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ GATHER = 512
 """Frames in one gathered write (systems allow 1024)."""
 
 
-class _Frame(Struct, gc=False):
+class _Frame(Struct, gc=False, eq=False):
     left: memoryview
     wire_id: WireId | None
     begun: bool = False
 
 
 class Writer:
-    """Writes at once what the pipe takes, and keeps a bounded backlog of the rest."""
+    """Write what the pipe takes at once, and queue the rest up to a limit."""
 
     def __init__(
         self,
@@ -37,6 +37,7 @@ class Writer:
         loop: asyncio.AbstractEventLoop,
         limit: int,
         on_broken: Callable[[OSError], None],
+        on_room: Callable[[], None],
     ) -> None:
         self.burst: int = 0
         """Frames since the last read; the reader sets it back."""
@@ -44,6 +45,9 @@ class Writer:
         self._loop = loop
         self._limit = limit
         self._on_broken = on_broken
+        self._on_room = on_room
+        self._refused = False
+        """A frame was refused since there was room last."""
         self._queue: deque[_Frame] = deque()
         self._backlog = 0
         self._waiting = False
@@ -55,6 +59,7 @@ class Writer:
         return f"<Writer {self._backlog} bytes waiting>"
 
     def send(self, frame: bytes, wire_id: WireId | None) -> bool:
+        """Write or queue a frame; False if the queue is full (nothing is taken then)."""
         if self._queue or self._broken or self._closed:
             return self._enqueue(frame, wire_id)
         self.burst += 1
@@ -80,17 +85,18 @@ class Writer:
             if frame.wire_id == wire_id and not frame.begun:
                 self._queue.remove(frame)
                 self._backlog -= len(frame.left)
+                self._check_room()
                 return True
         return False
 
     def unsent(self) -> frozenset[WireId]:
-        """The requests of which no byte has left."""
+        """Return the requests of which no byte was written."""
         return frozenset(
             frame.wire_id for frame in self._queue if frame.wire_id is not None and not frame.begun
         )
 
     def unread(self) -> bool:
-        """Whether something lies in the pipe that the reader has not taken."""
+        """Return True if the pipe holds something that the server has not read."""
         if self._queue:
             return True
         if self._closed:
@@ -115,14 +121,17 @@ class Writer:
 
     def _enqueue(self, frame: bytes, wire_id: WireId | None, written: int = 0) -> bool:
         left = memoryview(frame)[written:]
-        if self._backlog and self._backlog + len(left) > self._limit:
+        # A message that has no answer cannot be offered again: it has the same space once more.
+        limit = self._limit if wire_id is not None else 2 * self._limit
+        if self._backlog and self._backlog + len(left) > limit:
+            self._refused = True
             return False
         self._queue.append(_Frame(left, wire_id, written > 0))
         self._backlog += len(left)
         return True
 
     def _flush(self) -> None:
-        """Write what waits, many frames in one call."""
+        """Write the queue, many frames in one system call."""
         self._scheduled = None
         while self._queue and not self._closed:
             batch = [frame.left for _, frame in zip(range(GATHER), self._queue, strict=False)]
@@ -135,7 +144,13 @@ class Writer:
                 self._break(error)
                 return
             self._consume(written)
+            self._check_room()
         self._stop_waiting()
+
+    def _check_room(self) -> None:
+        if self._refused and self._backlog <= self._limit // 2:
+            self._refused = False
+            self._loop.call_soon(self._on_room)
 
     def _consume(self, written: int) -> None:
         self._backlog -= written
@@ -169,7 +184,7 @@ class Writer:
 
 
 class Reader:
-    """Hands on each read before it asks for the next one."""
+    """Read a pipe; each read is handed on before the next one is asked for (flow control)."""
 
     def __init__(
         self,
@@ -205,7 +220,7 @@ class Reader:
                 return
 
     def drain(self) -> None:
-        """Read what is there now: the other end is gone, but perhaps not its children."""
+        """Read what is there now: the server is gone, but a child of it may hold the pipe open."""
         for _ in range(TURNS):
             if not self._closed:
                 self.read()
