@@ -169,3 +169,11 @@ def test_a_command_may_have_its_arguments_apart() -> None:
     transport = transport_for("my program", {"args": ["--port", "1"]}, {})
     assert isinstance(transport, Stdio)
     assert transport.command == ("my program", "--port", "1")
+
+
+@pytest.mark.req("X5")
+def test_a_url_may_be_given_in_parts() -> None:
+    whole = transport_for("  https://host/api/mcp ", {}, {})
+    assert transport_for(None, {"url": "https://host/api/mcp"}, {}).key == whole.key
+    assert transport_for("mcp", {"base_url": "https://host/api/"}, {}).key == whole.key
+    assert transport_for(None, {"url": "mcp", "base_url": "https://host/api/"}, {}).key == whole.key

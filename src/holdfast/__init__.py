@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from holdfast._core.calls.store import CacheEntry, MemoryStore, Store
     from holdfast._core.engine.state import State
     from holdfast._core.observers.audit import AuditRecord
+    from holdfast._core.transports.http import Http
     from holdfast._core.transports.stdio import Stdio
     from holdfast.calllog.log import CallLog
     from holdfast.calllog.mock import MockServer
@@ -105,6 +106,7 @@ __all__ = [
     "HandshakeRefused",
     "HandshakeTimeout",
     "HoldfastError",
+    "Http",
     "Identity",
     "Invocation",
     "Limits",
@@ -196,6 +198,7 @@ _HOMES: Final = {
     "servers.group": ("Servers",),
     "calllog.log": ("CallLog",),
     "calllog.mock": ("MockServer",),
+    "_core.transports.http": ("Http",),
     "_core.transports.stdio": ("Stdio",),
     "types.notifications": ("Progress",),
     "types.prompts": (

@@ -85,7 +85,10 @@ def test_every_verb_is_in_the_reference() -> None:
     assert not [name for name in public if f"`{name}" not in text]
 
 
-@pytest.mark.parametrize("owner", [holdfast.connect, Stdio.__init__], ids=["connect", "Stdio"])
+OWNERS = [holdfast.connect, Stdio.__init__, holdfast.Http.__init__]
+
+
+@pytest.mark.parametrize("owner", OWNERS, ids=["connect", "Stdio", "Http"])
 def test_every_option_of_connecting_is_in_the_reference(owner: object) -> None:
     assert callable(owner)
     names = [

@@ -25,6 +25,7 @@ PINNED: tuple[str, ...] = (
     "HandshakeRefused",
     "HandshakeTimeout",
     "HoldfastError",
+    "Http",
     "Identity",
     "Invocation",
     "Limits",

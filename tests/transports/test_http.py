@@ -23,7 +23,8 @@ from holdfast._core.boundary import (
     Transport,
     WireId,
 )
-from holdfast._core.transports.http import LONGEST_PAUSE, Http, HttpLink, Stream
+from holdfast._core.transports.http import Http
+from holdfast._core.transports.streamable import LONGEST_PAUSE, Stream, StreamableLink
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.framing import SseParser
 from holdfast.policies import Limits
@@ -65,7 +66,7 @@ def test_what_is_no_url_is_refused(url: str) -> None:
 
 @pytest.mark.req("X5")
 def test_a_transport_of_no_known_kind_is_refused() -> None:
-    with pytest.raises(ValidationError, match="'auto', 'streamable' or 'sse'"):
+    with pytest.raises(ValidationError, match="'auto' or 'streamable' or 'sse'"):
         Http("http://host/", transport="grpc")  # type: ignore[arg-type]
 
 
@@ -96,11 +97,11 @@ async def test_a_ca_that_cannot_be_read_is_told() -> None:
 @asynccontextmanager
 async def linked(
     server: Rogue, *, limits: Limits | None = None, **options: Any
-) -> AsyncIterator[tuple[Probe, HttpLink]]:
+) -> AsyncIterator[tuple[Probe, StreamableLink]]:
     probe = Probe()
     transport = Http(server.url, **options)
     link = transport.open(Generation(1), limits or Limits(), probe.report)
-    assert isinstance(link, HttpLink)
+    assert isinstance(link, StreamableLink)
     probe.link = link
     await probe.until(lambda: probe.seen(Opened))
     try:
@@ -110,7 +111,7 @@ async def linked(
         await probe.until(lambda: probe.seen(Drained))
 
 
-def ask(link: HttpLink, number: int = 1, options: StreamOptions = LASTING) -> None:
+def ask(link: StreamableLink, number: int = 1, options: StreamOptions = LASTING) -> None:
     link.send(jsonrpc.request(number, "tools/call"), WireId(number), options)
 
 
@@ -218,7 +219,7 @@ async def test_a_session_named_before_a_stream_broke_is_not_forgotten() -> None:
 async def test_a_stream_that_stays_open_after_its_answer_is_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holdfast._core.transports.http.LINGER", 0.01)
+    monkeypatch.setattr("holdfast._core.transports.streamable.LINGER", 0.01)
     gone = asyncio.Event()
 
     async def post(request: Request, reply: Reply) -> None:
@@ -410,7 +411,7 @@ async def test_a_withdrawn_request_ends_its_stream_and_says_nothing_more() -> No
 
 @pytest.mark.req("L7", "L8")
 async def test_a_silent_delete_cannot_hold_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast._core.transports.http.FAREWELL", 0.01)
+    monkeypatch.setattr("holdfast._core.transports.streamable.CLOSE_WAIT", 0.01)
     async with Legacy() as server:
         server.sessions.append("s")
         server.on["DELETE"] = lambda request, reply: reply.gone()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast._core.boundary import Meaning, Refused
-from holdfast._core.transports.http_client import JSON, Headers, Settings, Web
+from holdfast._core.transports.http_client import JSON, Headers, HttpClient, HttpSettings
 from holdfast.errors import AuthError, ProtocolError, TransportError, ValidationError
 from tests.http.rogue import Handler, Reply, Request, Rogue, fault, nobody
 
@@ -22,15 +22,15 @@ LIMIT = 10_000
 
 
 @asynccontextmanager
-async def web(url: str, **settings: Any) -> AsyncIterator[Web]:
-    found = Web(Settings(url=url, **settings), LIMIT)
+async def web(url: str, **settings: Any) -> AsyncIterator[HttpClient]:
+    found = HttpClient(HttpSettings(url=url, **settings), LIMIT)
     try:
         yield found
     finally:
         await found.close()
 
 
-async def body(found: Web, headers: Mapping[str, str] | None = None) -> bytes:
+async def body(found: HttpClient, headers: Mapping[str, str] | None = None) -> bytes:
     """What a POST brings."""
     async with found.request("POST", headers or {}, body=b"{}") as response:
         return await found.read(response)
@@ -351,10 +351,10 @@ async def test_a_bad_status_counts_even_if_its_body_breaks_off() -> None:
 
 @pytest.mark.req("E1")
 async def test_forbidden_is_an_auth_error_with_the_servers_words() -> None:
-    message = fault(None, -32000, "Invalid Host header")
+    message = fault(None, -32000, "Only for members")
     found = await refusal(lambda request, reply: reply.json(message, 403))
     assert isinstance(found.error, AuthError)
-    assert "Invalid Host header" in found.error.message
+    assert "Only for members" in found.error.message
 
 
 @pytest.mark.req("E3", "L3")
@@ -547,7 +547,7 @@ async def test_one_connection_serves_many_requests() -> None:
 @pytest.mark.req("L8")
 async def test_dropping_closes_every_connection_at_once() -> None:
     async with Rogue(ok) as server:
-        found = Web(Settings(url=server.url), LIMIT)
+        found = HttpClient(HttpSettings(url=server.url), LIMIT)
         await body(found)
         found.drop()
         found.drop()

@@ -97,6 +97,12 @@ def stdio() -> None:
     assert_type(server.grace, float)
 
 
+def http(pairs: list[tuple[str, str]]) -> None:
+    server = holdfast.Http("https://example.com/mcp", headers=pairs, message_timeout=5, ca=Path())
+    assert_type(server.name, str)
+    holdfast.Http(base_url="https://example.com", headers=lambda: pairs)
+
+
 # The client's life
 
 

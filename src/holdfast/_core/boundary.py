@@ -140,6 +140,8 @@ class Delivered(Struct, frozen=True, gc=False):
     data: bytes
     stream: WireId | None = None
     session: str | None = None
+    whole: bool = False
+    """``data`` is one JSON text instead, such as the body of an HTTP response."""
 
 
 class Meaning(StrEnum):

@@ -92,7 +92,6 @@ def _http(target: str | None, options: dict[str, Any]) -> Transport:
     from holdfast._core.transports.http import Http
 
     url = options.pop("url", None) if target is None else target.strip()
-    url = url or options.pop("base_url", None)
     return Http(url, **_fitting(options, Http, target or url or options.get("base_url")))
 
 

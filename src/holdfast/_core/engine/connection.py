@@ -102,7 +102,7 @@ class Connection:
     # Calls from above
 
     def open(self, now: float, *, wait: bool = True) -> list[Effect]:
-        """Start, if that has not been done; raise if the client is closed, or down and not to wait."""
+        """Start if need be; raise if the client is closed, or down and not to wait."""
         out: list[Effect] = []
         if self.state is State.NEW:
             self._start(Step.OPEN, now, out)

@@ -53,7 +53,8 @@ class Inbox:
         batches = era is not None and era.batches
         stream = report.stream
         self._link.session = report.session
-        for message in jsonrpc.decode_lines(report.data, batches=batches):
+        decode = jsonrpc.decode_text if report.whole else jsonrpc.decode_lines
+        for message in decode(report.data, batches=batches):
             if self._link.generation != report.generation:
                 # An earlier message of this read ended the link.
                 return

@@ -1,4 +1,4 @@
-"""HTTP as both URL transports use it: one session, our own headers, errors in our words.
+"""The HTTP client of one link: one session, one place where requests are sent and judged.
 
 Credentials stay with the origin they were given for: redirects are followed only within it.
 Bodies are decompressed here, so that a small one cannot become a large one unnoticed.
@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import io
-import os
 import ssl
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 
@@ -22,83 +21,83 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from holdfast._core.boundary import Meaning, Refused
-from holdfast._core.transports.http_errors import fault_in, retry_after
+from holdfast._core.transports import http_errors
+from holdfast._core.transports.http_errors import SESSION, UNAUTHORIZED
 from holdfast._core.transports.inflate import CODINGS, BadBody, Inflater
-from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast._core.wire.framing import FrameTooLarge
-from holdfast._core.wire.jsonrpc import ErrorObject, snippet
-from holdfast.errors import (
-    AuthError,
-    HoldfastError,
-    ProtocolError,
-    TransportError,
-    ValidationError,
-)
+from holdfast._core.wire.jsonrpc import snippet
+from holdfast.errors import AuthError, ProtocolError, TransportError, ValidationError
 
-Headers: TypeAlias = (
-    "Mapping[str, str] | Callable[[], Mapping[str, str] | Awaitable[Mapping[str, str]]]"
-)
+HeaderValues: TypeAlias = "Mapping[str, str] | Iterable[tuple[str, str]]"
+Headers: TypeAlias = "HeaderValues | Callable[[], HeaderValues | Awaitable[HeaderValues]]"
 
 _REDIRECTS: Final = frozenset({301, 302, 307, 308})
 """Where the same request is to be sent again; 303 means that it was processed."""
-_MOST_REDIRECTS: Final = 5
+_MAX_REDIRECTS: Final = 5
 _ERROR_BODY: Final = 64 * 1024
 _LARGE: Final = 1024 * 1024
-_BAD_REQUEST, _NOT_FOUND, _PROXY_LOGIN = 400, 404, 407
-_UNAUTHORIZED, _FORBIDDEN, _TOO_MANY, _UNAVAILABLE = 401, 403, 429, 503
-_MAYBE_RUN: Final = frozenset({303, 408})
-_TURNED_AWAY: Final = frozenset({408, 425, 429, 503})
-_WRONG_ADDRESS: Final = frozenset({400, 404, 405, 501})
+_GOOD: Final = 300
 JSON, EVENTS = "application/json", "text/event-stream"
-SESSION: Final = "Mcp-Session-Id"
+BROKEN: Final = (aiohttp.ClientError, OSError, TimeoutError)
+"""What a connection may end in at any moment."""
+LINGER: Final = 2.0
+"""Seconds for a response to end after its use, so that its connection can be used again."""
+BASIC_HEADERS: Final = {
+    "Accept": f"{JSON}, {EVENTS}",
+    "Accept-Encoding": "gzip, deflate",
+    "Content-Type": JSON,
+    "User-Agent": "holdfast",
+}
 
 
-class Settings(Struct, frozen=True, kw_only=True):
-    """How a URL is reached."""
+class HttpSettings(Struct, frozen=True, kw_only=True):
+    """The options of `holdfast.Http` that concern single requests."""
 
     url: str
-    headers: Headers | None = None
+    headers: dict[str, str] | Callable[..., object] | None = None
     ca: str | None = None
-    cert: str | tuple[str, str] | None = None
+    cert: tuple[str, ...] | None = None
+    context: ssl.SSLContext | None = None
     proxy: str | None = None
     trust_env: bool = True
     connections: int = 100
+    connect_timeout: float = 30.0
+    message_timeout: float = 30.0
 
 
-class Web:
-    """The HTTP side of one link."""
+class HttpClient:
+    """Sends the requests of one link and reads their responses."""
 
-    def __init__(self, settings: Settings, limit: int) -> None:
+    def __init__(self, settings: HttpSettings, limit: int) -> None:
         self.url: URL = URL(settings.url)
+        self.origin: str = str(self.url.origin())
         self.limit = limit
-        self.slots: asyncio.Semaphore = asyncio.Semaphore(settings.connections)
-        """Requests at once. What answers the server needs no slot: they may all wait for it."""
-        self._settings = settings
+        self.settings = settings
         self._proxy = _proxy(settings, self.url)
+        self._tls = _tls(settings) if self.url.scheme == "https" else None
+        own = settings.headers
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,
-                ssl=_tls(settings) if self.url.scheme == "https" else True,
+                ssl=True if self._tls is None else self._tls,
             ),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=30),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=settings.connect_timeout),
             auto_decompress=False,
-            headers={**BASIC} if callable(settings.headers) else _merged(settings.headers),
+            headers=_merged({} if own is None or callable(own) else own),
             read_bufsize=256 * 1024,
         )
-
-    @property
-    def origin(self) -> str:
-        return str(self.url.origin())
 
     async def close(self) -> None:
         await self._session.close()
 
     def drop(self) -> None:
-        """Close every connection here and now."""
+        """Close every connection at once, without waiting."""
         connector = self._session.connector
         if connector is not None:
             connector._close(abort_ssl=True)
         self._session.detach()
+
+    # Requests
 
     @asynccontextmanager
     async def request(
@@ -109,12 +108,12 @@ class Web:
         body: bytes | None = None,
         url: URL | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A response whose status is good; ``Refused`` for every other ending."""
+        """Give a response whose status is good; raise `Refused` for every other outcome."""
         response = await self.open(method, headers, body, url)
         try:
             yield response
         except BROKEN as error:
-            raise self.broken(error) from error
+            raise self.broken(error, fresh=False) from error
         finally:
             response.release()
 
@@ -125,31 +124,39 @@ class Web:
         body: bytes | None = None,
         url: URL | None = None,
     ) -> aiohttp.ClientResponse:
-        """The same without its end: the caller reads, and releases it."""
+        """Do the same, but leave it to the caller to read and to release the response."""
         try:
             response = await self._follow(method, url or self.url, headers, body)
-            if response.status < 300:
+            if response.status < _GOOD:
                 return response
             try:
-                raise await self._refusal(response, SESSION in headers)
+                start = await self._beginning(response)
             finally:
                 response.release()
         except BROKEN as error:
-            raise self.broken(error) from error
+            raise await self._failed(error) from error
+        raise http_errors.refusal(
+            self.origin,
+            response.status,
+            response.reason,
+            response.headers,
+            start,
+            named=SESSION in headers,
+        )
 
     async def _follow(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
     ) -> aiohttp.ClientResponse:
-        """Send, again with fresh credentials if refused once, and along redirects at home."""
-        fresh = callable(self._settings.headers)
+        """Send a request, once more with fresh credentials after a 401, and along redirects."""
+        own = self.settings.headers
+        fresh = callable(own)
         hops = 0
         while True:
-            sent = headers
-            if callable(self._settings.headers):
-                sent = CIMultiDict(await self._own_headers())
-                sent.update(headers)
+            sent = headers if not callable(own) else await self._with_own(own, headers)
             response = await self._send(method, url, sent, body)
-            if response.status == _UNAUTHORIZED and fresh:
+            if response.status < _GOOD:
+                return response
+            if response.status == UNAUTHORIZED and fresh:
                 fresh = False
             elif response.status in _REDIRECTS and "Location" in response.headers:
                 hops += 1
@@ -161,9 +168,9 @@ class Web:
     async def _send(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
     ) -> aiohttp.ClientResponse:
+        # A large body is handed over as a file: it is written piece by piece.
+        data = io.BytesIO(body) if body is not None and len(body) > _LARGE else body
         try:
-            # A large body is handed over as a file: it is written bit by bit.
-            data = io.BytesIO(body) if body is not None and len(body) > _LARGE else body
             return await self._session.request(
                 method, url, data=data, headers=headers, allow_redirects=False, proxy=self._proxy
             )
@@ -173,15 +180,18 @@ class Web:
             text = f"the request to {self.origin} cannot be made: {error}"
             raise Refused(ValidationError(text), Meaning.NOT_SENT, processed=False) from error
 
-    async def _own_headers(self) -> Mapping[str, str]:
-        own = self._settings.headers
-        assert callable(own)
+    async def _with_own(
+        self, own: Callable[..., object], headers: Mapping[str, str]
+    ) -> CIMultiDict[str]:
+        """Add the protocol's headers to those that the application gives for this request."""
         try:
             found = own()
-            return dict(await found if inspect.isawaitable(found) else found)
+            merged = CIMultiDict(await found if inspect.isawaitable(found) else found)  # type: ignore[arg-type]
         except Exception as error:
             text = f"no headers for {self.origin}: headers() failed: {error!r}"
             raise Refused(AuthError(text), Meaning.NOT_SENT, processed=False) from error
+        merged.update(headers)
+        return merged
 
     def _redirect(self, url: URL, response: aiohttp.ClientResponse, hops: int) -> URL:
         target = joined(url, response.headers["Location"])
@@ -192,53 +202,42 @@ class Web:
                 f"credentials would go along; connect to {target or 'it'} if you trust it"
             )
             raise Refused(TransportError(text), Meaning.NOT_SENT, processed=False)
-        if hops > _MOST_REDIRECTS:
-            text = f"{self.origin} redirects more than {_MOST_REDIRECTS} times"
+        if hops > _MAX_REDIRECTS:
+            text = f"{self.origin} redirects more than {_MAX_REDIRECTS} times"
             raise Refused(TransportError(text), Meaning.NOT_SENT, processed=False)
         return target
 
     # Bodies
 
     async def read(self, response: aiohttp.ClientResponse, limit: int | None = None) -> bytes:
-        """A whole body, within the limit."""
+        """Read a whole body, within the limit."""
         most = self.limit if limit is None else limit
-        if "Content-Encoding" not in response.headers:
-            return await self._read_plain(response, most)
-        chunks, size = [], 0
-        async for chunk in self.chunks(response):
-            size += len(chunk)
+        content = response.content
+        plain = "Content-Encoding" not in response.headers
+        body = await content.readany() if plain else b""
+        if plain and content.at_eof() and len(body) <= most:
+            # Nearly every body is plain, and in one piece.
+            return body
+        pieces, size = [body], len(body)
+        async for piece in self.chunks(response):
+            pieces.append(piece)
+            size += len(piece)
             if size > most:
-                raise Refused(self.too_large(FrameTooLarge(size, most)), Meaning.UNREADABLE)
-            chunks.append(chunk)
-        return b"".join(chunks)
-
-    async def _read_plain(self, response: aiohttp.ClientResponse, most: int) -> bytes:
-        """The same, without the detour: nearly every body is plain, and in one piece."""
-        try:
-            body = await response.content.readany()
-            size = len(body)
-            if response.content.at_eof() and size <= most:
-                return body
-            chunks = [body]
-            while size <= most and (chunk := await response.content.readany()):
-                chunks.append(chunk)
-                size += len(chunk)
-        except BROKEN as error:
-            raise self.broken(error) from error
+                raise self.too_large(FrameTooLarge(size, most))
         if size > most:
-            raise Refused(self.too_large(FrameTooLarge(size, most)), Meaning.UNREADABLE)
-        return b"".join(chunks)
+            raise self.too_large(FrameTooLarge(size, most))
+        return b"".join(pieces)
 
     async def skip(self, response: aiohttp.ClientResponse) -> None:
-        """Read past a body that says nothing, so that its connection can be used again."""
+        """Read past a body of no interest, so that its connection can be used again."""
         async with asyncio.timeout(LINGER):
             await self.read(response, _ERROR_BODY)
 
     async def chunks(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-        """A body as it comes, decompressed."""
-        coding = response.headers.get("Content-Encoding", "identity").strip().lower()
-        if coding in ("", "identity"):
-            readany = response.content.readany
+        """Read a body as it comes, decompressed."""
+        coding = _coding(response)
+        readany = response.content.readany
+        if coding is None:
             while chunk := await readany():
                 yield chunk
             return
@@ -246,132 +245,99 @@ class Web:
             raise self._unreadable(coding, "it was not asked for")
         inflater = Inflater(coding)
         try:
-            async for chunk in response.content.iter_any():
+            while chunk := await readany():
                 for data in inflater.feed(chunk):
                     yield data
             inflater.close()
         except BadBody as error:
             raise self._unreadable(coding, str(error)) from None
 
-    def _unreadable(self, coding: str, why: str) -> Refused:
-        text = f"{self.origin} answered in {coding!r}: {why}"
-        return Refused(ProtocolError(text), Meaning.UNREADABLE)
-
-    # Errors
-
-    async def _refusal(self, response: aiohttp.ClientResponse, named: bool) -> Refused:
-        """Return the meaning of a status outside 2xx; ``named``: the request named a session."""
-        status = response.status
-        body = await self._beginning(response)
-        fault = fault_in(body)
-        said = (fault.message if fault else None) or snippet(body.strip()) or response.reason or ""
-        text = f"{self.origin} answered with HTTP status {status}: {said}"
-        if status in (_UNAUTHORIZED, _FORBIDDEN):
-            hint = "check the credentials (headers=…)"
-            error: HoldfastError = AuthError(f"{text}; {hint}", code=status)
-            meaning = Meaning.UNAUTHORIZED if status == _UNAUTHORIZED else Meaning.FORBIDDEN
-            return Refused(error, meaning, processed=False)
-        error = TransportError(text, code=status)
-        turned_away = status in (_TOO_MANY, _UNAVAILABLE)
-        retry = retry_after(response.headers) if turned_away else None
-        processed = status in _MAYBE_RUN or (status >= 500 and not turned_away)
-        meaning = _meaning(status, fault, named=named)
-        return Refused(error, meaning, fault=fault, processed=processed, retry_after=retry)
-
     async def _beginning(self, response: aiohttp.ClientResponse) -> bytes:
-        """As much of an error's body as there is, and as is worth reading."""
+        """Read as much of an error's body as there is soon, and as is worth reading."""
         found = b""
         try:
-            async for chunk in self.chunks(response):
-                found += chunk
-                if len(found) > _ERROR_BODY:
-                    break
-        except (Refused, aiohttp.ClientError, OSError):
+            async with asyncio.timeout(LINGER):
+                async for chunk in self.chunks(response):
+                    found += chunk
+                    if len(found) > _ERROR_BODY:
+                        break
+        except (Refused, *BROKEN):
             pass
         return found
 
-    def broken(self, error: BaseException) -> Refused:
-        if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
-            text = f"cannot connect to {self.origin}: TLS: {error}; ca=… adds a trusted CA"
+    # Failures
+
+    async def _failed(self, error: BaseException) -> Refused:
+        """Return the meaning of a connection that failed before the response."""
+        found = self.broken(error)
+        direct = self._tls is not None and self._proxy is None and not self.settings.cert
+        if found.meaning is Meaning.BROKEN and direct and await self._is_hung_up_on():
+            text = (
+                f"{self.origin} ends TLS connections after the handshake, before any request: "
+                "does it demand a client certificate (cert=…)?"
+            )
             return Refused(TransportError(text), Meaning.NOT_SENT, processed=False)
-        if isinstance(error, aiohttp.ClientConnectorError):
-            return self._unreached(_errno_words(error.os_error), error)
-        if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return self._unreached("timeout", error)
-        if isinstance(error, aiohttp.ClientHttpProxyError):
-            return self._unreached(f"the proxy answered {error.status}: {error.message}", error)
-        words = str(error) or type(error).__name__
-        text = f"the connection to {self.origin} broke: {words}"
-        return Refused(TransportError(text), Meaning.BROKEN)
+        return found
 
-    def _unreached(self, words: str, error: BaseException) -> Refused:
-        proxied = isinstance(error, aiohttp.ClientProxyConnectionError)
-        through = f" through the proxy {URL(self._proxy or '').host}" if proxied else ""
-        text = f"cannot connect to {self.origin}{through}: {words}"
-        return Refused(TransportError(text), Meaning.UNREACHABLE, processed=False)
+    async def _is_hung_up_on(self) -> bool:
+        """Return True if the server ends a TLS connection on which nothing is sent.
 
-    def too_large(self, error: FrameTooLarge) -> HoldfastError:
-        return TransportError(f"{self.origin} sent {error}; Limits(frame_bytes=…) sets this")
+        A server that demands a certificate ends the connection while the request is on its way.
+        The reset that follows may destroy the alert, and then looks like a server that died of
+        the request. Without a request there is no such race.
+        """
+        host, port = self.url.host, self.url.port
+        try:
+            async with asyncio.timeout(LINGER):
+                reader, writer = await asyncio.open_connection(host, port, ssl=self._tls)
+                try:
+                    return not await reader.read(1)
+                except OSError:
+                    return True
+                finally:
+                    writer.transport.abort()
+        except (TimeoutError, OSError):
+            return False
+
+    def broken(self, error: BaseException, *, fresh: bool = True) -> Refused:
+        """Return the meaning of a connection that failed, before or within the response."""
+        proxy = None if self._proxy is None else URL(self._proxy).host
+        return http_errors.broken(self.origin, error, proxy, fresh=fresh)
+
+    def too_large(self, error: FrameTooLarge) -> Refused:
+        text = f"{self.origin} sent {error}; Limits(frame_bytes=…) sets this"
+        return Refused(TransportError(text), Meaning.UNREADABLE)
 
     def wrong_content(self, response: aiohttp.ClientResponse, body: bytes) -> Refused:
         kind = response.headers.get("Content-Type", "no content type")
         text = f"{self.origin} answered with {kind}, not JSON or events: {snippet(body.strip())}"
         return Refused(ProtocolError(text), Meaning.UNREADABLE)
 
-
-def _meaning(status: int, fault: ErrorObject | None, *, named: bool) -> Meaning:
-    """Return the meaning of an error status other than 401 and 403."""
-    if named and _no_such_session(status, fault):
-        return Meaning.NO_SUCH_SESSION
-    if status in _WRONG_ADDRESS:
-        return Meaning.NOT_UNDERSTOOD
-    if status in _TURNED_AWAY:
-        return Meaning.BUSY
-    if status == _PROXY_LOGIN:
-        return Meaning.FORBIDDEN
-    if status < _BAD_REQUEST:
-        return Meaning.UNREADABLE
-    return Meaning.REJECTED if status < 500 else Meaning.CRASHED
+    def _unreadable(self, coding: str, why: str) -> Refused:
+        text = f"{self.origin} answered in {coding!r}: {why}"
+        return Refused(ProtocolError(text), Meaning.UNREADABLE)
 
 
-def _no_such_session(status: int, fault: ErrorObject | None) -> bool:
-    """Return True if a refusal says that the server does not know the session named."""
-    if status == _BAD_REQUEST:
-        # The specification says 404 (basic/transports, Session Management); many servers do this.
-        return fault is not None and "session" in (fault.message or "").lower()
-    return status == _NOT_FOUND and (fault is None or fault.code != METHOD_NOT_FOUND)
+def _coding(response: aiohttp.ClientResponse) -> str | None:
+    """Return the content coding of a body; None if there is none.
 
-
-BROKEN: Final = (aiohttp.ClientError, OSError, TimeoutError)
-"""What a connection may end in at any moment."""
-LINGER: Final = 2.0
-"""Seconds for a response to end by itself after its use, so that its connection is used again."""
-BASIC: Final = {
-    "Accept": f"{JSON}, {EVENTS}",
-    "Accept-Encoding": "gzip, deflate",
-    "Content-Type": JSON,
-    "User-Agent": "holdfast",
-}
-
-
-def _merged(own: Mapping[str, str] | None) -> CIMultiDict[str]:
-    merged = CIMultiDict(BASIC)
-    merged.update(own or {})
-    return merged
-
-
-def _proxy(settings: Settings, url: URL) -> str | None:
-    """The proxy on the way, looked up once: the environment does not change with each request."""
-    if settings.proxy is not None or not settings.trust_env:
-        return settings.proxy
-    if url.host is None or urllib.request.proxy_bypass(url.host):
+    RFC 9110 §8.4: the header may be repeated and may list several codings. One that we did not
+    offer, or one inside another, is not taken apart: nesting multiplies what a body expands to.
+    """
+    if "Content-Encoding" not in response.headers:
         return None
-    found = urllib.request.getproxies().get(url.scheme)
-    return found if found is None or "://" in found else f"http://{found}"
+    listed = ",".join(response.headers.getall("Content-Encoding")).lower().split(",")
+    codings = [coding for one in listed if (coding := one.strip()) not in ("", "identity")]
+    return ", ".join(codings) or None
+
+
+def content_type(response: aiohttp.ClientResponse) -> str:
+    """Return the media type of a response, without its parameters."""
+    return response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
 
 def joined(base: URL, where: str) -> URL | None:
-    """An address as a server names it; None if it is none."""
+    """Return an address that a server names relative to another; None if it is none."""
     try:
         target = base.join(URL(where))
         target.origin()
@@ -380,20 +346,28 @@ def joined(base: URL, where: str) -> URL | None:
     return target
 
 
-def _tls(settings: Settings) -> ssl.SSLContext:
+def _merged(own: Mapping[str, str]) -> CIMultiDict[str]:
+    merged = CIMultiDict(BASIC_HEADERS)
+    merged.update(own)
+    return merged
+
+
+def _proxy(settings: HttpSettings, url: URL) -> str | None:
+    """Return the proxy to use, looked up once for all requests."""
+    if settings.proxy is not None or not settings.trust_env:
+        return settings.proxy
+    if url.host is None or urllib.request.proxy_bypass(url.host):
+        return None
+    found = urllib.request.getproxies().get(url.scheme)
+    return found if found is None or "://" in found else f"http://{found}"
+
+
+def _tls(settings: HttpSettings) -> ssl.SSLContext:
+    if settings.context is not None:
+        return settings.context
     context = ssl.create_default_context()
     if settings.ca is not None:
         context.load_verify_locations(settings.ca)
     if settings.cert is not None:
-        pair = (settings.cert,) if isinstance(settings.cert, str) else settings.cert
-        context.load_cert_chain(*pair)
+        context.load_cert_chain(*settings.cert)
     return context
-
-
-def _errno_words(error: OSError) -> str:
-    number = error.errno
-    return os.strerror(number) if number and number > 0 else str(error)
-
-
-def content_type(response: aiohttp.ClientResponse) -> str:
-    return response.headers.get("Content-Type", "").partition(";")[0].strip().lower()

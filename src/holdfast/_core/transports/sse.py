@@ -1,11 +1,15 @@
-"""HTTP+SSE of 2024-11-05: one stream for all that comes, and an endpoint for what is sent."""
+"""HTTP+SSE (2024-11-05 basic/transports, HTTP with SSE): one stream for all that the server
+sends, and an endpoint for what is sent to it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import aiohttp
+import msgspec
+from msgspec import Struct
 from yarl import URL
 
 from holdfast._core.boundary import (
@@ -20,7 +24,8 @@ from holdfast._core.boundary import (
     StreamOptions,
     WireId,
 )
-from holdfast._core.transports.http_client import EVENTS, LINGER, Web, content_type, joined
+from holdfast._core.transports.http_client import EVENTS, LINGER, HttpClient, content_type, joined
+from holdfast._core.transports.messages import MessagePoster
 from holdfast._core.wire.framing import FrameTooLarge, ServerSentEvent, SseParser
 from holdfast.errors import HoldfastError, ProtocolError, TransportError
 
@@ -30,45 +35,66 @@ class SseLink:
 
     def __init__(
         self,
-        web: Web,
+        client: HttpClient,
         generation: Generation,
         report: Callable[[Report], None],
+        backlog: int,
         endpoint: URL | None = None,
     ) -> None:
-        self._web = web
+        self._client = client
         self._generation = generation
         self._report = report
         self._loop = asyncio.get_running_loop()
         self._endpoint = endpoint
         """Where to send to: given, or named by the server's first event."""
-        self._posts: set[asyncio.Task[None]] = set()
+        self._posts: dict[WireId, asyncio.Task[None]] = {}
+        """Requests that the server has not accepted or refused yet."""
+        self._answered: list[asyncio.Task[None]] = []
+        """Those among them whose answers have come on the stream."""
+        self._places = asyncio.Semaphore(client.settings.connections)
+        self._waiting: set[WireId] = set()
+        """Requests of which nothing was sent."""
+        self._messages = MessagePoster(client, backlog)
         self._gate: asyncio.Event | None = None
         self._over = False
-        self._closing = False
+        self._closing: asyncio.Task[None] | None = None
         self._stream = self._loop.create_task(self._read())
 
     def __repr__(self) -> str:
-        return f"<SseLink #{self._generation} {self._web.origin}>"
+        return f"<SseLink #{self._generation} {self._client.origin} {len(self._posts)} POSTs>"
+
+    # What the driver asks for
 
     def send(
         self, frame: bytes, wire_id: WireId | None, options: StreamOptions | None = None
     ) -> bool:
         if self._over:
             return True
-        arrived, gate = asyncio.Event(), self._gate
-        if wire_id is None and gate is None:
+        if wire_id is None:
+            return self._send_message(frame)
+        if self._places.locked():
+            self._drop_answered()
+        self._posts[wire_id] = self._loop.create_task(self._post(frame, wire_id))
+        return True
+
+    def _send_message(self, frame: bytes) -> bool:
+        arrived = self._messages.post(frame, {}, url=self._endpoint, after=self._gate)
+        if self._gate is None:
             # The first notification ends the handshake: what follows must not overtake it.
             self._gate = arrived
-        task = self._loop.create_task(self._post(frame, wire_id, gate, arrived))
-        self._posts.add(task)
-        task.add_done_callback(self._posts.discard)
-        return True
+        return arrived is not None
 
     def listen(self, options: StreamOptions) -> None:
         """The stream is open already."""
 
     def withdraw(self, wire_id: WireId) -> bool:
-        return False
+        """Stop waiting for a request to be accepted; True if it has not been sent."""
+        waiting = wire_id in self._waiting
+        task = self._posts.get(wire_id)
+        if task is not None:
+            task.cancel()
+            self._end_post(wire_id)
+        return waiting
 
     def finish(self, wire_id: WireId) -> None:
         """There are no streams to end."""
@@ -78,89 +104,127 @@ class SseLink:
 
     def close(self, farewell: StreamOptions | None = None) -> None:
         self._over = True
-        if not self._closing:
-            self._closing = True
-            self._ending = self._loop.create_task(self._end(self._cancel_all()))
+        if self._closing is None:
+            self._closing = self._loop.create_task(self._close(self._cancel_all()))
 
     def kill(self) -> None:
         self._over = True
         self._cancel_all()
-        self._web.drop()
+        self._client.drop()
+
+    # What comes
 
     async def _read(self) -> None:
         """Open the stream and hand on what it carries, until it ends."""
-        error: HoldfastError = TransportError(f"{self._web.origin} ended the stream")
+        error: HoldfastError = TransportError(f"{self._client.origin} ended the stream")
         try:
-            async with self._web.request("GET", {"Accept": EVENTS}) as response:
+            async with self._client.request("GET", {"Accept": EVENTS}) as response:
                 if content_type(response) != EVENTS:
-                    raise self._web.wrong_content(response, b"")
+                    raise self._client.wrong_content(response, b"")
                 if self._endpoint is not None:
                     self._report(Opened(self._generation))
-                await self._events(response)
+                await self._read_events(response)
         except Refused as refusal:
             error = refusal.error
         if not self._over:
             self._over = True
             self._report(Lost(self._generation, error))
 
-    async def _events(self, response: aiohttp.ClientResponse) -> None:
-        events = SseParser(self._web.limit)
-        async for chunk in self._web.chunks(response):
+    async def _read_events(self, response: aiohttp.ClientResponse) -> None:
+        events = SseParser(self._client.limit)
+        async for chunk in self._client.chunks(response):
             try:
                 found = events.feed(chunk)
             except FrameTooLarge as error:
-                raise Refused(self._web.too_large(error), Meaning.UNREADABLE) from None
+                raise self._client.too_large(error) from None
             for event in found:
                 self._take(event)
 
     def _take(self, event: ServerSentEvent) -> None:
         if self._endpoint is None:
-            self._endpoint = self._checked(event)
+            self._endpoint = self._named_endpoint(event)
             self._report(Opened(self._generation))
         elif event.name != "endpoint" and event.line and not self._over:
             self._report(Delivered(self._generation, event.line))
+            if self._posts:
+                self._release_answered(event.data)
 
-    def _checked(self, event: ServerSentEvent) -> URL:
-        """Where to send to: only ever at home, for that is where our credentials belong."""
+    def _named_endpoint(self, event: ServerSentEvent) -> URL:
+        """Return where to send to: at the same origin, for our credentials belong there."""
         if event.name != "endpoint":
-            text = f"{self._web.origin} opened a stream, but did not name its endpoint first"
+            text = f"{self._client.origin} opened a stream, but did not name its endpoint first"
             raise Refused(ProtocolError(text), Meaning.UNREADABLE)
         named = event.data.decode("utf-8", "replace").strip()
-        endpoint = joined(self._web.url, named)
-        if endpoint is None or endpoint.origin() != self._web.url.origin():
-            text = f"{self._web.origin} names an endpoint of another origin: {named}"
+        endpoint = joined(self._client.url, named)
+        if endpoint is None or endpoint.origin() != self._client.url.origin():
+            text = f"{self._client.origin} names an endpoint of another origin: {named}"
             raise Refused(ProtocolError(text), Meaning.UNREADABLE)
         return endpoint
 
-    async def _post(
-        self,
-        frame: bytes,
-        wire_id: WireId | None,
-        gate: asyncio.Event | None,
-        arrived: asyncio.Event,
-    ) -> None:
-        if gate is not None:
-            await gate.wait()
+    def _release_answered(self, message: bytes) -> None:
+        """End a POST that has no response although its request was answered."""
         try:
-            async with (
-                self._web.slots,
-                self._web.request("POST", {}, body=frame, url=self._endpoint) as response,
-            ):
-                arrived.set()
-                await self._web.skip(response)
+            task = self._posts.get(_id_decoder.decode(message).id)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError):
+            return
+        if task is not None:
+            self._answered.append(task)
+            self._loop.call_later(LINGER, task.cancel)
+
+    def _drop_answered(self) -> None:
+        """Make room by POSTs that only wait for their response."""
+        answered = {task for task in self._answered if not task.done()}
+        self._answered.clear()
+        for wire_id in [wire_id for wire_id, task in self._posts.items() if task in answered]:
+            self._posts.pop(wire_id).cancel()
+
+    # What is sent
+
+    async def _post(self, frame: bytes, wire_id: WireId) -> None:
+        """Send a request; it has no deadline of its own, for some servers respond when done."""
+        accepted = False
+        try:
+            self._waiting.add(wire_id)
+            if self._gate is not None:
+                await self._gate.wait()
+            async with self._places:
+                self._waiting.discard(wire_id)
+                request = self._client.request("POST", {}, body=frame, url=self._endpoint)
+                async with request as response:
+                    accepted = True
+                    await self._client.skip(response)
         except Refused as refusal:
-            if wire_id is not None and not arrived.is_set() and not self._over:
+            if not accepted and not self._over:
                 self._report(refusal.of(self._generation, wire_id))
         finally:
-            arrived.set()
+            self._end_post(wire_id)
 
-    def _cancel_all(self) -> list[asyncio.Task[None]]:
-        tasks = [self._stream, *self._posts]
+    def _end_post(self, wire_id: WireId) -> None:
+        self._posts.pop(wire_id, None)
+        self._waiting.discard(wire_id)
+
+    # The end
+
+    def _cancel_all(self) -> list[asyncio.Task[Any]]:
+        tasks = [self._stream, *self._posts.values()]
         for task in tasks:
             task.cancel()
-        return tasks
+        return [*tasks, *self._messages.cancel()]
 
-    async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
-        await asyncio.wait(tasks, timeout=LINGER)
-        await self._web.close()
-        self._report(Drained(self._generation))
+    async def _close(self, tasks: list[asyncio.Task[Any]]) -> None:
+        try:
+            await asyncio.wait(tasks, timeout=LINGER)
+            async with asyncio.timeout(LINGER):
+                await self._client.close()
+        except TimeoutError:
+            pass
+        finally:
+            self._client.drop()
+            self._report(Drained(self._generation))
+
+
+class _Id(Struct):
+    id: Any = None
+
+
+_id_decoder = msgspec.json.Decoder(_Id)

@@ -64,6 +64,14 @@ def decode_lines(data: bytes, *, batches: bool = False) -> list[Envelope | Junk]
     return found  # type: ignore[return-value]  # a list of one member of the union
 
 
+def decode_text(data: bytes, *, batches: bool = False) -> list[Envelope | Junk]:
+    """Decode one JSON text that may span lines: a message or, where allowed, a batch."""
+    try:
+        return [_decoder.decode(data)]
+    except MALFORMED:
+        return _decode_line(data, batches)
+
+
 def _has_blank_line(data: bytes, found: int) -> bool:
     """The decoder skips blank lines: fewer messages than lines means that one was there."""
     if found == 1:

@@ -1,0 +1,237 @@
+"""Servers that do not respond: what they can make a client hold is bounded in number and time."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+
+import pytest
+
+import holdfast
+from holdfast import AuthError, RequestTimeout, TransportError
+from holdfast._core.transports.messages import AT_ONCE
+from tests.http.harness import ONCE, connect, failure, say
+from tests.http.rogue import (
+    Handler,
+    Legacy,
+    Modern,
+    Old,
+    Reply,
+    Request,
+    event,
+)
+from tests.http.test_tls import Authority, authority
+
+__all__ = ["authority"]
+
+EVERY_SHAPE = [Modern, Legacy, Old]
+
+
+async def never(request: Request, reply: Reply) -> None:
+    await reply.gone()
+
+
+class Pinging(Legacy):
+    """Asks a great many things on its own stream, and takes no answer to any."""
+
+    async def otherwise(self, request: Request, reply: Reply) -> None:
+        if request.method == "GET":
+            pings = (
+                event({"jsonrpc": "2.0", "id": f"p{n}", "method": "ping"}) for n in range(3000)
+            )
+            await reply.stream(*pings)
+            await reply.gone()
+        elif "result" in request.message:
+            await reply.gone()
+        else:
+            await super().otherwise(request, reply)
+
+
+@pytest.mark.req("R7", "X2")
+async def test_answers_that_nobody_takes_hold_few_connections() -> None:
+    async with Pinging() as server, connect(server) as client:
+        await client.open()
+        await server.until(lambda: len(server.answers()) >= AT_ONCE)
+        assert await say(client) == "ahoy"
+        assert server.standing <= AT_ONCE + 3
+
+
+@pytest.mark.req("R4", "R7")
+async def test_a_cancellation_that_is_not_responded_to_ends() -> None:
+    async with Legacy() as server:
+        server.on["notifications/cancelled"] = server.on["tools/call"] = never
+        target = holdfast.Http(server.url, message_timeout=0.2)
+        async with holdfast.connect(target, backoff=ONCE) as client:
+            await client.open()
+            timed_out = [failure(say(client, timeout=0.05)) for _ in range(30)]
+            for error in await asyncio.gather(*timed_out):
+                assert isinstance(error, RequestTimeout)
+            await server.until(lambda: len(server.posts("notifications/cancelled")) == 30)
+            await server.until(lambda: server.standing <= 1)
+            del server.on["tools/call"]
+            assert await say(client) == "ahoy"
+
+
+@pytest.mark.req("R7", "X3")
+async def test_http_sse_survives_requests_that_are_not_responded_to() -> None:
+    async with Old() as server:
+        server.on["tools/call"] = server.on["notifications/cancelled"] = never
+        target = holdfast.Http(server.url, connections=20, message_timeout=0.2)
+        async with holdfast.connect(target, backoff=ONCE) as client:
+            await client.open()
+            timed_out = [failure(say(client, timeout=0.05)) for _ in range(20)]
+            for error in await asyncio.gather(*timed_out):
+                assert isinstance(error, RequestTimeout)
+            del server.on["tools/call"]
+            assert await say(client) == "ahoy"
+            await server.until(lambda: server.standing <= 2)
+
+
+@pytest.mark.req("R7", "X3")
+async def test_http_sse_survives_answers_without_responses() -> None:
+    """The answer comes on the stream, but the POST of the request is left open."""
+
+    async def left_open(request: Request, reply: Reply) -> None:
+        await server.give(reply, server.reply_to(request))
+        await reply.gone()
+
+    async with Old() as server:
+        server.on["tools/call"] = left_open
+        async with connect(server, connections=5) as client:
+            for number in range(50):
+                assert await say(client, str(number)) == str(number)
+            await server.until(lambda: server.standing <= 8)
+
+
+@pytest.mark.req("X2")
+@pytest.mark.parametrize("shape", EVERY_SHAPE)
+async def test_calls_wait_for_a_place(shape: type[Modern] | type[Legacy] | type[Old]) -> None:
+    async with shape() as server, connect(server, connections=3) as client:
+        said = await asyncio.gather(*(say(client, str(number)) for number in range(50)))
+        assert said == [str(number) for number in range(50)]
+
+
+@pytest.mark.req("E2", "R11")
+async def test_a_missing_client_certificate_means_that_nothing_ran(authority: Authority) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.issue("strict", "IP:127.0.0.1"))
+    async with Modern(tls=context) as server, connect(server, ca=authority.ca) as client:
+        await client.open()
+        await server.stop()
+        # From now on it demands one.
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(authority.ca)
+        await server.start()
+        error = await failure(say(client))
+        assert isinstance(error, TransportError)
+        assert not error.outcome_unknown
+        assert "cert=" in str(error)
+        assert server.posts("tools/call") == []
+
+
+def forbidding(body: bytes, kind: str = "text/plain", **headers: str) -> Handler:
+    return lambda request, reply: reply.body(body, 403, kind, **headers)
+
+
+@pytest.mark.req("E2")
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"Invalid Host header",
+        b"Forbidden: Origin not allowed",
+        b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Invalid Origin: null"}}',
+        b"DNS rebinding protection: host 127.0.0.1:80 is not in the list",
+    ],
+)
+async def test_a_check_of_host_or_origin_is_no_matter_of_credentials(body: bytes) -> None:
+    async with Modern() as server, connect(server) as client:
+        server.on["POST"] = forbidding(body)
+        error = await failure(client.open())
+        assert isinstance(error, TransportError)
+        assert not isinstance(error, AuthError)
+        assert "Host or Origin" in str(error)
+        assert "credentials" not in str(error)
+
+
+@pytest.mark.req("E2")
+@pytest.mark.parametrize(
+    "handler",
+    [
+        forbidding(b"no"),
+        forbidding(b"you are not the origin of this", WWW_Authenticate='Bearer error="x"'),
+    ],
+)
+async def test_another_403_is_one_of_credentials(handler: Handler) -> None:
+    async with Modern() as server, connect(server) as client:
+        server.on["POST"] = handler
+        error = await failure(client.open())
+        assert isinstance(error, AuthError)
+
+
+@pytest.mark.req("R2", "X2")
+async def test_an_error_whose_body_never_ends_is_an_error() -> None:
+    async def endless(request: Request, reply: Reply) -> None:
+        await reply.head(500, "text/plain", Content_Length="1000000")
+        await reply.raw(b"the beginning")
+        await reply.gone()
+
+    async with Modern() as server, connect(server) as client:
+        await client.open()
+        server.on["tools/call"] = endless
+        assert "the beginning" in str(await failure(say(client)))
+
+
+@pytest.mark.req("R9")
+async def test_codings_inside_codings_are_not_taken_apart() -> None:
+    async def nested(request: Request, reply: Reply) -> None:
+        body = b"anything"
+        lines = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+        codings = "Content-Encoding: gzip\r\nContent-Encoding: deflate"
+        await reply.raw(f"{lines}\r\n{codings}\r\n\r\n".encode() + body)
+
+    async with Modern() as server, connect(server) as client:
+        await client.open()
+        server.on["tools/call"] = nested
+        error = await failure(say(client))
+        assert "'gzip, deflate'" in str(error)
+
+
+@pytest.mark.req("L8", "X2")
+async def test_the_servers_own_stream_ends_with_its_session() -> None:
+    class Holding(Legacy):
+        """Holds its streams open, whatever becomes of their sessions."""
+
+        async def otherwise(self, request: Request, reply: Reply) -> None:
+            if request.method == "GET":
+                streams.append(request.header("Mcp-Session-Id"))
+                await reply.stream(event({"jsonrpc": "2.0", "method": "hello"}))
+                await reply.gone()
+                ended.append(request.header("Mcp-Session-Id"))
+                self.changed()
+            else:
+                await super().otherwise(request, reply)
+
+    streams: list[str | None] = []
+    ended: list[str | None] = []
+    async with Holding() as server, connect(server) as client:
+        await client.open()
+        await server.until(lambda: streams)
+        server.sessions.clear()
+        assert await say(client) == "ahoy"
+        await server.until(lambda: ended)
+        assert ended == ["session-1"]
+
+
+@pytest.mark.req("X2")
+async def test_an_answer_in_json_may_span_lines() -> None:
+    async def pretty(request: Request, reply: Reply) -> None:
+        text = '{"type": "text",\n "text": "pretty"}'
+        result = f'{{"resultType": "complete",\r\n "content": [{text}]}}'
+        await reply.body(
+            f'\n{{"jsonrpc": "2.0",\n"id": {request.id}, "result": {result}}}\n'.encode()
+        )
+
+    async with Modern() as server, connect(server) as client:
+        await client.open()
+        server.on["tools/call"] = pretty
+        assert await say(client) == "pretty"
