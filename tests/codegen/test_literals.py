@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast._core.text import has_unseen, one_line
 from holdfast.codegen.literals import (
     MOST_CHARACTERS,
     ascii_literal,
     docstring,
     literal,
-    one_line,
     paragraphs,
     width,
 )
@@ -24,7 +24,7 @@ anything = st.text(st.characters()) | hostile()
 
 
 def invisible(source: str) -> list[str]:
-    return [char for char in source if char != "\n" and not char.isprintable()]
+    return [char for char in source if char != "\n" and has_unseen(char)]
 
 
 @pytest.mark.req("H1")

@@ -39,7 +39,7 @@ def told(before: Any, after: Any) -> list[str]:
         ({"openWorldHint": False}, {"openWorldHint": True}, "breaking no longer says that it sta"),
         ({}, {"openWorldHint": True}, "wording new openWorldHint: true"),
         ({"title": "a"}, {"title": "b"}, 'wording title changed: "a" → "b"'),
-        ({}, {"mood": "\x1b[1m"}, 'wording new mood: "\\u001b[1m"'),
+        ({}, {"mood": "\x1b[1m"}, 'wording new mood: "\\x1b[1m"'),
         ({}, ["odd"], 'wording new "(malformed)": ["odd"]'),
     ],
 )

@@ -334,7 +334,7 @@ def test_a_definition_used_twice_is_told_at_both_places() -> None:
 def test_odd_names_do_not_pass_for_places() -> None:
     lines = told({}, {"properties": {"[]": {}, "*": {}, "a b": {}, "\x1b[2J": {}}})
     assert lines == [
-        'safe "\\u001b[2J": new optional parameter',
+        'safe "\\x1b[2J": new optional parameter',
         'safe "*": new optional parameter',
         'safe "[]": new optional parameter',
         'safe "a b": new optional parameter',

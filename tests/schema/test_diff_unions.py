@@ -69,7 +69,7 @@ def test_alternatives_without_a_common_value(branches: list[Any], apart: bool) -
         ({"type": "string"}, "string"),
         ({"enum": ["a", 1]}, '"a" and 1'),
         ({"enum": []}, "nothing"),
-        ({"type": "object", "title": "User\x07"}, 'object "User\\u0007"'),
+        ({"type": "object", "title": "User\x07"}, 'object "User\\x07"'),
         (variant("a"), 'object with kind "a"'),
         ({}, "anything else"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from holdfast.codegen.literals import one_line
+from holdfast._core.text import one_line
 from holdfast.lock.fingerprint import canonical
 
 LIMITS: Final = (

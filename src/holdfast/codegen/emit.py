@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from holdfast._core.text import one_line
 from holdfast.codegen import typed_dicts
 from holdfast.codegen.ir import ANY, UNSET, either
-from holdfast.codegen.literals import ascii_literal, docstring, literal, one_line, paragraphs, width
+from holdfast.codegen.literals import ascii_literal, docstring, literal, paragraphs, width
 from holdfast.codegen.model import Method, Model, Parameter, Session, Space
 from holdfast.codegen.names import ROOT, TYPE_NAMES, ClassNames, spare
 from holdfast.codegen.print_types import COLUMNS, INDENT, Typist, bracketed, exploded

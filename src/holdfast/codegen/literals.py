@@ -11,44 +11,28 @@ from __future__ import annotations
 import textwrap
 from typing import Final
 
+from holdfast._core.text import escape, split_lines, truncate, visible
+
 MOST_CHARACTERS: Final = 4000
 """Of one description; the rest is cut."""
 
 QUOTES: Final = '"""'
-SHORTCUTS: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
 
 
 def literal(text: str) -> str:
-    """A string literal, in the quotes that `ruff format` would choose."""
-    quote = "'" if text.count('"') > text.count("'") else '"'
-    if text.isprintable():
-        body = text.replace("\\", "\\\\")
-    else:
-        body = "".join(SHORTCUTS.get(char) or visible(char) for char in text)
-    return f"{quote}{body.replace(quote, chr(92) + quote)}{quote}"
+    """Return a string literal, in the quotes that ``ruff format`` would choose."""
+    return _quoted(text, visible(text.replace("\\", "\\\\")))
 
 
 def ascii_literal(text: str) -> str:
-    """The same in ASCII, where the width on the screen has to be known."""
+    """Return a string literal in ASCII, whose width on the screen is known."""
+    body = text.replace("\\", "\\\\")
+    return _quoted(text, "".join(one if " " <= one <= "~" else escape(one) for one in body))
+
+
+def _quoted(text: str, body: str) -> str:
     quote = "'" if text.count('"') > text.count("'") else '"'
-    body = "".join(SHORTCUTS.get(char) or _ascii(char) for char in text)
     return f"{quote}{body.replace(quote, chr(92) + quote)}{quote}"
-
-
-def visible(char: str) -> str:
-    """The character, or its escape if it would not be seen."""
-    return char if char.isprintable() else escape(char)
-
-
-def _ascii(char: str) -> str:
-    return char if char.isascii() and char.isprintable() else escape(char)
-
-
-def escape(char: str) -> str:
-    code = ord(char)
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def width(text: str) -> int:
@@ -56,23 +40,17 @@ def width(text: str) -> int:
     return len(text) if text.isascii() else sum(1 if char.isascii() else 4 for char in text)
 
 
-def one_line(text: str, limit: int = 200) -> str:
-    """Text for a sentence of ours, or for a terminal."""
-    short = text if len(text) <= limit else text[:limit] + "…"
-    return " ".join(" ".join(_readable(line) for line in short.splitlines()).split())
-
-
 def quoted(name: str, limit: int = 200) -> str:
-    """A name in a sentence of ours, to the letter: two that differ look different."""
-    return literal(name if len(name) <= limit else name[:limit] + "…")
+    """Return a name as a literal in a message: two names that differ look different."""
+    return literal(truncate(name, limit))
 
 
 def paragraphs(text: str, room: int) -> list[str]:
     """The lines of a description, without the indentation it came in, none wider than need be."""
     if len(text) > MOST_CHARACTERS:
         text = text[:MOST_CHARACTERS] + " …"
-    lines = [_readable(line).rstrip() for line in text.strip().splitlines()]
-    if not lines:
+    lines = [line.rstrip() for line in split_lines(text.strip())]
+    if lines == [""]:
         return []
     rest = textwrap.dedent("\n".join(lines[1:])).split("\n") if lines[1:] else []
     return _without_gaps(
@@ -112,14 +90,6 @@ def docstring(lines: list[str], indent: str) -> list[str]:
     if text.endswith('"') and not text.endswith('\\"'):
         text = text[:-1] + '\\"'
     return [f"{indent}{QUOTES}{text}{QUOTES}"]
-
-
-def _readable(line: str) -> str:
-    """Tabs and odd spaces as spaces; what cannot be seen as an escape."""
-    line = line.expandtabs(4)
-    if line.isprintable():
-        return line
-    return "".join(" " if char.isspace() else visible(char) for char in line)
 
 
 def _escaped(line: str) -> str:

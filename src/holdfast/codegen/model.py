@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from holdfast._core.text import one_line
 from holdfast.codegen import names
 from holdfast.codegen.ir import ANY, NONE, Field, Kind, Named, Record
-from holdfast.codegen.literals import one_line, quoted
+from holdfast.codegen.literals import quoted
 from holdfast.codegen.names import ROOT, ClassNames
 from holdfast.codegen.schemas import MOST_PARTS as SCHEMA_PARTS
 from holdfast.codegen.schemas import Reader

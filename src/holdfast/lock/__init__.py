@@ -12,5 +12,4 @@ changes       two registries compared, as a caller sees it; made of
         findings      what was found, and how bad it is
 lockfile      the file
 lock          holding a server to it
-plain         text from servers, fit to show
 """

@@ -16,9 +16,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from holdfast._core.text import label
 from holdfast.lock import annotations as tool_annotations
 from holdfast.lock import renames
-from holdfast.schema import diff, plain
+from holdfast.schema import diff
 from holdfast.schema.report import (
     ARGUMENTS,
     IMPACTS,
@@ -62,9 +63,9 @@ class Change(Struct, frozen=True):
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        name = plain.label(self.name) if self.subject == "tool" else "the server's instructions"
+        name = label(self.name) if self.subject == "tool" else "the server's instructions"
         if self.was is not None:
-            name = f"{plain.label(self.was)} → {name}"
+            name = f"{label(self.was)} → {name}"
         yield f"{_MARKS[self.kind]} {name}: {self.kind} ({self.impact})"
         impacts = self.impacts or (self.impact,) * len(self.details)
         for detail, impact in list(zip(self.details, impacts, strict=True))[:MOST_DETAILS]:
@@ -149,7 +150,7 @@ def _added(name: str, definition: Mapping[str, Any]) -> Change:
     own = definition.get("name", name)
     if own == name or not isinstance(own, str):
         return Change("added", name, impact="safe")
-    detail = f"the name {plain.label(own)} now stands for different tools"
+    detail = f"the name {label(own)} now stands for different tools"
     return Change("added", name, impact="breaking", details=(detail,), impacts=("breaking",))
 
 

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, TypeAlias
 
+from holdfast._core.text import LIMIT, join_words, label, quote, visible
 from holdfast.errors import DriftError, HoldfastError, ValidationError
 from holdfast.lock.changes import Changes, compare
 from holdfast.lock.lockfile import (
@@ -28,7 +29,6 @@ from holdfast.lock.lockfile import (
     write,
 )
 from holdfast.policies import one_of
-from holdfast.schema import plain
 from holdfast.types.tools import Tool
 
 __all__ = [
@@ -97,14 +97,14 @@ def entry_name(file: LockFile, server: str | None, client: str | None, path: str
         if server in file.servers:
             return server
         raise ValidationError(
-            f"{path}: has no server {plain.quoted(server)}; it has {_names(file)}; "
+            f"{path}: has no server {quote(server)}; it has {_names(file)}; "
             f"{lock_command(path, server)} adds it"
         )
     if client is not None and client in file.servers:
         return client
     if len(file.servers) == 1:
         return next(iter(file.servers))
-    wanted = "" if client is None else f", and none named {plain.quoted(client)}"
+    wanted = "" if client is None else f", and none named {quote(client)}"
     raise ValidationError(
         f"{path}: which server is meant? It has {_names(file)}{wanted}; "
         f"name one with Lock(…, server=…), or add it with: {lock_command(path, client)}"
@@ -112,7 +112,7 @@ def entry_name(file: LockFile, server: str | None, client: str | None, path: str
 
 
 def _names(file: LockFile) -> str:
-    return plain.listing([plain.label(name) for name in sorted(file.servers)]) or "no servers"
+    return join_words([label(name) for name in sorted(file.servers)]) or "no servers"
 
 
 class _Guard:
@@ -140,14 +140,14 @@ class _Guard:
         path = self._lock.path
         shown = str(changes).replace("\n", "\n  ")
         return (
-            f"the server is not as {plain.visible(path, 300)} says; {shown}\n"
+            f"the server is not as {visible(path, 300)} says; {shown}\n"
             f"Look at it with: {check_command(path, name)}\n"
             f"If it is as it should be, accept it with: {lock_command(path, name)}"
         )
 
     def _object(self, text: str, changes: Changes | None, cause: HoldfastError | None) -> None:
         who = self._client or self._lock.server
-        text = f"{plain.visible(who)}: {text}" if who else text
+        text = f"{visible(who, LIMIT)}: {text}" if who else text
         if self._lock.mode == "block":
             raise DriftError(text, data=changes) from cause
         if text not in self._told:

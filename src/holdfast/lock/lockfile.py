@@ -11,13 +11,10 @@ refused, because nobody can tell whether its server was ever seen to offer it.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
-import secrets
 import shlex
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -25,10 +22,11 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
 
+from holdfast._core.files import RefusedFileError, read_bytes, reason, write_atomic
+from holdfast._core.text import LIMIT, label, quote, show_json, visible, visible_json
 from holdfast.errors import ValidationError
 from holdfast.lock.changes import ALL
 from holdfast.lock.fingerprint import canonical, definition, fingerprint
-from holdfast.schema import plain
 from holdfast.types.tools import Tool
 
 VERSION: Final = 1
@@ -85,7 +83,7 @@ def check_command(path: PathLike, server: str | None = None) -> str:
 
 
 def _command(verb: str, path: PathLike, server: str | None) -> str:
-    target = "TARGET" if server is None else shlex.quote(plain.visible(server))
+    target = "TARGET" if server is None else shlex.quote(visible(server, LIMIT))
     elsewhere = "" if os.fspath(path) == NAME else f" --lock {shlex.quote(_shown(path))}"
     return f"{verb}{elsewhere} {target}"
 
@@ -123,7 +121,7 @@ def _defined(tool: Tool) -> tuple[bytes, dict[str, Any]]:
         found = definition(tool)
         return canonical(found), found
     except RecursionError:
-        name = plain.label(tool.name)
+        name = label(tool.name)
         raise ValidationError(f"tool {name}: its schema is nested too deep") from None
 
 
@@ -150,35 +148,21 @@ class _FaultError(Exception):
 
 def _load(path: Path) -> Any:
     try:
-        text = _bytes(path).decode()
+        text = read_bytes(path, MOST_BYTES).decode()
     except FileNotFoundError:
         advice = f"make it with: {lock_command(path)}"
         raise ValidationError(f"{_shown(path)}: there is no such lock file; {advice}") from None
     except UnicodeDecodeError:
         raise ValidationError(f"{_shown(path)}: is not UTF-8 text; {_mend(path)}") from None
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ValidationError(f"{_shown(path)}: cannot be read: {why}") from error
+        why = reason(error)
+        failed = why if isinstance(error, RefusedFileError) else f"cannot be read: {why}"
+        raise ValidationError(f"{_shown(path)}: {failed}") from error
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
     except (_FaultError, ValueError, RecursionError) as error:
         why = "it has marks of a merge" if "\n<<<<<<<" in f"\n{text}" else _why(error)
         raise ValidationError(f"{_shown(path)}: is not sound JSON: {why}; {_mend(path)}") from None
-
-
-def _bytes(path: Path) -> bytes:
-    """The whole of a file. It came with a repository: a pipe would never end, nor /dev/zero."""
-    with open(path, "rb", opener=_without_waiting) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file")
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise OSError(errno.EFBIG, f"it is longer than {MOST_BYTES // 2**20} MiB")
-    return data
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _mend(path: PathLike) -> str:
@@ -197,7 +181,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise _FaultError(f"{plain.quoted(twice)} stands twice in one object")
+        raise _FaultError(f"{quote(twice)} stands twice in one object")
     return found
 
 
@@ -218,7 +202,7 @@ def _servers(raw: Any, path: PathLike) -> dict[str, Any]:
 
 
 def _server(raw: Any, path: PathLike, name: str) -> LockedServer:
-    place = f"servers.{plain.label(name)}"
+    place = f"servers.{label(name)}"
     entry = _dict(raw, path, place)
     _keys(entry, {"fingerprint", "instructions", "tools"}, path, place)
     instructions = entry.get("instructions")
@@ -231,7 +215,7 @@ def _server(raw: Any, path: PathLike, name: str) -> LockedServer:
 
 
 def _tool(raw: Any, path: PathLike, server: str, name: str) -> LockedTool:
-    place = f"{server}.tools.{plain.label(name)}"
+    place = f"{server}.tools.{label(name)}"
     entry = _dict(raw, path, place)
     _keys(entry, {"definition", "fingerprint"}, path, place)
     found = _dict(entry.get("definition"), path, f"{place}.definition")
@@ -264,14 +248,14 @@ def _print(value: Any) -> str | None:
 
 def _dict(value: Any, path: PathLike, place: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _wrong(path, place, f"must be an object, not {plain.json(value, 40)}")
+        raise _wrong(path, place, f"must be an object, not {show_json(value, 40)}")
     return value
 
 
 def _keys(entry: Mapping[str, Any], allowed: set[str], path: PathLike, place: str) -> None:
     for key in entry:
         if key not in allowed:
-            raise _wrong(path, place, f"has {plain.quoted(key, 40)}, which does not belong there")
+            raise _wrong(path, place, f"has {quote(key, 40)}, which does not belong there")
 
 
 def _wrong(path: PathLike, place: str, what: str) -> ValidationError:
@@ -284,7 +268,7 @@ def _edited(path: PathLike, place: str) -> ValidationError:
 
 
 def _shown(path: PathLike) -> str:
-    return plain.visible(os.fspath(path), 300)
+    return visible(os.fspath(path), 300)
 
 
 # Writing
@@ -302,9 +286,9 @@ def write(path: PathLike, file: LockFile, *, keep_others: bool = True) -> bool:
         entries = {**_servers(_load(target), path), **entries}
     data = _render(entries)
     try:
-        if exists and _bytes(target) == data:
+        if exists and read_bytes(target, MOST_BYTES) == data:
             return False
-        _replace(target, data)
+        write_atomic(target, data)
     except OSError as error:
         raise ValidationError(f"{_shown(path)}: cannot be written: {error.strerror}") from error
     return True
@@ -332,25 +316,4 @@ def _render(servers: dict[str, Any]) -> bytes:
         text = json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
     except RecursionError:
         raise ValidationError("a schema is nested too deep for a lock file") from None
-    lines = (plain.UNSEEN.sub(_escape, line) for line in text.split("\n"))
-    return ("\n".join(lines) + "\n").encode()
-
-
-def _escape(match: re.Match[str]) -> str:
-    """As JSON writes it. All of these stand inside strings, where it means the same."""
-    return json.dumps(match[0])[1:-1]
-
-
-def _replace(target: Path, data: bytes) -> None:
-    """A reader finds the old file or the new one, never a part; its permissions stay."""
-    spare = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(spare, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            os.chmod(spare, target.stat().st_mode & 0o777)
-        os.replace(spare, target)
-    finally:
-        spare.unlink(missing_ok=True)
+    return (visible_json(text) + "\n").encode()

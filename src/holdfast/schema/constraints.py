@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from holdfast.schema import plain
+from holdfast._core.text import difference, join_words, quote, show_json
 from holdfast.schema.report import Effect, Findings
 from holdfast.schema.types import Flat, mark, named_types, type_of, types, values
 
@@ -140,7 +140,7 @@ def _any_of(kinds: frozenset[str]) -> str:
 
 
 def _shown(choices: list[Any]) -> str:
-    return plain.listing([plain.json(value, 60) for value in choices]) if choices else "nothing"
+    return join_words([show_json(value, 60) for value in choices]) if choices else "nothing"
 
 
 # Bounds: a value, and whether it is itself outside
@@ -184,7 +184,7 @@ def _compare_bounds(
         return
     if old is not None and new is not None:
         tighter = (sign * new.value, new.excluded) > (sign * old.value, old.excluded)
-        words = f"now {_bound_words(new, sign, text)}, was {plain.json(old.value)}"
+        words = f"now {_bound_words(new, sign, text)}, was {show_json(old.value)}"
         found.add(words, "narrower" if tighter else "wider")
     elif new is not None:
         found.add(f"now {_bound_words(new, sign, text)}", "narrower")
@@ -197,18 +197,18 @@ def _bound_words(bound: Bound, sign: int, text: str) -> str:
         words = "more than" if sign > 0 else "less than"
     else:
         words = "at least" if sign > 0 else "at most"
-    return f"{words} {text.format(plain.json(bound.value))}"
+    return f"{words} {text.format(show_json(bound.value))}"
 
 
 def _compare_steps(old: Any, new: Any, found: Findings) -> None:
     if old == new:
         return
     if old is None:
-        found.add(f"now a multiple of {plain.json(new)}", "narrower")
+        found.add(f"now a multiple of {show_json(new)}", "narrower")
     elif new is None:
-        found.add(f"no longer a multiple of {plain.json(old)}", "wider")
+        found.add(f"no longer a multiple of {show_json(old)}", "wider")
     else:
-        text = f"now a multiple of {plain.json(new)}, was of {plain.json(old)}"
+        text = f"now a multiple of {show_json(new)}, was of {show_json(old)}"
         found.add(text, _step_effect(old, new))
 
 
@@ -230,11 +230,11 @@ def _compare_forms(key: str, text: str, old: Any, new: Any, found: Findings) -> 
     if old == new:
         return
     if old is None:
-        found.add(f"must now {text} {plain.quoted(new)}", "narrower")
+        found.add(f"must now {text} {quote(new)}", "narrower")
     elif new is None:
-        found.add(f"no longer has to {text} {plain.quoted(old)}", "wider")
+        found.add(f"no longer has to {text} {quote(old)}", "wider")
     else:
-        found.add(f"{key} changed: {plain.difference(old, new)}", "different")
+        found.add(f"{key} changed: {difference(old, new)}", "different")
 
 
 def _compare_unique(before: Flat, after: Flat, found: Findings) -> None:

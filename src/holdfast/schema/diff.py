@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Final
 
-from holdfast.schema import constraints, plain
+from holdfast._core.text import difference, join_words, label, quote, show_json
+from holdfast.schema import constraints
 from holdfast.schema.constraints import ARGUMENTS, RESULTS, Words
 from holdfast.schema.diff_unions import disjoint, match, summary
 from holdfast.schema.normal import REFERENCES, Document
@@ -157,7 +158,7 @@ class _Comparison:
             if old is None and new is None:
                 continue
             if not self._elsewhere(key, old, new):
-                shown = plain.json(new if isinstance(new, str) else old)
+                shown = show_json(new if isinstance(new, str) else old)
                 found.add(f"refers to {shown}, so it cannot be told to be safe", "different")
 
     def _elsewhere(self, key: str, old: Any, new: Any) -> bool:
@@ -203,10 +204,10 @@ class _Comparison:
         if needed or self._words is RESULTS or "default" not in old:
             compare_texts("default", old, new, found, step)
         elif "default" not in new:
-            text = f"left out, it no longer means {plain.json(old['default'])}"
+            text = f"left out, it no longer means {show_json(old['default'])}"
             found.add(text, "different", step)
         elif not same(old["default"], new["default"], self._effort):
-            now, was = plain.json(new["default"]), plain.json(old["default"])
+            now, was = show_json(new["default"]), show_json(old["default"])
             found.add(f"left out, it now means {now}, not {was}", "different", step)
 
     def _other_properties(self, before: Flat, after: Flat, found: Findings) -> None:
@@ -240,7 +241,7 @@ class _Comparison:
             if key in _PARTS:
                 self._parts(key, _PARTS[key](old), _PARTS[key](new), found)
             elif not same(old, new, self._effort):
-                found.add(f"{plain.label(key)} changed", "different")
+                found.add(f"{label(key)} changed", "different")
 
     def _parts(self, key: str, old: dict[str, Any], new: dict[str, Any], found: Findings) -> None:
         """Schemas under a keyword, held against those of the same name or number."""
@@ -259,7 +260,7 @@ def _dialect(root: Any) -> str:
     named = root.get("$schema") if isinstance(root, dict) else None
     if not isinstance(named, str) or any(name in named for name in _DIALECTS):
         return "a usual one"
-    return plain.quoted(named)
+    return quote(named)
 
 
 def _anything(schema: Any) -> bool:
@@ -267,7 +268,7 @@ def _anything(schema: Any) -> bool:
 
 
 def _summaries(branches: list[Flat]) -> str:
-    return plain.listing([summary(one) for one in branches])
+    return join_words([summary(one) for one in branches])
 
 
 def _compare_need(needed: bool, words: Words, found: Findings, step: str) -> None:
@@ -289,22 +290,22 @@ def compare_texts(
     key: str, before: Mapping[str, Any], after: Mapping[str, Any], found: Findings, *place: str
 ) -> None:
     """What became of a text, or of whatever else stands under a key that only tells."""
-    old, new, shown = before.get(key), after.get(key), plain.label(key)
+    old, new, shown = before.get(key), after.get(key), label(key)
     if (key in before) == (key in after) and same(old, new):
         return
     if isinstance(old, str) and isinstance(new, str):
-        found.add(f"{shown} changed: {plain.difference(old, new)}", "wording", *place)
+        found.add(f"{shown} changed: {difference(old, new)}", "wording", *place)
     elif key not in before:
-        found.add(f"new {shown}: {plain.json(new)}", "wording", *place)
+        found.add(f"new {shown}: {show_json(new)}", "wording", *place)
     elif key not in after:
-        found.add(f"{shown} removed, was {plain.json(old)}", "wording", *place)
+        found.add(f"{shown} removed, was {show_json(old)}", "wording", *place)
     else:
-        text = f"{shown} changed: {plain.json(old)} → {plain.json(new)}"
+        text = f"{shown} changed: {show_json(old)} → {show_json(new)}"
         found.add(text, "wording", *place)
 
 
 def _compare_presence(key: str, new: bool, found: Findings) -> None:
-    text = f"{'new' if new else 'removed'} condition: {plain.label(key)}"
+    text = f"{'new' if new else 'removed'} condition: {label(key)}"
     if key in _ASSERTS:
         found.add(text, "narrower" if new else "wider")
     else:

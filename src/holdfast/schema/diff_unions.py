@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator
 from itertools import combinations
 from typing import Any, TypeAlias
 
-from holdfast.schema import plain
+from holdfast._core.text import join_words, label, quote, show_json
 from holdfast.schema.types import Flat, mark, named_types, type_of, types, values
 
 Matched: TypeAlias = tuple[list[tuple[Flat, Flat]], list[Flat], list[Flat]]
@@ -105,14 +105,14 @@ def summary(flat: Flat) -> str:
     """An alternative in a few words."""
     listed = values(flat)
     if listed is not None:
-        return plain.listing([plain.json(value, 60) for value in listed]) or "nothing"
+        return join_words([show_json(value, 60) for value in listed]) or "nothing"
     words = _names(flat)
     title = flat.get("title")
     if isinstance(title, str):
-        return f"{words} {plain.quoted(title, 60)}"
+        return f"{words} {quote(title, 60)}"
     for name, schema in sorted(flat.get("properties", {}).items()):
         if isinstance(schema, dict) and "const" in schema:
-            return f"{words} with {plain.label(name)} {plain.json(schema['const'], 60)}"
+            return f"{words} with {label(name)} {show_json(schema['const'], 60)}"
     return words
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from holdfast.schema import plain
+from holdfast._core.text import label, quote
 
 Effect: TypeAlias = Literal["narrower", "wider", "different", "removed", "added", "wording"]
 Impact: TypeAlias = Literal["breaking", "safe", "wording"]
@@ -99,7 +99,7 @@ def where(place: Iterable[str], whole: str, prefix: str = "") -> str:
 
 def named(name: str) -> str:
     """A property's name as a step of a place."""
-    return plain.quoted(name) if name.startswith("[") or name == "*" else plain.label(name)
+    return quote(name) if name.startswith("[") or name == "*" else label(name)
 
 
 def worst(impacts: Iterable[Impact]) -> Impact | None:
