@@ -176,7 +176,7 @@ def test_it(mcp_handle_sync):
         mcp_handle_sync(mcp_tools, "crashed", target=browser).open()
 """
     out = handles(pytester, source, passed=1, errors=1)
-    assert "several MCP clients could not be closed well (2 sub-exceptions)" in out
+    assert "several MCP clients failed to close (2 sub-exceptions)" in out
 
 
 @pytest.mark.parametrize(
