@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from holdfast.config import Configuration, ServerEntry, Source, load
+from holdfast.config import Configuration, EntrySource, ServerEntry, load
 from holdfast.config import dialects as all_dialects
-from holdfast.config.dialects.common import Reading
-from holdfast.config.environment import Surroundings
+from holdfast.config.dialects.common import DialectResult
+from holdfast.config.environment import ConfigEnvironment
 from holdfast.config.files import parse
 
 DATA = Path(__file__).parent / "data"
@@ -60,13 +60,13 @@ class World:
         self.servers(".mcp.json", **{name: raw})
         return self.load()[name]
 
-    def around(self) -> Surroundings:
-        return Surroundings(start=self.project, environ=self.environ, home=self.home)
+    def around(self) -> ConfigEnvironment:
+        return ConfigEnvironment(start=self.project, environ=self.environ, home=self.home)
 
 
-def source(scope: Any = "user", dialect: str = "mcpServers", file: str = "/f.json") -> Source:
-    around = Surroundings(start="/", environ={}, home="/home/me")
-    return Source(file=file, scope=scope, dialect=dialect, workspace="/w", around=around)
+def source(scope: Any = "user", dialect: str = "mcpServers", file: str = "/f.json") -> EntrySource:
+    around = ConfigEnvironment(start="/", environ={}, home="/home/me")
+    return EntrySource(file=file, scope=scope, dialect=dialect, workspace="/w", environment=around)
 
 
 def read_data(dialect: str, name: str) -> dict[str, ServerEntry]:
@@ -79,7 +79,7 @@ def read_data(dialect: str, name: str) -> dict[str, ServerEntry]:
 
 
 def read_one(dialect: str, document: Any) -> ServerEntry:
-    reading: Reading = all_dialects.read(dialect, document, source(dialect=dialect))
+    reading: DialectResult = all_dialects.read(dialect, document, source(dialect=dialect))
     assert reading.problems == ()
     (entry,) = reading.entries
     return entry

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.config import ConfigProblem
 from holdfast.config.entry import absolute, texts
 from tests.config.rig import World, read_data
 
@@ -31,3 +32,9 @@ def test_paths_start_at_the_base_or_at_home() -> None:
 def test_its_repr_has_no_secrets(world: World) -> None:
     entry = world.entry(command="server", args=["--token", "hunter2"], env={"A": "hunter2"})
     assert repr(entry) == f"<ServerEntry one stdio of {world.project}/.mcp.json>"
+
+
+def test_a_problem_names_file_server_and_field() -> None:
+    problem = ConfigProblem(file="/f.json", server="git", field="env.TOKEN", message="is not set")
+    assert str(problem) == "/f.json: server 'git': env.TOKEN: is not set"
+    assert str(ConfigProblem(file="/f.json", message="is gone")) == "/f.json: is gone"

@@ -6,20 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.config.expansion import Expander, ExpansionError, Input, Prompt, variables
+from holdfast.config.expansion import ConfigInput, Expander, ExpansionError, InputPrompt, variables
 
 ENVIRON = {"A": "one", "EMPTY": "", "NESTED": "${A}"}
 
 
 def expander(
-    *inputs: Input, environ: dict[str, str] | None = None, prompt: Prompt | None = None
+    *inputs: ConfigInput, environ: dict[str, str] | None = None, prompt: InputPrompt | None = None
 ) -> Expander:
     by_id = {asked.id: asked for asked in inputs}
     values = ENVIRON if environ is None else environ
     return Expander(values, workspace="/w/proj", home="/home/me", inputs=by_id, prompt=prompt)
 
 
-def fault(text: str, *inputs: Input, environ: dict[str, str] | None = None) -> str:
+def fault(text: str, *inputs: ConfigInput, environ: dict[str, str] | None = None) -> str:
     with pytest.raises(ExpansionError) as caught:
         expander(*inputs, environ=environ).expand(text)
     return str(caught.value)
@@ -66,13 +66,13 @@ def test_the_environment_s_own_home_wins() -> None:
         ("${B}", "the environment variable B is not set (set it, or give a default: ${B:-…})"),
         ("${", "'${' is never closed; write '$${' for a plain '${'"),
         ("${A", "'${' is never closed; write '$${' for a plain '${'"),
-        ("${B:-${A}}", "'${B:-${A}': variables cannot stand in one another"),
-        ("${}", "'${}' is no variable that is known here"),
-        ("${a b}", "'${a b}' is no variable that is known here"),
-        ("${config:x}", "'${config:x}' is no variable that is known here"),
-        ("${command:x}", "'${command:x}' is no variable that is known here"),
-        ("${input:}", "'${input:}' is no variable that is known here"),
-        ("${\x1b}", "'${\\x1b}' is no variable that is known here"),
+        ("${B:-${A}}", "'${B:-${A}': variables cannot be nested"),
+        ("${}", "'${}' is not a known variable"),
+        ("${a b}", "'${a b}' is not a known variable"),
+        ("${config:x}", "'${config:x}' is not a known variable"),
+        ("${command:x}", "'${command:x}' is not a known variable"),
+        ("${input:}", "'${input:}' is not a known variable"),
+        ("${\x1b}", "'${\\x1b}' is not a known variable"),
     ],
 )
 def test_what_cannot_be_expanded_is_told(text: str, message: str) -> None:
@@ -80,7 +80,7 @@ def test_what_cannot_be_expanded_is_told(text: str, message: str) -> None:
 
 
 def test_an_input_comes_from_its_variable_first() -> None:
-    asked = Input(id="api-key.2", password=True, default="d")
+    asked = ConfigInput(id="api-key.2", password=True, default="d")
     assert asked.variable == "HOLDFAST_INPUT_API_KEY_2"
     environ = {"HOLDFAST_INPUT_API_KEY_2": "given"}
     found = expander(asked, environ=environ, prompt=lambda _: pytest.fail("asked"))
@@ -88,13 +88,13 @@ def test_an_input_comes_from_its_variable_first() -> None:
 
 
 def test_an_input_is_asked_for_once() -> None:
-    asked: list[Input] = []
+    asked: list[ConfigInput] = []
 
-    def prompt(wanted: Input) -> str:
+    def prompt(wanted: ConfigInput) -> str:
         asked.append(wanted)
         return "typed"
 
-    secret = Input(id="key", description="The key", password=True)
+    secret = ConfigInput(id="key", description="The key", password=True)
     found = expander(secret, prompt=prompt)
     assert found.expand("${input:key}-${input:key}") == "typed-typed"
     assert found.expand("${input:key}") == "typed"
@@ -102,7 +102,7 @@ def test_an_input_is_asked_for_once() -> None:
 
 
 def test_without_an_answer_the_default_counts() -> None:
-    asked = Input(id="key", default="usual")
+    asked = ConfigInput(id="key", default="usual")
     assert expander(asked, prompt=lambda _: None).expand("${input:key}") == "usual"
     assert expander(asked).expand("${input:key}") == "usual"
 
@@ -110,14 +110,14 @@ def test_without_an_answer_the_default_counts() -> None:
 @pytest.mark.req("E2")
 def test_an_input_without_a_value_names_its_variable() -> None:
     wanted = "the input 'key' has no value: set HOLDFAST_INPUT_KEY"
-    assert fault("${input:key}", Input(id="key")) == wanted
+    assert fault("${input:key}", ConfigInput(id="key")) == wanted
     assert "no input of this id is described" in fault("${input:key}")
-    command = Input(id="key", type="command", default="x")
+    command = ConfigInput(id="key", type="command", default="x")
     assert fault("${input:key}", command) == wanted
 
 
 def test_an_input_must_be_one_of_its_options() -> None:
-    asked = Input(id="region", options=("eu", "us"))
+    asked = ConfigInput(id="region", options=("eu", "us"))
     environ = {"HOLDFAST_INPUT_REGION": "mars"}
     assert fault("${input:region}", asked, environ=environ) == (
         "the input 'region' must be one of: eu, us"

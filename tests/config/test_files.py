@@ -1,4 +1,4 @@
-"""Reading files that may be hostile, and JSON as people write it."""
+"""DialectResult files that may be hostile, and JSON as people write it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.config.files import MOST_BYTES, UnreadableError, parse, read
+from holdfast.config.files import (
+    PROJECT_BYTES,
+    EnvFile,
+    UnreadableFileError,
+    parse,
+    parse_env,
+    read,
+)
 
 
 def refusal(path: Path, **options: Any) -> str:
-    with pytest.raises(UnreadableError) as caught:
-        read(str(path), **options)
+    with pytest.raises(UnreadableFileError) as caught:
+        read(str(path), PROJECT_BYTES, **options)
     return str(caught.value)
 
 
@@ -27,7 +34,7 @@ def parsed(text: str | bytes, name: str = "mcp.json") -> Any:
 
 
 def fault(text: str | bytes, name: str = "mcp.json") -> str:
-    with pytest.raises(UnreadableError) as caught:
+    with pytest.raises(UnreadableFileError) as caught:
         parsed(text, name)
     return str(caught.value)
 
@@ -36,16 +43,16 @@ def fault(text: str | bytes, name: str = "mcp.json") -> str:
 
 
 def test_a_file_that_is_not_there_is_none(tmp_path: Path) -> None:
-    assert read(str(tmp_path / "none")) is None
+    assert read(str(tmp_path / "none"), PROJECT_BYTES) is None
     (tmp_path / "file").touch()
-    assert read(str(tmp_path / "file" / "below")) is None
+    assert read(str(tmp_path / "file" / "below"), PROJECT_BYTES) is None
 
 
 def test_a_long_file_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "long"
     with path.open("wb") as file:
-        file.truncate(MOST_BYTES + 1)
-    assert refusal(path) == "is longer than 1,024 KiB"
+        file.truncate(PROJECT_BYTES + 1)
+    assert refusal(path) == "is longer than 256 KiB"
 
 
 def test_a_pipe_does_not_block(tmp_path: Path) -> None:
@@ -67,8 +74,8 @@ def test_a_link_out_of_the_project_is_not_followed(tmp_path: Path) -> None:
     (project / "out").symlink_to(tmp_path / "secret")
     (project / "in").symlink_to("inside")
     assert "leads out of the project" in refusal(project / "out", inside=str(project))
-    assert read(str(project / "in"), inside=str(project)) == b"{}"
-    assert read(str(project / "out")) == b"{}", "without a bound it is followed"
+    assert read(str(project / "in"), PROJECT_BYTES, inside=str(project)) == b"{}"
+    assert read(str(project / "out"), PROJECT_BYTES) == b"{}", "without a bound it is followed"
 
 
 def test_links_that_lead_nowhere_or_round_are_told(tmp_path: Path) -> None:
@@ -112,7 +119,7 @@ def test_a_fault_is_told_by_line_and_column() -> None:
         ('{"a": NaN}', "is not JSON: NaN is no number of JSON"),
         ('{"a": {"b": 1, "b": 2}}', "has the key 'b' twice in one object"),
         ("[" * 200_000, "is nested too deeply"),
-        ('{"a":' * 100_000 + "1" + "}" * 100_000, "is nested too deeply"),
+        ('{"a":' * 40_000 + "1" + "}" * 40_000, "is nested too deeply"),
     ],
     ids=["binary", "zero", "list", "nan", "twice", "deep", "deep objects"],
 )
@@ -134,7 +141,7 @@ def test_an_empty_file_says_nothing() -> None:
 )  # fmt: skip
 @pytest.mark.hang(20)
 def test_a_hostile_megabyte_is_refused_quickly(unit: str) -> None:
-    assert fault("{" + unit * (MOST_BYTES // len(unit)))
+    assert fault("{" + unit * (PROJECT_BYTES // len(unit)))
 
 
 _JSON = st.recursive(
@@ -183,3 +190,38 @@ def test_without_pyyaml_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delitem(sys.modules, "yaml", raising=False)
     monkeypatch.setattr(builtins, "__import__", without)
     assert fault("a: 1", "x.yaml") == "is YAML, which needs PyYAML: install holdfast[yaml]"
+
+
+# Files of variables
+
+
+def test_lines_of_names_and_values() -> None:
+    text = """
+# comment
+A=1
+export B = two words  # comment
+C='single # $A'
+D="double\\n\\"x\\" \\q"
+E=
+F=a=b#c
+"""
+    assert parse_env(text) == {
+        "A": "1",
+        "B": "two words",
+        "C": "single # $A",
+        "D": 'double\n"x" \\q',
+        "E": "",
+        "F": "a=b#c",
+    }
+
+
+def test_a_line_that_is_none_is_told_by_number() -> None:
+    with pytest.raises(ValueError, match="line 2 is not NAME=value"):
+        parse_env("A=1\nrm -rf /")
+
+
+def test_a_file_that_is_not_there_or_no_text() -> None:
+    with pytest.raises(ValueError, match="does not exist"):
+        EnvFile(path="/x").variables()
+    with pytest.raises(ValueError, match="is not text"):
+        EnvFile(path="/x", data=b"\xff\xfe").variables()

@@ -119,7 +119,7 @@ def test_a_bad_file_does_not_take_down_the_others(world: World) -> None:
         "is not text in UTF-8",
         "is not JSON",
         "has the key 'a' twice in one object",
-        "is longer than 1,024 KiB",
+        "is longer than 256 KiB",
         "is a link that leads out of the project; not followed",
         "is not TOML",
     ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.config import Input, ServerEntry, approve
+from holdfast.config import ConfigInput, ServerEntry, approve
 from holdfast.errors import StateError, ValidationError
 from holdfast.policies import Backoff, Limits, Timeouts, ToolPolicy
 from tests.config.rig import DATA, World
@@ -56,25 +56,23 @@ def test_variables_are_expanded_in_every_string(world: World) -> None:
     assert found.env == {"X": "a-b-c"}
     assert found.cwd == f"{home}/a-b-c"
     said = found.settings
-    assert (said.protocol, said.allow, said.deny) == ("a-b-c", ("a-b-c",), ("a-b-c",))
-    assert said.lock is not None
-    assert (said.lock.path, said.log) == (f"{home}/a-b-c", f"{home}/a-b-c")
-    assert said.inherit_env == ("a-b-c",)
+    assert (said["protocol"], said["allow"], said["deny"]) == ("a-b-c", ("a-b-c",), ("a-b-c",))
+    assert (said["lock"].path, said["log"]) == (f"{home}/a-b-c", f"{home}/a-b-c")
+    assert said["inherit_env"] == ("a-b-c",)
 
     entry = own(
         world,
         url=f"https://x/{value}",
         headers={"X": value},
-        holdfast={"ca": value, "cert": value, "key": value, "proxy": value},
+        holdfast={"ca": value, "cert": value, "key": value, "proxy": f"http://{value}"},
     )
     remote = entry.resolve()
-    assert remote.target == "https://x/a-b-c"
-    assert remote.options() == {
-        "name": "one",
+    assert remote.url == "https://x/a-b-c"
+    assert remote.transport_options() == {
         "headers": {"X": "a-b-c"},
         "ca": f"{home}/a-b-c",
         "cert": (f"{home}/a-b-c", f"{home}/a-b-c"),
-        "proxy": "a-b-c",
+        "proxy": "http://a-b-c",
     }
 
 
@@ -86,10 +84,10 @@ def test_every_unset_variable_is_named_with_file_server_and_field(world: World) 
     where = f"{world.home}/.config/holdfast/mcp.json: server 'one'"
     said = "is not set (set it, or give a default:"
     first, second, third = str(caught.value).splitlines()
-    assert first.startswith(f"{where}: env.TOKEN: the environment variable C {said}")
-    assert second.startswith(f"{where}: command: the environment variable A {said}")
-    assert third.startswith(f"{where}: args[1]: the environment variable B {said}")
-    assert [problem.field for problem in caught.value.data] == ["env.TOKEN", "command", "args[1]"]
+    assert first.startswith(f"{where}: command: the environment variable A {said}")
+    assert second.startswith(f"{where}: args[1]: the environment variable B {said}")
+    assert third.startswith(f"{where}: env.TOKEN: the environment variable C {said}")
+    assert [problem.field for problem in caught.value.data] == ["command", "args[1]", "env.TOKEN"]
 
 
 def test_another_environment_may_be_given(world: World) -> None:
@@ -99,7 +97,8 @@ def test_another_environment_may_be_given(world: World) -> None:
 
 def test_all_settings_reach_the_client(world: World) -> None:
     world.write(world.home / ".config/holdfast/mcp.json", (DATA / "holdfast.mcp.json").read_bytes())
-    options = world.load()["git"].resolve().options()
+    resolved = world.load()["git"].resolve()
+    options = resolved.options()
     lock = options.pop("lock", None)
     assert lock is not None
     assert options == {
@@ -118,15 +117,17 @@ def test_all_settings_reach_the_client(world: World) -> None:
         "when_down": "wait",
         "replay": "safe",
         "log": f"{world.home}/calls.jsonl",
-        "inherit_env": ("SSH_AUTH_SOCK",),
-        "grace": 5.0,
     }
+    assert resolved.transport_options() == {"inherit_env": ("SSH_AUTH_SOCK",), "grace": 5.0}
 
 
 def test_what_is_not_said_is_left_to_the_client(world: World) -> None:
-    assert own(world, command="a").resolve().options() == {"name": "one"}
-    assert own(world, url="https://x").resolve().options() == {"name": "one"}
-    assert own(world, type="sse", url="https://x").resolve().options()["transport"] == "sse"
+    for raw in ({"command": "a"}, {"url": "https://x"}):
+        found = own(world, **raw).resolve()
+        assert found.options() == {"name": "one"}
+        assert found.transport_options() == {}
+    sse = own(world, type="sse", url="https://x").resolve()
+    assert sse.transport_options() == {"transport": "sse"}
     assert own(world, command="a", holdfast={"lock": "/l"}).resolve().options()["lock"] == "/l"
 
 
@@ -192,16 +193,16 @@ def test_an_input_is_asked_for_through_the_face(world: World) -> None:
     world.write(".vscode/mcp.json", (DATA / "vscode.mcp.json").read_bytes())
     config = world.load()
     approve(config, "perplexity")
-    asked: list[Input] = []
+    asked: list[ConfigInput] = []
 
-    def prompt(wanted: Input) -> str | None:
+    def prompt(wanted: ConfigInput) -> str | None:
         asked.append(wanted)
         return "typed" if wanted.password else None
 
     found = config["perplexity"].resolve(prompt=prompt)
     assert found.env == {"PERPLEXITY_API_KEY": "typed"}
     assert found.command[-1] == "eu"
-    assert [wanted.id for wanted in asked] == ["perplexity-key", "region"]
+    assert {wanted.id for wanted in asked} == {"perplexity-key", "region"}
     assert "typed" not in repr(found)
 
 

@@ -1,27 +1,34 @@
-"""Holdfast's own settings."""
+"""The table of settings."""
 
 from __future__ import annotations
 
+import inspect
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.config.settings import (
-    SETTINGS,
-    LockSetting,
-    Settings,
-    changed,
-    read_one,
-)
+from holdfast import connect
+from holdfast._core.transports.http import Http
+from holdfast._core.transports.stdio import Stdio
+from holdfast.config import ResolvedServer
+from holdfast.config.entry import ServerEntry
+from holdfast.config.settings import ENTRY, OWN, TABLE, LockSetting, parse_setting, plain
 from holdfast.policies import Timeouts, ToolPolicy
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def read(name: str, value: Any) -> Any:
+    return parse_setting(TABLE[name], value)
 
 
 def test_a_number_is_the_timeout_of_a_request() -> None:
-    assert read_one("timeouts", 5) == (Timeouts(request=5), [])
+    assert read("timeouts", 5) == (Timeouts(request=5), [])
 
 
 def test_a_path_is_a_lock_that_blocks() -> None:
-    assert read_one("lock", "x") == (LockSetting(path="x"), [])
+    assert read("lock", "x") == (LockSetting(path="x"), [])
 
 
 @pytest.mark.parametrize(
@@ -37,28 +44,54 @@ def test_a_path_is_a_lock_that_blocks() -> None:
         ("validate", "sometimes"),
         ("inherit_env", "HOME"),
         ("tool_timeouts", {"a": 0}),
+        ("grace", -1),
     ],
 )
 def test_a_value_that_cannot_work_is_refused(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=r".+"):
-        read_one(name, value)
+        read(name, value)
 
 
-def test_every_setting_can_be_read_and_is_kept() -> None:
-    assert set(SETTINGS) == set(Settings.__struct_fields__)
+def test_every_row_leads_to_an_option_that_exists() -> None:
+    receivers: dict[str, Any] = {"client": connect, "tools": ToolPolicy}
+    kinds = {"command": Stdio, "url": Http}
+    for row in TABLE.values():
+        if row.to != "entry":
+            receiver = kinds[row.kind] if row.to == "transport" else receivers[row.to]
+            assert (row.option or row.name) in inspect.signature(receiver).parameters, row.name
 
 
-def test_only_what_was_said_is_written_down() -> None:
-    said = Settings(timeouts=Timeouts(request=5), allow=("a",), lock=LockSetting(path="l"))
-    assert changed(said) == {"timeouts": {"request": 5}, "allow": ["a"], "lock": "l"}
-    assert changed(Settings()) == {}
-    assert changed(Settings(lock=LockSetting(path="l", mode="off"))) == {
-        "lock": {"path": "l", "mode": "off"}
+def test_fields_of_an_entry_are_the_rows_that_are_not_holdfast_s_own() -> None:
+    assert {row.name for row in ENTRY} <= set(ServerEntry.__struct_fields__)
+    assert not {row.name for row in OWN} & set(ServerEntry.__struct_fields__)
+
+
+@pytest.mark.req("F3")
+def test_an_approval_binds_every_setting_that_gives_no_reason() -> None:
+    assert {row.name: row.unbound for row in TABLE.values() if row.unbound} == {
+        "disabled": "switched on again it runs exactly what was approved"
     }
 
 
+@pytest.mark.req("F3")
+def test_every_setting_is_documented_as_the_table_has_it() -> None:
+    page = (DOCS / "reference/configuration.md").read_text(encoding="utf-8")
+    for row in OWN:
+        assert f"| `{row.name}` | {row.about} |" in page, row.name
+
+
+def test_only_what_was_said_is_written_down() -> None:
+    assert plain(Timeouts(request=5)) == {"request": 5}
+    assert plain(("a",)) == ["a"]
+    assert plain(LockSetting(path="l")) == "l"
+    assert plain(LockSetting(path="l", mode="off")) == {"path": "l", "mode": "off"}
+
+
 def test_the_policy_for_tools() -> None:
-    assert Settings().tools() is None
-    assert Settings(allow=()).tools() == ToolPolicy(allow=())
-    said = Settings(deny=("a",), validate="off", tool_timeouts={"b": 2.0})
-    assert said.tools() == ToolPolicy(deny=("a",), validate="off", timeouts={"b": 2.0})
+    def tools(**settings: Any) -> Any:
+        return ResolvedServer(name="x", command=("a",), settings=settings).options().get("tools")
+
+    assert tools() is None
+    assert tools(allow=()) == ToolPolicy(allow=())
+    said = tools(deny=("a",), validate="off", tool_timeouts={"b": 2.0})
+    assert said == ToolPolicy(deny=("a",), validate="off", timeouts={"b": 2.0})

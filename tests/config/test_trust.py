@@ -13,7 +13,7 @@ import pytest
 from holdfast import TrustError
 from holdfast import config as configuration
 from holdfast.config import ServerEntry
-from holdfast.config.trust import approvals_file, approve, approving, revoke
+from holdfast.config.trust import ApprovalStore, approvals_file, approving
 from holdfast.errors import HoldfastError, StateError
 from tests.config.rig import World
 
@@ -28,6 +28,14 @@ BASE: dict[str, Any] = {
     "holdfast": {"allow": ["x"], "deny": ["y"], "lock": "l", "log": "calls", "inherit_env": ["C"]},
 }
 REMOTE: dict[str, Any] = {"url": "https://x/mcp", "headers": {"X-A": "${A:-1}"}}
+
+
+def approve(entry: ServerEntry) -> None:
+    ApprovalStore(entry.source.environment).approve({entry.name: entry}, {})
+
+
+def revoke(entry: ServerEntry) -> bool:
+    return ApprovalStore(entry.source.environment).revoke(entry)
 
 
 def approved(world: World, raw: dict[str, Any]) -> ServerEntry:
@@ -74,9 +82,13 @@ def changed(raw: dict[str, Any], **changes: Any) -> dict[str, Any]:
         (BASE, {"env": {"A": "${A:-1}", "C": "b"}}, ["env.B is gone", "env.C is new"]),
         (BASE, {"cwd": "elsewhere"}, ["cwd is different"]),
         (BASE, {"envFile": "other"}, ["envFile is different", "envFile (content) is different"]),
-        (BASE, {"holdfast": {"allow": ["x", "z"]}}, ["allow is different", "allow[1] is new"]),
-        (BASE, {"holdfast": {"deny": []}}, ["deny[0] is gone"]),
-        (BASE, {"holdfast": {"lock": {"path": "l", "mode": "off"}}}, ["lock.mode is different"]),
+        (BASE, {"holdfast": {"allow": ["x", "z"]}}, ["allow[1] is new"]),
+        (BASE, {"holdfast": {"deny": []}}, ["deny is new", "deny[0] is gone"]),
+        (
+            BASE,
+            {"holdfast": {"lock": {"path": "l", "mode": "off"}}},
+            ["lock is gone", "lock.mode is new", "lock.path is new"],
+        ),
         (BASE, {"holdfast": {"log": "~/.bashrc"}}, ["log is different"]),
         (
             BASE,
@@ -85,7 +97,7 @@ def changed(raw: dict[str, Any], **changes: Any) -> dict[str, Any]:
         ),
         (REMOTE, {"url": "https://evil/mcp"}, ["url is different"]),
         (REMOTE, {"headers": {"X-A": "${B:-1}"}}, ["headers.X-A is different"]),
-        (REMOTE, {"type": "sse"}, ["kind is different", "transport is different"]),
+        (REMOTE, {"type": "sse"}, ["kind is different", "transport is new"]),
         (REMOTE, {"holdfast": {"proxy": "http://evil"}}, ["proxy is new"]),
         (REMOTE, {"holdfast": {"cert": "~/.ssh/id"}}, ["cert is new"]),
     ],
@@ -106,8 +118,7 @@ def test_every_change_that_matters_needs_a_new_approval(
 def test_what_does_not_matter_needs_none(world: World) -> None:
     approved(world, BASE)
     world.environ["A"] = "a new token"
-    later = changed(BASE, holdfast={"timeouts": 5, "backoff": {"first": 2}, "protocol": "x"})
-    assert world.entry(**later, description="new").trust().verdict == "trusted"
+    assert world.entry(**BASE, description="new", disabled=True).trust().verdict == "trusted"
 
 
 def test_the_content_of_the_file_of_variables_counts(world: World) -> None:
@@ -160,7 +171,7 @@ def test_approvals_are_kept_for_nobody_else_to_read(world: World) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert "hunter2" not in path.read_text()
-    assert [file.name for file in path.parent.iterdir()] == ["trust.json"]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["trust.json", "trust.lock"]
 
 
 def test_an_approval_can_be_taken_back(world: World) -> None:
@@ -209,7 +220,7 @@ def test_approvals_that_others_can_write_are_not_used(world: World) -> None:
     os.chmod(approvals_file(world.around()), 0o666)
     found = entry.trust()
     assert not found.ok
-    assert "can be written by others" in (found.problem or "")
+    assert "can be written by other users" in (found.problem or "")
 
 
 def test_approvals_at_once_are_all_kept(world: World) -> None:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from holdfast.config import approve, explain, preview, revoke, show
+from holdfast.config.views import EntryDisplay
 from holdfast.errors import StateError, ValidationError
 from tests.config.rig import DATA, World
 
@@ -157,3 +158,56 @@ def test_only_what_was_seen_is_approved(world: World) -> None:
     assert not config["one"].trust().ok
     assert approve(config, "one", seen=preview(config, "one")).approved
     assert config["one"].trust().ok
+
+
+# Redacted text
+
+
+def shown(world: World, **raw: Any) -> Any:
+    return EntryDisplay().definition(world.entry(**raw))
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["--token", "hunter2"], ["--token", "[redacted]"]),
+        (["--api-key=hunter2"], ["--api-key=[redacted]"]),
+        (["-e", "API_KEY=hunter2"], ["-e", "API_KEY=[redacted]"]),
+        (["--header", "X-Api-Key: hunter2"], ["--header", "X-Api-Key: [redacted]"]),
+        (["--header", "Authorization: Bearer ${T}"], ["--header", "Authorization: Bearer ${T}"]),
+        (["--token", "${T:-hunter2}"], ["--token", "${T:-[redacted]}"]),
+        (["--token", "${T"], ["--token", "[redacted]"]),
+        (["postgres://me:hunter2@db/x"], ["postgres://[redacted]@db/x"]),
+        (["--path", "/srv", "k=v"], ["--path", "/srv", "k=v"]),
+        (["a\x1b[2Jb"], ["a\\x1b[2Jb"]),
+    ],
+)
+def test_arguments(world: World, args: list[str], expected: list[str]) -> None:
+    assert shown(world, command="a", args=args)["args"] == expected
+
+
+def test_environment_and_headers(world: World) -> None:
+    env = {"API_KEY": "hunter2", "TOKEN": "x${T}", "LEVEL": "debug", "LD_PRELOAD": "evil.so"}
+    assert shown(world, command="a", env=env)["env"] == {
+        "API_KEY": "[redacted]",
+        "TOKEN": "[redacted]${T}",
+        "LEVEL": "debug",
+        "LD_PRELOAD": "evil.so",
+    }
+    headers = {"Authorization": "Bearer hunter2", "X-Region": "eu"}
+    assert shown(world, url="https://x", headers=headers)["headers"] == {
+        "Authorization": "Bearer [redacted]",
+        "X-Region": "eu",
+    }
+
+
+def test_a_url_has_no_secrets_in_it(world: World) -> None:
+    url = "https://me:hunter2@x.example/mcp?api_key=hunter2&region=eu&token=${T}"
+    assert shown(world, url=url)["url"] == (
+        "https://[redacted]@x.example/mcp?api_key=[redacted]&region=eu&token=${T}"
+    )
+
+
+def test_one_line_for_a_list(world: World) -> None:
+    entry = world.entry(command="uvx", args=["server", "a b", "${HOME}/x"])
+    assert EntryDisplay().target(entry) == "uvx server 'a b' ${HOME}/x"

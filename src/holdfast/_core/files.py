@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 import sys
 import time
@@ -99,7 +98,10 @@ def _read_all(descriptor: int, path: StrPath, facts: os.stat_result, limit: int)
 
 
 def _size(limit: int) -> str:
-    return f"{limit >> 20} MiB" if limit >= 1 << 20 else f"{limit} bytes"
+    for bits, unit in ((20, "MiB"), (10, "KiB")):
+        if limit >= 1 << bits:
+            return f"{limit >> bits} {unit}"
+    return f"{limit} bytes"
 
 
 def _resolve_inside(path: StrPath, folder: StrPath) -> str:
@@ -265,6 +267,8 @@ def write_atomic(
             replaced stay, and a new one has the usual ones.
         exclusive: Raise `FileExistsError` if there is one already.
     """
+    import secrets  # slow to load, and most commands only read
+
     target = os.path.abspath(path)
     folder, name = os.path.split(target)
     spare = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")

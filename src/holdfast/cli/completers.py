@@ -120,10 +120,10 @@ def _places(ctx: click.Context) -> list[tuple[str, str]]:
 
 
 def _servers(ctx: click.Context) -> list[str]:
-    from holdfast.config import load
+    from holdfast.config import is_safe_name, load
 
     try:
-        return list(load(ctx.params.get("config")).servers)
+        return list(filter(is_safe_name, load(ctx.params.get("config")).servers))
     except Exception:  # whatever it is: a person is typing, this is no time for it
         return []
 

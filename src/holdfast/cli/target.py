@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from holdfast._core.text import did_you_mean, visible_lines
 from holdfast.cli.options import OPTIONS, pairs
-from holdfast.cli.output import Output, show_stderr
+from holdfast.cli.output import Output, harmless
 from holdfast.errors import ValidationError
 
 if TYPE_CHECKING:
     from holdfast import Client
-    from holdfast.config import Configuration, Input
+    from holdfast.config import ConfigInput, Configuration
 
 VARIABLE = "MCP_SERVER_URL"
 """As `holdfast._core.targets` has it, which need not be loaded to ask whether it is set."""
@@ -116,7 +115,7 @@ class ServerTarget:
         from holdfast.config.resolution import admit, client_for
 
         resolved = admit(entry, prompt=_ask)
-        options = dict(self._fitting(resolved.target))
+        options = dict(self._fitting(resolved.url or list(resolved.command)))
         for key, said in (("env", resolved.env), ("headers", resolved.headers)):
             if key in options:
                 options[key] = {**said, **options[key]}
@@ -134,8 +133,11 @@ class ServerTarget:
 
     def _hint(self, word: str = "") -> str:
         names = list(self.configuration.servers)
-        if hint := did_you_mean(word.partition(".")[0], names):
-            return f"D{hint[1:]}"
+        from difflib import get_close_matches
+
+        near = get_close_matches(word.partition(".")[0], names, 1)
+        if near:
+            return f"Did you mean {near[0]!r}?"
         if names:
             return f"Configured: {', '.join(names)}. Or give --url URL, or -- COMMAND."
         return (
@@ -157,11 +159,11 @@ def _refuse(options: dict[str, Any], names: tuple[str, ...], why: str) -> None:
             raise ValidationError(f"{_SAID_AS[name]} is {why}")
 
 
-def _ask(wanted: Input) -> str | None:
+def _ask(wanted: ConfigInput) -> str | None:
     """A value that a configuration leaves to its user; None where nobody can be asked."""
     if not sys.stdin.isatty():
         return None
-    text = visible_lines(wanted.description or wanted.id)
+    text = harmless(wanted.description or wanted.id)
     answer: str = click.prompt(text, hide_input=wanted.password, default=wanted.default, err=True)
     return answer
 
@@ -202,7 +204,7 @@ def _gather(command: list[str] | None, given: dict[str, Any]) -> ServerTarget:
         raise click.UsageError("There is no command after --.")
     verbose = given.pop("verbose")
     stdio = {
-        "stderr": show_stderr if verbose else None,
+        "stderr": "inherit" if verbose else None,
         "env": pairs("--env", given.pop("env"), "="),
         "cwd": given.pop("cwd"),
     }

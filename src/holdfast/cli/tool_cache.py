@@ -12,10 +12,8 @@ import shlex
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast._core.files import make_private_folder, read_bytes, write_atomic, xdg_folder
-from holdfast._core.text import did_you_mean
 from holdfast.cli.target import VARIABLE, ServerTarget, is_url
 from holdfast.errors import RpcError, ValidationError
 
@@ -23,11 +21,9 @@ if TYPE_CHECKING:
     from holdfast import Client
 
 
-MOST_BYTES: Final = 64 * 1024 * 1024
-
-
 def folder() -> Path:
-    return xdg_folder("cache") / "holdfast" / "manifests"
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "holdfast" / "manifests"
 
 
 def path_for(key: str) -> Path:
@@ -53,19 +49,21 @@ class CachedTools(NamedTuple):
 
 def save(key: str, tools: Iterable[dict[str, Any]], source: str = "") -> None:
     """Keep a list of tools; quietly not, where that cannot be done."""
+    from holdfast.cli.files import renew
+
     path = path_for(key)
     facts = {"server": key, "seen": time.time(), "source": source, "tools": list(tools)}
     try:
-        make_private_folder(path.parent)
-        write_atomic(path, json.dumps(facts).encode(), private=True)
-    except (OSError, UnicodeError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        renew(path, json.dumps(facts), lambda _: True, "a manifest")
+    except (OSError, UnicodeError, ValidationError):
         return
 
 
 def load(key: str) -> CachedTools | None:
     """What a server was last seen with; None if it never was."""
     try:
-        found = json.loads(read_bytes(path_for(key), MOST_BYTES))
+        found = json.loads(path_for(key).read_bytes())
         tools, seen, source = found["tools"], float(found["seen"]), str(found["source"])
         time.localtime(seen)
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
@@ -133,8 +131,11 @@ def pick(tools: Iterable[dict[str, Any]], name: str, verbs: Iterable[str] = ()) 
     known = {tool["name"]: tool for tool in tools}
     if name in known:
         return known[name]
-    if near := did_you_mean(name, [*known, *verbs], 3):
-        hint = f"D{near[1:]}"
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [*known, *verbs], 3)
+    if near:
+        hint = f"Did you mean {' or '.join(map(repr, near))}?"
     elif known:
         some = ", ".join(list(known)[:20])
         hint = f"There are: {some}{', …' if len(known) > 20 else ''}"

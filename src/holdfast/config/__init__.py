@@ -1,15 +1,21 @@
 """Configuration: servers by name, from the files that people already have.
 
-load()            reads them all; starts nothing
-show, explain     what there is to say about them
-preview, approve, revoke    approving what a project's own file says
-import_           any dialect as a mcp.json of Holdfast's own
+    from holdfast.config import load
 
-config/         loading · discovery      who wins
-                dialects/ · files        what each product writes
-                entry · settings         one server, as text
-                expansion · resolution   its variables, and the client
-                trust                    what may be used
+    config = load()                     # reads files; starts nothing
+    client = config["git"].connect()
+
+load, show, explain                     read and look
+preview, approve, approve_all, revoke   approve what a project's own file says
+add, remove, find_products, import_products, import_    edit, and take over from other products
+
+    settings                one table of everything that an entry may say
+    environment · files     where configurations are; reading them within bounds
+    dialects/               what each product writes
+    loading · entry         all servers; one of them, as text
+    expansion · resolution  its variables, and the client
+    trust · approval        what may be used
+    views · export · edit   showing, converting and changing it
 """
 
 from __future__ import annotations
@@ -19,67 +25,78 @@ from typing import TYPE_CHECKING
 from holdfast._core.lazy import lazily
 
 if TYPE_CHECKING:
-    from holdfast.config.entry import ServerEntry, Source
-    from holdfast.config.expansion import Input, Prompt
-    from holdfast.config.export import Imported, import_
-    from holdfast.config.loading import Configuration, FileFound, load
-    from holdfast.config.problems import Problem
-    from holdfast.config.resolution import Resolved
-    from holdfast.config.trust import Standing
-    from holdfast.config.views import (
-        Approval,
-        Explanation,
-        Overview,
-        approve,
-        explain,
-        preview,
-        revoke,
-        show,
+    from holdfast.config.approval import Approval, approve, approve_all, preview, revoke
+    from holdfast.config.dialects.common import is_safe_name
+    from holdfast.config.edit import (
+        ConfigEdit,
+        FoundProduct,
+        add,
+        find_products,
+        import_products,
+        remove,
     )
+    from holdfast.config.entry import ConfigProblem, EntrySource, ServerEntry
+    from holdfast.config.environment import ConfigEnvironment
+    from holdfast.config.expansion import ConfigInput, InputPrompt
+    from holdfast.config.export import ImportedConfig, import_
+    from holdfast.config.loading import Configuration, LoadedFile, load
+    from holdfast.config.resolution import ResolvedServer
+    from holdfast.config.trust import TrustStatus
+    from holdfast.config.views import ConfigOverview, ServerExplanation, explain, show
 
 __all__ = [
     "Approval",
+    "ConfigEdit",
+    "ConfigEnvironment",
+    "ConfigInput",
+    "ConfigOverview",
+    "ConfigProblem",
     "Configuration",
-    "Explanation",
-    "FileFound",
-    "Imported",
-    "Input",
-    "Overview",
-    "Problem",
-    "Prompt",
-    "Resolved",
+    "EntrySource",
+    "FoundProduct",
+    "ImportedConfig",
+    "InputPrompt",
+    "LoadedFile",
+    "ResolvedServer",
     "ServerEntry",
-    "Source",
-    "Standing",
+    "ServerExplanation",
+    "TrustStatus",
+    "add",
     "approve",
+    "approve_all",
     "explain",
+    "find_products",
     "import_",
+    "import_products",
+    "is_safe_name",
     "load",
     "preview",
+    "remove",
     "revoke",
     "show",
 ]
 
 _HOMES = {
-    "trust": ("Standing",),
-    "export": ("Imported", "import_"),
-    "entry": ("ServerEntry", "Source"),
-    "expansion": ("Input", "Prompt"),
-    "loading": ("Configuration", "FileFound", "load"),
-    "problems": ("Problem",),
-    "views": (
-        "Approval",
-        "Explanation",
-        "Overview",
-        "explain",
-        "preview",
-        "show",
-        "approve",
-        "revoke",
+    "approval": ("Approval", "approve", "approve_all", "preview", "revoke"),
+    "dialects.common": ("is_safe_name",),
+    "edit": (
+        "ConfigEdit",
+        "FoundProduct",
+        "add",
+        "find_products",
+        "import_products",
+        "remove",
     ),
-    "resolution": ("Resolved",),
+    "entry": ("ConfigProblem", "EntrySource", "ServerEntry"),
+    "environment": ("ConfigEnvironment",),
+    "expansion": ("ConfigInput", "InputPrompt"),
+    "export": ("ImportedConfig", "import_"),
+    "loading": ("Configuration", "LoadedFile", "load"),
+    "resolution": ("ResolvedServer",),
+    "trust": ("TrustStatus",),
+    "views": ("ConfigOverview", "ServerExplanation", "explain", "show"),
 }
-"""Where each name lives. Shells complete server names with `load` alone, and should not wait
+"""The module of each name. Shells complete server names with `load` alone, and must not wait
 for the rest."""
 
 if not TYPE_CHECKING:

@@ -4,55 +4,78 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
-from holdfast.config.environment import Surroundings
-from holdfast.config.expansion import Input, Prompt
-from holdfast.config.problems import Problem
-from holdfast.config.settings import LockSetting, Settings
-from holdfast.policies import Timeouts
+from holdfast._core.text import visible
+from holdfast.config.environment import ConfigEnvironment
+from holdfast.config.expansion import (
+    ConfigInput,
+    ExpansionError,
+    InputPrompt,
+    Variable,
+    variables,
+)
+from holdfast.config.settings import TABLE, HttpMode, Setting, map_strings
 
 if TYPE_CHECKING:
     from holdfast.client import Client
-    from holdfast.config.resolution import Resolved
-    from holdfast.config.trust import Standing
+    from holdfast.config.resolution import ResolvedServer
+    from holdfast.config.trust import TrustStatus
 
-Scope = Literal["explicit", "project", "user"]
-Manner = Literal["auto", "streamable", "sse"]
+ConfigScope = Literal["explicit", "project", "user"]
 
 
-class Source(Struct, frozen=True, kw_only=True):
-    """Where an entry came from."""
+class ConfigProblem(Struct, frozen=True, kw_only=True):
+    """A fault of a configuration, by file, server and field.
+
+    An ``error`` keeps its server (or file) from being used; a ``warning`` does not.
+    """
 
     file: str
-    scope: Scope
+    message: str
+    server: str | None = None
+    field: str | None = None
+    level: Literal["error", "warning"] = "error"
+
+    def __str__(self) -> str:
+        server = "" if self.server is None else f"server {visible(self.server)!r}: "
+        field = "" if self.field is None else f"{visible(self.field, 120)}: "
+        return f"{visible(self.file)}: {server}{field}{self.message}"
+
+
+class EntrySource(Struct, frozen=True, kw_only=True):
+    """The file, and the section of it, that an entry came from."""
+
+    file: str
+    scope: ConfigScope
     dialect: str
     workspace: str
     """The folder that ``${workspaceFolder}`` means."""
-    around: Surroundings
+    environment: ConfigEnvironment
     section: tuple[str, ...] = ()
-    """The way to it inside the file, where it is not at the top."""
+    """Keys that lead to it, where it is not at the top of the file."""
 
     def __str__(self) -> str:
         return " › ".join((self.file, *self.section))
 
     @property
     def base(self) -> str:
-        """What relative paths are relative to."""
-        return str(self.around.home) if self.scope == "user" else self.workspace
+        """The folder that relative paths start at."""
+        return str(self.environment.home) if self.scope == "user" else self.workspace
 
 
 class ServerEntry(Struct, frozen=True, kw_only=True):
-    """One server. Its strings are as they stand in the file; `resolve` expands them.
+    """One configured server; `connect` makes a client for it.
 
-    A command or a URL: ``command``, ``args``, ``env``, ``env_file`` and ``cwd``, or ``url``,
-    ``headers`` and ``transport``.
+    Its strings are as they stand in the file; `resolve` expands them. It has a command
+    (``command``, ``args``, ``env``, ``env_file``, ``cwd``) or a URL (``url``, ``headers``,
+    ``transport``); ``settings`` has what stands below ``holdfast``, by name.
     """
 
     name: str
-    source: Source
+    source: EntrySource
     command: str | None = None
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
@@ -60,13 +83,14 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
     cwd: str | None = None
     url: str | None = None
     headers: dict[str, str] = {}
-    transport: Manner = "auto"
-    settings: Settings = Settings()
+    transport: HttpMode = "auto"
     disabled: bool = False
-    inputs: dict[str, Input] = {}
-    problems: tuple[Problem, ...] = ()
-    hides: tuple[Source, ...] = ()
-    """Where entries of the same name are that lost to this one."""
+    settings: dict[str, Any] = {}
+    inputs: dict[str, ConfigInput] = {}
+    """The inputs that its strings ask for, by id."""
+    problems: tuple[ConfigProblem, ...] = ()
+    hides: tuple[EntrySource, ...] = ()
+    """Sources of entries with the same name that lost to this one."""
 
     def __repr__(self) -> str:
         # Not the definition: commands, environments and headers have secrets in them.
@@ -80,44 +104,28 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
         return "sse" if self.transport == "sse" else "http"
 
     @property
-    def timeouts(self) -> Timeouts | None:
-        return self.settings.timeouts
-
-    @property
-    def protocol(self) -> str | None:
-        return self.settings.protocol
-
-    @property
-    def allow(self) -> tuple[str, ...] | None:
-        return self.settings.allow
-
-    @property
-    def deny(self) -> tuple[str, ...]:
-        return self.settings.deny
-
-    @property
-    def lock(self) -> LockSetting | None:
-        return self.settings.lock
-
-    @property
-    def log(self) -> str | None:
-        return self.settings.log
-
-    @property
-    def errors(self) -> tuple[Problem, ...]:
+    def errors(self) -> tuple[ConfigProblem, ...]:
         """The problems that keep it from being used."""
         return tuple(problem for problem in self.problems if problem.level == "error")
 
-    def trust(self) -> Standing:
-        """Whether it may be used, by the approvals as they are now."""
-        from holdfast.config.trust import standing
+    def trust(self) -> TrustStatus:
+        """Return whether it may be used, by the approvals on disk now."""
+        from holdfast.config.trust import ApprovalStore
 
-        return standing(self)
+        return ApprovalStore(self.source.environment).status(self)
 
     def resolve(
-        self, environ: Mapping[str, str] | None = None, *, prompt: Prompt | None = None
-    ) -> Resolved:
-        """The entry with its variables expanded. Raises if one has no value; starts nothing."""
+        self, environ: Mapping[str, str] | None = None, *, prompt: InputPrompt | None = None
+    ) -> ResolvedServer:
+        """Expand the variables of the entry. Starts nothing.
+
+        Args:
+            environ: Variables to use instead of those that the configuration was loaded with.
+            prompt: Called for inputs without a value.
+
+        Raises:
+            ValidationError: A variable has no value, or what it expands to is not allowed there.
+        """
         from holdfast.config.resolution import resolve
 
         return resolve(self, environ, prompt=prompt)
@@ -126,54 +134,66 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
         self,
         *,
         environ: Mapping[str, str] | None = None,
-        prompt: Prompt | None = None,
+        prompt: InputPrompt | None = None,
         **overrides: Any,
     ) -> Client:
-        """A client for this server, as `holdfast.connect` makes it; overrides go there.
+        """Return a client for this server, not connected yet.
 
-        Raises TrustError for an entry of a project's own file that nobody has approved.
+        Args:
+            environ: As in `resolve`.
+            prompt: As in `resolve`.
+            overrides: Options of `holdfast.connect`; they win over the configuration.
+
+        Raises:
+            TrustError: The entry is of a project's file and not approved as it is.
+            StateError: The entry is disabled.
+            ValidationError: The entry has errors, or a variable has no value.
         """
         from holdfast.config.resolution import admit, client_for
 
         return client_for(admit(self, environ, prompt=prompt), overrides)
 
 
+def said(entry: ServerEntry) -> Iterator[tuple[Setting, Any]]:
+    """Yield what an entry says: every setting with a value, in the order of the table."""
+    for row in TABLE.values():
+        value = entry.settings.get(row.name) if row.own else getattr(entry, row.name)
+        if value is not None and (row.own or value not in _NOTHING):
+            yield row, value
+
+
+_NOTHING: Final[tuple[object, ...]] = ((), {}, False, "auto")
+"""Fields of an entry that say nothing."""
+
+
 def texts(entry: ServerEntry) -> Iterator[tuple[str, str]]:
-    """Every string of an entry that variables may stand in, by the name of its field."""
-    settings = entry.settings
-    single = {
-        "command": entry.command,
-        "cwd": entry.cwd,
-        "envFile": entry.env_file,
-        "url": entry.url,
-        "protocol": settings.protocol,
-        "lock": None if settings.lock is None else settings.lock.path,
-        "log": settings.log,
-        "ca": settings.ca,
-        "cert": settings.cert,
-        "key": settings.key,
-        "proxy": settings.proxy,
-    }
-    yield from ((field, text) for field, text in single.items() if text is not None)
-    yield from _numbered("args", entry.args)
-    yield from _named("env", entry.env)
-    yield from _named("headers", entry.headers)
-    yield from _numbered("allow", settings.allow or ())
-    yield from _numbered("deny", settings.deny)
-    inherited = settings.inherit_env
-    yield from _numbered("inherit_env", () if isinstance(inherited, bool) else inherited)
+    """Yield every string of an entry that variables may stand in, by its place."""
+    found: list[tuple[str, str]] = []
+
+    def note(field: str, text: str) -> str:
+        found.append((field, text))
+        return text
+
+    for row, value in said(entry):
+        if row.variables:
+            map_strings(row.key or row.name, value, note)
+    yield from found
 
 
-def _numbered(field: str, values: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    yield from ((f"{field}[{place}]", text) for place, text in enumerate(values))
-
-
-def _named(field: str, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    yield from ((f"{field}.{name}", text) for name, text in values.items())
+def used_variables(entry: ServerEntry, most: int = 1000) -> Iterator[tuple[str, Variable]]:
+    """Yield the variables of an entry, by the place of each; those of broken strings are not."""
+    left = most
+    for field, text in texts(entry):
+        try:
+            found = variables(text, max(left, 0))
+        except ExpansionError:
+            continue
+        left -= len(found)
+        yield from ((field, variable) for variable in found)
 
 
 def absolute(path: str, base: str, home: str) -> str:
-    """A path of a configuration: ``~`` is the home, a relative one starts at ``base``."""
+    """Return a path of a configuration as absolute: ``~`` is the home, others start at base."""
     if path == "~" or path.startswith("~/"):
         path = home + path[1:]
     return os.path.normpath(os.path.join(base, path))

@@ -7,7 +7,7 @@
     ${workspaceFolderBasename}, ${userHome}, ${pathSeparator}, ${/}
     $${                       a plain ${
 
-Nothing is expanded twice: what a variable holds is not looked into. ``$VAR`` is plain text.
+Nothing is expanded twice: a variable's value is taken as it is. ``$VAR`` is plain text.
 """
 
 from __future__ import annotations
@@ -15,18 +15,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Final, Literal
 
 from msgspec import Struct
 
-from holdfast.config.problems import visible
+from holdfast._core.text import visible
 
-Kind = Literal["environment", "input", "place"]
-Prompt = Callable[["Input"], "str | None"]
-"""Asks a person for an input. ``input.password`` says that the answer must not be seen."""
+VariableKind = Literal["environment", "input", "place"]
+InputPrompt = Callable[["ConfigInput"], "str | None"]
+"""Asks a person for an input; ``input.password`` says that the answer must not be echoed."""
+MOST_CHARACTERS: Final = 1 << 20
+"""Characters of one expanded string."""
 
 
-class Input(Struct, frozen=True, kw_only=True):
+class ConfigInput(Struct, frozen=True, kw_only=True):
     """A value that a configuration asks its user for (VS Code's ``inputs``)."""
 
     id: str
@@ -43,10 +46,10 @@ class Input(Struct, frozen=True, kw_only=True):
 
 
 class Variable(Struct, frozen=True, kw_only=True):
-    """One ``${…}`` as it stands in a text."""
+    """One ``${…}`` in a text."""
 
     name: str
-    kind: Kind
+    kind: VariableKind
     default: str | None = None
 
     def __str__(self) -> str:
@@ -54,20 +57,21 @@ class Variable(Struct, frozen=True, kw_only=True):
 
 
 class ExpansionError(Exception):
-    """Why a text cannot be expanded; names the variable, never a value."""
+    """A text that cannot be expanded; names the variable, never a value."""
 
 
 _PART: Final = re.compile(r"(?P<escape>\$\$\{)|\$\{(?P<inside>[^}]*+)(?P<close>\}?)")
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.A)
 _PLACES: Final = frozenset(
     {"workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator", "/"}
 )
 _STAND_INS: Final = {"HOME": "userHome", "CLAUDE_PROJECT_DIR": "workspaceFolder"}
 """Variables that have a value even where the environment has none."""
+_KNOWN: Final = "${VAR}, ${env:VAR}, ${VAR:-default}, ${input:id}, ${workspaceFolder}, ${userHome}"
 
 
 def pieces(text: str) -> Iterator[str | Variable]:
-    """The plain parts and the variables of a text, in order."""
+    """Yield the plain parts and the variables of a text, in order."""
     end = 0
     for match in _PART.finditer(text):
         if match.start() > end:
@@ -78,8 +82,11 @@ def pieces(text: str) -> Iterator[str | Variable]:
         yield text[end:]
 
 
-def variables(text: str) -> list[Variable]:
-    return [piece for piece in pieces(text) if isinstance(piece, Variable)]
+def variables(text: str, most: int | None = None) -> list[Variable]:
+    """Return the first variables of a text. Raises ExpansionError."""
+    if "${" not in text:
+        return []
+    return list(islice((one for one in pieces(text) if isinstance(one, Variable)), most))
 
 
 def _variable(match: re.Match[str]) -> Variable:
@@ -87,7 +94,7 @@ def _variable(match: re.Match[str]) -> Variable:
     if not match["close"]:
         raise ExpansionError("'${' is never closed; write '$${' for a plain '${'")
     if "${" in inside:
-        raise ExpansionError(f"'{visible(match[0])}': variables cannot stand in one another")
+        raise ExpansionError(f"'{visible(match[0], 80)}': variables cannot be nested")
     name, marked, default = inside.partition(":-")
     if name in _PLACES:
         return Variable(name=name, kind="place")
@@ -96,13 +103,12 @@ def _variable(match: re.Match[str]) -> Variable:
         return Variable(name=rest, kind="input")
     name = rest if colon and prefix == "env" else name
     if not _NAME.match(name):
-        known = "${VAR}, ${env:VAR}, ${VAR:-default}, ${input:id}, ${workspaceFolder}, ${userHome}"
-        raise ExpansionError(f"'{visible(match[0])}' is no variable that is known here ({known})")
+        raise ExpansionError(f"'{visible(match[0], 80)}' is not a known variable ({_KNOWN})")
     return Variable(name=name, kind="environment", default=default if marked else None)
 
 
 class Expander:
-    """The values for one server's variables. Each input is asked for once."""
+    """Expands the variables of one server. Each input is asked for once."""
 
     def __init__(
         self,
@@ -110,8 +116,8 @@ class Expander:
         *,
         workspace: str,
         home: str,
-        inputs: Mapping[str, Input] | None = None,
-        prompt: Prompt | None = None,
+        inputs: Mapping[str, ConfigInput] | None = None,
+        prompt: InputPrompt | None = None,
     ) -> None:
         self._environ = environ
         self._inputs = inputs or {}
@@ -126,12 +132,19 @@ class Expander:
         }
 
     def expand(self, text: str) -> str:
+        """Return the text with values in the place of its variables. Raises ExpansionError."""
         if "${" not in text:
             return text
-        return "".join(p if isinstance(p, str) else self._value(p) for p in pieces(text))
+        found, length = [], 0
+        for piece in pieces(text):
+            found.append(piece if isinstance(piece, str) else self._value(piece))
+            length += len(found[-1])
+            if length > MOST_CHARACTERS:
+                raise ExpansionError(f"expands to more than {MOST_CHARACTERS:,} characters")
+        return "".join(found)
 
     def has(self, variable: Variable) -> bool:
-        """Whether there is a value; asks for an input if it can."""
+        """Return whether there is a value; asks for an input if it can."""
         try:
             self._value(variable)
         except ExpansionError:
@@ -139,10 +152,11 @@ class Expander:
         return True
 
     def _value(self, variable: Variable) -> str:
-        return _VALUES[variable.kind](self, variable)
-
-    def _place(self, variable: Variable) -> str:
-        return self._places[variable.name]
+        if variable.kind == "place":
+            return self._places[variable.name]
+        if variable.kind == "input":
+            return self._from_input(variable.name)
+        return self._from_environment(variable)
 
     def _from_environment(self, variable: Variable) -> str:
         name, default = variable.name, variable.default
@@ -153,39 +167,31 @@ class Expander:
             value = self._places[_STAND_INS[name]]
         if value is None:
             raise ExpansionError(
-                f"the environment variable {name} is not set "
-                f"(set it, or give a default: ${{{name}:-…}})"
+                f"the environment variable {visible(name, 80)} is not set "
+                f"(set it, or give a default: ${{{visible(name, 80)}:-…}})"
             )
         return value
 
-    def _from_input(self, variable: Variable) -> str:
-        name = variable.name
+    def _from_input(self, name: str) -> str:
         asked = self._inputs.get(name)
-        wanted = asked or Input(id=name)
+        wanted = asked or ConfigInput(id=name)
+        shown = visible(name, 80)
         answer = self._environ.get(wanted.variable, self._answers.get(name))
         if answer is None and asked is not None:
             answer = self._ask(asked)
         if answer is None:
             missing = "" if asked else " (no input of this id is described in the file)"
-            raise ExpansionError(
-                f"the input {visible(name)!r} has no value{missing}: set {wanted.variable}"
-            )
+            variable = visible(wanted.variable, 100)
+            raise ExpansionError(f"the input {shown!r} has no value{missing}: set {variable}")
         if wanted.options and answer not in wanted.options:
-            choices = ", ".join(visible(option) for option in wanted.options)
-            raise ExpansionError(f"the input {visible(name)!r} must be one of: {choices}")
+            choices = ", ".join(visible(option, 40) for option in wanted.options[:20])
+            raise ExpansionError(f"the input {shown!r} must be one of: {choices}")
         self._answers[name] = answer
         return answer
 
-    def _ask(self, asked: Input) -> str | None:
+    def _ask(self, asked: ConfigInput) -> str | None:
         if asked.type == "command":
-            # VS Code runs a command of an extension for these; there is nobody here to run it.
+            # VS Code runs a command of an extension for these; there is none here.
             return None
         answer = None if self._prompt is None else self._prompt(asked)
         return asked.default if answer is None else answer
-
-
-_VALUES: Final[dict[str, Callable[[Expander, Variable], str]]] = {
-    "environment": Expander._from_environment,
-    "input": Expander._from_input,
-    "place": Expander._place,
-}

@@ -1,107 +1,152 @@
-"""Configuration files as plain values: read with care, parsed with patience for comments.
+"""Configuration files as plain values: bounded before they are parsed, and after.
 
-A file may come with somebody else's repository. So it is read only if it is a regular file of
-bounded size (a pipe would block, a device would not end), and whatever is wrong with it is told
-in one sentence that quotes nothing of its content.
+A file may come with somebody else's repository, and every command and every Tab reads it. So its
+size, depth and number of values are bounded, all work on it is linear, and what is wrong with it
+is one sentence that quotes next to nothing of its content.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import stat
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-MOST_BYTES: Final = 1024 * 1024
+from msgspec import Struct
+
+from holdfast._core.files import RefusedFileError, read_bytes, reason
+from holdfast._core.text import visible
+
+PROJECT_BYTES: Final = 1 << 18
 """The longest project file that is read."""
-MOST_BYTES_OWN: Final = 16 * 1024 * 1024
+USER_BYTES: Final = 16 << 20
 """The longest file of the user's own: some products keep their history in theirs."""
+ENV_BYTES: Final = 1 << 16
+"""The longest file of variables: an approval shows all of it."""
+DEEPEST: Final = 100
+"""Levels of nesting."""
+_SLOW_BYTES: Final = 1 << 16
+"""The longest project file of a format whose parser is slow: TOML."""
+_OWN_SLOW_BYTES: Final = 1 << 20
+_YAML_EVENTS: Final = 20_000
+_KEY_PARTS: Final = 32
+"""Parts of a dotted key in TOML."""
 
 
-class UnreadableError(Exception):
-    """Why a file cannot be used, in one sentence."""
+class ReadBudget(Struct, kw_only=True):
+    """What may still be read of a project's files, all together."""
+
+    bytes: int = 1 << 19
+    values: int = 20_000
+    slow_bytes: int = _SLOW_BYTES
 
 
-def read(path: str, *, limit: int = MOST_BYTES, inside: str | None = None) -> bytes | None:
-    """The bytes of a file; None if there is none.
+def own_budget() -> ReadBudget:
+    """Return the budget for one file of the user's own."""
+    return ReadBudget(bytes=USER_BYTES, values=2_000_000, slow_bytes=_OWN_SLOW_BYTES)
 
-    With ``inside`` a link must not lead out of that folder: a repository has no business with
-    files that it did not bring.
+
+class UnreadableFileError(Exception):
+    """A file that cannot be used; the text is one sentence without the path."""
+
+
+def read(path: str, limit: int, *, inside: str | None = None, owned: bool = False) -> bytes | None:
+    """Return the bytes of a file; None if there is none.
+
+    Args:
+        path: The file; it must be a regular one.
+        limit: Most bytes.
+        inside: A folder that links must not lead out of.
+        owned: Refuse a file that other users own or can write.
     """
     try:
-        if inside is not None and os.path.lexists(path):
-            _check_inside(path, inside)
-        descriptor = os.open(path, os.O_RDONLY | _CAREFUL)
+        if owned:
+            _require_owned(path)
+        return read_bytes(path, limit, inside=inside)
     except (FileNotFoundError, NotADirectoryError):
         if os.path.islink(path):
-            raise UnreadableError("is a link that leads nowhere") from None
+            raise UnreadableFileError("is a link that leads nowhere") from None
         return None
+    except RefusedFileError as error:
+        raise UnreadableFileError(error.strerror) from None
     except (OSError, ValueError) as error:
-        raise UnreadableError(f"cannot be read: {_why(error)}") from None
-    try:
-        return _bounded(descriptor, limit)
-    except OSError as error:
-        raise UnreadableError(f"cannot be read: {_why(error)}") from None
-    finally:
-        os.close(descriptor)
+        raise UnreadableFileError(f"cannot be read: {reason(error).lower()}") from None
 
 
-_CAREFUL: Final = (
-    getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)
-)
+def _require_owned(path: str) -> None:
+    """Refuse a file that decides what runs without approval, if others decide what is in it."""
+    facts = os.stat(path)
+    if os.name != "posix" or not stat.S_ISREG(facts.st_mode):
+        return
+    if facts.st_uid not in (os.geteuid(), 0):
+        raise UnreadableFileError("belongs to another user; not used")
+    if facts.st_mode & stat.S_IWOTH:
+        raise UnreadableFileError("can be written by other users; not used (chmod o-w)")
 
 
-def _check_inside(path: str, folder: str) -> None:
-    real, root = os.path.realpath(path), os.path.realpath(folder)
-    if real != path and os.path.commonpath([real, root]) != root:
-        raise UnreadableError("is a link that leads out of the project; not followed")
+def parse(path: str, data: bytes, budget: ReadBudget | None = None) -> Mapping[str, Any]:
+    """Return the object that a file holds, by the ending of its name.
 
+    Args:
+        path: The file, for its ending.
+        data: Its content.
+        budget: What may be read; reduced by what was.
 
-def _bounded(descriptor: int, limit: int) -> bytes:
-    facts = os.fstat(descriptor)
-    if not stat.S_ISREG(facts.st_mode):
-        raise UnreadableError("is not a regular file")
-    data = bytearray()
-    # The size may be a lie, or change while it is read: what counts is what comes.
-    while facts.st_size <= limit and len(data) <= limit:
-        more = os.read(descriptor, limit + 1 - len(data))
-        if not more:
-            return bytes(data)
-        data += more
-    raise UnreadableError(f"is longer than {limit // 1024:,} KiB")
-
-
-def _why(error: Exception) -> str:
-    text: str | None = getattr(error, "strerror", None)
-    return (text or str(error)).lower()
-
-
-def parse(path: str, data: bytes) -> Mapping[str, Any]:
-    """The table or object that a file holds, by the file's ending."""
+    Raises:
+        UnreadableFileError: It is not text, not of its format, too deep, has too many values,
+            or a key twice in one object.
+    """
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UnreadableError("is not text in UTF-8") from None
+        raise UnreadableFileError("is not text in UTF-8") from None
     if "\0" in text:
-        raise UnreadableError("is not text: it has zero bytes in it")
+        raise UnreadableFileError("is not text: it has zero bytes in it")
+    budget = budget or ReadBudget()
+    budget.bytes -= len(data)
+    if budget.bytes < 0:
+        raise UnreadableFileError("is not read: the project's files are too long together")
     ending = os.path.splitext(path)[1].lower()
     try:
-        value = _PARSERS.get(ending, _json)(text)
+        value = _PARSERS.get(ending, _json)(text, budget)
     except RecursionError:
-        raise UnreadableError("is nested too deeply") from None
+        raise UnreadableFileError("is nested too deeply") from None
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise UnreadableError("must hold an object at its top")
+        raise UnreadableFileError("must hold an object at its top")
+    _check_bounds(value, budget)
     return value
 
 
-# JSON, as people write it
+def _check_bounds(value: Any, budget: ReadBudget) -> None:
+    level: list[Any] = [value]
+    most = budget.values
+    for _ in range(DEEPEST):
+        below: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                below += one.values()
+            elif isinstance(one, list):
+                below += one
+            elif isinstance(one, float) and not math.isfinite(one):
+                raise UnreadableFileError("has a number in it that is too large")
+            if len(below) > budget.values:
+                raise UnreadableFileError(f"has more than {most:,} values in it")
+        if not below:
+            return
+        budget.values -= len(below)
+        level = below
+    raise UnreadableFileError("is nested too deeply")
 
 
-def _json(text: str) -> Any:
+# JSON with comments and trailing commas
+
+
+def _json(text: str, _: ReadBudget) -> Any:
     if not text.strip():
         return None
     try:
@@ -109,14 +154,14 @@ def _json(text: str) -> Any:
     except json.JSONDecodeError:
         pass
     except ValueError as error:
-        raise UnreadableError(f"is not JSON: {error}") from None
+        raise UnreadableFileError(f"is not JSON: {error}") from None
     try:
-        return _strict(_plain(text))
+        return _strict(without_comments(text))
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise UnreadableError(f"is not JSON: {error.msg.lower()} ({where})") from None
+        raise UnreadableFileError(f"is not JSON: {error.msg.lower()} ({where})") from None
     except ValueError as error:
-        raise UnreadableError(f"is not JSON: {error}") from None
+        raise UnreadableFileError(f"is not JSON: {error}") from None
 
 
 def _strict(text: str) -> Any:
@@ -124,73 +169,183 @@ def _strict(text: str) -> Any:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; a key that is there twice shows one thing to one reader, another to the next."""
+    """Return an object; a key twice shows one thing to one reader, another to the next."""
     found = dict(pairs)
     if len(found) != len(pairs):
         seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise UnreadableError(f"has the key {twice[:80]!r} twice in one object")
+        for key, _ in pairs:
+            if key in seen:
+                raise _twice(key)
+            seen.add(key)
     return found
+
+
+def _twice(key: str) -> UnreadableFileError:
+    return UnreadableFileError(f"has the key '{visible(key, 80)}' twice in one object")
 
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no number of JSON")
 
 
-_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+\\?(?:"|\Z)'
-_COMMENT = r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
+STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+\\?(?:"|\Z)'
+COMMENT: Final = r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
 # Every alternative takes what it began to the end of the text if it is never closed: failing
 # and starting over at each quote would take hours on a hostile megabyte.
-_COMMENTS: Final = re.compile(f"({_STRING})|{_COMMENT}", re.S)
-_COMMAS: Final = re.compile(rf"({_STRING})|,(?=\s*+[}}\]])", re.S)
+_COMMENTS: Final = re.compile(f"({STRING})|{COMMENT}", re.S)
+_COMMAS: Final = re.compile(rf"({STRING})|,(?=\s*+[}}\]])", re.S)
 
 
-def _plain(text: str) -> str:
-    """Without comments and trailing commas, and with every line where it was."""
+def without_comments(text: str) -> str:
+    """Return JSON without comments and trailing commas, every character where it was."""
     text = _COMMENTS.sub(_blank, text)
     return _COMMAS.sub(lambda match: match[1] or " ", text)
 
 
 def _blank(match: re.Match[str]) -> str:
-    return match[1] or re.sub(r"[^\n]", " ", match[0])
+    text = match[0]
+    return match[1] or (re.sub(r"[^\n]", " ", text) if "\n" in text else " " * len(text))
 
 
-# The others
+# TOML and YAML
+
+_TOML_TOKENS: Final = re.compile(
+    r"'''(?:[^']|'(?!''))*+(?:'''|\Z)"
+    r'|"""(?:[^"\\]|\\.|"(?!""))*+(?:"""|\Z)'
+    r"|'[^'\n]*+'?|\"(?:[^\"\\\n]|\\.)*+\"?|#[^\n]*+",
+    re.S,
+)
+_LONG_KEY: Final = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{_KEY_PARTS}}}")
 
 
-def _toml(text: str) -> Any:
+def _require_short(text: str, budget: ReadBudget) -> None:
+    if len(text) > budget.slow_bytes:
+        raise UnreadableFileError(f"is longer than {budget.slow_bytes >> 10} KiB")
+
+
+def _toml(text: str, budget: ReadBudget) -> Any:
     import tomllib
 
+    _require_short(text, budget)
+    # The time of `tomllib` grows with the square of a key's parts.
+    if _LONG_KEY.search(_TOML_TOKENS.sub("s", text)):
+        raise UnreadableFileError(f"has a key of more than {_KEY_PARTS} parts")
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UnreadableError(f"is not TOML: {_lower(str(error))}") from None
     except ValueError as error:
-        raise UnreadableError(f"is not TOML: {error}") from None
+        said = visible(str(error), 200)
+        raise UnreadableFileError(f"is not TOML: {said[:1].lower()}{said[1:]}") from None
 
 
-def _yaml(text: str) -> Any:
+def _yaml(text: str, budget: ReadBudget) -> Any:
     try:
         import yaml
     except ImportError:
-        raise UnreadableError("is YAML, which needs PyYAML: install holdfast[yaml]") from None
+        raise UnreadableFileError("is YAML, which needs PyYAML: install holdfast[yaml]") from None
+    _require_short(text, budget)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return yaml.load(text, Loader=loader)
+        _check_events(yaml, text, loader, min(budget.values, _YAML_EVENTS))
+        return yaml.load(text, Loader=_distinct_loader(yaml, loader))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f" (line {mark.line + 1}, column {mark.column + 1})"
-        raise UnreadableError(f"is not YAML{where}") from None
+        raise UnreadableFileError(f"is not YAML{where}") from None
     except ValueError as error:
-        raise UnreadableError(f"is not YAML: {error}") from None
+        raise UnreadableFileError(f"is not YAML: {visible(str(error), 200)}") from None
 
 
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
+def _check_events(yaml: Any, text: str, loader: Any, most: int) -> None:
+    """Bound what is built: aliases of aliases multiply (the "billion laughs" attack)."""
+    depth = 0
+    for number, event in enumerate(yaml.parse(text, Loader=loader)):
+        if isinstance(event, yaml.AliasEvent):
+            raise UnreadableFileError("has an alias (*name) in it, which is not read")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise UnreadableFileError("is nested too deeply")
+        if number > most:
+            raise UnreadableFileError(f"has more than {most:,} values in it")
 
 
-_PARSERS: Final[dict[str, Callable[[str], Any]]] = {
+def _distinct_loader(yaml: Any, loader: Any) -> Any:
+    class Distinct(loader):  # type: ignore[misc]
+        pass
+
+    def mapping(self: Any, node: Any) -> dict[Any, Any]:
+        pairs = [(self.construct_object(key, True), value) for key, value in node.value]
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if str(key) in seen:
+                raise _twice(str(key))
+            seen.add(str(key))
+        return {key: self.construct_object(value, True) for key, value in pairs}
+
+    Distinct.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
+    return Distinct
+
+
+_PARSERS: Final[dict[str, Callable[[str, ReadBudget], Any]]] = {
     ".toml": _toml,
     ".yaml": _yaml,
     ".yml": _yaml,
 }
+
+
+# Files of environment variables
+
+_LINE: Final = re.compile(
+    r"(?:export[ \t]++)?(?P<name>[A-Za-z_][A-Za-z0-9_.]*+)[ \t]*+=[ \t]*+(?P<value>.*)", re.S
+)
+_QUOTED: Final = re.compile(r"'([^']*+)'|\"((?:[^\"\\]|\\.)*+)\"", re.S)
+_ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "$": "$"}
+
+
+class EnvFile(Struct, frozen=True, kw_only=True):
+    """A file of variables (``.env``) as it was when it was read: its bytes, or why there are none.
+
+    The same bytes are approved and used.
+    """
+
+    path: str
+    data: bytes | None = None
+    fault: str | None = None
+
+    def variables(self) -> dict[str, str]:
+        """Return what it sets. Raises ValueError with what is wrong with it."""
+        if self.data is None:
+            raise ValueError(self.fault or "does not exist")
+        try:
+            text = self.data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise ValueError("is not text in UTF-8") from None
+        return parse_env(text)
+
+
+def parse_env(text: str) -> dict[str, str]:
+    r"""Return the variables of ``NAME=value`` lines; ``#`` begins a comment, quotes are removed.
+
+    Double quotes know ``\n``, ``\t``, ``\"`` and ``\\``. Nothing is expanded. Only ``\n`` ends a
+    line: other separators would show one line and set two. Raises ValueError with the number of a
+    line that is none of this.
+    """
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.strip(" \t\r")
+        if not line or line.startswith("#"):
+            continue
+        match = _LINE.fullmatch(line)
+        if match is None or "\0" in line:
+            raise ValueError(f"line {number} is not NAME=value")
+        found[match["name"]] = _env_value(match["value"])
+    return found
+
+
+def _env_value(text: str) -> str:
+    match = _QUOTED.match(text)
+    if match is None:
+        return re.split(r"[ \t]#", text, maxsplit=1)[0].strip(" \t")
+    if match[1] is not None:
+        return match[1]
+    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), match[2])

@@ -1,45 +1,55 @@
-"""All servers of all files: who wins, who is shadowed, and what is wrong with whom."""
+"""All servers of all files: precedence, shadowed entries, and problems."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.config import dialects, discovery, files
-from holdfast.config.dialects.common import Reading
-from holdfast.config.discovery import Place
-from holdfast.config.entry import Scope, ServerEntry, Source
-from holdfast.config.environment import Surroundings
-from holdfast.config.files import UnreadableError
-from holdfast.config.problems import Problem, visible
+from holdfast._core.text import did_you_mean, join_words, visible
+from holdfast.config import dialects, files
+from holdfast.config.dialects.common import DialectResult
+from holdfast.config.entry import ConfigProblem, ConfigScope, EntrySource, ServerEntry
+from holdfast.config.environment import (
+    VARIABLE,
+    ConfigEnvironment,
+    ConfigFile,
+    named_file,
+    usual_files,
+)
+from holdfast.config.files import ReadBudget, UnreadableFileError, own_budget
 from holdfast.errors import ValidationError
 
+_MOST_SHOWN: Final = 20
 
-class FileFound(Struct, frozen=True, kw_only=True):
-    """A configuration file that is there, and the servers that it has."""
+
+class LoadedFile(Struct, frozen=True, kw_only=True):
+    """A configuration file that was found, and the servers in it."""
 
     path: str
-    scope: Scope
+    scope: ConfigScope
     dialect: str
     servers: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ConfigProblem, ...] = ()
 
 
 class Configuration(Struct, frozen=True, kw_only=True):
-    """Every server that is configured, by name. Reading it has started nothing."""
+    """Every configured server, by name. Reading it starts nothing.
+
+    ``config[name]`` is the `ServerEntry` of a name; iterating gives all of them.
+    """
 
     servers: Mapping[str, ServerEntry]
     shadowed: Mapping[str, tuple[ServerEntry, ...]]
     """Entries of the same name that lost, in order."""
-    files: tuple[FileFound, ...]
-    problems: tuple[Problem, ...]
-    """What is wrong with files; what is wrong with a server is in its entry."""
-    around: Surroundings
+    files: tuple[LoadedFile, ...]
+    problems: tuple[ConfigProblem, ...]
+    """Faults of files; those of a server are in its entry."""
+    environment: ConfigEnvironment
 
     def __repr__(self) -> str:
         return f"<Configuration {', '.join(self.servers) or 'without servers'}>"
@@ -51,24 +61,21 @@ class Configuration(Struct, frozen=True, kw_only=True):
         return name in self.servers
 
     def __getitem__(self, name: str) -> ServerEntry:
-        """The entry of this name; an unknown one is refused with what there is."""
+        """Return the entry of this name. Raises ValidationError with the names that there are."""
         try:
             return self.servers[name]
         except KeyError:
             raise ValidationError(self._unknown(name)) from None
 
     def _unknown(self, name: str) -> str:
-        from difflib import get_close_matches
-
-        close = get_close_matches(name, self.servers, 1)
-        if close:
-            hint = f"did you mean {close[0]!r}?"
-        elif self.servers:
-            hint = f"there are: {', '.join(self.servers)}"
-        else:
+        hint = did_you_mean(name, self.servers)
+        if not hint and self.servers:
+            hint = f"there are: {join_words(list(self.servers), _MOST_SHOWN)}"
+        elif not hint:
             hint = "no server is configured (holdfast config show lists the files)"
-        broken = "".join(f"\n{problem}" for problem in self.problems if problem.level == "error")
-        return f"no server {visible(name)!r}: {hint}{broken}"
+        errors = [problem for problem in self.problems if problem.level == "error"]
+        broken = "".join(f"\n{problem}" for problem in errors[:_MOST_SHOWN])
+        return f"no server '{visible(name, 80)}': {hint}{broken}"
 
 
 def load(
@@ -78,68 +85,83 @@ def load(
     environ: Mapping[str, str] | None = None,
     home: str | os.PathLike[str] | None = None,
 ) -> Configuration:
-    """The configuration: the file at ``path`` or ``$HOLDFAST_CONFIG`` alone, or all usual ones.
+    """Read the configuration. Starts nothing.
 
-    A file that was named and cannot be used raises ValidationError; one that was found is told
-    in ``problems``, and the others are read all the same.
+    Args:
+        path: The only file to read; by default ``$HOLDFAST_CONFIG``, or else all usual ones.
+        start: The folder to begin in, by default the current one.
+        environ: Environment variables, by default the process's own.
+        home: The home folder, by default ``$HOME``.
+
+    Raises:
+        ValidationError: The named file cannot be used. Faults of other files are in
+            ``problems``, and the rest is read all the same.
+
+    Example:
+        >>> config = load()
+        >>> client = config["git"].connect()
     """
-    around = Surroundings(start=start, environ=environ, home=home)
-    named = path or _from_variable(around)
+    environment = ConfigEnvironment(start=start, environ=environ, home=home)
+    named = path or _from_variable(environment)
     if not named:
-        return _gather(discovery.places(around), around)
-    place = discovery.explicit(named, around)
-    found = _gather([place], around)
+        return gather(usual_files(environment), environment)
+    file = named_file(named, environment)
+    found = gather([file], environment)
     if found.problems:
         raise ValidationError(str(found.problems[0]), data=found.problems)
     if not found.files:
-        raise ValidationError(f"{visible(place.path)}: there is no such file")
+        raise ValidationError(f"{visible(file.path)}: there is no such file")
     return found
 
 
-def _from_variable(around: Surroundings) -> str | None:
-    named = around.environ.get(discovery.VARIABLE)
+def _from_variable(environment: ConfigEnvironment) -> str | None:
+    named = environment.environ.get(VARIABLE)
     if named and not (os.path.isabs(named) or named.startswith("~/")):
         # It would name, and so trust, a file of every project that one walks into.
-        raise ValidationError(f"{discovery.VARIABLE}={named!r}: must be an absolute path")
+        raise ValidationError(f"{VARIABLE}={named!r}: must be an absolute path")
     return named
 
 
-class _Files:
-    """Each file is read once, however many sections of it are wanted."""
+class _Documents:
+    """Reads each file once, however many sections of it are wanted."""
 
     def __init__(self) -> None:
-        self._read: dict[str, Mapping[str, Any] | Problem | None] = {}
+        self._read: dict[str, Mapping[str, Any] | ConfigProblem | None] = {}
+        self._budget = ReadBudget()
 
-    def document(self, place: Place) -> Mapping[str, Any] | Problem | None:
-        if place.path not in self._read:
-            self._read[place.path] = self._load(place)
-        return self._read[place.path]
+    def get(self, file: ConfigFile) -> Mapping[str, Any] | ConfigProblem | None:
+        if file.path not in self._read:
+            try:
+                self._read[file.path] = self._load(file)
+            except UnreadableFileError as error:
+                self._read[file.path] = ConfigProblem(file=file.path, message=str(error))
+        return self._read[file.path]
 
-    def _load(self, place: Place) -> Mapping[str, Any] | Problem | None:
-        of_project = place.scope == "project"
-        limit = files.MOST_BYTES if of_project else files.MOST_BYTES_OWN
-        inside = place.workspace if of_project else None
-        try:
-            data = files.read(place.path, limit=limit, inside=inside)
-            return None if data is None else files.parse(place.path, data)
-        except UnreadableError as error:
-            return Problem(file=place.path, message=str(error))
+    def _load(self, file: ConfigFile) -> Mapping[str, Any] | None:
+        if file.scope == "project":
+            data = files.read(file.path, files.PROJECT_BYTES, inside=file.workspace)
+            budget = self._budget
+        else:
+            data = files.read(file.path, files.USER_BYTES, owned=file.scope == "user")
+            budget = own_budget()
+        return None if data is None else files.parse(file.path, data, budget)
 
 
-def _gather(places: list[Place], around: Surroundings) -> Configuration:
-    files = _Files()
+def gather(wanted: list[ConfigFile], environment: ConfigEnvironment) -> Configuration:
+    """Read these files; of two entries with the same name the first wins."""
+    documents = _Documents()
     entries: dict[str, list[ServerEntry]] = {}
-    found: dict[str, FileFound] = {}
-    for place in places:
-        document = files.document(place)
+    found: dict[str, LoadedFile] = {}
+    for file in wanted:
+        document = documents.get(file)
         if document is None:
             continue
-        dialect, reading = _read(place, document, around)
-        if place.section and not reading.entries:
+        dialect, result = _read(file, document, environment)
+        if file.section and not result.entries:
             continue
-        for entry in reading.entries:
+        for entry in result.entries:
             entries.setdefault(entry.name, []).append(entry)
-        _note(found, place, dialect, reading)
+        _note(found, file, dialect, result)
     return Configuration(
         servers=MappingProxyType({name: _first(all_of) for name, all_of in entries.items()}),
         shadowed=MappingProxyType(
@@ -147,7 +169,7 @@ def _gather(places: list[Place], around: Surroundings) -> Configuration:
         ),
         files=tuple(found.values()),
         problems=tuple(problem for file in found.values() for problem in file.problems),
-        around=around,
+        environment=environment,
     )
 
 
@@ -157,22 +179,22 @@ def _first(entries: list[ServerEntry]) -> ServerEntry:
 
 
 def _read(
-    place: Place, document: Mapping[str, Any] | Problem, around: Surroundings
-) -> tuple[str, Reading]:
-    if isinstance(document, Problem):
-        return place.dialect or "", Reading(problems=(document,))
-    part = _section(document, place.section)
-    dialect = dialects.detect(place.path, part) or place.dialect
+    file: ConfigFile, document: Mapping[str, Any] | ConfigProblem, environment: ConfigEnvironment
+) -> tuple[str, DialectResult]:
+    if isinstance(document, ConfigProblem):
+        return file.dialect or "", DialectResult(problems=(document,))
+    part = _section(document, file.section)
+    dialect = dialects.detect(file.path, part) or file.dialect
     if dialect is None:
         text = "has no servers in it: neither mcpServers, servers, mcp_servers nor extensions"
-        return "", Reading(problems=(Problem(file=place.path, message=text),))
-    source = Source(
-        file=place.path,
-        scope=place.scope,
+        return "", DialectResult(problems=(ConfigProblem(file=file.path, message=text),))
+    source = EntrySource(
+        file=file.path,
+        scope=file.scope,
         dialect=dialect,
-        workspace=place.workspace,
-        around=around,
-        section=place.section,
+        workspace=file.workspace,
+        environment=environment,
+        section=file.section,
     )
     return dialect, dialects.read(dialect, part, source)
 
@@ -184,13 +206,15 @@ def _section(document: Mapping[str, Any], section: tuple[str, ...]) -> Mapping[s
     return document
 
 
-def _note(found: dict[str, FileFound], place: Place, dialect: str, reading: Reading) -> None:
-    before = found.get(place.path)
-    names = tuple(entry.name for entry in reading.entries)
-    problems = reading.problems
+def _note(
+    found: dict[str, LoadedFile], file: ConfigFile, dialect: str, result: DialectResult
+) -> None:
+    before = found.get(file.path)
+    names = tuple(entry.name for entry in result.entries)
+    problems = result.problems[:_MOST_SHOWN]
     if before is not None:
         names = before.servers + names
         problems += tuple(p for p in before.problems if p not in problems)
-    found[place.path] = FileFound(
-        path=place.path, scope=place.scope, dialect=dialect, servers=names, problems=problems
+    found[file.path] = LoadedFile(
+        path=file.path, scope=file.scope, dialect=dialect, servers=names, problems=problems
     )

@@ -1,26 +1,32 @@
-"""From an entry to a client: may it be used, and what do its variables hold."""
+"""From an entry to a client: checked, trusted, expanded, and its transport built by kind."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from holdfast._core.text import visible
 from holdfast.config import files
-from holdfast.config.entry import Manner, ServerEntry, absolute
-from holdfast.config.envfile import EnvFile
-from holdfast.config.expansion import Expander, ExpansionError, Prompt
-from holdfast.config.files import UnreadableError
-from holdfast.config.problems import Problem, visible
-from holdfast.config.settings import LockSetting, Settings
+from holdfast.config.dialects.common import header_fault, url_fault, variable_fault
+from holdfast.config.entry import ConfigProblem, ServerEntry, absolute, said
+from holdfast.config.expansion import Expander, ExpansionError, InputPrompt
+from holdfast.config.files import EnvFile, UnreadableFileError
+from holdfast.config.settings import TABLE, HttpMode, LockSetting, map_strings
 from holdfast.errors import StateError, ValidationError
+from holdfast.policies import ToolPolicy
 
 if TYPE_CHECKING:
+    from holdfast._core.transports.http import Http
+    from holdfast._core.transports.stdio import Stdio
     from holdfast.client import Client
 
+_MOST_SHOWN: Final = 20
 
-class Resolved(Struct, frozen=True, kw_only=True):
+
+class ResolvedServer(Struct, frozen=True, kw_only=True):
     """An entry that is ready: its strings are final, its paths absolute."""
 
     name: str
@@ -29,71 +35,77 @@ class Resolved(Struct, frozen=True, kw_only=True):
     cwd: str | None = None
     url: str | None = None
     headers: dict[str, str] = {}
-    transport: Manner = "auto"
-    settings: Settings = Settings()
+    transport: HttpMode = "auto"
+    settings: dict[str, Any] = {}
 
     def __repr__(self) -> str:
-        return f"<Resolved {self.name}>"
-
-    @property
-    def target(self) -> str | list[str]:
-        """What `holdfast.connect` takes first."""
-        return list(self.command) if self.url is None else self.url
+        return f"<ResolvedServer {self.name}>"
 
     def options(self) -> dict[str, Any]:
-        """What `holdfast.connect` takes besides; only what the configuration says."""
-        settings = self.settings
-        policies = {
-            "timeouts": settings.timeouts,
-            "backoff": settings.backoff,
-            "limits": settings.limits,
-            "tools": settings.tools(),
-            "protocol": settings.protocol,
-            "when_down": settings.when_down,
-            "replay": settings.replay,
-            "lock": _lock(settings.lock),
-            "log": settings.log,
-        }
-        own = self._command_options() if self.url is None else self._url_options()
-        said = {name: value for name, value in (policies | own).items() if value is not None}
-        return {"name": self.name, **said}
+        """Return the options of `holdfast.connect` that the configuration sets."""
+        found = self._said("client")
+        tools = self._said("tools")
+        if tools:
+            found["tools"] = ToolPolicy(**tools)
+        if isinstance(found.get("lock"), LockSetting):
+            found["lock"] = _lock(found["lock"])
+        return {"name": self.name, **found}
 
-    def _command_options(self) -> dict[str, Any]:
-        settings = self.settings
+    def transport_options(self) -> dict[str, Any]:
+        """Return the options of `Stdio` or `Http` that the configuration sets."""
+        found = self._said("transport")
+        if self.url is None:
+            own: dict[str, Any] = {"env": self.env, "cwd": self.cwd}
+        else:
+            own = {"headers": self.headers}
+            if self.transport != "auto":
+                own["transport"] = self.transport
+            if "key" in self.settings:
+                own["cert"] = (found.get("cert"), self.settings["key"])
+        return {**found, **{name: value for name, value in own.items() if value}}
+
+    def build_transport(self, overrides: Mapping[str, Any] | None = None) -> Stdio | Http:
+        """Return the transport, built by the entry's kind.
+
+        A string is never left to be judged by its looks: a URL entry could otherwise become a
+        command line.
+        """
+        options = {**self.transport_options(), **(overrides or {})}
+        if self.url is not None:
+            from holdfast._core.transports.http import Http
+
+            return Http(self.url, **options)
+        from holdfast._core.transports.stdio import Stdio
+
+        return Stdio(list(self.command), **options)
+
+    def _said(self, to: str) -> dict[str, Any]:
+        kind = "command" if self.url is None else "url"
         return {
-            "env": self.env or None,
-            "cwd": self.cwd,
-            "inherit_env": settings.inherit_env or None,
-            "grace": settings.grace,
-        }
-
-    def _url_options(self) -> dict[str, Any]:
-        settings = self.settings
-        key = settings.key
-        return {
-            "headers": self.headers or None,
-            "transport": None if self.transport == "auto" else self.transport,
-            "ca": settings.ca,
-            "cert": settings.cert if key is None else (settings.cert, key),
-            "proxy": settings.proxy,
+            row.option or row.name: self.settings[row.name]
+            for row in TABLE.values()
+            if row.to == to and row.kind in (kind, "any") and row.name in self.settings
         }
 
 
-def _lock(lock: LockSetting | None) -> Any:
-    if lock is None or lock.mode == "block":
-        return None if lock is None else lock.path
+def _lock(lock: LockSetting) -> Any:
+    if lock.mode == "block":
+        return lock.path
     from holdfast.lock.guard import Lock
 
     return Lock(lock.path, mode=lock.mode)
 
 
 def admit(
-    entry: ServerEntry, environ: Mapping[str, str] | None = None, *, prompt: Prompt | None = None
-) -> Resolved:
-    """A resolved entry, if it is sound, switched on and trusted; in this order, then expanded.
+    entry: ServerEntry,
+    environ: Mapping[str, str] | None = None,
+    *,
+    prompt: InputPrompt | None = None,
+) -> ResolvedServer:
+    """Return a resolved entry, if it is sound, switched on and trusted.
 
     What is checked is what is used: the entry is not read again, and its file of variables is
-    read once for both.
+    read once for both (CWE-367).
     """
     from holdfast.config import trust
 
@@ -103,148 +115,194 @@ def admit(
     if entry.disabled:
         name = visible(entry.name)
         raise StateError(f"server {name!r} is disabled in {visible(entry.source.file)}")
-    variables = read_env_file(entry, environ)
-    trust.require(entry, variables)
-    return _Resolution(entry, environ, prompt).result(variables)
+    env_file = read_env_file(entry, environ)
+    trust.require(entry, env_file)
+    return _Resolution(entry, environ, prompt).result(env_file)
 
 
-def client_for(resolved: Resolved, overrides: Mapping[str, Any]) -> Client:
-    from holdfast._connect import connect
+def client_for(resolved: ResolvedServer, overrides: Mapping[str, Any]) -> Client:
+    """Return a client for a resolved entry; overrides are options of `holdfast.connect`."""
+    from holdfast._connect import Options, connect
 
-    return connect(resolved.target, **{**resolved.options(), **overrides})
+    own = {name: value for name, value in overrides.items() if name in Options.__optional_keys__}
+    rest = {name: value for name, value in overrides.items() if name not in own}
+    return connect(_build(resolved, own), **{**resolved.options(), **rest})
+
+
+def _build(resolved: ResolvedServer, overrides: dict[str, Any]) -> Any:
+    try:
+        return resolved.build_transport(overrides)
+    except TypeError:
+        kind = "a command" if resolved.url is None else "a URL"
+        names = ", ".join(sorted(overrides))
+        raise ValidationError(
+            f"server {visible(resolved.name)!r} is {kind}, which does not take all of: {names}"
+        ) from None
 
 
 def resolve(
-    entry: ServerEntry, environ: Mapping[str, str] | None = None, *, prompt: Prompt | None = None
-) -> Resolved:
+    entry: ServerEntry,
+    environ: Mapping[str, str] | None = None,
+    *,
+    prompt: InputPrompt | None = None,
+) -> ResolvedServer:
+    """Expand an entry, trusted or not."""
     return _Resolution(entry, environ, prompt).result(read_env_file(entry, environ))
 
 
 def read_env_file(entry: ServerEntry, environ: Mapping[str, str] | None = None) -> EnvFile | None:
-    """The file of variables that an entry names, as it is now; None if it names none."""
+    """Return the file of variables that an entry names, as it is now; None if it names none."""
     if entry.env_file is None:
         return None
-    path = _Resolution(entry, environ, None).path("envFile", entry.env_file)
+    resolution = _Resolution(entry, environ, None)
+    path = resolution.path("envFile", entry.env_file)
     if path is None:
         return EnvFile(path=entry.env_file, fault="cannot be found")
     try:
-        data = files.read(path)
-    except UnreadableError as error:
+        data = files.read(path, files.ENV_BYTES, inside=resolution.folder_of(path))
+    except UnreadableFileError as error:
         return EnvFile(path=path, fault=str(error))
     return EnvFile(path=path, data=data, fault=None if data is not None else "does not exist")
 
 
 class _Resolution:
-    """One walk over an entry; every fault is kept, so that all can be mended at once."""
+    """One walk over an entry; every fault is noted, so that all can be mended at once."""
 
     def __init__(
-        self, entry: ServerEntry, environ: Mapping[str, str] | None, prompt: Prompt | None
+        self, entry: ServerEntry, environ: Mapping[str, str] | None, prompt: InputPrompt | None
     ) -> None:
         source = entry.source
         self._entry = entry
-        self._home = str(source.around.home)
-        self._faults: list[Problem] = []
+        self._home = str(source.environment.home)
+        self._faults: list[ConfigProblem] = []
         self._expander = Expander(
-            source.around.environ if environ is None else environ,
+            source.environment.environ if environ is None else environ,
             workspace=source.workspace,
             home=self._home,
             inputs=entry.inputs,
             prompt=prompt,
         )
 
-    def result(self, env_file: EnvFile | None) -> Resolved:
+    def result(self, env_file: EnvFile | None) -> ResolvedServer:
         entry = self._entry
-        variables = self._env_file(env_file) | self._named("env", entry.env)
-        found = Resolved(
-            name=entry.name,
-            command=self._command(),
-            env=variables if entry.url is None else {},
-            cwd=self._cwd(),
-            url=None if entry.url is None else self.text("url", entry.url),
-            headers=self._named("headers", entry.headers),
-            transport=entry.transport,
-            settings=self._settings(entry.settings),
-        )
+        values = {row.name: self._value(row.name, value) for row, value in said(entry)}
+        env = {**self._env_file(env_file), **values.get("env", {})}
+        self._check(values, env)
         if self._faults:
             raise _refusal(self._faults)
-        return found
+        return ResolvedServer(
+            name=entry.name,
+            command=self._command(values),
+            env=env,
+            cwd=values.get("cwd") or self._default_cwd(),
+            url=values.get("url"),
+            headers=values.get("headers", {}),
+            transport=entry.transport,
+            settings={name: value for name, value in values.items() if TABLE[name].own},
+        )
+
+    def _value(self, name: str, value: Any) -> Any:
+        row = TABLE[name]
+        if not row.variables:
+            return value
+        return map_strings(row.key or name, value, self._path if row.path else self.text)
 
     def text(self, field: str, text: str) -> str:
+        """Expand a string."""
         try:
-            return self._expander.expand(text)
+            found = self._expander.expand(text)
         except ExpansionError as error:
-            self._faults.append(_problem(self._entry, field, str(error)))
+            self._fault(field, str(error))
             return ""
+        if "\0" in found:
+            self._fault(field, "has a zero character in it after expansion")
+        return found
 
-    def path(self, field: str, text: str | None) -> str | None:
-        if text is None:
-            return None
+    def path(self, field: str, text: str) -> str | None:
+        """Expand a path and make it absolute; None if that fails."""
         before = len(self._faults)
         path = self.text(field, text)
         if len(self._faults) > before:
             return None
-        return absolute(path, self._entry.source.base, self._home)
+        path = absolute(path, self._entry.source.base, self._home)
+        folder = self.folder_of(path)
+        if folder is not None and not _is_below(os.path.realpath(path), os.path.realpath(folder)):
+            self._fault(field, "is a link that leads out of the project; not followed")
+            return None
+        return path
 
-    def _command(self) -> tuple[str, ...]:
-        if self._entry.command is None:
+    def folder_of(self, path: str) -> str | None:
+        """Return the project's folder if the path says that it is in there.
+
+        Links in a checkout must not lead elsewhere: an approval shows the path, not the link.
+        """
+        source = self._entry.source
+        inside = source.scope == "project" and _is_below(path, source.workspace)
+        return source.workspace if inside else None
+
+    def _path(self, field: str, text: str) -> str:
+        return self.path(field, text) or ""
+
+    def _command(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        if "command" not in values:
             return ()
-        program = self.text("command", self._entry.command)
+        program: str = values["command"]
         if program.startswith("~/"):
             program = self._home + program[1:]
-        return (program, *self._numbered("args", self._entry.args))
+        return (program, *values.get("args", ()))
 
-    def _cwd(self) -> str | None:
-        if self._entry.url is not None:
-            return None
-        if self._entry.cwd is None:
-            # A project's commands are written as seen from its folder, wherever we are in it.
-            source = self._entry.source
-            return source.workspace if source.scope == "project" else None
-        return self.path("cwd", self._entry.cwd)
+    def _default_cwd(self) -> str | None:
+        # A project's commands are written as seen from its folder, wherever we are in it.
+        source = self._entry.source
+        is_project = source.scope == "project" and self._entry.url is None
+        return source.workspace if is_project else None
 
     def _env_file(self, file: EnvFile | None) -> dict[str, str]:
-        if file is None or self.path("envFile", self._entry.env_file) is None:
+        if file is None or any(problem.field == "envFile" for problem in self._faults):
             return {}
         try:
             return file.variables()
         except ValueError as error:
-            fault = f"{visible(file.path)} {error}"
-            self._faults.append(_problem(self._entry, "envFile", fault))
+            self._fault("envFile", f"{visible(file.path)} {error}")
             return {}
 
-    def _settings(self, said: Settings) -> Settings:
-        from msgspec.structs import replace
+    def _check(self, values: Mapping[str, Any], env: Mapping[str, str]) -> None:
+        """Judge what the strings have become: before expansion they could not be."""
+        known = {problem.field for problem in self._faults}
+        if "url" in values and "url" not in known:
+            self._note("url", url_fault(values["url"]))
+        if "command" in values and "command" not in known and not values["command"].strip():
+            self._fault("command", "is empty")
+        for name in env:
+            self._note(f"env.{name}", variable_fault(name))
+        for name, value in values.get("headers", {}).items():
+            self._note(f"headers.{name}", header_fault(name, value))
+        proxy = values.get("proxy")
+        if proxy is not None and "proxy" not in known:
+            self._note("proxy", url_fault(proxy))
+        inherited = values.get("inherit_env", ())
+        for place, name in enumerate(() if isinstance(inherited, bool) else inherited):
+            self._note(f"inherit_env[{place}]", variable_fault(name))
 
-        lock = said.lock
-        inherited = said.inherit_env
-        path = None if lock is None else self.path("lock", lock.path)
-        return replace(
-            said,
-            protocol=None if said.protocol is None else self.text("protocol", said.protocol),
-            allow=None if said.allow is None else self._numbered("allow", said.allow),
-            deny=self._numbered("deny", said.deny),
-            lock=None if lock is None or path is None else replace(lock, path=path),
-            log=self.path("log", said.log),
-            inherit_env=inherited
-            if isinstance(inherited, bool)
-            else self._numbered("inherit_env", inherited),
-            ca=self.path("ca", said.ca),
-            cert=self.path("cert", said.cert),
-            key=self.path("key", said.key),
-            proxy=None if said.proxy is None else self.text("proxy", said.proxy),
-        )
+    def _note(self, field: str, fault: str | None) -> None:
+        if fault is not None and all(problem.field != field for problem in self._faults):
+            self._fault(field, fault)
 
-    def _numbered(self, field: str, values: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(self.text(f"{field}[{place}]", text) for place, text in enumerate(values))
-
-    def _named(self, field: str, values: Mapping[str, str]) -> dict[str, str]:
-        return {name: self.text(f"{field}.{name}", text) for name, text in values.items()}
+    def _fault(self, field: str, message: str) -> None:
+        source = self._entry.source
+        if len(self._faults) < _MOST_SHOWN:
+            self._faults.append(
+                ConfigProblem(
+                    file=source.file, server=self._entry.name, field=field, message=message
+                )
+            )
 
 
-def _problem(entry: ServerEntry, field: str, message: str) -> Problem:
-    return Problem(file=entry.source.file, server=entry.name, field=field, message=message)
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-def _refusal(problems: list[Problem] | tuple[Problem, ...]) -> ValidationError:
-    """One error for all faults; ``data`` has them one by one."""
-    return ValidationError("\n".join(str(problem) for problem in problems), data=tuple(problems))
+def _refusal(problems: list[ConfigProblem]) -> ValidationError:
+    """Return one error for all faults; ``data`` has them one by one."""
+    text = "\n".join(str(problem) for problem in problems[:_MOST_SHOWN])
+    return ValidationError(text, data=tuple(problems))

@@ -1,13 +1,20 @@
-"""Holdfast's own settings of one server: what stands under ``"holdfast"`` in an entry."""
+"""The table of settings: everything that a server's entry may say, one row each.
+
+Reading, checking, expansion, resolution, approval and display all go by these rows. A new setting
+is a new row; unless the row gives a reason, an approval binds it and shows it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from holdfast._core.text import visible
 from holdfast.errors import HoldfastError
 from holdfast.policies import (
     Backoff,
@@ -21,122 +28,187 @@ from holdfast.policies import (
 )
 
 LockMode = Literal["block", "warn", "off"]
+HttpMode = Literal["auto", "streamable", "sse"]
+MOST_ITEMS: Final = 2000
+"""Items of one list or object."""
+Receiver = Literal["client", "tools", "transport", "entry"]
 
 
 class LockSetting(Struct, frozen=True, kw_only=True):
-    """A lock file, and what becomes of a server that does not fit it."""
+    """A lock file, and what happens to a server that differs from it."""
 
     path: str
     mode: LockMode = "block"
 
 
-class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """None, or empty: as `holdfast.connect` has it by default."""
+class Setting(Struct, frozen=True, kw_only=True):
+    """One row of the table."""
 
-    timeouts: Timeouts | None = None
-    tool_timeouts: dict[str, float] = {}
-    backoff: Backoff | None = None
-    limits: Limits | None = None
-    protocol: str | None = None
-    allow: tuple[str, ...] | None = None
-    deny: tuple[str, ...] = ()
-    validate: Validate | None = None
-    results: Results | None = None
-    when_down: WhenDown | None = None
-    replay: Replay | None = None
-    lock: LockSetting | None = None
-    log: str | None = None
-    inherit_env: tuple[str, ...] | bool = ()
-    grace: float | None = None
-    ca: str | None = None
-    cert: str | None = None
-    key: str | None = None
-    proxy: str | None = None
-
-    def tools(self) -> ToolPolicy | None:
-        """The policy for tools; None if nothing is said about them."""
-        said: dict[str, Any] = {
-            "timeouts": self.tool_timeouts,
-            "allow": self.allow,
-            "deny": self.deny,
-            "validate": self.validate,
-            "results": self.results,
-        }
-        given = {name: value for name, value in said.items() if value not in (None, {}, ())}
-        if self.allow is not None:
-            given["allow"] = self.allow
-        return ToolPolicy(**given) if given else None
+    name: str
+    type: Any
+    about: str
+    """One line for the documentation."""
+    key: str = ""
+    """The name in files, where it differs."""
+    kind: Literal["any", "command", "url"] = "any"
+    """The servers that it applies to."""
+    own: bool = True
+    """It is one of Holdfast's own, below ``holdfast``; otherwise a field of the entry."""
+    variables: bool = False
+    """``${…}`` in its strings is expanded."""
+    path: bool = False
+    """It is a path: made absolute after expansion."""
+    unbound: str = ""
+    """Why an approval does not bind it; empty: bound."""
+    to: Receiver = "client"
+    """What receives it: `connect`, the `ToolPolicy`, the transport, or nothing by itself."""
+    option: str = ""
+    """The name of the option there, where it differs."""
 
 
-_TYPES: Final[dict[str, Any]] = {
-    "timeouts": Timeouts | float,
-    "tool_timeouts": dict[str, float],
-    "backoff": Backoff,
-    "limits": Limits,
-    "protocol": str,
-    "allow": tuple[str, ...],
-    "deny": tuple[str, ...],
-    "validate": Validate,
-    "results": Results,
-    "when_down": WhenDown,
-    "replay": Replay,
-    "lock": LockSetting | str,
-    "log": str,
-    "inherit_env": tuple[str, ...] | bool,
-    "grace": float,
-    "ca": str,
-    "cert": str,
-    "key": str,
-    "proxy": str,
-}
-SETTINGS: Final = tuple(_TYPES)
+def _entry(name: str, type_: Any, about: str, **columns: Any) -> Setting:
+    return Setting(name=name, type=type_, about=about, **{"own": False, **columns})
 
 
-def read_one(name: str, value: Any) -> tuple[Any, list[str]]:
-    """A setting's value, and the keys in it that mean nothing. Raises ValueError with the fault."""
-    kind = _TYPES[name]
+def _own(name: str, type_: Any, about: str, **columns: Any) -> Setting:
+    return Setting(name=name, type=type_, about=about, **columns)
+
+
+_LIST: Final = tuple[str, ...]
+_TABLE: Final = dict[str, str]
+_STDIO: Final[dict[str, Any]] = {"kind": "command", "to": "transport", "variables": True}
+_HTTP: Final[dict[str, Any]] = {"kind": "url", "to": "transport", "variables": True}
+_TOOLS: Final[dict[str, Any]] = {"to": "tools"}
+
+TABLE: Final[dict[str, Setting]] = {
+    row.name: row
+    for row in (
+        _entry("command", str, "the program", **{**_STDIO, "to": "entry"}),
+        _entry("args", _LIST, "its arguments; no shell is run", **{**_STDIO, "to": "entry"}),
+        _entry("env", _TABLE, "variables for the server", **_STDIO),
+        _entry(
+            "env_file",
+            str,
+            "a file of `NAME=value` lines; `env` wins over it",
+            **{**_STDIO, "to": "entry", "key": "envFile", "path": True},
+        ),
+        _entry("cwd", str, "the folder that it runs in", **_STDIO, path=True),
+        _entry("url", str, "the server's address", **{**_HTTP, "to": "entry"}),
+        _entry("headers", _TABLE, "headers of every request", **_HTTP),
+        _entry("transport", HttpMode, "which HTTP transport", kind="url", to="transport"),
+        _entry(
+            "disabled",
+            bool,
+            "switched off",
+            to="entry",
+            unbound="switched on again it runs exactly what was approved",
+        ),
+        _own(
+            "timeouts",
+            Timeouts | float,
+            "seconds for a request, or an object with the fields of `Timeouts`",
+        ),
+        _own(
+            "tool_timeouts", dict[str, float], "seconds by tool or pattern",
+            **_TOOLS, option="timeouts",
+        ),
+        _own("backoff", Backoff, "an object with the fields of `Backoff`"),
+        _own("limits", Limits, "an object with the fields of `Limits`"),
+        _own("protocol", str, "the only revision that is tried", variables=True),
+        _own("allow", _LIST, "tools by name or pattern", **_TOOLS, variables=True),
+        _own("deny", _LIST, "the same; wins over `allow`", **_TOOLS, variables=True),
+        _own("validate", Validate, "when arguments are checked; see `ToolPolicy`", **_TOOLS),
+        _own("results", Results, "how results are checked; see `ToolPolicy`", **_TOOLS),
+        _own("when_down", WhenDown, "calls to a lost server fail, or wait for it"),
+        _own("replay", Replay, "whether calls without side effects are sent again"),
+        _own(
+            "lock",
+            LockSetting | str,
+            'a lock file, or `{"path": …, "mode": "block" \\| "warn" \\| "off"}`',
+            variables=True,
+            path=True,
+        ),
+        _own("log", str, "a file to which calls are added", variables=True, path=True),
+        _own(
+            "inherit_env",
+            _LIST | bool,
+            "variables of yours that the server gets; `true`: all",
+            **_STDIO,
+        ),
+        _own("grace", float, "seconds to end by itself", kind="command", to="transport"),
+        _own("ca", str, "certificates to trust", **_HTTP, path=True),
+        _own("cert", str, "a client certificate", **_HTTP, path=True),
+        _own("key", str, "its private key", **{**_HTTP, "to": "entry"}, path=True),
+        _own("proxy", str, "a proxy for all requests", **_HTTP),
+    )
+}  # fmt: skip
+ENTRY: Final = tuple(row for row in TABLE.values() if not row.own)
+OWN: Final = tuple(row for row in TABLE.values() if row.own)
+
+
+# Reading
+
+
+def parse_setting(row: Setting, value: Any) -> tuple[Any, list[str]]:
+    """Return a setting's value, and the keys in it that are not known. Raises ValueError."""
     try:
-        found = msgspec.convert(value, type=kind)
-        if name == "timeouts" and isinstance(found, float):
+        found = msgspec.convert(value, type=row.type)
+        if row.name == "timeouts" and isinstance(found, float):
             found = Timeouts(request=found)
-        if name == "lock" and isinstance(found, str):
+        if row.name == "lock" and isinstance(found, str):
             found = LockSetting(path=found)
-        if name == "tool_timeouts":
+        if isinstance(found, tuple | dict) and len(found) > MOST_ITEMS:
+            raise ValueError(f"has more than {MOST_ITEMS:,} items")
+        if row.name == "tool_timeouts":
             ToolPolicy(timeouts=found)
+        if row.name == "grace" and not 0 <= found < float("inf"):
+            raise ValueError("must be a number, 0 or more")
     except HoldfastError as error:
-        raise ValueError(error.message) from None
+        raise ValueError(visible(error.message, 200)) from None
     except msgspec.ValidationError as error:
-        raise ValueError(str(error).partition(" - at ")[0].lower()) from None
-    return found, _unknown(found, value)
-
-
-def _unknown(found: Any, value: Any) -> list[str]:
+        raise ValueError(visible(str(error).partition(" - at ")[0].lower(), 200)) from None
     if not (isinstance(found, Struct) and isinstance(value, Mapping)):
-        return []
-    return [str(key) for key in value if key not in found.__struct_fields__]
+        return found, []
+    return found, [str(key) for key in value if key not in found.__struct_fields__]
 
 
-def changed(settings: Settings) -> dict[str, Any]:
-    """What was said, as plain values for a file; what was not said is left out."""
-    return {
-        name: _plain(getattr(settings, name))
-        for name, default in zip(SETTINGS_FIELDS, SETTINGS_DEFAULTS, strict=True)
-        if getattr(settings, name) != default
-    }
+# Walking
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, LockSetting) and value.mode == "block":
-        return value.path
+def plain(value: Any) -> Any:
+    """Return a setting's value as a file would have it, without what is the default."""
+    if isinstance(value, LockSetting):
+        return value.path if value.mode == "block" else {"path": value.path, "mode": value.mode}
     if isinstance(value, Struct):
-        default = type(value)() if not isinstance(value, LockSetting) else None
+        default = type(value)()
         return {
             name: getattr(value, name)
             for name in value.__struct_fields__
-            if default is None or getattr(value, name) != getattr(default, name)
+            if getattr(value, name) != getattr(default, name)
         }
     return list(value) if isinstance(value, tuple) else value
 
 
-SETTINGS_FIELDS: Final = Settings.__struct_fields__
-SETTINGS_DEFAULTS: Final = tuple(getattr(Settings(), name) for name in SETTINGS_FIELDS)
+def flatten(field: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield every leaf of a plain value as text, by its place: ``args[1]``, ``env.TOKEN``."""
+    if isinstance(value, Mapping) and value:
+        for name, inner in value.items():
+            yield from flatten(f"{field}.{name}", inner)
+    elif isinstance(value, list | tuple) and value:
+        for number, inner in enumerate(value):
+            yield from flatten(f"{field}[{number}]", inner)
+    else:
+        yield field, value if isinstance(value, str) else json.dumps(value)
+
+
+def map_strings(field: str, value: Any, change: Callable[[str, str], str]) -> Any:
+    """Return the value with ``change(place, text)`` in the place of every string."""
+    if isinstance(value, str):
+        return change(field, value)
+    if isinstance(value, LockSetting):
+        return replace(value, path=change(field, value.path))
+    if isinstance(value, tuple):
+        return tuple(change(f"{field}[{place}]", text) for place, text in enumerate(value))
+    if isinstance(value, dict):
+        return {name: change(f"{field}.{name}", text) for name, text in value.items()}
+    return value

@@ -1,24 +1,34 @@
-"""What there is to say about a configuration: plain values for a face to render.
+"""What there is to show about a configuration: plain values for a face to render.
 
-Nothing here starts a server, expands a variable into view, or asks anybody anything.
+Nothing here starts a server, shows the value of a variable, or asks anybody anything. What is
+written out in a file is redacted where its name or its form says that it is a secret; only an
+approval shows it to the letter.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 
-from holdfast.config import settings, trust
-from holdfast.config.display import Display
-from holdfast.config.entry import Scope, ServerEntry, texts
-from holdfast.config.expansion import Expander, ExpansionError, Kind, variables
-from holdfast.config.export import definition
+from holdfast._core.redact import HIDDEN, Redactor
+from holdfast._core.text import visible
+from holdfast.config import trust
+from holdfast.config.entry import ConfigScope, ServerEntry, said, used_variables
+from holdfast.config.expansion import (
+    ConfigInput,
+    Expander,
+    ExpansionError,
+    Variable,
+    VariableKind,
+    pieces,
+)
 from holdfast.config.loading import Configuration
-from holdfast.config.problems import visible
-from holdfast.config.resolution import read_env_file
-from holdfast.config.trust import Verdict
+from holdfast.config.settings import plain
+from holdfast.config.trust import ApprovalStore, TrustVerdict
+from holdfast.policies import Redaction
 
 
 class ServerRow(Struct, frozen=True, kw_only=True):
@@ -27,10 +37,10 @@ class ServerRow(Struct, frozen=True, kw_only=True):
     name: str
     kind: str
     target: str
-    scope: Scope
+    scope: ConfigScope
     file: str
     dialect: str
-    trust: Verdict
+    trust: TrustVerdict
     disabled: bool
     shadows: int
     problems: tuple[str, ...]
@@ -38,15 +48,17 @@ class ServerRow(Struct, frozen=True, kw_only=True):
 
 
 class FileRow(Struct, frozen=True, kw_only=True):
+    """One file in a list."""
+
     path: str
-    scope: Scope
+    scope: ConfigScope
     dialect: str
     servers: tuple[str, ...]
     problems: tuple[str, ...]
 
 
-class Overview(Struct, frozen=True, kw_only=True):
-    """All servers, and the files that they come from, what wins first."""
+class ConfigOverview(Struct, frozen=True, kw_only=True):
+    """All servers, and the files that they come from, in order of precedence."""
 
     servers: tuple[ServerRow, ...]
     files: tuple[FileRow, ...]
@@ -56,7 +68,7 @@ class VariableRow(Struct, frozen=True, kw_only=True):
     """One variable: where it is used, and whether there is a value. Never the value."""
 
     name: str
-    kind: Kind
+    kind: VariableKind
     fields: tuple[str, ...]
     is_set: bool
     has_default: bool
@@ -64,21 +76,21 @@ class VariableRow(Struct, frozen=True, kw_only=True):
     """The environment variable that gives it a value."""
 
 
-class Explanation(Struct, frozen=True, kw_only=True):
+class ServerExplanation(Struct, frozen=True, kw_only=True):
     """Everything about one server."""
 
     name: str
     kind: str
     file: str
     section: tuple[str, ...]
-    scope: Scope
+    scope: ConfigScope
     dialect: str
     workspace: str
     disabled: bool
     definition: dict[str, Any]
     settings: dict[str, Any]
     variables: tuple[VariableRow, ...]
-    trust: Verdict
+    trust: TrustVerdict
     changes: tuple[str, ...]
     approve: str | None
     """The command that approves it, where that is needed."""
@@ -87,30 +99,15 @@ class Explanation(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-class Approval(Struct, frozen=True, kw_only=True):
-    """What an approval is about.
-
-    ``definition`` is the text of the file to the letter, secrets and all (control characters
-    made visible): what is hidden cannot be approved.
-    """
-
-    name: str
-    file: str
-    verdict: Verdict
-    changes: tuple[str, ...]
-    definition: dict[str, Any]
-    variables: tuple[str, ...]
-    cautions: tuple[str, ...]
-    """What deserves a second look."""
-    fingerprint: str
-    approved: bool = False
+# Showing
 
 
-def show(config: Configuration) -> Overview:
-    """Every server with its source, its kind, its standing and its problems."""
-    display = Display()
-    return Overview(
-        servers=tuple(_row(entry, display) for entry in config.servers.values()),
+def show(config: Configuration) -> ConfigOverview:
+    """Return every server with its source, kind, trust and problems, and every file."""
+    display = EntryDisplay()
+    store = ApprovalStore(config.environment)
+    return ConfigOverview(
+        servers=tuple(_row(entry, display, store) for entry in config.servers.values()),
         files=tuple(
             FileRow(
                 path=visible(file.path),
@@ -124,7 +121,7 @@ def show(config: Configuration) -> Overview:
     )
 
 
-def _row(entry: ServerEntry, display: Display) -> ServerRow:
+def _row(entry: ServerEntry, display: EntryDisplay, store: ApprovalStore) -> ServerRow:
     return ServerRow(
         name=entry.name,
         kind=entry.kind,
@@ -132,7 +129,7 @@ def _row(entry: ServerEntry, display: Display) -> ServerRow:
         scope=entry.source.scope,
         file=visible(entry.source.file),
         dialect=entry.source.dialect,
-        trust=entry.trust().verdict,
+        trust=store.status(entry).verdict,
         disabled=entry.disabled,
         shadows=len(entry.hides),
         problems=tuple(map(str, entry.errors)),
@@ -144,13 +141,14 @@ def _warnings(entry: ServerEntry) -> tuple[str, ...]:
     return tuple(str(problem) for problem in entry.problems if problem.level == "warning")
 
 
-def explain(config: Configuration, name: str) -> Explanation:
-    """Where a server comes from, what it hides, what its variables are, how it stands."""
+def explain(config: Configuration, name: str) -> ServerExplanation:
+    """Return where a server comes from, what it hides, its variables and its trust."""
     entry = config[name]
-    display = Display()
-    standing = entry.trust()
+    display = EntryDisplay()
+    status = entry.trust()
     source = entry.source
-    return Explanation(
+    settings = {row.name: plain(value) for row, value in said(entry) if row.own}
+    return ServerExplanation(
         name=entry.name,
         kind=entry.kind,
         file=visible(source.file),
@@ -160,38 +158,34 @@ def explain(config: Configuration, name: str) -> Explanation:
         workspace=visible(source.workspace),
         disabled=entry.disabled,
         definition=display.definition(entry),
-        settings=display.value(settings.changed(entry.settings)),
+        settings=display.value(settings),
         variables=variable_rows(entry),
-        trust=standing.verdict,
-        changes=standing.changes,
-        approve=None if standing.ok else trust.approving(entry),
+        trust=status.verdict,
+        changes=status.changes,
+        approve=None if status.ok else trust.approving(entry),
         shadows=tuple(visible(str(source)) for source in entry.hides),
         problems=tuple(map(str, entry.errors)),
-        warnings=(*_warnings(entry), *([standing.problem] if standing.problem else [])),
+        warnings=(*_warnings(entry), *([status.problem] if status.problem else [])),
     )
 
 
 def variable_rows(entry: ServerEntry) -> tuple[VariableRow, ...]:
-    """The variables of an entry, in the order in which they stand."""
+    """Return the variables of an entry, in the order in which they stand."""
     source = entry.source
     expander = Expander(
-        source.around.environ,
+        source.environment.environ,
         workspace=source.workspace,
-        home=str(source.around.home),
+        home=str(source.environment.home),
         inputs=entry.inputs,
     )
-    used: dict[tuple[str, Kind], list[Any]] = {}
-    for field, text in texts(entry):
-        try:
-            for variable in variables(text):
-                used.setdefault((variable.name, variable.kind), []).append((field, variable))
-        except ExpansionError:
-            continue  # told among the problems
+    used: dict[tuple[str, VariableKind], list[tuple[str, Variable]]] = {}
+    for field, variable in used_variables(entry):
+        used.setdefault((variable.name, variable.kind), []).append((field, variable))
     return tuple(
         VariableRow(
-            name=visible(name),
+            name=visible(name, 120),
             kind=kind,
-            fields=tuple(visible(field) for field, _ in uses),
+            fields=tuple(dict.fromkeys(visible(field, 120) for field, _ in uses)),
             is_set=all(expander.has(variable) for _, variable in uses),
             has_default=all(variable.default is not None for _, variable in uses),
             set_by=_set_by(entry, name, kind),
@@ -200,91 +194,110 @@ def variable_rows(entry: ServerEntry) -> tuple[VariableRow, ...]:
     )
 
 
-def _set_by(entry: ServerEntry, name: str, kind: Kind) -> str | None:
+def _set_by(entry: ServerEntry, name: str, kind: VariableKind) -> str | None:
     if kind == "input":
-        from holdfast.config.expansion import Input
-
-        return entry.inputs.get(name, Input(id=name)).variable
-    return name if kind == "environment" else None
+        return visible(entry.inputs.get(name, ConfigInput(id=name)).variable, 120)
+    return visible(name, 120) if kind == "environment" else None
 
 
-# Approving
+# Redacted text
+
+_SCHEMES: Final = re.compile(r"(?:bearer|basic|token)\s+", re.I)
+_PAIR: Final = re.compile(r"(?P<head>-{0,2}(?P<name>[\w.-]+)(?:=|:\s*))(?P<value>.*)", re.S)
+_QUERY: Final = re.compile(r"(?P<head>[?&](?P<name>[^=&#?]*+)=)(?P<value>[^&#]*+)")
+_MOST_WORDS: Final = 50
+_PLAIN_WORD: Final = re.compile(r"[\w@%+=:,./${}\[\]-]+")
+"""Readable without quotes; ``${`` would be quoted by a shell and is clearer as it is."""
 
 
-def preview(config: Configuration, name: str) -> Approval:
-    """What `approve` would approve, for a person to read first."""
-    return _approval(config[name])
+class EntryDisplay:
+    """Shows entries as the file has them, without their secrets."""
+
+    def __init__(self) -> None:
+        self._redactor = Redactor(Redaction())
+
+    def target(self, entry: ServerEntry) -> str:
+        """Return one line: the command and its arguments, or the URL."""
+        if entry.url is not None:
+            return self.url(entry.url)
+        import shlex
+
+        words = [self.text(entry.command or ""), *self.arguments(entry.args[:_MOST_WORDS])]
+        shown = [one if _PLAIN_WORD.fullmatch(one) else shlex.quote(one) for one in words]
+        return " ".join([*shown, "…"] if len(entry.args) > _MOST_WORDS else shown)
+
+    def definition(self, entry: ServerEntry) -> dict[str, Any]:
+        """Return how the server is reached, field by field."""
+        return {
+            row.key or row.name: self._field(row.name, value)
+            for row, value in said(entry)
+            if not row.own and row.name != "disabled"
+        }
+
+    def _field(self, name: str, value: Any) -> Any:
+        if name == "args":
+            return self.arguments(value)
+        if name == "url":
+            return self.url(value)
+        return self.table(value) if isinstance(value, dict) else self.text(value)
+
+    def text(self, text: str) -> str:
+        """Return a text without what looks like a secret."""
+        return visible(self._redactor.text(text))
+
+    def table(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Return variables or headers without their secrets."""
+        return {visible(name): self._named(name, value) for name, value in values.items()}
+
+    def arguments(self, values: Iterable[str]) -> list[str]:
+        """Return arguments without their secrets: ``--token`` hides what follows."""
+        found, secret_follows = [], False
+        for value in values:
+            found.append(self._masked(value) if secret_follows else self._argument(value))
+            secret_follows = value.startswith("-") and self._redactor.is_secret(value)
+        return found
+
+    def url(self, url: str) -> str:
+        """Return a URL without its password and the secrets of its query."""
+
+        def hide(match: re.Match[str]) -> str:
+            return match["head"] + self._named(match["name"], match["value"])
+
+        head, mark, query = url.partition("?")
+        return visible(self._redactor.text(head) + _QUERY.sub(hide, mark + query))
+
+    def value(self, value: Any) -> Any:
+        """Return a setting's plain value without secrets."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list | tuple):
+            return [self.value(item) for item in value]
+        if isinstance(value, dict):
+            return {visible(str(name)): self.value(item) for name, item in value.items()}
+        return value
+
+    def _argument(self, value: str) -> str:
+        match = _PAIR.fullmatch(value)
+        if match is not None and self._redactor.is_secret(match["name"]):
+            return visible(match["head"]) + self._masked(match["value"])
+        return self.text(value)
+
+    def _named(self, name: str, value: str) -> str:
+        return self._masked(value) if self._redactor.is_secret(name) else self.text(value)
+
+    def _masked(self, value: str) -> str:
+        """Return of a secret only its variables, and the word that says what it is."""
+        try:
+            parts = list(pieces(value))
+        except ExpansionError:
+            return HIDDEN
+        return "".join(map(_masked_part, parts))
 
 
-def approve(config: Configuration, name: str, *, seen: Approval | None = None) -> Approval:
-    """Approve a server of a project's file: as it is now, or only as it was ``seen``."""
-    entry = config[name]
-    found = seen or _approval(entry)
-    trust.approve(entry, found.fingerprint)
-    from msgspec.structs import replace
-
-    return replace(found, approved=True)
-
-
-def revoke(config: Configuration, name: str) -> bool:
-    """Take the approval back; False if there was none."""
-    return trust.revoke(config[name])
-
-
-def _approval(entry: ServerEntry) -> Approval:
-    standing = entry.trust()
-    return Approval(
-        name=entry.name,
-        file=visible(entry.source.file),
-        verdict=standing.verdict,
-        changes=standing.changes,
-        definition=_to_the_letter(definition(entry)),
-        variables=tuple(dict.fromkeys(row.name for row in variable_rows(entry))),
-        cautions=tuple(_cautions(entry)),
-        fingerprint=trust.fingerprint(trust.parts(entry, read_env_file(entry))),
-    )
-
-
-def _to_the_letter(value: Any) -> Any:
-    if isinstance(value, str):
-        return visible(value)
-    if isinstance(value, list):
-        return [_to_the_letter(item) for item in value]
-    if isinstance(value, dict):
-        return {visible(str(name)): _to_the_letter(item) for name, item in value.items()}
-    return value
-
-
-_LOADS_CODE: Final = re.compile(
-    r"LD_|DYLD_|PATH\Z|PYTHON|NODE_|BASH_ENV\Z|ENV\Z|PERL5|RUBY|JAVA_TOOL_OPTIONS\Z|JDK_JAVA|"
-    r"GIT_|SHELL\Z|IFS\Z|npm_config_|UV_|PIP_",
-    re.I,
-)
-_SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "env", "eval", "xargs"})
-
-
-def _cautions(entry: ServerEntry) -> list[str]:
-    found = [f"{where} can change which code runs" for where in _code_variables(entry)]
-    if (entry.command or "").rpartition("/")[2] in _SHELLS:
-        found.append("the command is a shell: what it runs stands in the arguments")
-    if entry.url is not None and entry.url.lower().startswith("http://"):
-        found.append("the URL is not encrypted")
-    if entry.settings.inherit_env is True:
-        found.append("the server gets your whole environment, secrets too")
-    if entry.settings.log is not None:
-        found.append("calls are written to a file that the project names")
-    sent = [row for row in variable_rows(entry) if row.kind != "place"]
-    if sent:
-        names = ", ".join(dict.fromkeys(row.name for row in sent))
-        found.append(f"the server is given the values of: {names}")
-    return found
-
-
-def _code_variables(entry: ServerEntry) -> list[str]:
-    names = [f"env.{visible(name)}" for name in entry.env if _LOADS_CODE.match(name)]
-    file = read_env_file(entry)
-    try:
-        in_file = {} if file is None or file.data is None else file.variables()
-    except ValueError:
-        in_file = {}
-    return [*names, *(f"{name} in the envFile" for name in in_file if _LOADS_CODE.match(name))]
+def _masked_part(part: str | Variable) -> str:
+    if isinstance(part, Variable):
+        default = "" if part.default is None else f":-{HIDDEN if part.default else ''}"
+        return visible(f"{str(part)[:-1]}{default}}}")
+    scheme = _SCHEMES.match(part)
+    head = "" if scheme is None else scheme[0]
+    return visible(head) + (HIDDEN if part[len(head) :] else "")

@@ -1,4 +1,4 @@
-"""The status of one server among many."""
+"""How a server of many is doing: a value that is true when it is made, and starts nothing."""
 
 from __future__ import annotations
 
@@ -16,16 +16,11 @@ NOT_STARTED: Final = "not started"
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """An error of one server, with its time."""
+    """What went wrong with a server, and when."""
 
     server: str
     error: HoldfastError
     time: datetime
-
-    @property
-    def is_timeout(self) -> bool:
-        """True if the server did not start or answer in time."""
-        return isinstance(self.error, TimeoutError)
 
     def __str__(self) -> str:
         text = str(self.error)

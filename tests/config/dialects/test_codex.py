@@ -18,16 +18,19 @@ def test_a_file_of_codex() -> None:
     assert context.problems == ()
     assert (context.command, context.cwd) == ("npx", "/srv/context")
     assert context.env == {"LEVEL": "debug"}
-    assert context.settings.inherit_env == ("CONTEXT_TOKEN", "REGION")
-    assert context.timeouts == Timeouts(handshake=20, tools=600, total=600)
-    assert (context.allow, context.deny) == (("search", "fetch"), ("fetch",))
+    assert context.settings["inherit_env"] == ("CONTEXT_TOKEN", "REGION")
+    assert context.settings["timeouts"] == Timeouts(handshake=20, tools=600, total=600)
+    assert (context.settings["allow"], context.settings["deny"]) == (
+        ("search", "fetch"),
+        ("fetch",),
+    )
     assert designs.headers == {
         "X-Region": "eu",
         "X-Tenant": "${env:DESIGNS_TENANT}",
         "Authorization": "Bearer ${env:DESIGNS_TOKEN}",
     }
     assert designs.transport == "streamable"
-    assert designs.timeouts == Timeouts(handshake=5)
+    assert designs.settings["timeouts"] == Timeouts(handshake=5)
     assert warnings(designs) == {"tools": "has no effect here"}
     assert old.disabled
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from holdfast.config.dialects.fields import Fields
+from holdfast.config.dialects.fields import EntryFields
 
 
-def fields(**raw: object) -> Fields:
-    return Fields(raw, "/f.json", "one")
+def fields(**raw: object) -> EntryFields:
+    return EntryFields(raw, "/f.json", "one")
 
 
 def test_the_first_name_that_is_there_counts() -> None:
     both = fields(a="1", b="2")
     assert both.text("a", "b") == "1"
     assert both.text("missing", "b") == "2"
-    assert both.problems == []
+    assert both.problems == ()
 
 
 def test_null_is_the_same_as_nothing() -> None:
@@ -21,7 +21,7 @@ def test_null_is_the_same_as_nothing() -> None:
     assert "a" not in nothing
     assert (nothing.text("a"), nothing.texts("a"), nothing.flag("a")) == (None, None, None)
     assert (nothing.table("a"), nothing.seconds("a"), nothing.inner("a")) == ({}, None, None)
-    assert nothing.problems == []
+    assert nothing.problems == ()
 
 
 def test_numbers_and_booleans_are_taken_as_written() -> None:

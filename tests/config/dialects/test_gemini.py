@@ -13,11 +13,14 @@ pytestmark = pytest.mark.req("F3")
 def test_a_file_of_gemini() -> None:
     servers = read_data("gemini", "gemini.settings.json")
     python, streaming, events, experiment = servers.values()
-    assert python.timeouts == Timeouts(request=15)
+    assert python.settings["timeouts"] == Timeouts(request=15)
     assert warnings(python) == {"trust": "has no effect here"}
     assert (streaming.kind, streaming.transport) == ("http", "streamable")
-    assert (streaming.allow, streaming.deny) == (("safe", "reader"), ("reader",))
-    assert streaming.timeouts == Timeouts(request=900, total=900)
+    assert (streaming.settings["allow"], streaming.settings["deny"]) == (
+        ("safe", "reader"),
+        ("reader",),
+    )
+    assert streaming.settings["timeouts"] == Timeouts(request=900, total=900)
     assert (events.url, events.transport) == ("http://localhost:8080/sse", "auto")
     assert experiment.disabled
     assert not python.disabled

@@ -16,9 +16,9 @@ def test_a_file_of_goose() -> None:
     search, remote, events, nested = servers.values()
     assert (search.command, search.args) == ("npx", ("-y", "search-server"))
     assert search.env == {"LEVEL": "debug", "RETRIES": "3"}
-    assert search.settings.inherit_env == ("SEARCH_API_KEY",)
-    assert search.timeouts == Timeouts(request=600, total=600)
-    assert search.allow == ("find",)
+    assert search.settings["inherit_env"] == ("SEARCH_API_KEY",)
+    assert search.settings["timeouts"] == Timeouts(request=600, total=600)
+    assert search.settings["allow"] == ("find",)
     assert remote.headers == {"Authorization": "Bearer ${TOKEN}", "X-Region": "eu"}
     assert (remote.disabled, remote.transport) == (True, "streamable")
     assert events.kind == "sse"

@@ -33,7 +33,7 @@ def test_a_file_of_claude_code() -> None:
     assert tracker.url == "${TRACKER_URL:-https://tracker.example}/mcp"
     assert tracker.headers == {"Authorization": "Bearer ${TRACKER_TOKEN}"}
     assert (events.kind, events.transport) == ("sse", "sse")
-    assert database.timeouts == Timeouts(request=60.0)
+    assert database.settings["timeouts"] == Timeouts(request=60.0)
     assert all(entry.problems == () for entry in servers.values())
 
 
@@ -48,16 +48,20 @@ def test_a_file_of_holdfast() -> None:
     git, secure = read_data("mcpServers", "holdfast.mcp.json").values()
     assert git.problems == ()
     said = git.settings
-    assert said.timeouts == Timeouts(request=60, handshake=20)
-    assert said.tool_timeouts == {"git_clone": 600}
-    assert (git.protocol, git.allow, git.deny) == ("2025-11-25", ("git_*",), ("git_push",))
-    assert git.lock == LockSetting(path="mcp.lock", mode="warn")
-    assert git.log == "~/calls.jsonl"
-    assert said.backoff == Backoff(first=0.5, attempts=3)
-    assert said.limits == Limits(frame_bytes=1048576)
-    assert (said.when_down, said.replay, said.grace) == ("wait", "safe", 5)
-    assert said.inherit_env == ("SSH_AUTH_SOCK",)
-    assert (secure.settings.ca, secure.settings.key) == ("ca.pem", "me.key")
+    assert said["timeouts"] == Timeouts(request=60, handshake=20)
+    assert said["tool_timeouts"] == {"git_clone": 600}
+    assert (said["protocol"], said["allow"], said["deny"]) == (
+        "2025-11-25",
+        ("git_*",),
+        ("git_push",),
+    )
+    assert git.settings["lock"] == LockSetting(path="mcp.lock", mode="warn")
+    assert git.settings["log"] == "~/calls.jsonl"
+    assert said["backoff"] == Backoff(first=0.5, attempts=3)
+    assert said["limits"] == Limits(frame_bytes=1048576)
+    assert (said["when_down"], said["replay"], said["grace"]) == ("wait", "safe", 5)
+    assert said["inherit_env"] == ("SSH_AUTH_SOCK",)
+    assert (secure.settings["ca"], secure.settings["key"]) == ("ca.pem", "me.key")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +86,11 @@ def test_a_file_of_holdfast() -> None:
         ({"type": "ws", "url": "https://x"}, "type", "'ws' is not supported (stdio, http or sse)"),
         ({"url": "ftp://x"}, "url", "must begin with http:// or https://"),
         ({"url": "https://x", "headers": {"a b": "c"}}, "headers.a b", "is no name for a header"),
-        ({"url": "https://x", "headers": {"a": "b\r\nc: d"}}, "headers.a", "must be one line"),
+        (
+            {"url": "https://x", "headers": {"a": "b\r\nc: d"}},
+            "headers.a",
+            "must be one line without control characters",
+        ),
         (
             {"url": "https://x", "command": "a"},
             "type",
@@ -131,7 +139,7 @@ def test_an_entry_that_is_no_object_is_told() -> None:
         ),
         (
             {"command": "a", "timeout": 30},
-            {"timeout": "seconds or milliseconds? Not used; say holdfast.timeouts (in seconds)"},
+            {"timeout": "seconds or milliseconds? Not used; set holdfast.timeouts (in seconds)"},
         ),
         (
             {"command": "a", "holdfast": {"timeouts": {"reqest": 3}}},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.config import Input
+from holdfast.config import ConfigInput
 from tests.config.rig import faults, read_data, read_one, warnings
 
 pytestmark = pytest.mark.req("F3")
@@ -14,7 +14,7 @@ def test_a_file_of_vs_code() -> None:
     servers = read_data("vscode", "vscode.mcp.json")
     perplexity = servers["perplexity"]
     assert perplexity.env == {"PERPLEXITY_API_KEY": "${input:perplexity-key}"}
-    assert perplexity.inputs["perplexity-key"] == Input(
+    assert perplexity.inputs["perplexity-key"] == ConfigInput(
         id="perplexity-key", description="Perplexity API key", password=True
     )
     assert perplexity.inputs["region"].options == ("eu", "us")

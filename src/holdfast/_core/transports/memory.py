@@ -108,9 +108,6 @@ class MemoryLink:
     def withdraw(self, wire_id: WireId) -> bool:
         return False
 
-    def unsent(self) -> frozenset[WireId]:
-        return frozenset()
-
     def unread(self) -> bool:
         return False
 

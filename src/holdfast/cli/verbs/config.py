@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast._core.text import visible_lines
 from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.files import create
 from holdfast.cli.options import CONFIG, OUTPUT, files
-from holdfast.cli.output import Output
+from holdfast.cli.output import Output, harmless
 from holdfast.errors import TrustError
 
 if TYPE_CHECKING:
-    from holdfast.config import Approval, Explanation
+    from holdfast.config import Approval, ServerExplanation
 
 
 @click.group()
@@ -68,7 +67,7 @@ def explain(name: str, config: str | None, output: str) -> None:
         out.text(_told(found))
 
 
-def _told(found: Explanation) -> str:
+def _told(found: ServerExplanation) -> str:
     where = " › ".join(found.section)
     lines = [
         f"{found.name}: {found.kind}{', disabled' if found.disabled else ''}",
@@ -130,7 +129,7 @@ def _present(approval: Approval) -> None:
     lines = [f"{approval.name}, from {approval.file}:", text]
     lines += [f"changed: {change}" for change in approval.changes]
     lines += [f"careful: {caution}" for caution in approval.cautions]
-    print(visible_lines("\n".join(lines)), file=sys.stderr)
+    print(harmless("\n".join(lines)), file=sys.stderr)
 
 
 @config.command(short_help="take an approval back")

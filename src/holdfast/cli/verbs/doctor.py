@@ -158,10 +158,10 @@ def _show(output: Output, finding: Finding) -> None:
 
 def _before(client: Client) -> Iterable[Finding]:
     """What can be told without starting anything."""
-    from holdfast.config.display import Display
+    from holdfast.config.views import EntryDisplay
 
     transport = client.transport
-    display = Display()
+    display = EntryDisplay()
     command = getattr(transport, "command", None)
     if command is None:
         yield Finding("address", "note", display.url(str(transport.key[1])))

@@ -1,4 +1,4 @@
-"""The dialects: how each product writes down its servers. One reader each, all of them pure."""
+"""Dialects: one reader for each way in which products write down their servers."""
 
 from __future__ import annotations
 
@@ -6,22 +6,31 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
-from holdfast.config.dialects.common import Reading
-from holdfast.config.entry import Source
+from holdfast.config.dialects.common import DialectResult
+from holdfast.config.entry import EntrySource
 
-DIALECTS: Final = ("mcpServers", "vscode", "codex", "gemini", "goose")
+DIALECTS: Final = {
+    "mcpServers": "mcpservers",
+    "vscode": "mcpservers",
+    "gemini": "mcpservers",
+    "zed": "mcpservers",
+    "codex": "codex",
+    "goose": "goose",
+}
+"""The module that reads each; only the one that is needed is loaded."""
 
 
-def read(dialect: str, document: Mapping[str, Any], source: Source) -> Reading:
-    """What a document says, in a dialect. Only the reader that is needed is loaded."""
+def read(dialect: str, document: Mapping[str, Any], source: EntrySource) -> DialectResult:
+    """Return the servers that a document describes in a dialect."""
     from importlib import import_module
 
-    found: Reading = import_module(f"{__name__}.{dialect.lower()}").read(document, source)
+    module = import_module(f"{__name__}.{DIALECTS[dialect]}")
+    found: DialectResult = getattr(module, f"read_{dialect.lower()}")(document, source)
     return found
 
 
 def detect(path: str, document: Mapping[str, Any]) -> str | None:
-    """The dialect of a file that somebody names, by its place and what is in it."""
+    """Return the dialect of a file, by its place and its content; None if it is in none."""
     folder, name = os.path.split(path)
     ending = os.path.splitext(name)[1].lower()
     if ending == ".toml":
@@ -33,4 +42,4 @@ def detect(path: str, document: Mapping[str, Any]) -> str | None:
     part = document.get("mcp")
     if "servers" in document or (isinstance(part, Mapping) and "servers" in part):
         return "vscode"
-    return None
+    return "zed" if "context_servers" in document else None

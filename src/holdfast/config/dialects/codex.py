@@ -6,27 +6,21 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from holdfast.config.dialects.common import (
-    Reading,
-    Way,
+    Definition,
+    DialectResult,
+    by_command,
+    by_url,
     entry,
-    local_way,
+    lists,
     read_servers,
-    remote_way,
     timeouts,
 )
-from holdfast.config.dialects.fields import Fields
-from holdfast.config.entry import ServerEntry, Source
+from holdfast.config.dialects.fields import EntryFields
+from holdfast.config.entry import EntrySource, ServerEntry
 
-_SAYS_NOTHING: Final = (
-    "name",
-    "required",
-    "supports_parallel_tool_calls",
-    "url",
-    "command",
-    "args",
-    "env",
-    "cwd",
-)
+_IGNORED: Final = (
+    "name", "required", "supports_parallel_tool_calls", "url", "command", "args", "env", "cwd",
+)  # fmt: skip
 _NO_EFFECT: Final = (
     "oauth",
     "oauth_resource",
@@ -37,7 +31,8 @@ _NO_EFFECT: Final = (
 )
 
 
-def read(document: Mapping[str, Any], source: Source) -> Reading:
+def read_codex(document: Mapping[str, Any], source: EntrySource) -> DialectResult:
+    """Read the servers of a ``config.toml``."""
     return read_servers(
         document.get("mcp_servers"),
         source,
@@ -46,7 +41,7 @@ def read(document: Mapping[str, Any], source: Source) -> Reading:
     )
 
 
-def _server(name: str, fields: Fields, source: Source) -> ServerEntry:
+def _server(name: str, fields: EntryFields, source: EntrySource) -> ServerEntry:
     program, url = fields.text("command"), fields.text("url")
     if program is not None and url is not None:
         fields.fault("url", "there is both a command and a URL")
@@ -55,30 +50,31 @@ def _server(name: str, fields: Fields, source: Source) -> ServerEntry:
     reached = _remote(fields, url) if url is not None else _local(fields, program)
     settings = _settings(fields)
     disabled = fields.flag("enabled") is False
-    fields.ignore(_SAYS_NOTHING)
+    fields.ignore(_IGNORED)
     fields.without_effect(_NO_EFFECT)
     return entry(name, fields, source, reached, settings=settings, disabled=disabled)
 
 
-def _local(fields: Fields, program: str | None) -> Way:
+def _local(fields: EntryFields, program: str | None) -> Definition:
     fields.without_effect(("bearer_token_env_var", "http_headers", "env_http_headers"))
-    return local_way(fields, program, fields.texts("args") or ())
+    return by_command(fields, program, fields.texts("args") or ())
 
 
-def _remote(fields: Fields, url: str) -> Way:
+def _remote(fields: EntryFields, url: str) -> Definition:
     headers = fields.table("http_headers")
     for name, variable in fields.table("env_http_headers").items():
         headers[name] = f"${{env:{variable}}}"
     token = fields.text("bearer_token_env_var")
     if token is not None:
+        headers = {name: one for name, one in headers.items() if name.lower() != "authorization"}
         headers["Authorization"] = f"Bearer ${{env:{token}}}"
     if "bearer_token" in fields:
         fields.take("bearer_token")
         fields.fault("bearer_token", "is not taken; name a variable in bearer_token_env_var")
-    return remote_way(fields, url, "streamable", headers)
+    return by_url(fields, url, "streamable", headers)
 
 
-def _settings(fields: Fields) -> dict[str, Any]:
+def _settings(fields: EntryFields) -> dict[str, Any]:
     found = timeouts(
         handshake=fields.seconds("startup_timeout_sec")
         or fields.seconds("startup_timeout_ms", 0.001),
@@ -86,14 +82,11 @@ def _settings(fields: Fields) -> dict[str, Any]:
     )
     fields.ignore(("startup_timeout_ms",))
     allow, deny = fields.texts("enabled_tools"), fields.texts("disabled_tools")
-    inherited = _inherited(fields)
-    found |= {} if allow is None else {"allow": allow}
-    found |= {} if deny is None else {"deny": deny}
-    return found | ({"inherit_env": inherited} if inherited else {})
+    return found | lists(allow=allow, deny=deny, inherit_env=_inherited(fields) or None)
 
 
-def _inherited(fields: Fields) -> tuple[str, ...]:
-    """``env_vars``: names, or tables with a name, of variables to pass on."""
+def _inherited(fields: EntryFields) -> tuple[str, ...]:
+    """Return ``env_vars``: names, or tables with a name, of variables to pass on."""
     listed = fields.take("env_vars")
     if listed is None:
         return ()

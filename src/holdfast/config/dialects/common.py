@@ -1,178 +1,178 @@
-"""What the readers of all dialects share: from fields to an entry."""
+"""What the readers of all dialects share: from fields to a checked entry."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from holdfast.config.dialects.fields import Fields
-from holdfast.config.entry import Manner, ServerEntry, Source
-from holdfast.config.expansion import ExpansionError, Input, variables
-from holdfast.config.problems import Problem, visible
-from holdfast.config.settings import SETTINGS, Settings, read_one
+from holdfast._core.text import has_unseen, visible
+from holdfast.config.dialects.fields import LONGEST_TEXT, EntryFields
+from holdfast.config.entry import ConfigProblem, EntrySource, ServerEntry, said, texts
+from holdfast.config.expansion import ConfigInput, ExpansionError, Variable, variables
+from holdfast.config.settings import OWN, HttpMode, flatten, parse_setting, plain
 from holdfast.policies import Timeouts
 
-MOST_SERVERS: Final = 1000
+MOST_SERVERS: Final = {"project": 100, "user": 1000, "explicit": 1000}
+"""Servers of one file, by its scope."""
+MOST_VARIABLES: Final = 1000
+"""Variables in the strings of one entry."""
 LONGEST_NAME: Final = 128
+Definition = dict[str, Any]
+"""Fields of a `ServerEntry`, by name."""
 
 
-class Reading(Struct, frozen=True, kw_only=True):
-    """What a file says: its servers, and what is wrong with the file itself."""
+class DialectResult(Struct, frozen=True, kw_only=True):
+    """The servers of a file, and what is wrong with the file itself."""
 
     entries: tuple[ServerEntry, ...] = ()
-    problems: tuple[Problem, ...] = ()
-
-
-class Way(Struct, frozen=True, kw_only=True):
-    """How an entry says its server is reached."""
-
-    command: str | None = None
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-    env_file: str | None = None
-    cwd: str | None = None
-    url: str | None = None
-    headers: dict[str, str] = {}
-    transport: Manner = "auto"
+    problems: tuple[ConfigProblem, ...] = ()
 
 
 def read_servers(
-    servers: Any, source: Source, field: str, read: Callable[[str, Fields], ServerEntry]
-) -> Reading:
-    """Every entry of a table of servers; one that is no good leaves the others alone."""
+    servers: Any, source: EntrySource, field: str, read: Callable[[str, EntryFields], ServerEntry]
+) -> DialectResult:
+    """Read every entry of a table of servers; a faulty one leaves the others alone."""
     if servers is None:
-        return Reading()
+        return DialectResult()
     if not isinstance(servers, Mapping):
-        return Reading(problems=(_of_file(source, f"{field} must be an object of servers"),))
-    if len(servers) > MOST_SERVERS:
-        text = f"{field} has {len(servers):,} servers; {MOST_SERVERS:,} at most are read"
-        return Reading(problems=(_of_file(source, text),))
+        return _of_file(source, f"{field} must be an object of servers")
+    most = MOST_SERVERS[source.scope]
+    if len(servers) > most:
+        return _of_file(source, f"{field} has {len(servers):,} servers; at most {most:,} are read")
     entries: list[ServerEntry] = []
-    problems: list[Problem] = []
+    problems: list[ConfigProblem] = []
     for name, raw in servers.items():
-        fault = _bad_name(name)
+        fault = name_fault(name)
         if fault is None:
-            entries.append(read(name, Fields(raw, source.file, name)))
+            entries.append(read(name, EntryFields(raw, source.file, name)))
         else:
-            problems.append(_of_file(source, f"{field}: {fault}"))
-    return Reading(entries=tuple(entries), problems=tuple(problems))
+            problems.append(ConfigProblem(file=source.file, message=f"{field}: {fault}"))
+    return DialectResult(entries=tuple(entries), problems=tuple(problems))
 
 
-def _of_file(source: Source, message: str) -> Problem:
-    return Problem(file=source.file, message=message)
+def _of_file(source: EntrySource, message: str) -> DialectResult:
+    return DialectResult(problems=(ConfigProblem(file=source.file, message=message),))
 
 
-def _bad_name(name: Any) -> str | None:
+def name_fault(name: Any) -> str | None:
+    """Return why this cannot be a server's name; None if it can."""
     if not isinstance(name, str):
         return "a server's name must be a string"
-    shown = visible(name[:40])
+    shown = visible(name, 40)
     if not name.strip() or len(name) > LONGEST_NAME:
-        return f"the name {shown!r} must have 1 to {LONGEST_NAME} characters"
-    if visible(name) != name:
-        # It would be printed, and pasted into a shell.
+        return f"the name '{shown}' must have 1 to {LONGEST_NAME} characters"
+    if has_unseen(name) or name != name.strip():
+        # It would be printed, compared by eye and pasted into a shell.
         return f"the name '{shown}' has characters in it that cannot be seen"
     return None
 
 
+_SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:/+-]*")
+
+
+def is_safe_name(name: str) -> bool:
+    """Return whether a name means itself in every shell, quoted or not.
+
+    Completion offers no others: behind an open double quote, ``docs$(…)`` would be run.
+    """
+    return _SAFE_NAME.fullmatch(name) is not None
+
+
 def entry(
     name: str,
-    fields: Fields,
-    source: Source,
-    way: Way,
+    fields: EntryFields,
+    source: EntrySource,
+    definition: Definition,
     *,
     settings: Mapping[str, Any] | None = None,
     disabled: bool = False,
-    inputs: Mapping[str, Input] | None = None,
+    inputs: Mapping[str, ConfigInput] | None = None,
 ) -> ServerEntry:
-    """The entry, with Holdfast's own settings over those of the dialect."""
-    said = {**(settings or {}), **own_settings(fields)}
+    """Return the entry, with Holdfast's own settings over those of the dialect."""
+    given = {**(settings or {}), **own_settings(fields)}
     fields.rest()
-    made = ServerEntry(
-        name=name,
-        source=source,
-        command=way.command,
-        args=way.args,
-        env=way.env,
-        env_file=way.env_file,
-        cwd=way.cwd,
-        url=way.url,
-        headers=way.headers,
-        transport=way.transport,
-        settings=Settings(**said),
-        disabled=disabled,
-        inputs=dict(_used(way, inputs or {})),
-    )
-    _check(made, fields)
-    return _with_problems(made, fields.problems)
+    made = ServerEntry(name=name, source=source, settings=given, disabled=disabled, **definition)
+    used = [variable.name for variable in _check(made, fields) if variable.kind == "input"]
+    asked = {one: inputs[one] for one in used if inputs and one in inputs}
+    return replace(made, inputs=asked, problems=fields.problems)
 
 
-def _with_problems(made: ServerEntry, problems: list[Problem]) -> ServerEntry:
-    from msgspec.structs import replace
-
-    return replace(made, problems=tuple(problems)) if problems else made
-
-
-def _used(way: Way, inputs: Mapping[str, Input]) -> Iterator[tuple[str, Input]]:
-    """The inputs that this entry asks for; those of its neighbours are none of its business."""
-    if not inputs:
-        return
-    parts = [way.command, way.env_file, way.cwd, way.url, *way.args]
-    text = "\n".join([*filter(None, parts), *way.env.values(), *way.headers.values()])
-    for name, asked in inputs.items():
-        if f"${{input:{name}}}" in text:
-            yield name, asked
-
-
-def _check(made: ServerEntry, fields: Fields) -> None:
-    from holdfast.config.entry import texts
-
+def _check(made: ServerEntry, fields: EntryFields) -> Iterator[Variable]:
+    """Note faults of the entry's strings; yield the variables in them."""
+    for row, value in said(made):
+        for field, text in flatten(row.key or row.name, plain(value)):
+            fault = _text_fault(text)
+            if fault:
+                fields.fault(field, fault)
+    left = MOST_VARIABLES
     for field, text in texts(made):
-        if "${" in text:
-            try:
-                variables(text)
-            except ExpansionError as error:
-                fields.fault(field, str(error))
-        if "\0" in text:
-            fields.fault(field, "must not have a zero character in it")
-        if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-            fields.fault(field, "must not have half a character in it")
+        if left < 0 or len(text) > LONGEST_TEXT:
+            continue
+        try:
+            found = variables(text, left + 1)
+            yield from found
+            left -= len(found)
+        except ExpansionError as error:
+            fields.fault(field, str(error))
+        if left < 0:
+            fields.fault(field, f"has more variables than the {MOST_VARIABLES:,} of an entry")
 
 
-def own_settings(fields: Fields) -> dict[str, Any]:
-    """What stands under ``holdfast``."""
+_HALF: Final = re.compile("[\ud800-\udfff]")
+
+
+def _text_fault(text: str) -> str | None:
+    if len(text) > LONGEST_TEXT:
+        return f"is longer than {LONGEST_TEXT:,} characters"
+    if "\0" in text:
+        return "must not have a zero character in it"
+    if not text.isascii() and _HALF.search(text):
+        return "must not have half a character in it"
+    return None
+
+
+def own_settings(fields: EntryFields) -> dict[str, Any]:
+    """Return what stands below ``holdfast``, by the table of settings."""
     own = fields.inner("holdfast")
     found: dict[str, Any] = {}
     if own is None:
         return found
-    for name in SETTINGS:
-        value = own.take(name)
+    for row in OWN:
+        value = own.take(row.name)
         if value is None:
             continue
         try:
-            found[name], unknown = read_one(name, value)
+            found[row.name], unknown = parse_setting(row, value)
         except ValueError as error:
-            own.fault(name, str(error))
+            own.fault(row.name, str(error))
             continue
         for key in unknown:
-            own.fault(f"{name}.{key}", "is not known here", "warning")
+            own.fault(f"{row.name}.{key}", "is not known here", "warning")
     own.rest()
     return found
 
 
-def timeouts(**spans: float | None) -> dict[str, Any]:
-    """The timeouts that a dialect gives; the cap of a whole call makes room for them."""
-    given = {name: span for name, span in spans.items() if span is not None}
+def timeouts(**seconds: float | None) -> dict[str, Any]:
+    """Return the timeouts that a dialect gives; the cap of a whole call makes room for them."""
+    given = {name: span for name, span in seconds.items() if span is not None}
     if not given:
         return {}
     most = max(given.get("tools", 0.0), given.get("request", 0.0), Timeouts().total)
     return {"timeouts": Timeouts(**given, total=most)}
 
 
+def lists(**values: tuple[str, ...] | None) -> dict[str, Any]:
+    """Return the settings that are said."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
 # Command or URL, as nearly all dialects of JSON write it
 
-_MANNERS: Final[dict[str, Manner]] = {
+_MODES: Final[dict[str, HttpMode]] = {
     "http": "auto",
     "streamable": "streamable",
     "streamable-http": "streamable",
@@ -183,32 +183,32 @@ _MANNERS: Final[dict[str, Manner]] = {
 _LOCAL: Final = ("stdio", "local")
 
 
-def way(fields: Fields, url: str | None, *, hint: Manner = "auto") -> Way:
-    """The way to a server by ``type``, ``command`` or a URL that the dialect has found."""
+def definition(fields: EntryFields, url: str | None, *, hint: HttpMode = "auto") -> Definition:
+    """Return how a server is reached: by ``type``, ``command`` or a URL that was found."""
     kind = fields.text("type", "transport")
     program, arguments = _command(fields)
-    if kind is not None and kind.lower() not in (*_MANNERS, *_LOCAL):
-        fields.fault("type", f"{visible(kind[:40])!r} is not supported (stdio, http or sse)")
-        return Way()
-    remote = url is not None if kind is None else kind.lower() in _MANNERS
+    if kind is not None and kind.lower() not in (*_MODES, *_LOCAL):
+        fields.fault("type", f"{visible(kind, 40)!r} is not supported (stdio, http or sse)")
+        return {}
+    remote = url is not None if kind is None else kind.lower() in _MODES
     if kind is None and url is not None and program is not None:
         fields.fault("type", "there is both a command and a URL; say which is meant")
-        return Way()
+        return {}
     if remote and url is None and fields.take("url") is None:
         fields.fault("url", "is missing")
     if not remote and program is None and fields.take("command") is None:
         missing = "is missing" if kind is not None else "is missing, and so is a URL"
         fields.fault("command", missing)
     if remote:
-        manner = hint if kind is None else _MANNERS[kind.lower()]
-        return remote_way(fields, url, manner, fields.table("headers"))
+        mode = hint if kind is None else _MODES[kind.lower()]
+        return by_url(fields, url, mode, fields.table("headers"))
     if url is not None:
         fields.fault("url", "has no effect here", "warning")
-    return local_way(fields, program, arguments)
+    return by_command(fields, program, arguments)
 
 
-def _command(fields: Fields) -> tuple[str | None, tuple[str, ...]]:
-    """The program and its arguments; some write both as one list."""
+def _command(fields: EntryFields) -> tuple[str | None, tuple[str, ...]]:
+    """Return the program and its arguments; some products write both as one list."""
     if isinstance(fields.take("command"), list):
         words = fields.texts("command")
         program, *more = words or ("",)
@@ -218,50 +218,113 @@ def _command(fields: Fields) -> tuple[str | None, tuple[str, ...]]:
     return fields.text("command"), fields.texts("args") or ()
 
 
-def local_way(fields: Fields, program: str | None, arguments: tuple[str, ...]) -> Way:
+def by_command(fields: EntryFields, program: str | None, arguments: tuple[str, ...]) -> Definition:
+    """Return the definition of a server that a command starts."""
     env = fields.table("env")
     for name in env:
-        if not name or "=" in name or "\0" in name:
-            fields.fault(f"env.{visible(name)}", "is no name for a variable")
-    if program is not None and not arguments and len(program.split()) > 1:
+        fault = variable_fault(name)
+        if fault:
+            fields.fault(f"env.{name}", fault)
+    if program is not None and not program.strip():
+        fields.fault("command", "must not be empty")
+    elif program is not None and not arguments and len(program.split()) > 1:
         text = "has a space in it; arguments belong in args, one by one"
         fields.fault("command", text, "warning")
     fields.without_effect(("headers",))
-    return Way(
-        command=program,
-        args=arguments,
-        env=env,
-        env_file=fields.text("envFile", "env_file"),
-        cwd=fields.text("cwd"),
-    )
+    return {
+        "command": program,
+        "args": arguments,
+        "env": env,
+        "env_file": fields.text("envFile", "env_file"),
+        "cwd": fields.text("cwd"),
+    }
 
 
-def remote_way(fields: Fields, url: str | None, manner: Manner, headers: dict[str, str]) -> Way:
-    if url is not None and not url.lower().startswith(("http://", "https://", "${")):
-        fields.fault("url", "must begin with http:// or https://")
+def by_url(
+    fields: EntryFields, url: str | None, mode: HttpMode, headers: dict[str, str]
+) -> Definition:
+    """Return the definition of a server behind a URL."""
+    if url is not None and not url.startswith("${"):
+        # The scheme can be judged before expansion, the rest only after it.
+        if not url.lower().startswith(("http://", "https://")):
+            fields.fault("url", "must begin with http:// or https://")
+        elif "${" not in url:
+            fault = url_fault(url)
+            if fault:
+                fields.fault("url", fault)
     for name, value in headers.items():
-        if not name or not name.isascii() or any(c in "\r\n: \t\0" for c in name):
-            fields.fault(f"headers.{visible(name)}", "is no name for a header")
-        if "\r" in value or "\n" in value:
-            fields.fault(f"headers.{visible(name)}", "must be one line")
+        fault = header_fault(name, value)
+        if fault:
+            fields.fault(f"headers.{name}", fault)
+    if len({name.lower() for name in headers}) < len(headers):
+        fields.fault("headers", "has a header twice (upper and lower case are the same)")
     fields.without_effect(("command", "args", "env", "envFile", "cwd"))
-    return Way(url=url, headers=headers, transport=manner)
+    return {"url": url, "headers": headers, "transport": mode}
 
 
-def inputs_of(document: Mapping[str, Any]) -> dict[str, Input]:
-    """What the file asks its user for, by id. One that is malformed is not there."""
-    found = {}
+# Checks that hold before and after expansion
+
+_TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110 §5.6.2
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # RFC 9110 §5.5, obs-text aside
+_NOT_IN_URL: Final = re.compile(r"[\x00-\x20\x7f\\]")
+"""Parsers disagree about what a backslash means, which decides the host."""
+_FRAMING: Final = frozenset(
+    {"connection", "content-length", "expect", "keep-alive", "te", "trailer"}
+    | {"transfer-encoding", "upgrade"}
+)
+
+
+def variable_fault(name: str) -> str | None:
+    """Return why this cannot be the name of an environment variable."""
+    if not name or "=" in name or "\0" in name or has_unseen(name) or " " in name:
+        return "is no name for a variable"
+    return None
+
+
+def header_fault(name: str, value: str) -> str | None:
+    """Return why a header cannot be sent; a line break in it would begin another header."""
+    if not _TOKEN.fullmatch(name):
+        return "is no name for a header"
+    if name.lower() in _FRAMING:
+        return "is set by the client itself"
+    if _CONTROL.search(value):
+        return "must be one line without control characters"
+    return None
+
+
+def url_fault(url: str) -> str | None:
+    """Return why this is not the URL of a server."""
+    from urllib.parse import urlsplit
+
+    if not url.lower().startswith(("http://", "https://")):
+        return "must begin with http:// or https://"
+    if _NOT_IN_URL.search(url) or has_unseen(url):
+        return "has characters in it that a URL cannot have"
+    try:
+        parts = urlsplit(url)
+        if not parts.hostname or parts.port == 0:
+            return "has no host" if not parts.hostname else "has no valid port"
+    except ValueError:
+        return "is not a URL"
+    return None
+
+
+# Inputs
+
+
+def inputs_of(document: Mapping[str, Any]) -> dict[str, ConfigInput]:
+    """Return what the file asks its user for, by id. A malformed one is not there."""
+    found: dict[str, ConfigInput] = {}
     listed = document.get("inputs")
     for raw in listed if isinstance(listed, list) else ():
         if isinstance(raw, Mapping) and isinstance(raw.get("id"), str):
-            made = _input(raw)
-            found[made.id] = made
+            found.setdefault(raw["id"], _input(raw))
     return found
 
 
-def _input(raw: Mapping[str, Any]) -> Input:
+def _input(raw: Mapping[str, Any]) -> ConfigInput:
     default, options = raw.get("default"), raw.get("options")
-    return Input(
+    return ConfigInput(
         id=raw["id"],
         type=_text(raw.get("type")) or "promptString",
         description=_text(raw.get("description")),
@@ -276,5 +339,5 @@ def _text(value: Any) -> str:
 
 
 def _option(value: Any) -> str:
-    """An option is a string, or an object with its value and a label."""
+    """Return an option: a string, or an object with its value and a label."""
     return _text(value.get("value")) if isinstance(value, Mapping) else _text(value)

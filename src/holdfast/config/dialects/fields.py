@@ -1,21 +1,28 @@
-"""The fields of one entry, taken one by one; what is wrong with a field is told by its name."""
+"""The fields of one entry, taken one by one; faults are reported by the field's name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sized
+from typing import Any, Final, Literal
 
-from holdfast.config.problems import Level, Problem, visible
+from holdfast._core.text import did_you_mean, visible
+from holdfast.config.entry import ConfigProblem
+from holdfast.config.settings import MOST_ITEMS
 
-MOST_ITEMS: Final = 10_000
-"""Items of one list or object."""
+MOST_PROBLEMS: Final = 20
+"""Errors, and warnings, of one server that are kept; the rest is counted."""
+_MOST_HINTS: Final = 3
+LONGEST_TEXT: Final = 1 << 15
+"""Characters of one string: an approval shows all of it."""
+_LONGEST_FIELD: Final = 120
 
 
-class Fields:
-    """What an entry says. Each ``take`` marks its field as understood."""
+class EntryFields:
+    """What an entry says. Each field that is taken is marked as known."""
 
     def __init__(self, raw: Any, file: str, server: str, within: str = "") -> None:
-        self.problems: list[Problem] = []
+        self._problems: dict[str, list[ConfigProblem]] = {"error": [], "warning": []}
+        self._more = {"error": 0, "warning": 0}
         self._file = file
         self._server = server
         self._within = within
@@ -27,14 +34,39 @@ class Fields:
     def __contains__(self, name: str) -> bool:
         return self._raw.get(name) is not None
 
-    def fault(self, field: str | None, message: str, level: Level = "error") -> None:
+    @property
+    def problems(self) -> tuple[ConfigProblem, ...]:
+        """The problems found so far, errors first, with the number of those not kept."""
+        found = [*self._problems["error"], *self._problems["warning"]]
+        more = sum(self._more.values())
+        if more:
+            level: Literal["error", "warning"] = "error" if self._more["error"] else "warning"
+            found.append(self._problem(None, f"{more:,} more problems are not shown", level))
+        return tuple(found)
+
+    def fault(
+        self, field: str | None, message: str, level: Literal["error", "warning"] = "error"
+    ) -> None:
+        """Note a problem of a field; None: of the whole entry."""
+        if len(self._problems[level]) < MOST_PROBLEMS:
+            self._problems[level].append(self._problem(field, message, level))
+        else:
+            self._more[level] += 1
+
+    def _problem(
+        self, field: str | None, message: str, level: Literal["error", "warning"]
+    ) -> ConfigProblem:
         named = self._within + field if field is not None else self._within.rstrip(".") or None
-        self.problems.append(
-            Problem(file=self._file, server=self._server, field=named, message=message, level=level)
+        return ConfigProblem(
+            file=self._file,
+            server=self._server,
+            field=named if named is None else named[:_LONGEST_FIELD],
+            message=message,
+            level=level,
         )
 
     def take(self, name: str) -> Any:
-        """The value as it is; None where it is absent (or null)."""
+        """Return the value as it is; None where it is absent or null."""
         self._taken.add(name)
         return self._raw.get(name)
 
@@ -43,7 +75,7 @@ class Fields:
         self._raw = {**self._raw, name: value}
 
     def text(self, *names: str) -> str | None:
-        """A string under the first of these names that is there."""
+        """Return the string under the first of these names that is there."""
         found = None
         for name in names:
             value = self.take(name)
@@ -57,24 +89,30 @@ class Fields:
         return found
 
     def texts(self, name: str) -> tuple[str, ...] | None:
-        """A list of strings."""
+        """Return a list of strings."""
         value = self.take(name)
         if value is None:
             return None
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            odd = value if not isinstance(value, list) else next(_odd(value))
-            what = "be a list of strings" if not isinstance(value, list) else "hold only strings"
-            self.fault(name, _must(what, odd))
+        if not isinstance(value, list):
+            self.fault(name, _must("be a list of strings", value))
             return None
+        if self._is_too_long(name, value):
+            return None
+        for item in value:
+            if not isinstance(item, str):
+                self.fault(name, _must("hold only strings", item))
+                return None
         return tuple(value)
 
     def table(self, name: str) -> dict[str, str]:
-        """An object of strings. Numbers and booleans are taken as they are written."""
+        """Return an object of strings. Numbers and booleans are taken as they are written."""
         value = self.take(name)
         if value is None:
             return {}
         if not isinstance(value, Mapping):
             self.fault(name, _must("be an object of strings", value))
+            return {}
+        if self._is_too_long(name, value):
             return {}
         found = {}
         for key, item in value.items():
@@ -85,7 +123,13 @@ class Fields:
                 found[str(key)] = plain
         return found
 
+    def _is_too_long(self, name: str, value: Sized) -> bool:
+        if len(value) > MOST_ITEMS:
+            self.fault(name, f"has more than {MOST_ITEMS:,} items")
+        return len(value) > MOST_ITEMS
+
     def flag(self, name: str) -> bool | None:
+        """Return true, false, or None where nothing is said."""
         value = self.take(name)
         if value is None or isinstance(value, bool):
             return value
@@ -93,54 +137,51 @@ class Fields:
         return None
 
     def seconds(self, name: str, unit: float = 1.0) -> float | None:
-        """A span of time; ``unit`` is what 1 means, in seconds."""
+        """Return a duration in seconds; ``unit`` is what 1 means."""
         value = self.take(name)
         if value is None:
             return None
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not 0 < value < float("inf"):
+        if not number or not 0 < value < 1e300:
             self.fault(name, "must be a number, more than 0")
             return None
         return float(value * unit)
 
-    def inner(self, name: str) -> Fields | None:
-        """The fields of an object inside."""
+    def inner(self, name: str) -> EntryFields | None:
+        """Return the fields of an object inside; its problems are this entry's."""
         value = self.take(name)
         if value is None:
             return None
-        found = Fields(value, self._file, self._server, f"{self._within}{name}.")
-        self.problems += found.problems
-        found.problems = self.problems
+        found = EntryFields(None, self._file, self._server, f"{self._within}{name}.")
+        found._problems, found._more = self._problems, self._more
+        if isinstance(value, Mapping):
+            found._raw = value
+        else:
+            found.fault(None, f"must be an object, not {_kind(value)}")
         return found
 
     def ignore(self, names: Iterable[str]) -> None:
-        """Fields that say nothing about how to reach the server."""
+        """Accept fields that do not matter here."""
         self._taken.update(names)
 
     def without_effect(self, names: Iterable[str]) -> None:
-        """Fields that are understood, and mean nothing here."""
+        """Warn of fields that are known, and have no effect here."""
         for name in names:
             if name in self and name not in self._taken:
                 self.take(name)
                 self.fault(name, "has no effect here", "warning")
 
     def rest(self) -> None:
-        """Warn of what was not understood; it does no harm."""
-        known = sorted(self._taken)
+        """Warn of all fields that are not known."""
+        hints = 0
         for name in self._raw:
-            if name not in self._taken:
-                self.fault(str(name), f"is not known here{_hint(str(name), known)}", "warning")
-
-
-def _hint(name: str, known: list[str]) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name[:40], known, 1)
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
-def _odd(values: list[Any]) -> Any:
-    return (value for value in values if not isinstance(value, str))
+            if name in self._taken:
+                continue
+            hint = ""
+            if hints < _MOST_HINTS:
+                hints += 1
+                hint = did_you_mean(str(name), sorted(self._taken))
+            self.fault(str(name), f"is not known here{hint and '; '}{hint}", "warning")
 
 
 def _scalar(value: Any) -> str | None:
@@ -158,7 +199,7 @@ def _must(what: str, value: Any) -> str:
 
 
 def _kind(value: Any) -> str:
-    return _KINDS.get(type(value), visible(type(value).__name__))
+    return _KINDS.get(type(value), visible(type(value).__name__, 40))
 
 
 _KINDS: Final = {

@@ -7,32 +7,34 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from holdfast.config.dialects.common import (
-    Reading,
-    Way,
+    Definition,
+    DialectResult,
+    by_command,
+    by_url,
     entry,
-    local_way,
+    lists,
     read_servers,
-    remote_way,
     timeouts,
 )
-from holdfast.config.dialects.fields import Fields
-from holdfast.config.entry import Manner, ServerEntry, Source
+from holdfast.config.dialects.fields import EntryFields
+from holdfast.config.entry import EntrySource, ServerEntry
+from holdfast.config.settings import HttpMode
 
-_MANNERS: Final[dict[str, Manner]] = {"sse": "sse", "streamable_http": "streamable"}
+_MODES: Final[dict[str, HttpMode]] = {"sse": "sse", "streamable_http": "streamable"}
 _BUILT_IN: Final = ("builtin", "platform", "frontend", "inline_python")
-"""Parts of Goose itself: no servers that anybody else could reach."""
-_SAYS_NOTHING: Final = (
+"""Parts of Goose itself: no servers that another program could reach."""
+_IGNORED: Final = (
     "name", "display_name", "description", "bundled", "type", "cmd", "args", "envs", "uri",
     "headers", "env_keys",
 )  # fmt: skip
 
 
-def read(document: Mapping[str, Any], source: Source) -> Reading:
+def read_goose(document: Mapping[str, Any], source: EntrySource) -> DialectResult:
+    """Read the servers among the extensions."""
     extensions = document.get("extensions")
     if isinstance(extensions, Mapping):
-        extensions = {
-            name: _flat(raw) for name, raw in extensions.items() if not _is_built_in(_flat(raw))
-        }
+        flat = {name: _flat(raw) for name, raw in extensions.items()}
+        extensions = {name: raw for name, raw in flat.items() if not _is_built_in(raw)}
     return read_servers(
         extensions, source, "extensions", lambda name, fields: _server(name, fields, source)
     )
@@ -50,34 +52,34 @@ def _is_built_in(raw: Any) -> bool:
     return isinstance(raw, Mapping) and raw.get("type") in _BUILT_IN
 
 
-def _server(name: str, fields: Fields, source: Source) -> ServerEntry:
+def _server(name: str, fields: EntryFields, source: EntrySource) -> ServerEntry:
     kind = fields.text("type") or ("stdio" if "cmd" in fields else "streamable_http")
     given = fields.table("envs")
+    reached: Definition = {}
     if kind == "stdio":
         reached = _local(fields, given)
-    elif kind in _MANNERS:
-        reached = _remote(fields, given, _MANNERS[kind])
+    elif kind in _MODES:
+        reached = _remote(fields, given, _MODES[kind])
     else:
         fields.fault("type", "is not supported (stdio, streamable_http or sse)")
-        reached = Way()
     allow, keys = fields.texts("available_tools"), fields.texts("env_keys")
-    settings = timeouts(request=fields.seconds("timeout"))
-    settings |= {"allow": allow} if allow else {}
-    settings |= {"inherit_env": keys} if keys and kind == "stdio" else {}
+    settings = timeouts(request=fields.seconds("timeout")) | lists(
+        allow=allow or None, inherit_env=(keys or None) if kind == "stdio" else None
+    )
     disabled = fields.flag("enabled") is False
-    fields.ignore(_SAYS_NOTHING)
+    fields.ignore(_IGNORED)
     return entry(name, fields, source, reached, settings=settings, disabled=disabled)
 
 
-def _local(fields: Fields, given: dict[str, str]) -> Way:
+def _local(fields: EntryFields, given: dict[str, str]) -> Definition:
     program = fields.text("cmd")
     if program is None:
         fields.fault("cmd", "is missing")
     fields.put("env", given)
-    return local_way(fields, program, fields.texts("args") or ())
+    return by_command(fields, program, fields.texts("args") or ())
 
 
-def _remote(fields: Fields, given: dict[str, str], manner: Manner) -> Way:
+def _remote(fields: EntryFields, given: dict[str, str], mode: HttpMode) -> Definition:
     url = fields.text("uri")
     if url is None:
         fields.fault("uri", "is missing")
@@ -85,4 +87,4 @@ def _remote(fields: Fields, given: dict[str, str], manner: Manner) -> Way:
         name: re.sub(r"\$\{(\w+)\}", lambda match: given.get(match[1], match[0]), value)
         for name, value in fields.table("headers").items()
     }
-    return remote_way(fields, url, manner, headers)
+    return by_url(fields, url, mode, headers)

@@ -1,0 +1,302 @@
+"""Adding, removing and importing servers: edits of Holdfast's own file and the project's.
+
+The rest of a file stays byte for byte as it is: comments, order and indentation. A file that
+changes while it is edited is left alone. Servers that a user adds are approved by that.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from holdfast._core.files import locked, make_private_folder, reason, write_atomic
+from holdfast._core.text import did_you_mean, visible
+from holdfast.config import dialects, files
+from holdfast.config.dialects.common import name_fault
+from holdfast.config.entry import EntrySource
+from holdfast.config.environment import (
+    ConfigEnvironment,
+    ConfigFile,
+    importable_files,
+    named_file,
+)
+from holdfast.config.export import at_home, definition, input_definition
+from holdfast.config.files import UnreadableFileError
+from holdfast.config.json_edit import ServersFile
+from holdfast.config.loading import Configuration, gather
+from holdfast.config.trust import ApprovalStore
+from holdfast.errors import StateError, ValidationError
+
+EditScope = Literal["user", "project"]
+
+
+class ConfigEdit(Struct, frozen=True, kw_only=True):
+    """What an edit did."""
+
+    file: str
+    servers: tuple[str, ...] = ()
+    """The servers that were added or removed."""
+    skipped: Mapping[str, str] = {}
+    """Servers that were left out, with the reason."""
+    lost: tuple[str, ...] = ()
+    """What an imported entry said that has no effect here."""
+
+
+class FoundProduct(Struct, frozen=True, kw_only=True):
+    """A file of another product that servers can be imported from."""
+
+    product: str
+    file: str
+    servers: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+
+
+def add(
+    name: str,
+    *,
+    command: str | None = None,
+    args: Iterable[str] = (),
+    url: str | None = None,
+    env: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    transport: Literal["auto", "streamable", "sse"] = "auto",
+    settings: Mapping[str, Any] | None = None,
+    scope: EditScope = "user",
+    overwrite: bool = False,
+    environment: ConfigEnvironment | None = None,
+) -> ConfigEdit:
+    """Add a server to the user's own file, or to the project's ``.mcp.json``.
+
+    Args:
+        name: The server's name.
+        command: The program, and
+        args: its arguments; or
+        url: the address of a server.
+        env: Variables for a command.
+        headers: Headers for a URL.
+        cwd: The folder that a command runs in.
+        transport: The HTTP transport.
+        settings: Holdfast's own settings, as they stand below ``holdfast`` in a file.
+        scope: ``"user"``, or ``"project"``: the repository's root, or the current folder. What
+            is added to a project is approved at once: its user typed it.
+        overwrite: Replace a server of this name.
+        environment: Where to look for the files; by default those of this process.
+
+    Returns:
+        The file that was written.
+
+    Raises:
+        ValidationError: Something cannot be used, or the name is taken.
+        StateError: The file cannot be written, or changed meanwhile.
+    """
+    environment = environment or ConfigEnvironment()
+    if command is not None and url is not None:
+        raise ValidationError("give a command or a URL, not both")
+    type_ = {"auto": "http", "streamable": "streamable-http", "sse": "sse"}[transport]
+    raw = {
+        "type": type_ if url is not None else None,
+        "command": command,
+        "args": list(args),
+        "env": dict(env or {}),
+        "cwd": cwd,
+        "url": url,
+        "headers": dict(headers or {}),
+        "holdfast": dict(settings or {}),
+    }
+    said = {key: value for key, value in raw.items() if value not in (None, [], {})}
+    path = _file_of(scope, environment)
+    with _changing(path, environment) as document:
+        document.add(name, said, overwrite)
+        _require_usable(document, name, _place(path, environment, scope), environment)
+    if scope == "project":
+        entry = _entries(path, environment, scope)[name]
+        ApprovalStore(environment).approve({name: entry}, {})
+    return ConfigEdit(file=str(path), servers=(name,))
+
+
+def remove(
+    name: str,
+    *,
+    scope: EditScope | None = None,
+    environment: ConfigEnvironment | None = None,
+) -> ConfigEdit:
+    """Remove a server from the user's own file or the project's ``.mcp.json``.
+
+    Args:
+        name: The server.
+        scope: Where; by default in the user's own file, or else in the project's.
+        environment: As in `add`.
+
+    Raises:
+        ValidationError: There is no such server in these files.
+        StateError: The file cannot be written, or changed meanwhile.
+    """
+    environment = environment or ConfigEnvironment()
+    scopes: tuple[EditScope, ...] = ("user", "project") if scope is None else (scope,)
+    known: list[str] = []
+    for one in scopes:
+        path = _file_of(one, environment)
+        entries = _entries(path, environment, one).servers
+        if name in entries:
+            with _changing(path, environment) as document:
+                document.remove(name)
+            if one == "project":
+                ApprovalStore(environment).revoke(entries[name])
+            return ConfigEdit(file=str(path), servers=(name,))
+        known += entries
+    hint = did_you_mean(name, known)
+    where = " or ".join(visible(str(_file_of(one, environment))) for one in scopes)
+    raise ValidationError(f"no server '{visible(name, 80)}' in {where}{hint and '; '}{hint}")
+
+
+def find_products(environment: ConfigEnvironment | None = None) -> tuple[FoundProduct, ...]:
+    """Return the files of other products that have servers in them."""
+    environment = environment or ConfigEnvironment()
+    found = []
+    for file in importable_files(environment):
+        config = gather([file], environment)
+        if config.servers or config.problems:
+            found.append(
+                FoundProduct(
+                    product=file.product,
+                    file=file.path,
+                    servers=tuple(config.servers),
+                    problems=tuple(map(str, config.problems)),
+                )
+            )
+    return tuple(found)
+
+
+def import_products(
+    products: Iterable[str] | None = None,
+    *,
+    names: Iterable[str] | None = None,
+    overwrite: bool = False,
+    environment: ConfigEnvironment | None = None,
+) -> ConfigEdit:
+    """Copy servers of other products to the user's own file, in one step.
+
+    Args:
+        products: Products as `find_products` names them, or paths of files; by default all that
+            are found.
+        names: Only these servers.
+        overwrite: Replace servers of the same name instead of leaving them.
+        environment: As in `add`.
+
+    Raises:
+        ValidationError: A product has no file here.
+        StateError: The file cannot be written, or changed meanwhile.
+    """
+    environment = environment or ConfigEnvironment()
+    wanted = gather(_chosen(products, environment), environment)
+    only = None if names is None else set(names)
+    added: list[str] = []
+    skipped: dict[str, str] = {str(one.file): one.message for one in wanted.problems}
+    lost: list[str] = []
+    path = environment.own_file
+    with _changing(path, environment) as document:
+        taken = set(document.servers())
+        for entry in wanted:
+            if only is not None and entry.name not in only:
+                continue
+            if entry.errors:
+                skipped[entry.name] = str(entry.errors[0])
+            elif entry.name in taken and not overwrite:
+                skipped[entry.name] = "a server of this name is there already"
+            else:
+                moved = at_home(entry)
+                document.add(entry.name, definition(moved), overwrite)
+                document.add_inputs(input_definition(one) for one in moved.inputs.values())
+                added.append(entry.name)
+                lost += [str(problem) for problem in entry.problems]
+    return ConfigEdit(file=str(path), servers=tuple(added), skipped=skipped, lost=tuple(lost))
+
+
+def _chosen(products: Iterable[str] | None, environment: ConfigEnvironment) -> list[ConfigFile]:
+    there = importable_files(environment)
+    if products is None:
+        return there
+    found: list[ConfigFile] = []
+    for product in products:
+        of_product = [file for file in there if file.product.lower() == product.lower()]
+        if not of_product and not os.path.exists(product):
+            known = list(dict.fromkeys(file.product for file in there))
+            hint = did_you_mean(product, known) or f"known: {', '.join(known)}"
+            raise ValidationError(f"no product or file {visible(product, 80)!r}: {hint}")
+        if not of_product:
+            of_product = [named_file(product, environment)]
+        found += of_product
+    return found
+
+
+# Files
+
+
+def _file_of(scope: EditScope, environment: ConfigEnvironment) -> Path:
+    if scope == "user":
+        return environment.own_file
+    if not environment.folders():
+        raise ValidationError("the home folder is not a project; use the user's own file")
+    return environment.workspace() / ".mcp.json"
+
+
+def _place(path: Path, environment: ConfigEnvironment, scope: EditScope) -> ConfigFile:
+    workspace = str(path.parent if scope == "project" else environment.workspace())
+    return ConfigFile(path=str(path), scope=scope, dialect="mcpServers", workspace=workspace)
+
+
+def _entries(path: Path, environment: ConfigEnvironment, scope: EditScope) -> Configuration:
+    return gather([_place(path, environment, scope)], environment)
+
+
+def _require_usable(
+    document: ServersFile, name: str, file: ConfigFile, environment: ConfigEnvironment
+) -> None:
+    """Refuse to write an entry that could not be used."""
+    source = EntrySource(
+        file=file.path,
+        scope=file.scope,
+        dialect="mcpServers",
+        workspace=file.workspace,
+        environment=environment,
+    )
+    fault = name_fault(name)
+    if fault is None:
+        one = {**document.document(), "mcpServers": {name: document.servers()[name]}}
+        (entry,) = dialects.read("mcpServers", one, source).entries
+        fault = next((f"{one.field}: {one.message}" for one in entry.errors), None)
+    if fault is not None:
+        raise ValidationError(f"server '{visible(name, 80)}': {fault}")
+
+
+@contextmanager
+def _changing(path: Path, environment: ConfigEnvironment) -> Iterator[ServersFile]:
+    """Read, edit and replace a file; writers take turns, and a change by others is refused."""
+    state = environment.state_home / "holdfast"
+    try:
+        make_private_folder(state)
+        with locked(state / "config.lock"):
+            # The user's own file may be a link (dotfiles); one in a project is a stranger's.
+            own = path == environment.own_file
+            target = Path(os.path.realpath(path)) if own else path
+            before = files.read(str(target), files.USER_BYTES)
+            document = ServersFile(str(path), before)
+            yield document
+            if document.data is None or document.data == before:
+                return
+            if files.read(str(target), files.USER_BYTES) != before:
+                raise StateError(f"{visible(str(path))} was changed meanwhile; nothing was written")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if target.is_symlink():
+                raise StateError(f"{visible(str(path))} is a symbolic link; nothing was written")
+            write_atomic(target, document.data, private=own and before is None)
+    except UnreadableFileError as error:
+        raise ValidationError(f"{visible(str(path))} {error}") from None
+    except OSError as error:
+        raise StateError(f"{visible(str(path))}: cannot be written: {reason(error)}") from None

@@ -1,0 +1,318 @@
+"""Adding, removing and importing servers."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.config import (
+    ConfigEnvironment,
+    add,
+    find_products,
+    import_products,
+    remove,
+)
+from holdfast.config.files import parse
+from holdfast.config.json_edit import ServersFile
+from holdfast.errors import StateError, ValidationError
+from tests.config.rig import DATA, World
+
+pytestmark = pytest.mark.req("N2")
+
+
+def own_file(world: World) -> Path:
+    return world.home / ".config/holdfast/mcp.json"
+
+
+def around(world: World) -> ConfigEnvironment:
+    return world.around()
+
+
+def test_a_server_is_added_to_the_user_s_own_file(world: World) -> None:
+    done = add(
+        "git",
+        command="uvx",
+        args=["mcp-server-git"],
+        env={"LEVEL": "${LEVEL:-1}"},
+        settings={"timeouts": 5},
+        environment=around(world),
+    )
+    assert done.file == str(own_file(world))
+    assert own_file(world).stat().st_mode & 0o777 == 0o600
+    entry = world.load()["git"]
+    assert (entry.command, entry.args) == ("uvx", ("mcp-server-git",))
+    assert entry.trust().verdict == "own"
+    add("web", url="https://x/mcp", headers={"X-A": "b"}, environment=around(world))
+    assert list(world.load().servers) == ["git", "web"]
+
+
+def test_what_is_added_to_a_project_is_approved_by_that(world: World) -> None:
+    world.servers(".mcp.json", other={"command": "evil"})
+    add("mine", command="mine", scope="project", environment=around(world))
+    found = world.load()
+    assert found["mine"].trust().verdict == "trusted"
+    assert found["other"].trust().verdict == "untrusted"
+    remove("mine", environment=around(world))
+    world.servers(".mcp.json", mine={"command": "mine"})
+    assert world.load()["mine"].trust().verdict == "untrusted", "the approval went with it"
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("", '{\n  "mcpServers": {\n    "new": {\n      "command": "x"\n    }\n  }\n}\n'),
+        ("{}", '{\n  "mcpServers": {\n    "new": {\n      "command": "x"\n    }\n  }\n}'),
+        (
+            '{\n\t// mine\n\t"mcpServers": {\n\t\t"a": {"command": "a"}, // why\n'
+            '\t},\n\t"z": 1\n}\n',
+            '{\n\t// mine\n\t"mcpServers": {\n\t\t"a": {"command": "a"},\n'
+            '\t\t"new": {\n\t\t\t"command": "x"\n\t\t}, // why\n\t},\n\t"z": 1\n}\n',
+        ),
+        (
+            '{"mcpServers": {"a": {"command": "}"}}, "z": [1,2]}',
+            '{"mcpServers": {"a": {"command": "}"}, "new": {"command": "x"}}, "z": [1,2]}',
+        ),
+        (
+            '\ufeff{\r\n    "mcpServers": {}\r\n}',
+            '\ufeff{\r\n    "mcpServers": {\r\n        "new": {\r\n            "command": "x"\r\n'
+            "        }\r\n    }\r\n}",
+        ),
+        (
+            '{\n  "theme": "dark" /* , */\n}\n',
+            '{\n  "theme": "dark",\n  "mcpServers": {\n    "new": {\n      "command": "x"\n    }\n'
+            "  } /* , */\n}\n",
+        ),
+    ],
+)
+def test_the_rest_of_the_file_stays_as_it_is(world: World, text: str, after: str) -> None:
+    world.write(own_file(world), text.encode())
+    add("new", command="x", environment=around(world))
+    assert own_file(world).read_bytes().decode() == after
+    remove("new", environment=around(world))
+    assert parse("x.json", own_file(world).read_bytes()) == {
+        "mcpServers": {},
+        **parse("x.json", text.encode()),
+    }
+
+
+def test_a_server_is_removed_with_its_line_and_nothing_else(world: World) -> None:
+    text = """{
+  // all mine
+  "mcpServers": {
+    "a": {"command": "a"}, // first
+    "b": {
+      "command": "b"
+    },
+    /* last */
+    "c": {"command": "c"}
+  }
+}
+"""
+    world.write(own_file(world), text)
+    remove("b", environment=around(world))
+    after = text.replace('    "b": {\n      "command": "b"\n    },\n', "")
+    assert own_file(world).read_text() == after
+    remove("c", environment=around(world))
+    assert '"a": {"command": "a"} // first' in own_file(world).read_text()
+    remove("a", environment=around(world))
+    assert world.load().servers == {}
+    assert "// all mine" in own_file(world).read_text()
+
+
+_NAMES = st.text(alphabet='ab"\\/{}[],:é ', min_size=1, max_size=6)
+_COMMA = st.sampled_from(["", ","])
+_SPACE = st.sampled_from(["", " ", "\n", "\n  ", "/* } , */", "// ]\n"])
+
+
+@settings(max_examples=150)
+@given(st.data(), st.lists(_NAMES, unique=True, max_size=4), _NAMES)
+def test_any_file_is_edited_and_back(data: Any, names: list[str], new: str) -> None:
+    def space() -> str:
+        found: str = data.draw(_SPACE)
+        return found
+
+    members = [
+        f'{space()}{json.dumps(name)}{space()}:{space()}{{"command":{space()}{json.dumps(name)}}}'
+        for name in names
+    ]
+    comma = "," if members and data.draw(_COMMA) else ""
+    inner = f"{','.join(members)}{space()}{comma}{space()}"
+    text = f'{space()}{{{space()}"mcpServers":{space()}{{{inner}}}}}'
+    before = parse("x.json", text.encode())
+    file = ServersFile("x.json", text.encode())
+    if new in names:
+        with pytest.raises(ValidationError, match="already"):
+            file.add(new, {"command": "x"}, overwrite=False)
+    file.add(new, {"command": "x"}, overwrite=True)
+    assert file.data is not None
+    assert parse("x.json", file.data)["mcpServers"] == {
+        **before["mcpServers"],
+        new: {"command": "x"},
+    }
+    file.remove(new)
+    left = {name: value for name, value in before["mcpServers"].items() if name != new}
+    assert parse("x.json", file.data) == {"mcpServers": left}
+
+
+@pytest.mark.req("E2")
+@pytest.mark.parametrize(
+    ("name", "what", "message"),
+    [
+        ("a\u200b", {"command": "x"}, "characters in it that cannot be seen"),
+        ("a", {}, "command: is missing, and so is a URL"),
+        ("a", {"url": "ftp://x"}, "url: must begin with http"),
+        ("a", {"url": "https://x", "command": "y"}, "a command or a URL, not both"),
+        ("a", {"url": "https://x", "headers": {"A": "b\nc"}}, "headers.A: must be one line"),
+        ("a", {"command": "x", "settings": {"timeouts": -1}}, "holdfast.timeouts: "),
+        ("there", {"command": "x"}, "has a server 'there' already"),
+    ],
+)
+def test_what_could_not_be_used_is_not_written(
+    world: World, name: str, what: dict[str, Any], message: str
+) -> None:
+    world.own(there={"command": "a"})
+    before = own_file(world).read_bytes()
+    with pytest.raises(ValidationError, match=message):
+        add(name, **what, environment=around(world))
+    assert own_file(world).read_bytes() == before
+
+
+def test_a_name_that_is_taken_is_replaced_only_if_asked(world: World) -> None:
+    world.own(one={"command": "old", "env": {"A": "b"}})
+    add("one", command="new", overwrite=True, environment=around(world))
+    entry = world.load()["one"]
+    assert (entry.command, entry.env) == ("new", {})
+
+
+@pytest.mark.req("E2")
+def test_an_unknown_server_is_not_removed(world: World) -> None:
+    world.own(github={"command": "a"})
+    with pytest.raises(ValidationError, match=r"no server 'gihub' in .*did you mean 'github'\?"):
+        remove("gihub", environment=around(world))
+
+
+@pytest.mark.req("E2")
+@pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": []}', '{"a": 1, "a": 2}', "\x00"])
+def test_a_file_that_cannot_be_read_is_not_written(world: World, text: str) -> None:
+    world.write(own_file(world), text)
+    with pytest.raises(ValidationError):
+        add("one", command="x", environment=around(world))
+    assert own_file(world).read_text() == text
+
+
+def test_a_change_by_somebody_else_is_not_overwritten(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.own(one={"command": "a"})
+    real = ServersFile.add
+
+    def slow(self: ServersFile, *args: Any) -> None:
+        real(self, *args)
+        world.own(theirs={"command": "b"})
+
+    monkeypatch.setattr(ServersFile, "add", slow)
+    with pytest.raises(StateError, match="was changed meanwhile"):
+        add("two", command="x", environment=around(world))
+    assert list(world.load().servers) == ["theirs"]
+
+
+def test_the_user_s_link_stays_and_a_project_s_is_not_written_through(world: World) -> None:
+    kept = world.write(world.root / "dotfiles/mcp.json", {"mcpServers": {}})
+    own_file(world).parent.mkdir(parents=True)
+    own_file(world).symlink_to(kept)
+    add("one", command="x", environment=around(world))
+    assert own_file(world).is_symlink()
+    assert "one" in json.loads(kept.read_text())["mcpServers"]
+    victim = world.write(world.root / "victim.json", "{}")
+    (world.project / ".mcp.json").symlink_to(victim)
+    with pytest.raises((StateError, ValidationError)):
+        add("two", command="x", scope="project", environment=around(world))
+    assert victim.read_text() == "{}"
+
+
+def test_the_home_is_no_project(world: World) -> None:
+    here = ConfigEnvironment(start=world.home, environ={}, home=world.home)
+    with pytest.raises(ValidationError, match="home folder is not a project"):
+        add("one", command="x", scope="project", environment=here)
+
+
+# Importing
+
+
+def products(world: World) -> None:
+    text = (DATA / "claude_code.claude.json").read_text().replace("@PROJECT@", "/elsewhere")
+    world.write(world.home / ".claude.json", text)
+    for name, place in {
+        "cursor.mcp.json": ".cursor/mcp.json",
+        "vscode.mcp.json": ".config/Code/User/mcp.json",
+        "codex.config.toml": ".codex/config.toml",
+        "gemini.settings.json": ".gemini/settings.json",
+        "goose.config.yaml": ".config/goose/config.yaml",
+        "claude_desktop_config.json": ".config/Claude/claude_desktop_config.json",
+    }.items():
+        world.write(world.home / place, (DATA / name).read_bytes())
+    world.servers(world.home / ".codeium/windsurf/mcp_config.json", surf={"serverUrl": "https://s"})
+    zed = {
+        "new": {"source": "custom", "command": "zed-server", "args": ["-v"]},
+        "zed-old": {"command": {"path": "old-server", "args": ["a"], "env": {"A": "b"}}},
+        "extension": {"settings": {}},
+    }
+    world.write(world.home / ".config/zed/settings.json", {"context_servers": zed, "theme": "x"})
+
+
+def test_the_files_of_installed_products_are_found(world: World) -> None:
+    products(world)
+    found = {one.product: one.servers for one in find_products(around(world))}
+    assert set(found) == {
+        *("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Codex", "Gemini", "Goose"),
+        *("Windsurf", "Zed"),
+    }
+    assert found["Zed"] == ("new", "zed-old")
+    assert found["Windsurf"] == ("surf",)
+
+
+def test_all_servers_are_imported_in_one_step(world: World) -> None:
+    products(world)
+    world.own(surf={"command": "mine"})
+    done = import_products(environment=around(world))
+    assert done.skipped == {"surf": "a server of this name is there already"}
+    assert any("has no effect here" in lost for lost in done.lost)
+    own = json.loads(own_file(world).read_text())
+    assert set(own["mcpServers"]) == {"surf", *done.servers}
+    assert own["mcpServers"]["zed-old"] == {
+        "command": "old-server",
+        "args": ["a"],
+        "env": {"A": "b"},
+    }
+    assert {one["id"] for one in own["inputs"]} >= {"perplexity-key"}
+    config = world.load(own_file(world))
+    assert not any(entry.errors for entry in config)
+    again = import_products(environment=around(world))
+    assert again.servers == ()
+
+
+def test_one_product_a_file_or_some_servers_can_be_chosen(world: World) -> None:
+    products(world)
+    done = import_products(["zed"], names=["zed-old"], environment=around(world))
+    assert done.servers == ("zed-old",)
+    path = world.servers(world.root / "their.json", theirs={"command": "./x", "cwd": "sub"})
+    done = import_products([str(path)], environment=around(world))
+    assert done.servers == ("theirs",)
+    assert world.load()["theirs"].cwd == str(world.root / "sub")
+    with pytest.raises(ValidationError, match="no product or file 'Curser': did you mean 'Cursor'"):
+        import_products(["Curser"], environment=around(world))
+
+
+def test_a_broken_file_of_a_product_is_reported_and_the_others_are_imported(world: World) -> None:
+    products(world)
+    path = world.write(world.home / ".cursor/mcp.json", "{")
+    done = import_products(environment=around(world))
+    assert "is not JSON" in done.skipped[str(path)]
+    assert "surf" in done.servers
+    assert os.path.exists(done.file)
