@@ -256,8 +256,8 @@ def offer_tools(catalog: Catalog) -> None:
         is_new = uri not in catalog.resources
         catalog.resources[uri] = resource(uri, name, "A note", "text/plain", _NOW, text=text)
         if is_new:
-            incoming.session.announce("notifications/resources/list_changed")
-        incoming.session.announce("notifications/resources/updated", {"uri": uri})
+            incoming.session.server.announce("notifications/resources/list_changed")
+        incoming.session.server.announce("notifications/resources/updated", {"uri": uri})
         return text_result(f"{'wrote' if is_new else 'changed'} {uri}")
 
 

@@ -30,6 +30,18 @@ def standard(version: str, method: str, params: Mapping[str, Any] | None) -> dic
     return headers
 
 
+def mismatch(
+    sent: Mapping[str, str], version: str, method: str, params: Mapping[str, Any]
+) -> str | None:
+    """Return the first header of a stateless request that does not repeat its body.
+
+    Transports: Streamable HTTP, Server Validation: a header that differs is an error, because
+    proxies may have acted on it.
+    """
+    wanted = standard(version, method, params)
+    return next((name for name, value in wanted.items() if sent.get(name) != value), None)
+
+
 def encode_value(value: str) -> str:
     """A value as a header can carry it; Base64 in a sentinel where plain text cannot."""
     plain = all(" " <= char <= "~" or char == "\t" for char in value)

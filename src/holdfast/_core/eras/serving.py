@@ -188,6 +188,11 @@ def is_stateless(meta: Json, supported: Iterable[str]) -> bool:
     return claimed and any(version in STATELESS for version in supported)
 
 
+def known_version(sent: str | None) -> bool:
+    """Return whether a version header is acceptable within a session; it may be left out."""
+    return sent is None or sent in HANDSHAKE
+
+
 def begin(params: Json, supported: tuple[str, ...]) -> HandshakeServing:
     """Return the session that an ``initialize`` request begins."""
     requested = params.get("protocolVersion")

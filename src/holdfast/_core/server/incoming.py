@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 SILENCE: Final = object()
 """Returned by a handler to give no answer at all."""
 
+Write: TypeAlias = Callable[[bytes], None]
+"""Takes one encoded line."""
+
 Handler: TypeAlias = "Callable[[Incoming], Any]"
 """Returns a result or an awaitable of one; raises `RequestError` to refuse."""
 
@@ -61,6 +64,7 @@ class Incoming:
         self.connection: int = session.number
         self.cancelled: bool = False
         self.stop: Callable[[], object] = _nothing
+        self.write: Write = session.write
 
     def __repr__(self) -> str:
         return f"<Incoming {self.method} id={self.id!r}>"
@@ -88,7 +92,7 @@ class Incoming:
         params = {"progressToken": token, "progress": progress, **fields}
         if not self.era.knows("notifications/progress", "message"):
             params.pop("message", None)
-        self.session.notify("notifications/progress", params)
+        self.session.notify("notifications/progress", params, self.write)
 
     def log(self, level: str, data: Any, logger: str | None = None) -> None:
         """Send a log message, if the client wants messages of this level."""
@@ -96,7 +100,8 @@ class Incoming:
         if wanted is None or LEVELS.index(level) < LEVELS.index(wanted) or self.cancelled:
             return
         named = {} if logger is None else {"logger": logger}
-        self.session.notify("notifications/message", {"level": level, **named, "data": data})
+        params = {"level": level, **named, "data": data}
+        self.session.notify("notifications/message", params, self.write)
 
     async def ask(self, method: str, params: Json, key: str = "input") -> Json:
         """Ask the client something and return its result.
@@ -126,7 +131,7 @@ class Incoming:
 
     async def _request(self, method: str, params: Json) -> Any:
         try:
-            return await self.session.ask(method, params)
+            return await self.session.ask(method, params, self.write)
         except RequestError as error:
             text = f"the client refused {method}: {error.message}"
             raise ClientRefused(error.code, text, error.data) from None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 from holdfast._core.eras.revisions import VERSIONS
 from holdfast._core.eras.serving import (
@@ -15,6 +16,9 @@ from holdfast._core.eras.serving import (
 )
 from holdfast._core.server.incoming import SILENCE, Handler, Incoming
 from holdfast._core.wire.codes import INVALID_PARAMS, INVALID_REQUEST, RequestError
+
+if TYPE_CHECKING:
+    from holdfast._core.server.session import Session
 
 
 class Server:
@@ -53,8 +57,14 @@ class Server:
         """Send handshake clients results as they are, with fields of later revisions."""
         self.heard: Callable[[Incoming], object] = _ignore
         """Called with every request and notification before it is handled."""
+        self.sessions: WeakSet[Session] = WeakSet()
         self.watchable: Callable[[str], bool] = bool
         """Return whether a resource can be subscribed to."""
+
+    def announce(self, method: str, params: Json | None = None) -> None:
+        """Send a change notification to every session and stream that asked for it."""
+        for session in list(self.sessions):
+            session.announce(method, params)
 
     def grant(self, wanted: Json) -> Json:
         """Return the part of a ``subscriptions/listen`` filter that is honoured."""
@@ -127,7 +137,8 @@ def _listen(incoming: Incoming) -> Any:
     agreed = incoming.session.server.grant(wanted)
     # Basic: Subscriptions: the acknowledgement comes before anything else on the stream.
     params = {"notifications": agreed, **mark(incoming.id)}
-    incoming.session.notify("notifications/subscriptions/acknowledged", params)
+    acknowledged = "notifications/subscriptions/acknowledged"
+    incoming.session.notify(acknowledged, params, incoming.write)
     incoming.session.streams[incoming.id] = agreed
     return SILENCE
 

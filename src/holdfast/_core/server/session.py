@@ -25,6 +25,7 @@ from holdfast._core.server.incoming import (
     Handler,
     Incoming,
     InputRequired,
+    Write,
     is_id,
     meta_of,
 )
@@ -77,7 +78,7 @@ class Session:
     def __init__(
         self,
         server: Server,
-        write: Callable[[bytes], None],
+        write: Write,
         runner: Runner,
         *,
         encode: Callable[[Any], bytes],
@@ -95,15 +96,17 @@ class Session:
         self._questions = 0
         self.subscribed: set[str] = set()
         self.streams: dict[int | str, Json] = {}
+        server.sessions.add(self)
 
     # Out
 
-    def send(self, **message: Any) -> None:
-        self.write(self._encode({"jsonrpc": "2.0", **message}) + b"\n")
+    def send(self, write: Write | None = None, **message: Any) -> None:
+        """Encode and write a message; ``write`` is the way of the request it belongs to."""
+        (write or self.write)(self._encode({"jsonrpc": "2.0", **message}) + b"\n")
 
-    def notify(self, method: str, params: Json | None = None) -> None:
+    def notify(self, method: str, params: Json | None = None, write: Write | None = None) -> None:
         """Send a notification, whoever subscribed."""
-        self.send(method=method, **({} if params is None else {"params": params}))
+        self.send(write, method=method, **({} if params is None else {"params": params}))
 
     def announce(self, method: str, params: Json | None = None) -> None:
         """Send a change notification to the session, and to the streams that asked for it."""
@@ -114,9 +117,9 @@ class Session:
             self.notify(method, params)
         for stream, wanted in self.streams.items():
             if grants(wanted, method, params):
-                self.notify(method, {**params, **mark(stream)})
+                self.notify(method, {**params, **mark(stream)}, self._running[stream].write)
 
-    async def ask(self, method: str, params: Json | None = None) -> Any:
+    async def ask(self, method: str, params: Json | None = None, write: Write | None = None) -> Any:
         """Send the client a request and return its result, whatever the era.
 
         Raises:
@@ -125,12 +128,13 @@ class Session:
         self._questions += 1
         question = f"server-{self._questions}"
         answer = self._asked[question] = self.runner.answer()
-        self.send(id=question, method=method, **({} if params is None else {"params": params}))
+        given = {} if params is None else {"params": params}
+        self.send(write, id=question, method=method, **given)
         try:
             return await answer
         finally:
             if self._asked.pop(question, None) is not None:
-                self.notify("notifications/cancelled", {"requestId": question})
+                self.notify("notifications/cancelled", {"requestId": question}, write)
 
     # In
 
@@ -141,14 +145,27 @@ class Session:
         try:
             message = self._decode(frame)
         except RequestError as error:
-            self._send_error(None, error)
-            return
+            self._send_error(None, error, self.write)
+        else:
+            self.take(message)
+
+    def take(self, message: Any, write: Write | None = None) -> None:
+        """Handle a message, or a batch where the revision has them.
+
+        Args:
+            message: The decoded message.
+            write: Takes the answer and what else belongs to the request; `Session.write` if
+                there is one channel for all.
+        """
         batch = isinstance(message, list) and message and self.era and self.era.batches
         for one in message if batch else [message]:
-            self.take(one)
+            self._take(one, write or self.write)
 
-    def take(self, message: Any) -> None:
-        """Handle one message: an answer, a notification or a request."""
+    def is_running(self, request_id: int | str) -> bool:
+        """Return whether a request waits for its answer."""
+        return request_id in self._running
+
+    def _take(self, message: Any, write: Write) -> None:
         if isinstance(message, dict) and "method" not in message and _is_answer(message):
             self._answered(message)
             return
@@ -156,26 +173,27 @@ class Session:
         request_id = request_id if is_id(request_id) else None
         try:
             _check_envelope(message)
-            self._dispatch(message["method"], message.get("params") or {}, request_id)
+            params = message.get("params") or {}
+            incoming = Incoming(self, self._guess(params), message["method"], params, request_id)
+            incoming.write = write
+            self._dispatch(incoming)
         except RequestError as error:
             # JSON-RPC 2.0, section 4.1: a notification is never answered.
             if request_id is not None or error.code == INVALID_REQUEST:
-                self._send_error(request_id, error)
+                self._send_error(request_id, error, write)
 
-    def _dispatch(self, method: str, params: Json, request_id: int | str | None) -> None:
-        handler = self.server.overrides.get(method)
-        era = self._guess(params)
-        incoming = Incoming(self, era, method, params, request_id)
+    def _dispatch(self, incoming: Incoming) -> None:
+        handler = self.server.overrides.get(incoming.method)
         self.server.heard(incoming)
-        if request_id is None:
-            self._notified(incoming, handler or self.server.handlers.get(method))
+        if incoming.id is None:
+            self._notified(incoming, handler or self.server.handlers.get(incoming.method))
             return
         if handler is None:
             handler = self._find(incoming)
-        if request_id in self._running:
-            text = f"id {request_id!r} is in use by a running request"
+        if incoming.id in self._running:
+            text = f"id {incoming.id!r} is in use by a running request"
             raise RequestError(INVALID_REQUEST, text)
-        self._running[request_id] = incoming
+        self._running[incoming.id] = incoming
         self._run(incoming, handler)
 
     def _notified(self, incoming: Incoming, handler: Handler | None) -> None:
@@ -256,10 +274,10 @@ class Session:
             hints = self.server.hints.get(incoming.method, {})
             result = incoming.era.finish(incoming.method, result, self.server.info, hints)
         try:
-            self.send(id=incoming.id, result=result)
+            self.send(incoming.write, id=incoming.id, result=result)
         except UNENCODABLE as error:
             fault = RequestError(INTERNAL_ERROR, f"the result is not JSON: {error}")
-            self._send_error(incoming.id, fault)
+            self._send_error(incoming.id, fault, incoming.write)
 
     def _fail(self, incoming: Incoming, error: Exception) -> None:
         if isinstance(error, InputRequired):
@@ -269,7 +287,7 @@ class Session:
         if not isinstance(error, RequestError):
             error = RequestError(INTERNAL_ERROR, f"internal error: {error!r}")
         if self._settle(incoming):
-            self._send_error(incoming.id, error)
+            self._send_error(incoming.id, error, incoming.write)
 
     def _settle(self, incoming: Incoming) -> bool:
         """Take a request off the list; False if nobody waits for its answer any more."""
@@ -279,12 +297,12 @@ class Session:
         del self._running[incoming.id]
         return True
 
-    def _send_error(self, request_id: int | str | None, error: RequestError) -> None:
+    def _send_error(self, request_id: int | str | None, error: RequestError, write: Write) -> None:
         fault: Json = {"code": error.code, "message": error.message}
         if error.data is not None:
             fault["data"] = error.data
         # MCP, Basic: Requests: ids are never null, so an unreadable one is left out.
-        self.send(**({} if request_id is None else {"id": request_id}), error=fault)
+        self.send(write, **({} if request_id is None else {"id": request_id}), error=fault)
 
     def close(self) -> None:
         """Cancel what runs, and answer the requests that opened streams: they ended in order."""
@@ -295,6 +313,7 @@ class Session:
         for incoming in list(self._running.values()):
             incoming.stop()
         self._running.clear()
+        self.server.sessions.discard(self)
 
 
 def _is_answer(message: Json) -> bool:

@@ -1,0 +1,234 @@
+"""The server side over Streamable HTTP, by aiohttp.web.
+
+A request of the stateless era is a session of its own: it ends with its response, or with the
+connection. In the handshake era ``initialize`` opens a session with an id; what does not belong
+to a request goes to the stream that the client opens with GET.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from holdfast._core.eras import headers
+from holdfast._core.eras.revisions import HEADER_MISMATCH, PROTOCOL_VERSION
+from holdfast._core.eras.serving import Json, is_stateless, known_version
+from holdfast._core.runners.aio import Tasks, decode
+from holdfast._core.server.incoming import Write, is_id, meta_of
+from holdfast._core.server.server import Server
+from holdfast._core.server.session import Session
+from holdfast._core.wire.codes import RequestError
+from holdfast._core.wire.jsonrpc import encode
+
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+MOST_SESSIONS: Final = 1_000
+MOST_WAITING: Final = 1_000
+LARGEST_BODY: Final = 64 * 1024 * 1024
+
+
+class Connection:
+    """A handshake session, and the messages that wait for its GET stream."""
+
+    def __init__(self, server: Server, number: int) -> None:
+        self.waiting: asyncio.Queue[bytes] = asyncio.Queue(MOST_WAITING)
+        self.session: Session = _session(server, self._write, number)
+
+    def _write(self, line: bytes) -> None:
+        """Keep a message for the GET stream; the oldest goes if nobody reads them."""
+        if self.waiting.full():
+            self.waiting.get_nowait()
+        self.waiting.put_nowait(line)
+
+
+class HttpServer:
+    """Serves one or more servers, each at a path of its own.
+
+    Args:
+        servers: The servers by path, such as ``/mcp``.
+        hosts: The names in ``Host`` and ``Origin`` that are accepted. A page in a browser can
+            reach loopback by DNS rebinding, but not forge these (Transports: Security Warning).
+        token: The bearer token that every request must carry; None for none.
+    """
+
+    def __init__(
+        self,
+        servers: Mapping[str, Server],
+        *,
+        hosts: Iterable[str] = LOOPBACK,
+        token: str | None = None,
+    ) -> None:
+        self._hosts = frozenset(hosts)
+        self._token = token
+        self._connections: OrderedDict[str, Connection] = OrderedDict()
+        self._count = 0
+        app = web.Application(client_max_size=LARGEST_BODY)
+        for path, server in servers.items():
+            _route(app, path, self, server)
+        # A client ends a stateless request by closing its connection.
+        self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None)
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> int:
+        """Listen, and return the port."""
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host, port)
+        await site.start()
+        address: tuple[Any, ...] = self._runner.addresses[0]
+        return int(address[1])
+
+    async def close(self) -> None:
+        """End every session and stop listening."""
+        for connection in self._connections.values():
+            connection.session.close()
+        self._connections.clear()
+        await self._runner.cleanup()
+
+    def check(self, request: web.Request) -> None:
+        """Raise the response that refuses a request, if it must be refused."""
+        origin = request.headers.get("Origin")
+        named = [urlsplit(f"//{request.host}").hostname]
+        named += [] if origin is None else [urlsplit(origin).hostname]
+        if not self._hosts.issuperset(named):
+            raise web.HTTPForbidden(text="Host or Origin is not accepted")
+        given = request.headers.get("Authorization", "")
+        if self._token is not None and not hmac.compare_digest(
+            given.encode(), f"Bearer {self._token}".encode()
+        ):
+            raise web.HTTPUnauthorized(headers={"WWW-Authenticate": "Bearer"})
+
+    # Methods
+
+    async def post(self, request: web.Request, server: Server) -> web.StreamResponse:
+        try:
+            message = decode(await request.read())
+        except RequestError as error:
+            return _refused(None, error)
+        first = message if isinstance(message, dict) else {}
+        params = first.get("params")
+        params = params if isinstance(params, dict) else {}
+        if is_stateless(meta_of(params), server.versions):
+            return await self._post_stateless(request, server, first, params)
+        if first.get("method") == "initialize":
+            return await self._post_initialize(request, server, first)
+        return await _exchange(request, self._connection(request).session, message)
+
+    async def _post_stateless(
+        self, request: web.Request, server: Server, message: Json, params: Json
+    ) -> web.StreamResponse:
+        version, method = str(meta_of(params).get(PROTOCOL_VERSION)), str(message.get("method"))
+        wrong = headers.mismatch(request.headers, version, method, params)
+        if wrong is not None:
+            error = RequestError(HEADER_MISMATCH, f"header {wrong} does not match the body")
+            return _refused(message.get("id"), error)
+        session = _session(server, _discard, self._next())
+        try:
+            return await _exchange(request, session, message)
+        finally:
+            session.close()
+
+    async def _post_initialize(
+        self, request: web.Request, server: Server, message: Json
+    ) -> web.StreamResponse:
+        connection = Connection(server, self._next())
+        name = secrets.token_urlsafe(24)
+        reply = await _exchange(request, connection.session, message, {headers.SESSION: name})
+        if connection.session.era is not None:
+            self._connections[name] = connection
+            while len(self._connections) > MOST_SESSIONS:
+                self._connections.popitem(last=False)[1].session.close()
+        return reply
+
+    async def get(self, request: web.Request, server: Server) -> web.StreamResponse:
+        connection = self._connection(request)
+        stream = await _stream(request, {})
+        while True:
+            await stream.write(_event(await connection.waiting.get()))
+
+    async def delete(self, request: web.Request, server: Server) -> web.StreamResponse:
+        self._connection(request).session.close()
+        del self._connections[request.headers[headers.SESSION]]
+        return web.Response(status=204)
+
+    def _connection(self, request: web.Request) -> Connection:
+        if not known_version(request.headers.get(headers.VERSION)):
+            raise web.HTTPBadRequest(text=f"{headers.VERSION} is not supported")
+        name = request.headers.get(headers.SESSION)
+        if name is None:
+            raise web.HTTPBadRequest(text=f"{headers.SESSION} is missing")
+        if name not in self._connections:
+            raise web.HTTPNotFound(text="no such session")
+        return self._connections[name]
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count
+
+
+def _route(app: web.Application, path: str, http: HttpServer, server: Server) -> None:
+    for method, handle in (("POST", http.post), ("GET", http.get), ("DELETE", http.delete)):
+
+        async def handler(
+            request: web.Request, handle: Any = handle
+        ) -> web.StreamResponse:  # one for each method
+            http.check(request)
+            response: web.StreamResponse = await handle(request, server)
+            return response
+
+        app.router.add_route(method, path, handler)
+
+
+def _session(server: Server, write: Write, number: int) -> Session:
+    return Session(server, write, Tasks(), encode=encode, decode=decode, number=number)
+
+
+def _discard(line: bytes) -> None:
+    """Drop a message that belongs to no request: the stateless era has no way for it."""
+
+
+async def _exchange(
+    request: web.Request, session: Session, message: Any, extra: Mapping[str, str] | None = None
+) -> web.StreamResponse:
+    """Answer a POST: with JSON if the response is all there is, else with a stream."""
+    written: asyncio.Queue[bytes] = asyncio.Queue()
+    session.take(message, written.put_nowait)
+    ids = _requests(message)
+    if not ids and written.empty():
+        return web.Response(status=202)
+    line = await written.get()
+    if written.empty() and not any(map(session.is_running, ids)):
+        return web.Response(body=line, content_type="application/json", headers=extra)
+    stream = await _stream(request, extra or {})
+    await stream.write(_event(line))
+    while any(map(session.is_running, ids)) or not written.empty():
+        await stream.write(_event(await written.get()))
+    return stream
+
+
+def _requests(message: Any) -> list[int | str]:
+    parts = message if isinstance(message, list) else [message]
+    found = [one.get("id") for one in parts if isinstance(one, dict) and "method" in one]
+    return [one for one in found if one is not None and is_id(one)]
+
+
+async def _stream(request: web.Request, extra: Mapping[str, str]) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Cache-Control": "no-store", **extra})
+    response.content_type = "text/event-stream"
+    await response.prepare(request)
+    return response
+
+
+def _event(line: bytes) -> bytes:
+    return b"data: " + line.rstrip(b"\n") + b"\n\n"
+
+
+def _refused(request_id: Any, error: RequestError) -> web.Response:
+    fault: Json = {"code": error.code, "message": error.message}
+    named = {"id": request_id} if is_id(request_id) else {}
+    body = encode({"jsonrpc": "2.0", **named, "error": fault})
+    return web.Response(body=body, status=400, content_type="application/json")
