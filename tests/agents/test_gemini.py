@@ -9,7 +9,7 @@ from hypothesis import given
 
 from holdfast.agents.gemini import json_schema, subset
 from holdfast.agents.sanitize import sound
-from holdfast.agents.schemas import Report
+from holdfast.agents.schemas import Losses
 from tests.servers.garbage import schemas
 
 TYPES = {"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT"}
@@ -22,7 +22,7 @@ WORDS = {
 
 def convert(node: Any) -> tuple[dict[str, Any], list[str]]:
     """A parameter's schema in the subset, and the words lost."""
-    report = Report()
+    report = Losses()
     found = subset({"type": "object", "properties": {"a": node}}, report)
     assert found is not None
     return found["properties"]["a"], [loss.keyword for loss in report]
@@ -100,7 +100,7 @@ def test_a_schema_in_the_subset(node: Any, found: dict[str, Any], lost: list[str
 
 def test_a_tree_is_told_to_its_first_branch() -> None:
     tree = {"type": "object", "properties": {"child": {"$ref": "#/$defs/Tree"}}}
-    report = Report()
+    report = Losses()
     found = subset({"properties": {"t": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": tree}}, report)
     assert found is not None
     assert found["properties"]["t"]["properties"] == {"child": {"type": "OBJECT"}}
@@ -109,7 +109,7 @@ def test_a_tree_is_told_to_its_first_branch() -> None:
 
 @given(schemas)
 def test_the_subset_is_kept_whatever_a_server_sends(schema: dict[str, Any]) -> None:
-    found = subset(sound(schema, Report()), Report())
+    found = subset(sound(schema, Losses()), Losses())
     if found is not None:
         _check(found)
 
@@ -139,7 +139,7 @@ def test_a_reference_of_json_schema_stands_alone() -> None:
         "properties": {"a": {"$ref": "#/definitions/A", "description": "mine"}},
         "definitions": {"A": {"type": "string", "minLength": 1}},
     }
-    report = Report()
+    report = Losses()
     assert json_schema(schema, report) == {
         "type": "object",
         "properties": {"a": {"description": "mine", "anyOf": [{"$ref": "#/$defs/A"}]}},

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.agents.openai_strict import LEVELS, NotStrict, loosen, tighten
-from holdfast.agents.schemas import Report
+from holdfast.agents.schemas import Losses
 
 TEXT = {"type": "string"}
 
@@ -41,24 +41,24 @@ def closed(properties: dict[str, Any]) -> dict[str, Any]:
 def test_what_may_be_left_out_may_be_null(
     optional: dict[str, Any], nullable: dict[str, Any]
 ) -> None:
-    assert tighten(of({"a": optional}), Report()) == closed({"a": nullable})
+    assert tighten(of({"a": optional}), Losses()) == closed({"a": nullable})
     assert loosen({"a": "x"}, of({"a": optional})) == {"a": "x"}
 
 
 def test_what_is_required_stays_as_it_is() -> None:
-    assert tighten(of({"a": TEXT}, required=["a"]), Report()) == closed({"a": TEXT})
+    assert tighten(of({"a": TEXT}, required=["a"]), Losses()) == closed({"a": TEXT})
 
 
 def test_objects_inside_are_closed_as_well() -> None:
     inner = of({"b": TEXT}, required=["b"])
-    found = tighten(of({"a": inner, "l": {"type": "array", "items": inner}}), Report())
+    found = tighten(of({"a": inner, "l": {"type": "array", "items": inner}}), Losses())
     assert found["properties"]["a"] == {**closed({"b": TEXT}), "type": ["object", "null"]}
     assert found["properties"]["l"]["items"] == closed({"b": TEXT})
 
 
 def test_references_are_resolved() -> None:
     schema = of({"a": {"$ref": "#/$defs/A"}}, required=["a"], **{"$defs": {"A": TEXT}})
-    assert tighten(schema, Report()) == closed({"a": TEXT})
+    assert tighten(schema, Losses()) == closed({"a": TEXT})
 
 
 def described(text: str) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def described(text: str) -> dict[str, Any]:
 def test_what_strict_mode_does_not_know_is_told(
     node: dict[str, Any], kept: dict[str, Any], lost: list[str]
 ) -> None:
-    report = Report()
+    report = Losses()
     found = tighten(of({"a": node}, required=["a"]), report)
     assert found["properties"]["a"] == kept
     assert [loss.keyword for loss in report] == lost
@@ -118,11 +118,11 @@ def nested(levels: int) -> dict[str, Any]:
 )
 def test_what_cannot_be_strict_is_not(schema: dict[str, Any], why: str) -> None:
     with pytest.raises(NotStrict, match=why):
-        tighten(schema, Report())
+        tighten(schema, Losses())
 
 
 def test_no_arguments_at_all_are_strict() -> None:
-    assert tighten({"type": "object"}, Report()) == closed({})
+    assert tighten({"type": "object"}, Losses()) == closed({})
 
 
 LOOSE = of(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.agents.sanitize import sound
-from holdfast.agents.schemas import DEEPEST, Report
+from holdfast.agents.schemas import DEEPEST, Losses
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from holdfast.agents.schemas import DEEPEST, Report
     ],
 )
 def test_what_is_wrong_is_left_out(schema: Any, kept: Any, lost: list[str]) -> None:
-    report = Report()
+    report = Losses()
     assert sound(schema, report) == kept
     assert [loss.keyword for loss in report] == lost
 
@@ -36,6 +36,6 @@ def test_a_deep_schema_is_cut() -> None:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(5 * DEEPEST):
         schema = {"items": schema}
-    report = Report()
+    report = Losses()
     assert str(sound(schema, report)).count("items") == DEEPEST
     assert "too deep" in report[0].text

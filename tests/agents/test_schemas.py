@@ -11,7 +11,7 @@ from holdfast.agents.schemas import (
     MOST_NODES,
     Expansion,
     Loss,
-    Report,
+    Losses,
     accepts_null,
     below,
     inferred_types,
@@ -25,8 +25,8 @@ from holdfast.agents.schemas import (
 TEXT = {"type": "string"}
 
 
-def expand(schema: dict[str, Any]) -> tuple[dict[str, Any], Report]:
-    report = Report()
+def expand(schema: dict[str, Any]) -> tuple[dict[str, Any], Losses]:
+    report = Losses()
     return Expansion(schema, report).run(), report
 
 
@@ -36,7 +36,7 @@ def test_a_loss_says_where_and_what() -> None:
 
 
 def test_the_same_loss_is_told_once() -> None:
-    report = Report()
+    report = Losses()
     report.add("", "a", "b")
     report.add("", "a", "b")
     assert len(report) == 1
@@ -111,13 +111,13 @@ def test_a_deep_schema_is_cut() -> None:
 def test_two_schemas_become_one(
     first: dict[str, Any], second: dict[str, Any], merged: dict[str, Any]
 ) -> None:
-    report = Report()
+    report = Losses()
     assert merge(first, second, "", report) == merged
     assert report == []
 
 
 def test_demands_that_cannot_be_merged_are_told() -> None:
-    report = Report()
+    report = Losses()
     assert merge({"pattern": "a"}, {"pattern": "b"}, "", report) == {"pattern": "a"}
     assert merge(TEXT, {"type": "array"}, "", report) == TEXT
     assert [loss.keyword for loss in report] == ["pattern", "type"]
@@ -125,7 +125,7 @@ def test_demands_that_cannot_be_merged_are_told() -> None:
 
 def test_all_of_becomes_part_of_its_node() -> None:
     node = {"description": "d", "allOf": [TEXT, {"allOf": [{"minLength": 2}]}, True]}
-    found = without_all_of(node, "", Report())
+    found = without_all_of(node, "", Losses())
     assert found == {"description": "d", "type": "string", "minLength": 2}
 
 
@@ -214,20 +214,20 @@ def test_what_cannot_be_said_is_described() -> None:
 def test_arguments_become_one_object(
     schema: dict[str, Any], flat: dict[str, Any], lost: list[str]
 ) -> None:
-    report = Report()
+    report = Losses()
     assert object_root(schema, report) == flat
     assert [loss.keyword for loss in report] == lost
 
 
 def test_a_root_that_refers_to_itself_ends() -> None:
-    assert object_root({"$ref": "#"}, Report()) == {"type": "object", "properties": {}}
+    assert object_root({"$ref": "#"}, Losses()) == {"type": "object", "properties": {}}
 
 
 def test_parameters_are_renamed_and_called_back() -> None:
     allowed, odd = re.compile("[a-z_]{1,64}"), re.compile("[^a-z_]")
     properties = {"a b": TEXT, "a_b": TEXT, "x" * 70: TEXT, "ok": TEXT}
     schema, keys = safe_keys(
-        {"properties": properties, "required": ["a b", "ok"]}, allowed, odd, report := Report()
+        {"properties": properties, "required": ["a b", "ok"]}, allowed, odd, report := Losses()
     )
     renamed = dict(zip(properties, schema["properties"], strict=True))
     assert renamed["a b"].startswith("a_b_")

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.output import Output, harmless, paint, write
+from holdfast._core.text import visible_lines
+from holdfast.cli.output import Output, paint, write
 from tests.cli.conftest import DEMO, Cli, Seen
 from tests.cli.rig import puppet
 from tests.cli.terminal import PATIENCE
@@ -121,16 +122,16 @@ def test_half_a_surrogate_is_written_all_the_same(capfd: pytest.CaptureFixture[s
 
 @given(st.text())
 def test_nothing_that_steers_is_left(text: str) -> None:
-    shown = harmless(text)
+    shown = visible_lines(text)
     assert not any(ord(one) < 32 and one not in "\t\n" for one in shown)
     assert not set(shown) & set("\x7f\x80\x9b\x9f\u200e\u202e\u2066\u2028")
-    assert harmless(shown) == shown
+    assert visible_lines(shown) == shown
 
 
 def test_what_is_plain_stays_as_it_is() -> None:
     for text in ("", "a\tb\nc", "äöü 日本語 🙂", "\\x1b"):
-        assert harmless(text) == text
-    assert harmless("a\r\nb\rc\x1b\u202e") == "a\nb\\x0dc\\x1b\\u202e"
+        assert visible_lines(text) == text
+    assert visible_lines("a\r\nb\rc\x1b\u202e") == "a\nb\\rc\\x1b\\u202e"
 
 
 def test_paint_needs_a_terminal() -> None:

@@ -28,7 +28,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "policies": ("errors", "_version"),
     "types": ("errors", "_core.lazy"),
     # the pure core
-    "_core.wire": ("errors",),
+    "_core.wire": ("errors", "_core.text"),
     "_core.boundary": ("_core.wire",),
     "_core.eras": ("_core.boundary",),
     "_core.engine": ("_core.eras",),
@@ -40,7 +40,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_core.transports": ("_core.boundary", "_core.auth"),
     "_core.mailbox": ("_core.engine",),
     "_core.driver": ("_core.engine", "_core.mailbox", "events"),
-    "_core.calls": ("_core.driver", "_core.observers"),
+    "_core.calls": ("_core.driver", "_core.observers", "_core.text"),
     "_core.observers": ("_core.driver", "_core.redact", "schema"),
     "_core.targets": ("_core.transports",),
     "_core.runners": ("_core.server",),

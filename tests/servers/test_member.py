@@ -111,7 +111,7 @@ async def test_servers_come_from_a_file(tmp_path: Path) -> None:
         ]
         assert servers.status("demo").source == str(path)
         assert "HOLDFAST_NO_SUCH_VARIABLE" in str(servers.status("unset").error)
-        assert (await servers.call("demo.add", {"a": 1, "b": 2})).structured == {"sum": 3}
+        assert (await servers.call_tool("demo.add", {"a": 1, "b": 2})).structured == {"sum": 3}
         assert servers["demo"]._policy.when_down == "wait"
         tools = await servers.list_tools()
         assert [failure.server for failure in tools.failures] == ["unset"]
@@ -134,5 +134,5 @@ async def test_a_project_s_own_servers_are_listed_and_not_started(tmp_path: Path
         tools = await servers.list_tools()
         assert (list(tools), [one.server for one in tools.failures]) == ([], ["evil"])
         with pytest.raises(StateError, match="not trusted"):
-            await servers.call("evil.anything")
+            await servers.call_tool("evil.anything")
     assert not mark.exists()

@@ -32,7 +32,7 @@ def test_it_has_the_verbs_of_the_asynchronous_one() -> None:
 def test_servers_are_used_without_a_loop() -> None:
     with Servers({"demo": DEMO, "gone": ["no-such-command-anywhere"]}) as servers:
         assert [status.is_ready for status in servers.open()] == [True, False]
-        assert servers.call("demo.echo", {"text": "hello"}).text == "hello"
+        assert servers.call_tool("demo.echo", {"text": "hello"}).text == "hello"
         assert isinstance(servers["demo"], Client)
         assert servers["demo"].call_tool("add", {"a": 1, "b": 2}).structured == {"sum": 3}
         assert "demo" in servers

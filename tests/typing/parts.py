@@ -74,7 +74,7 @@ async def many(config: Configuration) -> None:
         assert_type(await servers.open(["a"], timeout=3), list[Status])
         assert_type(await servers.list_tools(), Partial[ServerTool])
         assert_type(await servers.search("files", limit=3), Partial[Hit])
-        assert_type(await servers.call("a.add", {"a": 1}), holdfast.ToolResult)
+        assert_type(await servers.call_tool("a.add", {"a": 1}), holdfast.ToolResult)
         assert_type(await servers.toolset("openai"), Toolset)
         assert_type(servers["a"], holdfast.Client)
         assert_type(servers.status("a").error, holdfast.HoldfastError | None)

@@ -378,6 +378,9 @@ class Link(Protocol):
     def finish(self, wire_id: WireId) -> None:
         """A request was answered; let its stream, if it has one, come to its end."""
 
+    def unsent(self) -> frozenset[WireId]:
+        """Return the requests of which no byte has left."""
+
     def unread(self) -> bool:
         """True if the peer is known not to have read all that was sent."""
 

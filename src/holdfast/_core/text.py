@@ -12,8 +12,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-import msgspec
-
 LIMIT: Final = 120
 """Default number of characters shown of one text."""
 
@@ -114,6 +112,8 @@ def show_json(value: Any, limit: int = LIMIT) -> str:
     """Return a value as JSON on one line, truncated, with unseen characters escaped."""
     if isinstance(value, str):
         return quote(value, limit)
+    import msgspec
+
     try:
         text = msgspec.json.encode(value, order="sorted").decode("utf-8", "replace")
     except (TypeError, ValueError, OverflowError, RecursionError):

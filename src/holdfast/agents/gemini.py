@@ -13,7 +13,7 @@ from typing import Any, Final, TypeGuard
 from holdfast.agents.schemas import (
     SILENT,
     Expansion,
-    Report,
+    Losses,
     Schema,
     below,
     inferred_types,
@@ -49,7 +49,7 @@ _TOLD: Final = frozenset(
 _ANY: Final = ("string", "number", "boolean")
 
 
-def subset(schema: Schema, report: Report) -> Schema | None:
+def subset(schema: Schema, report: Losses) -> Schema | None:
     """For ``parameters``; None if there are no arguments, as an empty object is refused."""
     root = Expansion(object_root(schema, report), report).run()
     if not root["properties"]:
@@ -58,7 +58,7 @@ def subset(schema: Schema, report: Report) -> Schema | None:
 
 
 class _Conversion:
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Losses) -> None:
         self._report = report
 
     def node(self, node: Any, where: str) -> Schema:
@@ -213,7 +213,7 @@ KEPT: Final = frozenset(
 )
 
 
-def json_schema(schema: Schema, report: Report) -> Schema | None:
+def json_schema(schema: Schema, report: Losses) -> Schema | None:
     """For ``parametersJsonSchema``; None if there are no arguments."""
     root = object_root(schema, report)
     if not root["properties"]:
@@ -225,7 +225,7 @@ def json_schema(schema: Schema, report: Report) -> Schema | None:
     return found
 
 
-def _pruned(node: Any, where: str, report: Report) -> Any:
+def _pruned(node: Any, where: str, report: Losses) -> Any:
     if not isinstance(node, dict):
         return node
     node = without_all_of(node, where, report)

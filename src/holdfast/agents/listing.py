@@ -22,7 +22,7 @@ class ServerTool(Struct, frozen=True):
 
     @property
     def dotted(self) -> str:
-        """What ``Servers.call`` takes."""
+        """What ``Servers.call_tool`` takes."""
         return f"{self.server}.{self.tool.name}" if self.server else self.tool.name
 
     @property

@@ -21,10 +21,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from hashlib import sha256
 from typing import Final
 
+from holdfast._core.text import close_matches
 from holdfast.errors import ValidationError
 
 SEPARATOR: Final = "__"
@@ -128,7 +128,7 @@ class Names:
 
 def hint(name: str, known: Iterable[str], nearness: float = 0.6) -> str:
     """A question to end an error with, if something known is nearly called that."""
-    return question(get_close_matches(name[:200], list(known), 3, nearness))
+    return question(close_matches(name, known, 3, nearness))
 
 
 def question(near: list[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from holdfast.agents.schemas import (
     SILENT,
     Expansion,
-    Report,
+    Losses,
     Schema,
     accepts_null,
     inferred_types,
@@ -50,9 +50,9 @@ class NotStrict(Exception):  # noqa: N818  (an answer rather than an error)
         self.where, self.keyword, self.text = where, keyword, text
 
 
-def tighten(schema: Schema, report: Report) -> Schema:
+def tighten(schema: Schema, report: Losses) -> Schema:
     """The schema for strict mode. Raises `NotStrict`."""
-    unfolding = Report()
+    unfolding = Losses()
     root = Expansion(object_root(schema, report), unfolding).run()
     for loss in unfolding:
         raise NotStrict(loss.where, loss.keyword, loss.text)
@@ -60,7 +60,7 @@ def tighten(schema: Schema, report: Report) -> Schema:
 
 
 class _Tightening:
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Losses) -> None:
         self._report = report
         self._properties = 0
         self._enums = 0
@@ -156,13 +156,13 @@ def loosen(arguments: Any, schema: Schema) -> Any:
 
     ``schema`` is the tool's own, references resolved: a null that it takes is kept.
     """
-    return _loosen(arguments, object_root(schema, Report()))
+    return _loosen(arguments, object_root(schema, Losses()))
 
 
 def _loosen(value: Any, node: Any) -> Any:
     if not isinstance(node, dict):
         return value
-    node = without_all_of(node, "", Report())
+    node = without_all_of(node, "", Losses())
     if isinstance(value, list) and isinstance(node.get("items"), dict):
         return [_loosen(one, node["items"]) for one in value]
     if not isinstance(value, dict):

@@ -23,7 +23,7 @@ from holdfast.agents.sanitize import sound
 from holdfast.agents.schemas import (
     DEEPEST,
     Loss,
-    Report,
+    Losses,
     Schema,
     object_root,
     rewrite,
@@ -52,7 +52,7 @@ class _Parts(Struct):
     name: str
     description: str
     schema: Schema
-    report: Report
+    report: Losses
     strict: bool
 
     def told(self) -> dict[str, str]:
@@ -77,7 +77,7 @@ def shaped(
         raise ValidationError(f"shape {shape!r}: must be one of {', '.join(SHAPES)}")
     if strict and not shape.startswith("openai"):
         raise ValidationError(f"strict=True: shape {shape!r} has no strict mode here")
-    report = Report()
+    report = Losses()
     text = _cut(_description(tool), description_limit, report)
     schema = sound(tool.input_schema, report)
     parts = _Parts(name or tool.name, text, schema, report, strict)
@@ -89,7 +89,7 @@ def _description(tool: Tool) -> str:
     return tool.description or tool.title or (hints.title if hints else None) or ""
 
 
-def _cut(text: str, limit: int | None, report: Report) -> str:
+def _cut(text: str, limit: int | None, report: Losses) -> str:
     if limit is None or len(text) <= limit:
         return text
     report.add("", "description", f"is cut from {len(text)} characters to {limit}")
@@ -117,7 +117,7 @@ def _responses(parts: _Parts) -> Shaped:
 
 def _parameters(parts: _Parts) -> tuple[Schema, bool]:
     if parts.strict:
-        found = Report(parts.report)
+        found = Losses(parts.report)
         try:
             schema = openai_strict.tighten(parts.schema, found)
         except openai_strict.NotStrict as why:
@@ -165,7 +165,7 @@ def _gemini_json(parts: _Parts) -> Shaped:
 
 
 def _declaration(
-    parts: _Parts, key: str, convert: Callable[[Schema, Report], Schema | None]
+    parts: _Parts, key: str, convert: Callable[[Schema, Losses], Schema | None]
 ) -> Shaped:
     schema = convert(parts.schema, parts.report)
     keys: dict[str, str] = {}

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from holdfast.agents.schemas import Loss, Report, below
+from holdfast.agents.schemas import Loss, Losses, below
 from holdfast.types.content import (
     AudioContent,
     BlobResourceContents,
@@ -32,7 +32,7 @@ PDF: Final = "application/pdf"
 _NOTHING: Final = "(no output)"
 
 
-class Answer(Struct, frozen=True):
+class ModelAnswer(Struct, frozen=True):
     """A message that answers a model's call, and what the tool gave that is not in it."""
 
     message: dict[str, Any]
@@ -53,7 +53,7 @@ class _Parts(Struct):
     items: list[str | Media]
     is_error: bool
     structured: Any
-    report: Report
+    report: Losses
 
     @property
     def text(self) -> str:
@@ -62,14 +62,14 @@ class _Parts(Struct):
 
 def answer(
     shape: str, outcome: ToolResult | BaseException, *, call_id: str, name: str, media: bool = True
-) -> Answer:
+) -> ModelAnswer:
     """The message for the call ``call_id`` of the tool ``name``. An exception is told as an error.
 
     ``media=False`` is for models that take text alone from tools.
     """
     takes, build = _SHAPES[shape]
     parts = _take_apart(outcome, takes if media else frozenset())
-    return Answer(build(parts, call_id, name), tuple(parts.report))
+    return ModelAnswer(build(parts, call_id, name), tuple(parts.report))
 
 
 # Taking apart
@@ -78,8 +78,8 @@ def answer(
 def _take_apart(outcome: ToolResult | BaseException, takes: frozenset[str]) -> _Parts:
     if isinstance(outcome, BaseException):
         text = str(outcome) or type(outcome).__name__
-        return _Parts([text], True, msgspec.UNSET, Report())
-    report = Report()
+        return _Parts([text], True, msgspec.UNSET, Losses())
+    report = Losses()
     items: list[str | Media] = []
     for index, content in enumerate(outcome.content):
         found = _content(content, takes, below("", "content", index), report)
@@ -91,7 +91,7 @@ def _take_apart(outcome: ToolResult | BaseException, takes: frozenset[str]) -> _
     return _Parts(items, outcome.is_error, structured, report)
 
 
-def _content(content: Any, takes: frozenset[str], where: str, report: Report) -> str | Media:
+def _content(content: Any, takes: frozenset[str], where: str, report: Losses) -> str | Media:
     if isinstance(content, TextContent | TextResourceContents):
         return content.text
     if isinstance(content, EmbeddedResource):
@@ -110,7 +110,7 @@ def _media(
     content: ImageContent | AudioContent | BlobResourceContents,
     takes: frozenset[str],
     where: str,
-    report: Report,
+    report: Losses,
 ) -> str | Media:
     kind = content.mime_type or "application/octet-stream"
     try:

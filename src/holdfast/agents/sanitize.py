@@ -10,18 +10,18 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from holdfast.agents.schemas import DEEPEST, LISTS, MAPS, SINGLES, Report, Schema, below, rewrite
+from holdfast.agents.schemas import DEEPEST, LISTS, MAPS, SINGLES, Losses, Schema, below, rewrite
 
 TYPES: Final = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
 
 
-def sound(schema: Schema, report: Report) -> Schema:
+def sound(schema: Schema, report: Losses) -> Schema:
     """The schema without what is not a part of any schema."""
     found: Schema = _sound(schema, "", report, DEEPEST)
     return found
 
 
-def _sound(node: Any, where: str, report: Report, levels: int) -> Any:
+def _sound(node: Any, where: str, report: Losses, levels: int) -> Any:
     if isinstance(node, bool):
         return node
     if not isinstance(node, dict):

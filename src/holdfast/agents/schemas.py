@@ -50,7 +50,7 @@ class Loss(Struct, frozen=True):
         return f"{self.where or '/'}: {self.keyword}: {self.text}"
 
 
-class Report(list[Loss]):
+class Losses(list[Loss]):
     """What was lost so far."""
 
     def add(self, where: str, keyword: str, text: str) -> None:
@@ -86,7 +86,7 @@ def rewrite(node: Schema, change: Callable[[Any, str], Any], where: str = "") ->
 class Expansion:
     """A schema with what its references lead to in their place."""
 
-    def __init__(self, root: Schema, report: Report) -> None:
+    def __init__(self, root: Schema, report: Losses) -> None:
         self._root = root
         self._report = report
         self._left = MOST_NODES
@@ -130,7 +130,7 @@ def _words(node: Schema) -> Schema:
 # Merging
 
 
-def merge(first: Schema, second: Schema, where: str, report: Report) -> Schema:
+def merge(first: Schema, second: Schema, where: str, report: Losses) -> Schema:
     """A schema for values that fit both, as far as one schema can say it."""
     merged = dict(first)
     for key, value in second.items():
@@ -145,7 +145,7 @@ def merge(first: Schema, second: Schema, where: str, report: Report) -> Schema:
     return merged
 
 
-def _merge_properties(first: Any, second: Any, where: str, report: Report) -> Any:
+def _merge_properties(first: Any, second: Any, where: str, report: Losses) -> Any:
     merged = dict(first)
     for name, one in second.items():
         known = merged.get(name)
@@ -155,7 +155,7 @@ def _merge_properties(first: Any, second: Any, where: str, report: Report) -> An
     return merged
 
 
-def _merge_types(first: Any, second: Any, where: str, report: Report) -> Any:
+def _merge_types(first: Any, second: Any, where: str, report: Losses) -> Any:
     ours, theirs = types_of({"type": first}), types_of({"type": second})
     common = [kind for kind in ours if kind in theirs]
     common += ["integer"] * ({"integer"} < {*ours, *theirs} and "number" in {*ours, *theirs})
@@ -166,7 +166,7 @@ def _merge_types(first: Any, second: Any, where: str, report: Report) -> Any:
     return unique[0] if len(unique) == 1 else unique
 
 
-_MERGERS: Final[dict[str, Callable[[Any, Any, str, Report], Any]]] = {
+_MERGERS: Final[dict[str, Callable[[Any, Any, str, Losses], Any]]] = {
     "properties": _merge_properties,
     "required": lambda first, second, where, report: list(dict.fromkeys([*first, *second])),
     "type": _merge_types,
@@ -180,7 +180,7 @@ _MERGERS: Final[dict[str, Callable[[Any, Any, str, Report], Any]]] = {
 }
 
 
-def without_all_of(node: Schema, where: str, report: Report) -> Schema:
+def without_all_of(node: Schema, where: str, report: Losses) -> Schema:
     """A node whose ``allOf`` has become part of itself."""
     parts = node.get("allOf")
     if not isinstance(parts, list):
@@ -267,7 +267,7 @@ def _short(value: Any, most: int = 200) -> str:
 # The arguments as a whole
 
 
-def object_root(schema: Schema, report: Report) -> Schema:
+def object_root(schema: Schema, report: Losses) -> Schema:
     """The schema of the arguments as one object: no provider takes alternatives at the top."""
     root: Any = schema
     for _ in range(DEEPEST):
@@ -307,7 +307,7 @@ def _target(part: Schema, root: Schema) -> Schema:
     return found if isinstance(found, dict) else {}
 
 
-def _without_variants(node: Schema, key: str, report: Report) -> Schema:
+def _without_variants(node: Schema, key: str, report: Losses) -> Schema:
     variants = node.pop(key, None)
     if not variants:
         return node
@@ -336,7 +336,7 @@ def _names(value: Any) -> list[str]:
 
 
 def safe_keys(
-    schema: Schema, allowed: re.Pattern[str], odd: re.Pattern[str], report: Report
+    schema: Schema, allowed: re.Pattern[str], odd: re.Pattern[str], report: Losses
 ) -> tuple[Schema, dict[str, str]]:
     """The schema with parameters renamed that the provider would refuse, and the way back."""
     properties: Schema = schema.get("properties") or {}

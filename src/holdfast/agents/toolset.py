@@ -12,9 +12,9 @@ from holdfast.agents.listing import ServerTool
 from holdfast.agents.naming import NEAR, hint
 from holdfast.agents.openai_strict import loosen
 from holdfast.agents.providers import Shape, Shaped, shaped
-from holdfast.agents.results import Answer, answer
+from holdfast.agents.results import ModelAnswer, answer
 from holdfast.agents.sanitize import sound
-from holdfast.agents.schemas import Expansion, Loss, Report, Schema
+from holdfast.agents.schemas import Expansion, Loss, Losses, Schema
 from holdfast.errors import ValidationError
 from holdfast.servers.status import Failure
 from holdfast.types.tools import Tool, ToolResult
@@ -99,7 +99,7 @@ class Toolset:
             arguments = loosen(arguments, _own(one.tool))
         return ModelCall(call_id, name, one.server, one.tool.name, arguments)
 
-    def answer(self, call: Any, outcome: ToolResult | BaseException) -> Answer:
+    def answer(self, call: Any, outcome: ToolResult | BaseException) -> ModelAnswer:
         """The message that tells the model what came of its call.
 
         ``call`` is a `ModelCall`, or what `read` takes: calls that could not be read are
@@ -114,7 +114,7 @@ class Toolset:
 
 def _own(tool: Tool) -> Schema:
     """The tool's own schema, with its references resolved."""
-    return Expansion(sound(tool.input_schema, Report()), Report()).run()
+    return Expansion(sound(tool.input_schema, Losses()), Losses()).run()
 
 
 def _take_apart(call: Any) -> tuple[str, str, Any]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any, BinaryIO, Final, TypeAlias
 
 from holdfast._core.redact import Redactor
@@ -19,6 +18,7 @@ from holdfast._core.runners.aio import Line, accept, serve_stdio
 from holdfast._core.server.catalog import error_result
 from holdfast._core.server.incoming import Incoming
 from holdfast._core.server.server import Server
+from holdfast._core.text import close_matches
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
 from holdfast.calllog.entries import Entry, Log, Source, read_log
 from holdfast.calllog.matching import brief, fits, has_hidden, key, nearest, normal_arguments, told
@@ -148,7 +148,7 @@ class MockServer:
         raise RequestError(INVALID_PARAMS, text, {"line": entry.line})
 
     def _unknown(self, name: str) -> RequestError:
-        near = get_close_matches(name[:200], self._known, 3)
+        near = close_matches(name, self._known, 3)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         text = f"no call of {name!r} was recorded{hint}"
         return RequestError(INVALID_PARAMS, text, {"near": near})

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from holdfast._core.text import did_you_mean
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.main import columns_of_terminal, help_text
 from holdfast.cli.output import Output, abandon
@@ -39,10 +40,8 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in VERBS:
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], VERBS, 1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
+            near = did_you_mean(args[0], VERBS)
+            hint = f" D{near[1:]}" if near else ""
             raise click.UsageError(f"There is no verb '{args[0]}'.{hint} See 'holdfast --help'.")
         return super().resolve_command(ctx, args)
 

@@ -10,7 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from holdfast.cli.output import harmless
+from holdfast._core.files import make_private_folder, open_for_append, xdg_folder
+from holdfast._core.text import visible_lines
 
 KEPT: Final = 1000
 """Lines of history."""
@@ -67,7 +68,7 @@ def completer(suggest: Suggest) -> Callable[[str, int], str | None]:
     def complete(_: str, state: int) -> str | None:
         if state == 0:
             line = readline.get_line_buffer()[: readline.get_endidx()]
-            words = map(harmless, suggest(line))
+            words = map(visible_lines, suggest(line))
             found[:] = [one if one.endswith("=") else f"{one} " for one in words]
         return found[state] if state < len(found) else None
 
@@ -75,12 +76,11 @@ def completer(suggest: Suggest) -> Callable[[str, int], str | None]:
 
 
 def history_file() -> Path:
-    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(home) / "holdfast" / "history"
+    return xdg_folder("state") / "holdfast" / "history"
 
 
 def _private(path: Path) -> None:
     """Arguments may be secrets: nobody else reads them, from the first line on."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    make_private_folder(path.parent)
+    os.close(open_for_append(path))
     path.chmod(0o600)

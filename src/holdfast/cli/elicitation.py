@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from holdfast._core.calls.handlers import Handlers
+from holdfast._core.text import visible_lines
 from holdfast.cli.arguments import coerce, describe, types
-from holdfast.cli.output import harmless, paint
+from holdfast.cli.output import paint
 from holdfast.cli.progress import Bar
 from holdfast.errors import ValidationError
 from holdfast.types.elicitation import AnyElicitation, FormElicitation, UrlElicitation
@@ -64,7 +65,9 @@ async def answer(request: AnyElicitation, ask: Ask) -> dict[str, Any]:
 
 
 async def _visit(request: UrlElicitation, ask: Ask) -> dict[str, Any]:
-    text = f"{_says(request.message)}\n  {harmless(request.url)}\nOpen it yourself. Done? [y/N] "
+    text = (
+        f"{_says(request.message)}\n  {visible_lines(request.url)}\nOpen it yourself. Done? [y/N] "
+    )
     return {"action": "accept" if await _agreed(text, ask, default=False) else "decline"}
 
 
@@ -107,7 +110,9 @@ def _question(name: str, schema: dict[str, Any], required: bool) -> str:
     default = schema.get("default")
     shown = f" [{default}]" if default is not None else "" if required else " (may be empty)"
     words = schema.get("description")
-    return harmless(f"  {words}\n" if words else "") + harmless(f"  {label} ({hint}){shown}: ")
+    return visible_lines(f"  {words}\n" if words else "") + visible_lines(
+        f"  {label} ({hint}){shown}: "
+    )
 
 
 def _fitting(text: str, schema: dict[str, Any], name: str) -> Any:
@@ -167,11 +172,11 @@ def _options(schema: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _says(message: str) -> str:
-    return f"{paint('The server asks:', '1')} {harmless(message)}"
+    return f"{paint('The server asks:', '1')} {visible_lines(message)}"
 
 
 def _tell(text: str) -> None:
-    print(harmless(text), file=sys.stderr)
+    print(visible_lines(text), file=sys.stderr)
 
 
 async def _agreed(question: str, ask: Ask, default: bool) -> bool:

@@ -8,18 +8,13 @@ that says why the command failed.
 from __future__ import annotations
 
 import os
-import re
 import select
 import sys
 from typing import Any, Final
 
+from holdfast._core.text import visible_json, visible_lines
 from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.errors import HoldfastError, ValidationError
-
-_STEERING: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
-)
-"""Control characters but for tab and newline, and those that turn the direction of writing."""
 
 
 class Output:
@@ -41,16 +36,16 @@ class Output:
 
         data = msgspec.json.encode(value)
         if self.is_terminal:
-            data = _visible(msgspec.json.format(data, indent=2).decode()).encode()
+            data = visible_json(msgspec.json.format(data, indent=2).decode()).encode()
         write(data + b"\n")
 
     def safe(self, text: str) -> str:
-        return harmless(text) if self.is_terminal else text
+        return visible_lines(text) if self.is_terminal else text
 
     def note(self, text: str) -> None:
         """A word to the person, not part of the result."""
         if not self.json:
-            print(harmless(text), file=sys.stderr)
+            print(visible_lines(text), file=sys.stderr)
 
     def fail(self, error: BaseException) -> int:
         """Say what went wrong, and give the exit code for it."""
@@ -70,9 +65,9 @@ class Output:
 
             told = {"error": {"message": message, "exit": int(code), **(facts or {})}}
             line = msgspec.json.encode(told, enc_hook=str).decode()
-            line = _visible(line) if sys.stderr.isatty() else line
+            line = visible_json(line) if sys.stderr.isatty() else line
         else:
-            line = paint("holdfast:", "1;31") + " " + harmless(message)
+            line = paint("holdfast:", "1;31") + " " + visible_lines(message)
         try:
             print(line, file=sys.stderr, flush=True)
         except OSError:
@@ -93,19 +88,11 @@ def as_said(text: str) -> str:
     return text
 
 
-def harmless(text: str) -> str:
-    """Text with every character visible that would otherwise move the cursor or the eye."""
-    return _STEERING.sub(_by_number, text.replace("\r\n", "\n"))
+def show_stderr(line: str) -> None:
+    """Show a line of a server's stderr: without secrets, and nothing that steers the terminal."""
+    from holdfast._core.redact import redact_text
 
-
-def _by_number(found: re.Match[str]) -> str:
-    number = ord(found[0])
-    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
-
-
-def _visible(text: str) -> str:
-    """JSON with the same characters written as JSON writes them."""
-    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    print(visible_lines(redact_text(line)), file=sys.stderr, flush=True)
 
 
 def paint(text: str, style: str) -> str:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-from holdfast.cli.output import harmless
+from holdfast._core.text import visible_lines
 from holdfast.types.notifications import Progress
 
 
@@ -52,7 +52,7 @@ class Bar:
                 return
             if self._drawn is None:
                 self._begin()
-            words = harmless(progress.message or self._title)
+            words = visible_lines(progress.message or self._title)
             self._drawn.update(
                 self._task, completed=progress.progress, total=progress.total, description=words
             )

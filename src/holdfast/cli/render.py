@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.cli.output import Output, harmless
+from holdfast._core.text import visible_lines
+from holdfast.cli.output import Output
 
 _READABLE = 14
 """Columns of the window that each part of a table should have, before names are folded."""
@@ -36,7 +37,7 @@ def _drawn(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
     drawn = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
     console = Console(highlight=False)
-    texts = [[Text(harmless(first_line(cell))) for cell in row] for row in rows]
+    texts = [[Text(visible_lines(first_line(cell))) for cell in row] for row in rows]
     first, *others, last = columns
     lengths = [len(first), *(row[0].cell_len for row in texts)]
     width = _names_width(lengths, len(columns), console.width)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from holdfast._core.text import did_you_mean, visible_lines
 from holdfast.cli.options import OPTIONS, pairs
-from holdfast.cli.output import Output, harmless
+from holdfast.cli.output import Output, show_stderr
 from holdfast.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -133,11 +134,8 @@ class ServerTarget:
 
     def _hint(self, word: str = "") -> str:
         names = list(self.configuration.servers)
-        from difflib import get_close_matches
-
-        near = get_close_matches(word.partition(".")[0], names, 1)
-        if near:
-            return f"Did you mean {near[0]!r}?"
+        if hint := did_you_mean(word.partition(".")[0], names):
+            return f"D{hint[1:]}"
         if names:
             return f"Configured: {', '.join(names)}. Or give --url URL, or -- COMMAND."
         return (
@@ -163,7 +161,7 @@ def _ask(wanted: ConfigInput) -> str | None:
     """A value that a configuration leaves to its user; None where nobody can be asked."""
     if not sys.stdin.isatty():
         return None
-    text = harmless(wanted.description or wanted.id)
+    text = visible_lines(wanted.description or wanted.id)
     answer: str = click.prompt(text, hide_input=wanted.password, default=wanted.default, err=True)
     return answer
 
@@ -204,7 +202,7 @@ def _gather(command: list[str] | None, given: dict[str, Any]) -> ServerTarget:
         raise click.UsageError("There is no command after --.")
     verbose = given.pop("verbose")
     stdio = {
-        "stderr": "inherit" if verbose else None,
+        "stderr": show_stderr if verbose else None,
         "env": pairs("--env", given.pop("env"), "="),
         "cwd": given.pop("cwd"),
     }

@@ -12,8 +12,10 @@ import shlex
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from holdfast._core.files import make_private_folder, read_bytes, write_atomic, xdg_folder
+from holdfast._core.text import did_you_mean
 from holdfast.cli.target import VARIABLE, ServerTarget, is_url
 from holdfast.errors import RpcError, ValidationError
 
@@ -21,9 +23,11 @@ if TYPE_CHECKING:
     from holdfast import Client
 
 
+MOST_BYTES: Final = 64 * 1024 * 1024
+
+
 def folder() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "holdfast" / "manifests"
+    return xdg_folder("cache") / "holdfast" / "manifests"
 
 
 def path_for(key: str) -> Path:
@@ -49,21 +53,19 @@ class CachedTools(NamedTuple):
 
 def save(key: str, tools: Iterable[dict[str, Any]], source: str = "") -> None:
     """Keep a list of tools; quietly not, where that cannot be done."""
-    from holdfast.cli.files import renew
-
     path = path_for(key)
     facts = {"server": key, "seen": time.time(), "source": source, "tools": list(tools)}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        renew(path, json.dumps(facts), lambda _: True, "a manifest")
-    except (OSError, UnicodeError, ValidationError):
+        make_private_folder(path.parent)
+        write_atomic(path, json.dumps(facts).encode(), private=True)
+    except (OSError, UnicodeError):
         return
 
 
 def load(key: str) -> CachedTools | None:
     """What a server was last seen with; None if it never was."""
     try:
-        found = json.loads(path_for(key).read_bytes())
+        found = json.loads(read_bytes(path_for(key), MOST_BYTES))
         tools, seen, source = found["tools"], float(found["seen"]), str(found["source"])
         time.localtime(seen)
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
@@ -131,11 +133,8 @@ def pick(tools: Iterable[dict[str, Any]], name: str, verbs: Iterable[str] = ()) 
     known = {tool["name"]: tool for tool in tools}
     if name in known:
         return known[name]
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, [*known, *verbs], 3)
-    if near:
-        hint = f"Did you mean {' or '.join(map(repr, near))}?"
+    if near := did_you_mean(name, [*known, *verbs], 3):
+        hint = f"D{near[1:]}"
     elif known:
         some = ", ".join(list(known)[:20])
         hint = f"There are: {some}{', …' if len(known) > 20 else ''}"

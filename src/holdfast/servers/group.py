@@ -1,8 +1,9 @@
-"""Many servers, side by side: each starts when it is wanted, and fails alone."""
+"""Many servers, side by side: each starts when it is used, and fails alone."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from difflib import get_close_matches
@@ -21,7 +22,7 @@ from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
     from holdfast.agents.providers import Shape
-    from holdfast.agents.results import Answer
+    from holdfast.agents.results import ModelAnswer
     from holdfast.agents.search import Hit, Index
     from holdfast.agents.toolset import ModelCall, Toolset
 
@@ -31,28 +32,44 @@ T = TypeVar("T")
 class Servers:
     """The servers of a configuration, each with a `Client` of its own.
 
-    ``config`` is a mapping of names to targets, clients or options of `holdfast.connect`; the
-    path of a configuration file; a `Configuration`; or None for the files in their usual
-    places. ``overrides`` are options of `connect` for every client made here: they count more
-    than what a file says, and less than a mapping's own.
+    Nothing is started before its first use.
 
-    Nothing starts before its first use. ``concurrency`` bounds how many servers are started
-    or listed at once, ``timeout`` how long one of them may keep a list of all waiting.
+    Args:
+        config: A mapping of names to targets, clients or options of `holdfast.connect`; the
+            path of a configuration file; a `Configuration`; or None for the files in their
+            usual places.
+        concurrency: Number of servers that are started or listed at once. Default: two for
+            each CPU, at least four.
+        timeout: Seconds for which one server may delay a list of all tools. Default: as long
+            as the server's own timeouts allow.
+        name_limit: Maximum length of the tool names that language models see.
+        **overrides: Options of `connect` for every client made here. They override a file,
+            and are overridden by a mapping's own options.
+
+    Raises:
+        ValidationError: An argument is of a wrong type, or a server's options are wrong.
+
+    Example:
+        ```python
+        async with holdfast.Servers({"time": "uvx mcp-server-time"}) as servers:
+            print([tool.dotted for tool in await servers.list_tools()])
+        ```
     """
 
     def __init__(
         self,
         config: Config = None,
         *,
-        concurrency: int = 16,
-        timeout: float = 15.0,
+        concurrency: int | None = None,
+        timeout: float | None = None,
         name_limit: int = LIMIT,
         **overrides: Any,
     ) -> None:
-        if concurrency < 1:
-            raise ValidationError(f"Servers(concurrency={concurrency}): must be 1 or more")
+        _positive("concurrency", concurrency)
+        _positive("timeout", timeout)
         self._members = members(config, overrides)
-        self._concurrency = concurrency
+        # A start is mostly computing: twenty at once on two cores miss every handshake timeout.
+        self._concurrency = concurrency or max(4, 2 * (os.cpu_count() or 1))
         self._timeout = timeout
         self._model_names = Names(limit=name_limit)
         self._index: tuple[Any, Index] | None = None
@@ -77,23 +94,29 @@ class Servers:
     async def open(
         self, servers: Collection[str] | None = None, *, timeout: float | None = None
     ) -> list[Status]:
-        """Start all servers, or some, at once; how each is doing afterwards. Raises for none.
+        """Start all servers, or some, side by side, and return the status of each.
 
-        Without ``timeout`` a server has as long as its own handshake timeout.
+        Args:
+            servers: Names of those to start. Default: all that are not disabled.
+            timeout: Seconds for each. Default: its own handshake timeout.
+
+        Returns:
+            The status of each. A server that cannot be started raises nothing here.
         """
         wanted = self._wanted(servers)
         await self._each(wanted, lambda member: _open(member, timeout))
         return [member.status() for member in wanted]
 
     async def close(self) -> bool:
-        """End all servers, at once. Any number of times; True for the call that closed one.
+        """Close all clients, those that were passed in as well. May be called repeatedly.
 
-        A client that was given is closed as well.
+        Returns:
+            True if this call closed a client.
         """
         ends = asyncio.gather(
             *(member.close() for member in self._members.values()), return_exceptions=True
         )
-        # Whoever waits may be cancelled; what has begun to close is closed all the same.
+        # A cancelled caller must not leave servers half closed.
         results = await asyncio.shield(ends)
         for result in results:
             if isinstance(result, BaseException):
@@ -112,16 +135,20 @@ class Servers:
         return name in self._members
 
     def __getitem__(self, name: str) -> Client:
-        """The client of a server."""
+        """Return the client of a server, not started.
+
+        Raises:
+            ValidationError: There is no server of that name.
+        """
         return self._member(name).obtain()
 
     @property
     def statuses(self) -> list[Status]:
-        """How every server is doing. Starts nothing."""
+        """The status of every server. Starts nothing."""
         return [member.status() for member in self._members.values()]
 
     def status(self, name: str) -> Status:
-        """How one server is doing. Starts nothing."""
+        """Return the status of one server. Starts nothing."""
         return self._member(name).status()
 
     @property
@@ -146,15 +173,18 @@ class Servers:
     # Calls
 
     def resolve(self, name: str) -> tuple[str, str]:
-        """Server and tool of ``"server.tool"``. Both may have dots in them: of the servers
-        that the name may begin with, the longest is meant."""
+        """Split ``"server.tool"``. Both may contain dots: the longest matching server wins.
+
+        Raises:
+            ValidationError: The name begins with no server's.
+        """
         ends = [index for index, letter in enumerate(name) if letter == "."]
         for end in reversed(ends):
             if name[:end] in self._members and end + 1 < len(name):
                 return name[:end], name[end + 1 :]
         raise self._unresolved(name)
 
-    async def call(
+    async def call_tool(
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
@@ -164,7 +194,7 @@ class Servers:
         on_progress: ProgressHandler | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> ToolResult:
-        """Call ``"server.tool"``, as `Client.call_tool` would."""
+        """Call ``"server.tool"``. Options, result and errors are those of `Client.call_tool`."""
         server, tool = self.resolve(name)
         return await self[server].call_tool(
             tool,
@@ -207,10 +237,15 @@ class Servers:
         timeout: float | None = None,
         cache: CacheMode | None = None,
     ) -> Partial[ServerTool]:
-        """The tools of all servers, or of some; ``failures`` tells of those that gave none.
+        """List the tools of all servers, or of some. Starts what has to be started.
 
-        Starts what has to be started. No server keeps the others waiting for longer than
-        ``timeout`` seconds.
+        Args:
+            servers: Names of those to list. Default: all that are not disabled.
+            timeout: Seconds for which one server may delay the others.
+            cache: As for `Client.list_tools`.
+
+        Returns:
+            The tools; ``failures`` has an entry for each server that gave none.
         """
         wanted = self._wanted(servers)
         limit = self._timeout if timeout is None else timeout
@@ -230,7 +265,7 @@ class Servers:
     async def search(
         self, query: str, *, limit: int = 5, servers: Collection[str] | None = None
     ) -> Partial[Hit]:
-        """The tools that fit some words best, best first."""
+        """Return the tools that match some words best, best first."""
         from holdfast.agents.search import Index, signature
 
         tools = await self.list_tools(servers)
@@ -244,24 +279,31 @@ class Servers:
     async def toolset(
         self, shape: Shape, *, servers: Collection[str] | None = None, **options: Any
     ) -> Toolset:
-        """All tools in the shape that a provider wants; `Toolset` has the options."""
+        """Return all tools in a provider's format. `Toolset` documents the options."""
         from holdfast.agents.toolset import Toolset
 
         tools = await self.list_tools(servers)
         return Toolset(shape, tools, failures=tools.failures, **options)
 
     def finder(self, shape: Shape, **options: Any) -> Toolset:
-        """Two tools instead of all: one that searches, and one that calls what was found."""
+        """Return two tools that stand for all: one searches, one calls what was found."""
         from holdfast.agents import meta_tools
         from holdfast.agents.toolset import Toolset
 
         return Toolset(shape, meta_tools.TOOLS, **options)
 
-    async def perform(self, toolset: Toolset, call: Any) -> Answer:
-        """Do what a model asked for, in the provider's own words, and answer in them.
+    async def perform(self, toolset: Toolset, call: Any) -> ModelAnswer:
+        """Make the call that a model asked for, and return the message that answers it.
 
-        Whatever goes wrong is told to the model. Only what is no call at all, and so has no
-        answer, is raised.
+        Args:
+            toolset: The toolset whose definitions the model was given.
+            call: The call in the provider's format, as an object or a dictionary.
+
+        Returns:
+            The answer. A failure is part of its message, for the model to read.
+
+        Raises:
+            ValidationError: ``call`` is not a call, so there is nothing to answer.
         """
         try:
             read = toolset.read(call)
@@ -270,7 +312,7 @@ class Servers:
         return toolset.answer(read, await self.run(read))
 
     async def run(self, call: ModelCall, *, timeout: float | None = None) -> ToolResult:
-        """Do what a model asked for. What goes wrong is told in the result, for it to read."""
+        """Make the call that a model asked for. A failure becomes a result that says so."""
         from holdfast.agents import meta_tools
 
         try:
@@ -285,7 +327,11 @@ class Servers:
     async def _each(
         self, wanted: list[Member], work: Callable[[Member], Awaitable[T]]
     ) -> list[T | Failure]:
-        """Do something with each of some servers; a failure is a value among the others."""
+        """Do something with each of some servers; a failure is a value among the others.
+
+        A timeout among many that started at once may be the machine's: it is tried once more,
+        one server after the other, when the rush is over.
+        """
         places: AbstractAsyncContextManager[None] = asyncio.Semaphore(self._concurrency)
 
         async def one(member: Member) -> T | Failure:
@@ -295,14 +341,31 @@ class Servers:
                 except HoldfastError as error:
                     return member.note(error)
                 except Exception as error:
-                    # What a handler or a header function raises is one server's trouble too.
+                    # A handler or a header function may raise anything; the others go on.
                     wrapped = HoldfastError(f"{member.name}: {type(error).__name__}: {error}")
                     wrapped.__cause__ = error
                     return member.note(wrapped)
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(member)) for member in wanted]
-        return [task.result() for task in tasks]
+        found = [task.result() for task in tasks]
+        for index, outcome in enumerate(found):
+            if len(wanted) > 1 and isinstance(outcome, Failure) and outcome.is_timeout:
+                await self._recover(wanted[index])
+                found[index] = await one(wanted[index])
+        return found
+
+    async def _recover(self, member: Member) -> None:
+        """Wait through the backoff after a timeout; the attempt that follows gives the reason."""
+        try:
+            await member.obtain().wait_ready(member.next_attempt())
+        except HoldfastError:
+            pass
+
+
+def _positive(name: str, value: object) -> None:
+    if value is not None and not (isinstance(value, int | float) and value > 0):
+        raise ValidationError(f"Servers({name}={value!r}): must be a number, more than 0")
 
 
 async def _open(member: Member, timeout: float | None) -> None:
@@ -314,7 +377,7 @@ async def _open(member: Member, timeout: float | None) -> None:
         raise _late(member, error, "not ready", timeout) from None
 
 
-async def _list(member: Member, timeout: float, cache: CacheMode | None) -> list[Tool]:
+async def _list(member: Member, timeout: float | None, cache: CacheMode | None) -> list[Tool]:
     client = member.obtain()
     try:
         async with asyncio.timeout(timeout):
@@ -327,7 +390,7 @@ async def _list(member: Member, timeout: float, cache: CacheMode | None) -> list
 
 
 def _late(member: Member, error: TimeoutError, what: str, timeout: float | None) -> HoldfastError:
-    """The client's own timeouts say more than ours."""
+    """Prefer the client's own timeout error, which says more."""
     if isinstance(error, HoldfastError):
         return error
     return RequestTimeout(f"{member.name}: {what} within {timeout:g} s")

@@ -115,6 +115,12 @@ class Member:
             return state, Failure(server=self.name, error=error, time=datetime.now(UTC))
         return NOT_STARTED, self.failure
 
+    def next_attempt(self) -> float:
+        """Return the seconds until the client's next attempt to connect has ended."""
+        policy = self.obtain()._policy
+        pause = policy.backoff.first * (1 + policy.backoff.jitter)
+        return pause + policy.timeouts.handshake
+
     async def close(self) -> bool:
         self.closed = True
         return False if self.client is None else await self.client.close()

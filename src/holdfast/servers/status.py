@@ -1,4 +1,4 @@
-"""How a server of many is doing: a value that is true when it is made, and starts nothing."""
+"""The status of one server among many."""
 
 from __future__ import annotations
 
@@ -16,11 +16,16 @@ NOT_STARTED: Final = "not started"
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """What went wrong with a server, and when."""
+    """An error of one server, with its time."""
 
     server: str
     error: HoldfastError
     time: datetime
+
+    @property
+    def is_timeout(self) -> bool:
+        """True if the server did not start or answer in time."""
+        return isinstance(self.error, TimeoutError)
 
     def __str__(self) -> str:
         text = str(self.error)

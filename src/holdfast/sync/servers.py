@@ -23,7 +23,7 @@ from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
     from holdfast.agents.providers import Shape
-    from holdfast.agents.results import Answer
+    from holdfast.agents.results import ModelAnswer
     from holdfast.agents.search import Hit
     from holdfast.agents.toolset import ModelCall, Toolset
 
@@ -31,21 +31,36 @@ if TYPE_CHECKING:
 class Servers:
     """The servers of a configuration, each with a `Client` of its own.
 
-    ``config`` is a mapping of names to targets, clients or options of `holdfast.connect`; the
-    path of a configuration file; a `Configuration`; or None for the files in their usual
-    places. ``overrides`` are options of `connect` for every client made here: they count more
-    than what a file says, and less than a mapping's own.
+    Nothing is started before its first use.
 
-    Nothing starts before its first use. ``concurrency`` bounds how many servers are started
-    or listed at once, ``timeout`` how long one of them may keep a list of all waiting.
+    Args:
+        config: A mapping of names to targets, clients or options of `holdfast.connect`; the
+            path of a configuration file; a `Configuration`; or None for the files in their
+            usual places.
+        concurrency: Number of servers that are started or listed at once. Default: two for
+            each CPU, at least four.
+        timeout: Seconds for which one server may delay a list of all tools. Default: as long
+            as the server's own timeouts allow.
+        name_limit: Maximum length of the tool names that language models see.
+        **overrides: Options of `connect` for every client made here. They override a file,
+            and are overridden by a mapping's own options.
+
+    Raises:
+        ValidationError: An argument is of a wrong type, or a server's options are wrong.
+
+    Example:
+        ```python
+        async with holdfast.Servers({"time": "uvx mcp-server-time"}) as servers:
+            print([tool.dotted for tool in await servers.list_tools()])
+        ```
     """
 
     def __init__(
         self,
         config: Config = None,
         *,
-        concurrency: int = 16,
-        timeout: float = 15.0,
+        concurrency: int | None = None,
+        timeout: float | None = None,
         name_limit: int = LIMIT,
         **overrides: Any,
     ) -> None:
@@ -89,26 +104,32 @@ class Servers:
     def open(
         self, servers: Collection[str] | None = None, *, timeout: float | None = None
     ) -> list[Status]:
-        """Start all servers, or some, at once; how each is doing afterwards. Raises for none.
+        """Start all servers, or some, side by side, and return the status of each.
 
-        Without ``timeout`` a server has as long as its own handshake timeout.
+        Args:
+            servers: Names of those to start. Default: all that are not disabled.
+            timeout: Seconds for each. Default: its own handshake timeout.
+
+        Returns:
+            The status of each. A server that cannot be started raises nothing here.
         """
         return self._portal.run(self._servers.open(servers, timeout=timeout))
 
     def close(self) -> bool:
-        """End all servers, at once. Any number of times; True for the call that closed one.
+        """Close all clients, those that were passed in as well. May be called repeatedly.
 
-        A client that was given is closed as well.
+        Returns:
+            True if this call closed a client.
         """
         return self._portal.end(self._servers, self._servers.close())
 
     @property
     def statuses(self) -> list[Status]:
-        """How every server is doing. Starts nothing."""
+        """The status of every server. Starts nothing."""
         return self._servers.statuses
 
     def status(self, name: str) -> Status:
-        """How one server is doing. Starts nothing."""
+        """Return the status of one server. Starts nothing."""
         return self._portal.do(lambda: self._servers.status(name))
 
     @property
@@ -117,11 +138,14 @@ class Servers:
         return self._servers.model_names
 
     def resolve(self, name: str) -> tuple[str, str]:
-        """Server and tool of ``"server.tool"``. Both may have dots in them: of the servers
-        that the name may begin with, the longest is meant."""
+        """Split ``"server.tool"``. Both may contain dots: the longest matching server wins.
+
+        Raises:
+            ValidationError: The name begins with no server's.
+        """
         return self._portal.do(lambda: self._servers.resolve(name))
 
-    def call(
+    def call_tool(
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
@@ -131,9 +155,9 @@ class Servers:
         on_progress: ProgressHandler | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> ToolResult:
-        """Call ``"server.tool"``, as `Client.call_tool` would."""
+        """Call ``"server.tool"``. Options, result and errors are those of `Client.call_tool`."""
         return self._portal.run(
-            self._servers.call(
+            self._servers.call_tool(
                 name,
                 arguments,
                 timeout=timeout,
@@ -150,37 +174,49 @@ class Servers:
         timeout: float | None = None,
         cache: CacheMode | None = None,
     ) -> Partial[ServerTool]:
-        """The tools of all servers, or of some; ``failures`` tells of those that gave none.
+        """List the tools of all servers, or of some. Starts what has to be started.
 
-        Starts what has to be started. No server keeps the others waiting for longer than
-        ``timeout`` seconds.
+        Args:
+            servers: Names of those to list. Default: all that are not disabled.
+            timeout: Seconds for which one server may delay the others.
+            cache: As for `Client.list_tools`.
+
+        Returns:
+            The tools; ``failures`` has an entry for each server that gave none.
         """
         return self._portal.run(self._servers.list_tools(servers, timeout=timeout, cache=cache))
 
     def search(
         self, query: str, *, limit: int = 5, servers: Collection[str] | None = None
     ) -> Partial[Hit]:
-        """The tools that fit some words best, best first."""
+        """Return the tools that match some words best, best first."""
         return self._portal.run(self._servers.search(query, limit=limit, servers=servers))
 
     def toolset(
         self, shape: Shape, *, servers: Collection[str] | None = None, **options: Any
     ) -> Toolset:
-        """All tools in the shape that a provider wants; `Toolset` has the options."""
+        """Return all tools in a provider's format. `Toolset` documents the options."""
         return self._portal.run(self._servers.toolset(shape, servers=servers, **options))
 
     def finder(self, shape: Shape, **options: Any) -> Toolset:
-        """Two tools instead of all: one that searches, and one that calls what was found."""
+        """Return two tools that stand for all: one searches, one calls what was found."""
         return self._portal.do(lambda: self._servers.finder(shape, **options))
 
-    def perform(self, toolset: Toolset, call: Any) -> Answer:
-        """Do what a model asked for, in the provider's own words, and answer in them.
+    def perform(self, toolset: Toolset, call: Any) -> ModelAnswer:
+        """Make the call that a model asked for, and return the message that answers it.
 
-        Whatever goes wrong is told to the model. Only what is no call at all, and so has no
-        answer, is raised.
+        Args:
+            toolset: The toolset whose definitions the model was given.
+            call: The call in the provider's format, as an object or a dictionary.
+
+        Returns:
+            The answer. A failure is part of its message, for the model to read.
+
+        Raises:
+            ValidationError: ``call`` is not a call, so there is nothing to answer.
         """
         return self._portal.run(self._servers.perform(toolset, call))
 
     def run(self, call: ModelCall, *, timeout: float | None = None) -> ToolResult:
-        """Do what a model asked for. What goes wrong is told in the result, for it to read."""
+        """Make the call that a model asked for. A failure becomes a result that says so."""
         return self._portal.run(self._servers.run(call, timeout=timeout))

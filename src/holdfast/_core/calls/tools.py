@@ -17,6 +17,7 @@ from holdfast._core.calls.handlers import ProgressHandler
 from holdfast._core.calls.param_headers import ParamHeaders
 from holdfast._core.calls.pipeline import Pipeline
 from holdfast._core.observers.audit import Auditor
+from holdfast._core.text import close_matches
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.errors import RpcError, TransportError, ValidationError
 from holdfast.policies import CacheMode
@@ -354,10 +355,8 @@ class Toolbox:
         return self._refusal(name, text, {"tool": name})
 
     def _unknown(self, name: str) -> ValidationError:
-        from difflib import get_close_matches
-
         known = [tool.name for tool in self._tools.values() if tool.enabled]
-        near = get_close_matches(name[:200], known, 3)
+        near = close_matches(name, known, 3)
         error = self._refusal(
             name,
             f"there is no such tool among the {len(self._tools)} listed",

@@ -108,6 +108,9 @@ class MemoryLink:
     def withdraw(self, wire_id: WireId) -> bool:
         return False
 
+    def unsent(self) -> frozenset[WireId]:
+        return frozenset()
+
     def unread(self) -> bool:
         return False
 

@@ -144,6 +144,9 @@ class StdioLink:
     def withdraw(self, wire_id: WireId) -> bool:
         return self._writer.withdraw(wire_id)
 
+    def unsent(self) -> frozenset[WireId]:
+        return self._writer.unsent()
+
     def unread(self) -> bool:
         return self._writer.unread()
 

@@ -99,6 +99,9 @@ class SseLink:
     def finish(self, wire_id: WireId) -> None:
         """There are no streams to end."""
 
+    def unsent(self) -> frozenset[WireId]:
+        return frozenset(self._waiting)
+
     def unread(self) -> bool:
         return False
 

@@ -116,7 +116,7 @@ class StreamableLink:
         self._waiting: set[WireId] = set()
         """Requests of which nothing was sent."""
         self._own: asyncio.Task[None] | None = None
-        self._own_session: str | None = None
+        self._own_headers: dict[str, str] = {}
         self._closed = False
         self._loop.call_soon(report, Opened(generation, streams=True))
 
@@ -134,6 +134,10 @@ class StreamableLink:
         options = options or _PLAIN
         if wire_id is None:
             return self._send_message(frame, options)
+        if self._own is not None and options.headers != self._own_headers:
+            # Another session, or a negotiation: the server's own stream belongs to neither, but
+            # a proxy may hold it open.
+            self._end_own_stream()
         self._exchanges[wire_id] = self._loop.create_task(self._exchange(frame, wire_id, options))
         return True
 
@@ -145,7 +149,7 @@ class StreamableLink:
 
     def listen(self, options: StreamOptions) -> None:
         self._end_own_stream()
-        self._own_session = options.headers.get(SESSION)
+        self._own_headers = options.headers
         self._own = self._loop.create_task(self._listen(options))
 
     def withdraw(self, wire_id: WireId) -> bool:
@@ -161,6 +165,9 @@ class StreamableLink:
     def finish(self, wire_id: WireId) -> None:
         if wire_id in self._exchanges:
             self._finished.setdefault(wire_id, None)
+
+    def unsent(self) -> frozenset[WireId]:
+        return frozenset(self._waiting)
 
     def unread(self) -> bool:
         return False
@@ -189,8 +196,6 @@ class StreamableLink:
             if stream is not None and wire_id not in self._finished:
                 await self._resume(stream)
         except Refused as refusal:
-            if refusal.meaning is Meaning.NO_SUCH_SESSION:
-                self._session_ended(options)
             if wire_id not in self._finished:
                 self._report(refusal.of(self._generation, wire_id))
         finally:
@@ -288,7 +293,6 @@ class StreamableLink:
     def _lost_stream(self, refusal: Refused, stream: Stream) -> Refused:
         """The stream is gone, but its request was accepted: it must not be sent again."""
         if refusal.meaning is Meaning.NO_SUCH_SESSION:
-            self._session_ended(stream.options)
             self._report(Expired(self._generation, stream.options.headers[SESSION]))
         return Refused(refusal.error, Meaning.UNANSWERED)
 
@@ -321,14 +325,10 @@ class StreamableLink:
                 log.debug("%s: %s", self._client.origin, refusal)
             await asyncio.sleep(stream.pause())
 
-    def _session_ended(self, options: StreamOptions) -> None:
-        """The server's own stream ends with its session, even if a proxy holds it open."""
-        if options.headers.get(SESSION) == self._own_session:
-            self._end_own_stream()
-
     def _end_own_stream(self) -> None:
         if self._own is not None:
             self._own.cancel()
+            self._own = None
 
     # The end
 

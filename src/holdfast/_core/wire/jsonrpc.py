@@ -12,6 +12,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from holdfast._core.text import UNSEEN
+
 Id: TypeAlias = int | str
 
 
@@ -154,7 +156,7 @@ def _reason(text: bytes, error: Exception) -> str:
 def snippet(text: bytes) -> str:
     """The beginning of some bytes, printable."""
     cut = text[:_SNIPPET].decode("utf-8", "replace")
-    shown = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in cut)
+    shown = UNSEEN.sub("\N{REPLACEMENT CHARACTER}", cut)
     return shown + ("…" if len(text) > _SNIPPET else "")
 
 

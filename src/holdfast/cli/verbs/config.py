@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast._core.text import visible_lines
 from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.files import create
 from holdfast.cli.options import CONFIG, OUTPUT, files
-from holdfast.cli.output import Output, harmless
+from holdfast.cli.output import Output
 from holdfast.errors import TrustError
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def _present(approval: Approval) -> None:
     lines = [f"{approval.name}, from {approval.file}:", text]
     lines += [f"changed: {change}" for change in approval.changes]
     lines += [f"careful: {caution}" for caution in approval.cautions]
-    print(harmless("\n".join(lines)), file=sys.stderr)
+    print(visible_lines("\n".join(lines)), file=sys.stderr)
 
 
 @config.command(short_help="take an approval back")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast._core.text import visible_lines
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli import views
 from holdfast.cli.arguments import parse
@@ -17,7 +18,6 @@ from holdfast.cli.editor import ask, editing
 from holdfast.cli.elicitation import handlers
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.options import ServerCommand
-from holdfast.cli.output import harmless
 from holdfast.cli.progress import Bar
 from holdfast.cli.target import ServerTarget, server_options
 from holdfast.cli.tool_cache import keep, pick
@@ -104,7 +104,7 @@ class Session:
         """The next line; none at the end."""
         while True:
             try:
-                line = ask(f"{harmless(self._client.name)}> ")
+                line = ask(f"{visible_lines(self._client.name)}> ")
             except EOFError:
                 if sys.stdin.isatty():
                     print(file=sys.stderr)

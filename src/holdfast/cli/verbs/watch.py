@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast._core.calls.handlers import Notification
+from holdfast._core.text import has_unseen, visible_json
 from holdfast.cli.completers import servers
 from holdfast.cli.options import ServerCommand
 from holdfast.cli.output import Output
@@ -107,6 +108,6 @@ def _line(what: str, facts: Mapping[str, Any]) -> str:
 
 def _word(value: Any) -> str:
     """On one line, whatever it is."""
-    if isinstance(value, str) and value.isprintable():
+    if isinstance(value, str) and not has_unseen(value):
         return value
-    return json.dumps(value, ensure_ascii=False)
+    return visible_json(json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,103 @@
+"""A server that is replaced by one of the other era, behind an address that stays up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.http.harness import connect, say
+from tests.http.rogue import LEGACY, MODERN, Legacy, Modern, Reply, Request, Rogue, event, fault
+
+
+class Gateway(Rogue):
+    """Hands every request to one of two servers; no connection breaks when that changes."""
+
+    def __init__(self, *, modern: bool) -> None:
+        super().__init__()
+        self.is_modern = modern
+        self.modern = Strict()
+        self.legacy = Demanding()
+
+    async def handle(self, request: Request, reply: Reply) -> None:
+        server: Rogue = self.modern if self.is_modern else self.legacy
+        server.requests.append(request)
+        server.changed()
+        await server.handle(request, reply)
+
+
+class Strict(Modern):
+    """Takes only its own revision, as the specification says."""
+
+    async def handle(self, request: Request, reply: Reply) -> None:
+        version = request.header("MCP-Protocol-Version")
+        if request.method != "POST":
+            await reply.status(405)
+        elif version != MODERN:
+            data = {"supported": [MODERN], "requested": version}
+            await reply.json(fault(request.id, -32022, "Unsupported protocol version", data), 400)
+        else:
+            await super().handle(request, reply)
+
+    async def otherwise(self, request: Request, reply: Reply) -> None:
+        await reply.status(202)
+
+
+class Demanding(Legacy):
+    """Wants a session for everything but the handshake; ``refusal`` is how it says so."""
+
+    refusal: tuple[int, dict[str, Any]] = (400, fault(None, -32000, "Bad Request: Missing session"))
+    streams = 0
+
+    async def handle(self, request: Request, reply: Reply) -> None:
+        greeting = request.message.get("method") == "initialize"
+        if request.header("Mcp-Session-Id") is None and not greeting:
+            status, body = self.refusal
+            await reply.json({**body, "id": request.id} if status == 200 else body, status)
+        else:
+            await super().handle(request, reply)
+
+    async def otherwise(self, request: Request, reply: Reply) -> None:
+        if request.method != "GET":
+            await super().otherwise(request, reply)
+            return
+        self.streams += 1
+        await reply.stream(event({"jsonrpc": "2.0", "method": "notifications/message"}))
+        await reply.gone()
+        self.streams -= 1
+        self.changed()
+
+
+@pytest.mark.req("L3", "X2")
+async def test_a_legacy_server_replaced_by_a_modern_one_is_recognised() -> None:
+    async with Gateway(modern=False) as gateway, connect(gateway) as client:
+        assert await say(client) == "ahoy"
+        assert client.protocol_version == LEGACY
+        await gateway.legacy.until(lambda: gateway.legacy.streams)
+        gateway.is_modern = True
+        assert await say(client, "after") == "after"
+        assert client.protocol_version == MODERN
+        await gateway.legacy.until(lambda: not gateway.legacy.streams)
+
+
+REFUSALS = [
+    (400, fault(None, -32000, "Bad Request: Missing session ID")),
+    (400, fault(None, -32600, "Bad Request: Server not initialized")),
+    (400, {}),
+    (404, {}),
+    (422, fault(None, -32600, "no")),
+]
+
+
+@pytest.mark.req("L3", "X2")
+@pytest.mark.parametrize("refusal", REFUSALS)
+async def test_a_modern_server_replaced_by_a_legacy_one_is_recognised(
+    refusal: tuple[int, dict[str, Any]],
+) -> None:
+    async with Gateway(modern=True) as gateway, connect(gateway) as client:
+        assert await say(client) == "ahoy"
+        assert client.protocol_version == MODERN
+        gateway.is_modern = False
+        gateway.legacy.refusal = refusal
+        assert await say(client, "after") == "after"
+        assert client.protocol_version == LEGACY
