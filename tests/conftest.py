@@ -18,6 +18,9 @@ from types import FrameType
 import pytest
 from hypothesis import HealthCheck, settings
 
+# No test reads or writes the logins of whoever runs it.
+os.environ["HOLDFAST_AUTH_STORE"] = "memory"
+
 REQUIRE_ALL = os.environ.get("HOLDFAST_REQUIRE_ALL") == "1"
 
 # Property tests

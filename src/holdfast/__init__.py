@@ -41,6 +41,16 @@ if TYPE_CHECKING:
     from holdfast import testing as testing
     from holdfast import types as types
     from holdfast._connect import connect
+    from holdfast._core.auth.browser import browser_login
+    from holdfast._core.auth.options import (
+        Bearer,
+        ClientCredentials,
+        EnterpriseManaged,
+        LoginRequest,
+        OAuth,
+        WorkloadIdentity,
+    )
+    from holdfast._core.auth.store import FileLogins, LoginStore, MemoryLogins
     from holdfast._core.calls.cached import is_stale
     from holdfast._core.calls.handlers import Handlers, Notification
     from holdfast._core.calls.invocation import Invocation
@@ -57,14 +67,20 @@ if TYPE_CHECKING:
         AuthError,
         BackpressureError,
         CancelledCallError,
+        DiscoveryError,
         DriftError,
+        GrantError,
         HandshakeRefused,
         HandshakeTimeout,
         HoldfastError,
+        LoginFailed,
+        LoginPending,
+        LoginRequired,
         ProtocolError,
         RequestTimeout,
         ResourceNotFoundError,
         RpcError,
+        ScopeError,
         ShutdownError,
         StateError,
         ToolError,
@@ -96,12 +112,18 @@ __all__ = [
     "AuthError",
     "Backoff",
     "BackpressureError",
+    "Bearer",
     "Cache",
     "CacheEntry",
     "CallLog",
     "CancelledCallError",
     "Client",
+    "ClientCredentials",
+    "DiscoveryError",
     "DriftError",
+    "EnterpriseManaged",
+    "FileLogins",
+    "GrantError",
     "Handlers",
     "HandshakeRefused",
     "HandshakeTimeout",
@@ -111,9 +133,16 @@ __all__ = [
     "Invocation",
     "Limits",
     "Lock",
+    "LoginFailed",
+    "LoginPending",
+    "LoginRequest",
+    "LoginRequired",
+    "LoginStore",
+    "MemoryLogins",
     "MemoryStore",
     "MockServer",
     "Notification",
+    "OAuth",
     "Observability",
     "Progress",
     "Prompt",
@@ -128,6 +157,7 @@ __all__ = [
     "RpcError",
     "RunningCall",
     "SchemaFault",
+    "ScopeError",
     "Servers",
     "ShutdownError",
     "State",
@@ -142,12 +172,28 @@ __all__ = [
     "TransportError",
     "TrustError",
     "ValidationError",
+    "WorkloadIdentity",
     "__version__",
+    "browser_login",
     "connect",
     "is_stale",
 ]
 
 _HOMES: Final = {
+    "_core.auth.browser": ("browser_login",),
+    "_core.auth.store": (
+        "FileLogins",
+        "LoginStore",
+        "MemoryLogins",
+    ),
+    "_core.auth.options": (
+        "Bearer",
+        "ClientCredentials",
+        "EnterpriseManaged",
+        "LoginRequest",
+        "OAuth",
+        "WorkloadIdentity",
+    ),
     "_core.observers.audit": ("AuditRecord",),
     "_core.calls.handlers": (
         "Handlers",
@@ -177,6 +223,12 @@ _HOMES: Final = {
     "_core.engine.state": ("State",),
     "errors": (
         "AuthError",
+        "ScopeError",
+        "LoginRequired",
+        "LoginPending",
+        "LoginFailed",
+        "GrantError",
+        "DiscoveryError",
         "BackpressureError",
         "CancelledCallError",
         "DriftError",

@@ -38,6 +38,7 @@ from holdfast.policies import (
 )
 
 if TYPE_CHECKING:
+    from holdfast._core.auth.options import Auth
     from holdfast._core.transports.http_client import Headers
     from holdfast.calllog.log import CallLog
     from holdfast.lock.guard import Lock
@@ -63,6 +64,7 @@ class Options(TypedDict, total=False):
     trust_env: bool
     connections: int
     args: Iterable[str] | None
+    auth: Auth
     env: Mapping[str, str] | None
     inherit_env: Iterable[str] | bool
     cwd: str | os.PathLike[str] | None
@@ -118,7 +120,7 @@ def connect(
             ``cwd``, ``stderr``, ``grace``, ``startup``, ``shutdown_request`` (see
             `holdfast.Stdio`). For a URL: ``headers``, ``transport``, ``base_url``,
             ``sse_endpoint``, ``message_endpoint``, ``ca``, ``cert``, ``proxy``, ``trust_env``,
-            ``connections`` (see `holdfast.Http`).
+            ``connections``, ``auth`` (see `holdfast.Http`).
 
     Returns:
         A `Client`, to be used with ``async with``, or closed by its ``close()``.

@@ -82,12 +82,12 @@ class Client:
 
     async def open(self) -> Self:
         """Start now rather than at the first use; raise what went wrong if it did."""
-        await self._pipeline.driver.open()
+        await self._pipeline.open()
         return self
 
     async def wait_ready(self, timeout: float | None = None) -> None:
         """Start if need be and wait until the server is ready, over failed attempts too."""
-        await self._pipeline.driver.open(wait=True, timeout=timeout)
+        await self._pipeline.open(wait=True, timeout=timeout)
 
     async def close(self) -> bool:
         """End the server and every call under way. Any time, any number of times, any task.
@@ -98,10 +98,27 @@ class Client:
         self._remember_opening()
         self._standing.close()
         try:
+            await self._pipeline.logins.close()
             return await self._pipeline.close()
         finally:
             if self._toolbox.recorder is not None:
                 self._toolbox.recorder.close()
+
+    async def login(self, *, fresh: bool = False) -> None:
+        """Log in to the server, by the login handler or at the terminal.
+
+        Args:
+            fresh: Register this client anew with the authorization server first.
+
+        Raises:
+            LoginFailed: The person refused, or did not come.
+            DiscoveryError: The server has no authorization server that can be used.
+        """
+        await self._pipeline.log_in(fresh=fresh)
+
+    async def logout(self) -> bool:
+        """Revoke and delete the stored login; return whether there was one."""
+        return await self._pipeline.logins.account.log_out()
 
     async def _say_goodbye(self) -> None:
         """A ``shutdown`` request, which is not part of MCP, where the option asks for it."""

@@ -59,6 +59,11 @@ class HoldfastError(Exception):
         code = "" if self.code is None else f", code={self.code}"
         return f"{type(self).__name__}({self.message!r}{code})"
 
+    @property
+    def final(self) -> bool:
+        """Whether connecting again cannot help before somebody has done something."""
+        return False
+
     def again(self) -> HoldfastError:
         """A fresh copy to raise: one exception raised in two tasks would mix their tracebacks."""
         copy = type(self).__new__(type(self))
@@ -182,6 +187,11 @@ class AuthError(HoldfastError):
     """The server refused the credentials."""
 
     kind = "auth"
+
+    @property
+    def final(self) -> bool:
+        """Whether connecting again cannot help before somebody has done something."""
+        return type(self) is not AuthError or self.code is not None
 
 
 class LoginRequired(AuthError):  # noqa: N818  (says what to do)

@@ -13,8 +13,21 @@ import os
 import sys
 from typing import Any
 
+import aiohttp
+
 import holdfast
-from holdfast import Handlers, HoldfastError, Tool, ToolPolicy
+from holdfast import (
+    ClientCredentials,
+    EnterpriseManaged,
+    Handlers,
+    HoldfastError,
+    LoginRequest,
+    MemoryLogins,
+    OAuth,
+    Tool,
+    ToolPolicy,
+    WorkloadIdentity,
+)
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 VERSION = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION") or None
@@ -56,12 +69,55 @@ async def answer_form(request: Any) -> dict[str, Any]:
     return {"action": "accept", "content": {}}
 
 
+async def log_in(request: LoginRequest) -> str:
+    """Play the browser: the suite's authorization servers redirect at once."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(request.url, allow_redirects=False) as response,
+    ):
+        return response.headers["Location"]
+
+
+def authorization() -> Any:
+    """What a user of the server in this scenario would give as ``auth``."""
+    if not SCENARIO.startswith("auth/"):
+        return "auto"
+    if "private_key_pem" in CONTEXT:
+        return ClientCredentials(
+            client_id=CONTEXT["client_id"],
+            private_key=CONTEXT["private_key_pem"],
+            algorithm=CONTEXT["signing_algorithm"],
+        )
+    if "idp_id_token" in CONTEXT:
+        return EnterpriseManaged(
+            idp_issuer=CONTEXT["idp_issuer"],
+            idp_client_id=CONTEXT["idp_client_id"],
+            id_token=CONTEXT["idp_id_token"],
+            client_id=CONTEXT["client_id"],
+            client_secret=CONTEXT["client_secret"],
+        )
+    if "valid_jwt" in CONTEXT:
+        return WorkloadIdentity(
+            client_id=CONTEXT["client_id"], token=lambda: str(CONTEXT["valid_jwt"])
+        )
+    if SCENARIO == "auth/client-credentials-basic":
+        return ClientCredentials(
+            client_id=CONTEXT["client_id"], client_secret=CONTEXT["client_secret"]
+        )
+    return OAuth(
+        client_id=CONTEXT.get("client_id"),
+        client_secret=CONTEXT.get("client_secret"),
+        client_metadata_url="https://conformance-test.local/client-metadata.json",
+        store=MemoryLogins(),
+    )
+
+
 async def talk(url: str) -> None:
-    handlers = Handlers(elicitation=answer_form)
+    handlers = Handlers(elicitation=answer_form, login=log_in)
     # The suite calls tools with arguments that their own schemas do not allow.
     unchecked = ToolPolicy(validate="off")
     async with holdfast.connect(
-        url, protocol=VERSION, handlers=handlers, tools=unchecked
+        url, protocol=VERSION, handlers=handlers, tools=unchecked, auth=authorization()
     ) as client:
         await client.open()
         tools = await client.list_tools()

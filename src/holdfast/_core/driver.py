@@ -155,6 +155,10 @@ class Driver:
             await asyncio.wait([self._keeper])
         return first
 
+    def retry_now(self) -> None:
+        """Connect at once instead of after the pause, or of never."""
+        self._apply(self.engine.retry_now(self.loop.time()))
+
     def send(self, effects: list[Effect]) -> None:
         """Carry out what one of the engine's methods gave."""
         self._apply(effects)

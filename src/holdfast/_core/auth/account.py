@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec.structs import replace
 
 from holdfast._core.auth import flow, jws, urls
-from holdfast._core.auth.as_client import Reach, locate
+from holdfast._core.auth.as_client import Reach
 from holdfast._core.auth.challenge import Challenge, Refusal, Tries
 from holdfast._core.auth.credentials import (
     Login,
@@ -35,9 +35,10 @@ from holdfast._core.auth.runner import Person, Runner, SingleFlight, supplied
 from holdfast._core.auth.steps import (
     Conversation,
 )
-from holdfast._core.auth.store import Store
+from holdfast._core.auth.store import LoginStore
 from holdfast.errors import (
     AuthError,
+    DiscoveryError,
     GrantError,
     HoldfastError,
     LoginFailed,
@@ -47,6 +48,8 @@ from holdfast.errors import (
 
 T = TypeVar("T")
 
+CLOSING: Final = 10.0
+"""Seconds for a renewal under way to be saved when the client is closed."""
 MAX_TRIES: Final = 4
 """How often one request is sent again, whatever the reasons."""
 
@@ -64,7 +67,7 @@ class Owner(Protocol):
     on_event: Callable[[str, dict[str, Any]], None]
 
     @property
-    def store(self) -> Store: ...
+    def store(self) -> LoginStore: ...
 
 
 class Account:
@@ -86,6 +89,11 @@ class Account:
 
     def __repr__(self) -> str:
         return f"<Account {self.name!r} {self.login!r}>"
+
+    @property
+    def interactive(self) -> bool:
+        """Whether the user asked for OAuth; otherwise a stored login is used if there is one."""
+        return getattr(self.owner.options, "interactive", True)
 
     # What the HTTP client asks
 
@@ -116,8 +124,7 @@ class Account:
         """
         tries.count += 1
         owner = self.owner
-        if refusal.peer is not None:
-            owner.network = urls.network(refusal.peer)
+        owner.network = refusal.network or owner.network
         if refusal.nonce is not None:
             owner.nonces[urls.origin(owner.server)] = refusal.nonce
         if refusal.challenge.error == "use_dpop_nonce" and not tries.nonce:
@@ -159,6 +166,8 @@ class Account:
                 if error.error not in ENDS_LOGIN:
                     raise
                 login, renewed = None, True
+        if verdict.found.server.assumed and not self.interactive:
+            raise DiscoveryError(f"{self.owner.name}: the server names no authorization server")
         if verdict.step_up:
             self._step_ups[refusal.operation] = self._step_ups.get(refusal.operation, 0) + 1
         self.need = verdict
@@ -322,8 +331,6 @@ class Account:
 
     async def _conduct(self, case: Case, handler: Any, fresh: bool) -> Login:
         if self.need is None:
-            if self.owner.network is None:
-                self.owner.network = await locate(self.owner.server)
             self.need = await self._run(flow.discover(case))
         need = self.need
         pointer = decode(
@@ -376,6 +383,10 @@ class Account:
         except HoldfastError:
             pass
         return True
+
+    async def close(self) -> None:
+        """End a login under way, and wait for the rest."""
+        await self._work.close(cancel=("login",), timeout=CLOSING)
 
     # Carrying out
 

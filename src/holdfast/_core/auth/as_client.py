@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import email.utils
 import socket
 import ssl
@@ -11,7 +10,6 @@ import zlib
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import urlsplit
 
 import aiohttp
 from msgspec import Struct
@@ -194,16 +192,24 @@ def _words(error: BaseException) -> str:
     return f"the connection failed ({type(error).__name__})"
 
 
-async def locate(server: str) -> str:
-    """Return the kind of network that a server is in, where no answer of it has shown that.
+class Peers:
+    """Remembers the kinds of networks that a session has connected to.
 
-    Only if all of its addresses agree: one private address among others is a trap.
+    What the server's name resolves to now may differ from where it was: DNS is its owner's.
     """
-    parts = urlsplit(server)
-    try:
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(parts.hostname, parts.port or 443)
-    except OSError:
-        return "global"
-    kinds = {urls.network(str(one[4][0])) for one in found}
-    return kinds.pop() if len(kinds) == 1 else "global"
+
+    def __init__(self) -> None:
+        self._kinds: set[str] = set()
+
+    def socket(self, info: tuple[Any, ...]) -> socket.socket:
+        """Make a socket, as ``TCPConnector(socket_factory=…)`` wants it."""
+        family, kind, protocol, _, address = info
+        self._kinds.add(urls.network(str(address[0])))
+        return socket.socket(family=family, type=kind, proto=protocol)
+
+    @property
+    def network(self) -> str | None:
+        """The kind of network, if all connections agree; a mixture counts as the internet."""
+        if not self._kinds:
+            return None
+        return next(iter(self._kinds)) if len(self._kinds) == 1 else "global"

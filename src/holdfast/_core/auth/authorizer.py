@@ -9,8 +9,9 @@ from typing import Any, Final
 from holdfast._core.auth import urls
 from holdfast._core.auth.account import Account
 from holdfast._core.auth.as_client import Reach
-from holdfast._core.auth.options import Machine, OAuth
-from holdfast._core.auth.store import Store, default_store
+from holdfast._core.auth.options import Bearer, Machine, OAuth
+from holdfast._core.auth.runner import supplied
+from holdfast._core.auth.store import LoginStore, default_store
 from holdfast.errors import AuthError
 
 MAX_ACCOUNTS: Final = 1000
@@ -36,7 +37,7 @@ class Authorizer:
         self.on_event: Callable[[str, dict[str, Any]], None] = lambda kind, facts: None
         self.network: str | None = None
         self.nonces: dict[str, str] = {}
-        self._store: Store | None = options.store if isinstance(options, OAuth) else None
+        self._store: LoginStore | None = options.store if isinstance(options, OAuth) else None
         self._accounts: dict[str, Account] = {}
 
     def __repr__(self) -> str:
@@ -48,7 +49,14 @@ class Authorizer:
         return isinstance(self.options, OAuth) and callable(self.options.account)
 
     @property
-    def store(self) -> Store:
+    def identity(self) -> str:
+        """Tells one user of the server from another, for caches."""
+        name = self.account.name
+        login = self.account.login
+        return name if login is None else f"{name} {login.issuer} {login.subject or ''}"
+
+    @property
+    def store(self) -> LoginStore:
         if self._store is None:
             self._store = default_store()
         return self._store
@@ -66,3 +74,20 @@ class Authorizer:
                 self._accounts.pop(next(iter(self._accounts)))
             found = self._accounts[name] = Account(self, name)
         return found
+
+    async def close(self) -> None:
+        """End logins, and let renewals come to their end: a rotated token must be saved."""
+        for account in list(self._accounts.values()):
+            await account.close()
+
+
+def bearer_headers(options: Bearer, own: Any) -> Any:
+    """Return the headers that carry a given token: a function, where it comes from one."""
+    source = options.token
+    if isinstance(source, str):
+        return {**(own or {}), "Authorization": f"Bearer {source}"}
+
+    async def headers() -> dict[str, str]:
+        return {**(own or {}), "Authorization": f"Bearer {await supplied(source)}"}
+
+    return headers

@@ -42,8 +42,8 @@ class Refusal(Secretive, frozen=True, kw_only=True):
     """The access token that was used."""
     operation: str = ""
     nonce: str | None = None
-    peer: str | None = None
-    """The address that answered."""
+    network: str | None = None
+    """The kind of network that the server is in."""
     version_header: Mapping[str, str] = {}
 
     shown = ("status", "challenge")

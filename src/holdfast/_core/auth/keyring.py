@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
-from holdfast._core.auth.store import Folder, Seal
+from holdfast._core.auth.store import Seal
 from holdfast.errors import AuthError
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -52,8 +52,8 @@ class Sealed:
             return None
 
 
-def store(folder: Path, *, required: bool = False) -> Folder:
-    """Return the folder, sealed by the keyring where that works.
+def seal_for(folder: Path, *, required: bool = False) -> Seal | None:
+    """Return what seals the entries of a folder; None: nothing does.
 
     The choice is remembered in the folder: a keyring that fails later is an error and not a
     silent change to plain files.
@@ -61,9 +61,9 @@ def store(folder: Path, *, required: bool = False) -> Folder:
     marker = folder / "store"
     chosen = _remembered(marker)
     if chosen == "file" and not required:
-        return Folder(folder)
+        return None
     try:
-        seal: Seal = Sealed(_key())
+        found = Sealed(_key())
     except _Unusable as error:
         if required or chosen == "keyring":
             raise AuthError(
@@ -76,9 +76,9 @@ def store(folder: Path, *, required: bool = False) -> Folder:
             folder,
             error,
         )
-        return Folder(folder)
+        return None
     _remember(marker, "keyring")
-    return Folder(folder, seal=seal)
+    return found
 
 
 class _Unusable(Exception):  # noqa: N818

@@ -15,7 +15,7 @@ from holdfast._core.auth.credentials import Secretive
 from holdfast.errors import ValidationError
 
 if TYPE_CHECKING:
-    from holdfast._core.auth.store import Store
+    from holdfast._core.auth.store import LoginStore
 
 TokenSource: TypeAlias = "str | Callable[[], str | Awaitable[str]]"
 AccountSource: TypeAlias = "str | Callable[[], str]"
@@ -77,7 +77,7 @@ class OAuth(_Options, frozen=True, kw_only=True):
     account: AccountSource = "default"
     pkce: Literal["require", "assume"] = "require"
     dpop: Literal["auto"] | bool = "auto"
-    store: Store | None = None
+    store: LoginStore | None = None
     device: bool = False
     timeout: float = 300.0
     client_name: str = "Holdfast"

@@ -35,7 +35,7 @@ from holdfast._core.auth.steps import (
     Step,
     Unreachable,
 )
-from holdfast._core.auth.store import Store
+from holdfast._core.auth.store import LoginStore
 from holdfast.errors import AuthError, HoldfastError, LoginFailed
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class Runner:
     def __init__(
         self,
         account: str,
-        store: Callable[[], Store],
+        store: Callable[[], LoginStore],
         reach: Reach,
         nonces: dict[str, str],
         clock: Callable[[], float],

@@ -103,7 +103,7 @@ class Load(Struct, frozen=True):
 
 
 class Keep(Struct, frozen=True):
-    """Store a registration, or forget it (None)."""
+    """LoginStore a registration, or forget it (None)."""
 
     issuer: str
     redirect: str

@@ -7,8 +7,9 @@ import os
 import re
 import stat
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -20,7 +21,7 @@ LOCK_TIMEOUT: Final = 30.0
 _KEY = re.compile(r"[a-z]+-[0-9a-f]{8,64}")
 
 
-class Slot(Protocol):
+class LoginSlot(Protocol):
     """One entry, held by one task of one process at a time."""
 
     async def read(self) -> bytes | None:
@@ -30,10 +31,10 @@ class Slot(Protocol):
         """Replace the entry, durably before this returns; None deletes it."""
 
 
-class Store(Protocol):
+class LoginStore(Protocol):
     """Keeps entries by key. A service may keep them in its database."""
 
-    def hold(self, key: str) -> AbstractAsyncContextManager[Slot]:
+    def hold(self, key: str) -> AbstractAsyncContextManager[LoginSlot]:
         """Hold one entry: nobody else reads or writes it meanwhile."""
 
     async def read(self, key: str) -> bytes | None:
@@ -43,7 +44,7 @@ class Store(Protocol):
         """Return the keys of all entries."""
 
 
-class Memory:
+class MemoryLogins:
     """Keep entries for as long as this object lives."""
 
     def __init__(self) -> None:
@@ -51,10 +52,10 @@ class Memory:
         self._locks: dict[str, asyncio.Lock] = {}
 
     def __repr__(self) -> str:
-        return f"<Memory {len(self._entries)} entries>"
+        return f"<MemoryLogins {len(self._entries)} entries>"
 
     @asynccontextmanager
-    async def hold(self, key: str) -> AsyncIterator[Slot]:
+    async def hold(self, key: str) -> AsyncIterator[LoginSlot]:
         async with self._locks.setdefault(key, asyncio.Lock()):
             yield _MemorySlot(self._entries, key)
 
@@ -86,23 +87,26 @@ class Seal(Protocol):
     def open(self, key: str, data: bytes) -> bytes | None: ...
 
 
-class Folder:
+class FileLogins:
     """Keep entries as files that only their owner can read (0600 in a folder of 0700).
 
     Writing is atomic and synced; a lock file per entry orders processes. A symbolic link in
     the place of an entry is not followed.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, seal: Seal | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, seal: Callable[[], Seal | None] | None = None
+    ) -> None:
         self.path: Path = Path(path)
         self._seal = seal
+        """Asked in a thread, when there is something to open or to seal."""
         self._locks: dict[str, asyncio.Lock] = {}
 
     def __repr__(self) -> str:
-        return f"<Folder {self.path}{' sealed' if self._seal else ''}>"
+        return f"<FileLogins {self.path}>"
 
     @asynccontextmanager
-    async def hold(self, key: str) -> AsyncIterator[Slot]:
+    async def hold(self, key: str) -> AsyncIterator[LoginSlot]:
         name = _checked(key)
         # Tasks of this process first: flock on two descriptors would block them both.
         async with self._locks.setdefault(name, asyncio.Lock()):
@@ -151,7 +155,8 @@ class Folder:
             data = file.read(MAX_ENTRY + 1)
         if len(data) > MAX_ENTRY:
             return None
-        return data if self._seal is None else self._seal.open(name, data)
+        seal = self._seal() if self._seal is not None else None
+        return data if seal is None else seal.open(name, data)
 
     def save(self, name: str, data: bytes | None) -> None:
         target = self.path / f"{name}.json"
@@ -159,7 +164,8 @@ class Folder:
             if data is None:
                 target.unlink(missing_ok=True)
             else:
-                self._replace(target, data if self._seal is None else self._seal.seal(name, data))
+                seal = self._seal() if self._seal is not None else None
+                self._replace(target, data if seal is None else seal.seal(name, data))
         except OSError as error:
             raise AuthError(f"logins cannot be kept in {self.path}: {error.strerror}") from error
 
@@ -181,7 +187,7 @@ class Folder:
 
 
 class _FileSlot:
-    def __init__(self, folder: Folder, name: str) -> None:
+    def __init__(self, folder: FileLogins, name: str) -> None:
         self._folder, self._name = folder, name
 
     async def read(self) -> bytes | None:
@@ -231,20 +237,24 @@ def default_folder() -> Path:
     return base / "holdfast" / "auth"
 
 
-def default_store() -> Store:
+def default_store() -> LoginStore:
     """Return the store that ``HOLDFAST_AUTH_STORE`` names: auto, keyring, file, memory, a folder.
 
     ``auto`` is the OS keyring where it works, else the file; the choice is remembered.
     """
     wanted = os.environ.get("HOLDFAST_AUTH_STORE", "") or "auto"
     if wanted == "memory":
-        return Memory()
+        return MemoryLogins()
     if wanted == "file":
-        return Folder(default_folder())
+        return FileLogins(default_folder())
     if wanted in ("auto", "keyring"):
-        from holdfast._core.auth import keyring
-
-        return keyring.store(default_folder(), required=wanted == "keyring")
+        return FileLogins(default_folder(), seal=partial(_seal, default_folder(), wanted))
     if os.path.isabs(wanted):
-        return Folder(wanted)
+        return FileLogins(wanted)
     raise AuthError("HOLDFAST_AUTH_STORE: must be auto, keyring, file, memory, or a folder")
+
+
+def _seal(folder: Path, wanted: str) -> Seal | None:
+    from holdfast._core.auth import keyring
+
+    return keyring.seal_for(folder, required=wanted == "keyring")

@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 from holdfast.types.notifications import Progress
 
 if TYPE_CHECKING:
+    from holdfast._core.auth.options import LoginRequest
     from holdfast.types.elicitation import AnyElicitation, ElicitResult
     from holdfast.types.resources import Root
     from holdfast.types.sampling import SamplingRequest, SamplingResult
@@ -39,6 +40,7 @@ SamplingHandler: TypeAlias = (
 ElicitationHandler: TypeAlias = (
     "Callable[[AnyElicitation], ElicitResult | dict[str, Any] | Awaitable[Any]]"
 )
+LoginHandler: TypeAlias = "Callable[[LoginRequest], str | None | Awaitable[str | None]]"
 Roots: TypeAlias = "Iterable[Root | str] | Callable[[], Any]"
 
 
@@ -48,6 +50,7 @@ class Handlers(Struct, frozen=True, kw_only=True):
     ``sampling`` and ``elicitation`` answer a server's questions, in both protocol eras.
     ``roots`` is a list of ``file://`` URIs (or `Root`), or a function that gives one.
     ``notification`` hears every notification, ``progress`` the progress of every call.
+    ``login`` sends a person to log in, and may return where the browser was sent back to.
     """
 
     sampling: SamplingHandler | None = None
@@ -55,6 +58,7 @@ class Handlers(Struct, frozen=True, kw_only=True):
     roots: Roots | None = None
     notification: NotificationHandler | None = None
     progress: ProgressHandler | None = None
+    login: LoginHandler | None = None
 
     @property
     def abilities(self) -> frozenset[str]:

@@ -14,6 +14,7 @@ from holdfast._core.boundary import Call, Transport
 from holdfast._core.calls.handlers import Handlers, ProgressHandler
 from holdfast._core.calls.inbound import Reception
 from holdfast._core.calls.inputs import Inputs
+from holdfast._core.calls.logins import Logins
 from holdfast._core.driver import Driver
 from holdfast._core.engine import messages
 from holdfast._core.engine.state import State
@@ -61,6 +62,7 @@ class Pipeline:
             patience=policy.timeouts.probe,
         )
         self._driver: Driver | None = None
+        self.logins: Logins = Logins(name, transport, handlers.login)
         if handlers.notification is not None:
             self.reception.add(handlers.notification, None)
         if handlers.progress is not None:
@@ -92,9 +94,36 @@ class Pipeline:
         driver = self.driver
         if driver.engine.state is not State.READY:
             wait = self.policy.when_down == "wait"
-            await driver.open(wait=wait, timeout=self.policy.timeouts.request)
+            await self.open(wait=wait, timeout=self.policy.timeouts.request)
         assert driver.engine.era is not None
         return driver.engine.era
+
+    async def open(self, *, wait: bool = False, timeout: float | None = None) -> None:
+        """Connect, logging in first where that is needed and allowed."""
+        driver = self.driver
+        await self.logins.run(lambda: driver.open(wait=wait, timeout=timeout), driver.retry_now)
+
+    async def log_in(self, *, fresh: bool) -> None:
+        """Log in, whether or not the server has asked for it yet."""
+        driver = self.driver
+        if self.logins.account.need is None:
+            try:
+                # What the server says when it refuses tells where to log in, and for what.
+                await driver.open()
+            except HoldfastError:
+                pass
+        await self.logins.log_in(fresh=fresh)
+        driver.retry_now()
+
+    async def _send(self, call: Call, until: float, sink: Callable[[Progress], None] | None) -> Raw:
+        """Send a request until ``until``, after a login if the server wants one."""
+        driver = self.driver
+
+        def attempt() -> Coroutine[Any, Any, Raw]:
+            call.total = max(0.001, until - driver.loop.time())
+            return driver.request(call, on_progress=sink)
+
+        return await self.logins.run(attempt, driver.retry_now, until)
 
     def prepare(
         self,
@@ -134,7 +163,7 @@ class Pipeline:
             call.progress = True
             sink = self._sink(driver, on_progress)
         until = driver.loop.time() + call.total
-        raw = await driver.request(call, on_progress=sink)
+        raw = await self._send(call, until, sink)
         era = driver.engine.era
         assert era is not None
         if era.read(call.method, raw) is COMPLETE:
@@ -167,8 +196,7 @@ class Pipeline:
             if not isinstance(reading, NeedsInput):
                 return raw
             call.params = await self._with_answers(name, first, reading)
-            call.total = max(0.001, until - driver.loop.time())
-            raw = await driver.request(call, on_progress=sink)
+            raw = await self._send(call, until, sink)
         limit = self.policy.limits.rounds
         text = f"{name}: {messages.subject(call)}: still asking after {limit} rounds"
         raise ProtocolError(text, outcome_unknown=True)

@@ -5,17 +5,29 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable
 from ssl import SSLContext
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec import structs
 from yarl import URL
 
 from holdfast._core.boundary import Generation, Link, Report, Traits
 from holdfast._core.transports import options
-from holdfast._core.transports.http_client import Headers, HttpClient, HttpSettings
+from holdfast._core.transports.http_client import (
+    Headers,
+    HttpClient,
+    HttpSettings,
+    proxy_for,
+    tls_context,
+)
 from holdfast._core.transports.sse import SseLink
 from holdfast._core.transports.streamable import StreamableLink
 from holdfast.errors import TransportError, ValidationError
 from holdfast.policies import Limits, one_of
+
+if TYPE_CHECKING:
+    from holdfast._core.auth.as_client import Reach
+    from holdfast._core.auth.authorizer import Authorizer
+    from holdfast._core.auth.options import Auth
 
 Variant = Literal["auto", "streamable", "sse"]
 
@@ -48,6 +60,10 @@ class Http:
         connect_timeout: Seconds to establish a connection. Default: 30.
         message_timeout: Seconds for the server to accept a message that has no answer (a
             notification, or our answer to a question of the server). Default: 30.
+        auth: ``"auto"`` uses a stored login and renews it; ``"oauth"`` or `OAuth` may also start
+            one; `Bearer`, `ClientCredentials`, `WorkloadIdentity`, `EnterpriseManaged`; None
+            switches it off, as an ``Authorization`` header of your own does. Default:
+            ``"auto"``.
 
     Raises:
         ValidationError: The URL is none, or an option has the wrong type or value; the message
@@ -78,6 +94,7 @@ class Http:
         connections: int = 100,
         connect_timeout: float = 30.0,
         message_timeout: float = 30.0,
+        auth: Auth = "auto",
     ) -> None:
         one_of("transport", transport, ("auto", "streamable", "sse"))
         self._url = _endpoint(_address(url, base_url), "sse_endpoint", sse_endpoint)
@@ -102,6 +119,37 @@ class Http:
             connect_timeout=options.seconds("Http", "connect_timeout", connect_timeout),
             message_timeout=options.seconds("Http", "message_timeout", message_timeout),
         )
+        if auth is not None and not _has_own(self._settings.headers):
+            self._authorize(auth)
+
+    def _authorize(self, auth: Auth) -> None:
+        from holdfast._core.auth.authorizer import Authorizer, bearer_headers
+        from holdfast._core.auth.options import Bearer, options_for
+
+        found = options_for(auth)
+        if isinstance(found, Bearer):
+            headers = bearer_headers(found, self._settings.headers)
+            self._settings = structs.replace(self._settings, headers=headers)
+        elif found is not None:
+            authorizer = Authorizer(str(self._url), found, reach=self._reach())
+            self._settings = structs.replace(self._settings, authorizer=authorizer)
+
+    def _reach(self) -> Reach:
+        """Return how authorization servers are reached: by the same proxy, trusting the same CA.
+
+        The client certificate is for the server alone.
+        """
+        from holdfast._core.auth.as_client import Reach
+
+        settings = self._settings
+        trust = structs.replace(settings, cert=None)
+        return Reach(lambda: tls_context(trust), lambda url: proxy_for(settings, URL(url)))
+
+    @property
+    def authorizer(self) -> Authorizer | None:
+        """Gets tokens for this server; None: it is given credentials in some other way."""
+        found: Authorizer | None = self._settings.authorizer
+        return found
 
     def __repr__(self) -> str:
         return f"Http({str(self._url.with_user(None))!r})"
@@ -119,8 +167,11 @@ class Http:
     @property
     def traits(self) -> Traits:
         """What the driver needs to know: credentials that may change with each request."""
-        own = self._settings.headers
-        return Traits(None if callable(own) else repr(sorted((own or {}).items())))
+        own, authorizer = self._settings.headers, self.authorizer
+        if callable(own) or (authorizer is not None and authorizer.personal):
+            return Traits(None)
+        account = "" if authorizer is None else authorizer.identity
+        return Traits(repr((sorted((own or {}).items()), account)))
 
     def open(
         self,
@@ -141,6 +192,13 @@ class Http:
             backlog = limits.backlog_bytes
             return SseLink(client, generation, report, backlog, self._messages)
         return StreamableLink(client, generation, report, limits.backlog_bytes)
+
+
+def _has_own(headers: dict[str, str] | Callable[..., object] | None) -> bool:
+    """Return whether the user gives credentials: their own header switches OAuth off."""
+    if headers is None or callable(headers):
+        return callable(headers)
+    return any(name.lower() == "authorization" for name in headers)
 
 
 def _address(url: str | None, base_url: str | None) -> URL:

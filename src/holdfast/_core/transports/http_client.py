@@ -13,7 +13,7 @@ import ssl
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import aiohttp
 from msgspec import Struct
@@ -27,6 +27,10 @@ from holdfast._core.transports.inflate import CODINGS, BadBody, Inflater
 from holdfast._core.wire.framing import FrameTooLarge
 from holdfast._core.wire.jsonrpc import snippet
 from holdfast.errors import AuthError, ProtocolError, TransportError, ValidationError
+
+if TYPE_CHECKING:
+    from holdfast._core.auth.as_client import Peers
+    from holdfast._core.transports.authorization import Held, Permit
 
 HeaderValues: TypeAlias = "Mapping[str, str] | Iterable[tuple[str, str]]"
 Headers: TypeAlias = "HeaderValues | Callable[[], HeaderValues | Awaitable[HeaderValues]]"
@@ -63,6 +67,8 @@ class HttpSettings(Struct, frozen=True, kw_only=True):
     connections: int = 100
     connect_timeout: float = 30.0
     message_timeout: float = 30.0
+    authorizer: Any = None
+    """An `Authorizer`, which is loaded only where it is used."""
 
 
 class HttpClient:
@@ -73,12 +79,18 @@ class HttpClient:
         self.origin: str = str(self.url.origin())
         self.limit = limit
         self.settings = settings
-        self._proxy = _proxy(settings, self.url)
-        self._tls = _tls(settings) if self.url.scheme == "https" else None
+        self._proxy = proxy_for(settings, self.url)
+        self._tls = tls_context(settings) if self.url.scheme == "https" else None
+        self._peers: Peers | None = None
+        if settings.authorizer is not None:
+            from holdfast._core.auth.as_client import Peers
+
+            self._peers = Peers()
         own = settings.headers
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,
+                socket_factory=None if self._peers is None else self._peers.socket,
                 ssl=True if self._tls is None else self._tls,
             ),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=settings.connect_timeout),
@@ -123,10 +135,11 @@ class HttpClient:
         headers: Mapping[str, str],
         body: bytes | None = None,
         url: URL | None = None,
+        held: Held | None = None,
     ) -> aiohttp.ClientResponse:
         """Do the same, but leave it to the caller to read and to release the response."""
         try:
-            response = await self._follow(method, url or self.url, headers, body)
+            response = await self._follow(method, url or self.url, headers, body, held)
             if response.status < _GOOD:
                 return response
             try:
@@ -145,25 +158,42 @@ class HttpClient:
         )
 
     async def _follow(
-        self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
+        self,
+        method: str,
+        url: URL,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        held: Held | None,
     ) -> aiohttp.ClientResponse:
-        """Send a request, once more with fresh credentials after a 401, and along redirects."""
+        """Send a request, again with other credentials after a 401, and along redirects."""
         own = self.settings.headers
         fresh = callable(own)
+        permit = self._permit(held)
         hops = 0
         while True:
             sent = headers if not callable(own) else await self._with_own(own, headers)
+            if permit is not None:
+                sent = {**sent, **await permit.headers(method, str(url))}
             response = await self._send(method, url, sent, body)
             if response.status < _GOOD:
                 return response
             if response.status == UNAUTHORIZED and fresh:
                 fresh = False
+            elif permit is not None and await permit.answered(response, headers, body):
+                pass
             elif response.status in _REDIRECTS and "Location" in response.headers:
                 hops += 1
                 url = self._redirect(url, response, hops)
             else:
                 return response
             response.release()
+
+    def _permit(self, held: Held | None) -> Permit | None:
+        if self._peers is None:
+            return None
+        from holdfast._core.transports.authorization import Permit
+
+        return Permit(self.settings.authorizer.account, self._peers, held)
 
     async def _send(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
@@ -352,7 +382,7 @@ def _merged(own: Mapping[str, str]) -> CIMultiDict[str]:
     return merged
 
 
-def _proxy(settings: HttpSettings, url: URL) -> str | None:
+def proxy_for(settings: HttpSettings, url: URL) -> str | None:
     """Return the proxy to use, looked up once for all requests."""
     if settings.proxy is not None or not settings.trust_env:
         return settings.proxy
@@ -362,7 +392,7 @@ def _proxy(settings: HttpSettings, url: URL) -> str | None:
     return found if found is None or "://" in found else f"http://{found}"
 
 
-def _tls(settings: HttpSettings) -> ssl.SSLContext:
+def tls_context(settings: HttpSettings) -> ssl.SSLContext:
     if settings.context is not None:
         return settings.context
     context = ssl.create_default_context()

@@ -1,0 +1,116 @@
+"""Wait for a person's login where a call needs one, and then send the call again.
+
+The machine's part of authorization takes seconds and happens in the transport, within the
+call's idle time. A person takes minutes: that is waited for here, within what is left of the
+call's whole time. Nothing of the call had run, so it can be sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from holdfast._core.boundary import Transport
+from holdfast.errors import AuthError, HoldfastError, LoginPending, LoginRequired
+
+if TYPE_CHECKING:
+    from holdfast._core.auth.account import Account
+
+T = TypeVar("T")
+
+MAX_LOGINS: Final = 3
+"""For one call: a login, and two new authorizations for more scopes."""
+
+
+class Logins:
+    """Runs what may need a login, with the handler of the application."""
+
+    def __init__(self, name: str, transport: Transport, handler: Any) -> None:
+        self._name = name
+        self._authorizer = getattr(transport, "authorizer", None)
+        self._handler = handler
+
+    @property
+    def account(self) -> Account:
+        """The account of the caller.
+
+        Raises:
+            AuthError: This server is not one to log in to.
+        """
+        if self._authorizer is None:
+            text = f"{self._name}: there is nothing to log in to: it needs a URL and auth=…"
+            raise AuthError(text)
+        found: Account = self._authorizer.account
+        return found
+
+    async def run(
+        self,
+        attempt: Callable[[], Awaitable[T]],
+        retry_now: Callable[[], None],
+        until: float | None = None,
+    ) -> T:
+        """Await ``attempt``; if it needs a login that may be started, log in and repeat it.
+
+        Args:
+            attempt: What is to be done.
+            retry_now: Connects again, if the connection waits for the login.
+            until: The end of the call's time, on the loop's clock.
+
+        Raises:
+            LoginRequired: Nobody is there to log in.
+            LoginPending: The call's time is over before the login is.
+        """
+        for _ in range(MAX_LOGINS):
+            try:
+                return await attempt()
+            except LoginRequired:
+                handler = self._usable()
+                if handler is None:
+                    raise
+            await self._wait(handler, until)
+            retry_now()
+        return await attempt()
+
+    def _usable(self) -> Any:
+        """Return who may log in: the application's handler, or a person at a terminal."""
+        if self._authorizer is None or not self._authorizer.account.interactive:
+            return None
+        if self._handler is not None or not _somebody_there():
+            return self._handler
+        from holdfast._core.auth.browser import browser_login
+
+        return browser_login
+
+    async def _wait(self, handler: Any, until: float | None) -> None:
+        try:
+            async with asyncio.timeout_at(until):
+                await self.account.log_in(handler)
+        except TimeoutError as error:
+            if isinstance(error, HoldfastError):
+                raise
+            raise LoginPending(
+                f"{self._name}: the login was not completed in the time of the call; it goes on, "
+                "and the next call uses it; nothing was sent"
+            ) from None
+
+    async def log_in(self, *, fresh: bool = False) -> None:
+        """Log in now; ``fresh`` also registers anew."""
+        handler = self._handler
+        if handler is None:
+            from holdfast._core.auth.browser import browser_login
+
+            handler = browser_login
+        await self.account.log_in(handler, fresh=fresh)
+
+    async def close(self) -> None:
+        if self._authorizer is not None:
+            await self._authorizer.close()
+
+
+def _somebody_there() -> bool:
+    if os.environ.get("HOLDFAST_NO_BROWSER"):
+        return False
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()

@@ -1,0 +1,108 @@
+"""Where HTTP and authorization meet: credentials for each request, and answers to refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import aiohttp
+import msgspec
+from msgspec import Struct
+
+from holdfast._core.auth.challenge import Refusal, Tries, read_challenge
+from holdfast._core.boundary import Meaning, Refused
+from holdfast.errors import AuthError, DiscoveryError, HoldfastError
+
+if TYPE_CHECKING:
+    from holdfast._core.auth.account import Account
+    from holdfast._core.auth.as_client import Peers
+
+T = TypeVar("T")
+
+UNAUTHORIZED: Final = 401
+FORBIDDEN: Final = 403
+Held = Callable[[bool], None]
+_VERSION: Final = "MCP-Protocol-Version"
+
+
+class Permit:
+    """The credentials of one request, over all of its attempts."""
+
+    def __init__(self, account: Account, peers: Peers, held: Held | None) -> None:
+        self._account = account
+        self._peers = peers
+        self._held = held
+        self._tries = Tries()
+        self._used: str | None = None
+
+    async def headers(self, method: str, url: str) -> Mapping[str, str]:
+        """Return the credentials to send; while they are come by, the request is held."""
+        found: Mapping[str, str] | None = self._account.ready()
+        if found is None:
+            found = await self._work(self._account.headers(method, url))
+        self._used = found.get("Authorization", "").partition(" ")[2] or None
+        return found
+
+    async def answered(
+        self, response: aiohttp.ClientResponse, headers: Mapping[str, str], body: bytes | None
+    ) -> bool:
+        """Return whether a refused request is to be sent again; raise why it cannot be."""
+        if response.status not in (UNAUTHORIZED, FORBIDDEN):
+            return False
+        challenge = read_challenge(response.headers.getall("WWW-Authenticate", ()))
+        if response.status == FORBIDDEN and challenge.error != "insufficient_scope":
+            return False
+        refusal = Refusal(
+            status=response.status,
+            challenge=challenge,
+            token=self._used,
+            operation=_operation(body),
+            nonce=response.headers.get("DPoP-Nonce"),
+            network=self._peers.network,
+            version_header={_VERSION: headers[_VERSION]} if _VERSION in headers else {},
+        )
+        response.release()
+        try:
+            await self._work(self._account.answer(refusal, self._tries))
+        except Refused as failure:
+            # A server that has never heard of OAuth wants some other credentials.
+            if isinstance(failure.error, DiscoveryError) and not self._account.interactive:
+                return False
+            raise
+        return True
+
+    async def _work(self, work: Awaitable[T]) -> T:
+        if self._held is not None:
+            self._held(True)
+        try:
+            return await work
+        except HoldfastError as error:
+            raise Refused(error, _meaning(error), processed=False) from error
+        finally:
+            if self._held is not None:
+                self._held(False)
+
+
+def _meaning(error: HoldfastError) -> Meaning:
+    """Tell credentials that are refused from an authorization server out of reach."""
+    return Meaning.UNAUTHORIZED if isinstance(error, AuthError) else Meaning.UNREACHABLE
+
+
+class _Request(Struct):
+    method: str = ""
+    params: msgspec.Raw | None = None
+
+
+class _Named(Struct):
+    name: str = ""
+    uri: str = ""
+
+
+def _operation(body: bytes | None) -> str:
+    """Return what a request is about: step-ups are counted by it."""
+    try:
+        request = msgspec.json.decode(body or b"{}", type=_Request)
+        about = msgspec.json.decode(request.params or b"{}", type=_Named)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    return f"{request.method} {about.name or about.uri}"[:300]
