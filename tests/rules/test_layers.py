@@ -40,7 +40,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_core.transports": ("_core.boundary", "_core.auth"),
     "_core.mailbox": ("_core.engine",),
     "_core.driver": ("_core.engine", "_core.mailbox", "events"),
-    "_core.calls": ("_core.driver", "_core.observers", "_core.text"),
+    "_core.calls": ("_core.driver", "_core.observers", "_core.auth", "_core.text"),
     "_core.observers": ("_core.driver", "_core.redact", "schema"),
     "_core.targets": ("_core.transports",),
     "_core.runners": ("_core.server",),

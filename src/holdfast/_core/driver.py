@@ -130,6 +130,8 @@ class Driver:
 
         An attempt that fails is raised, unless ``wait`` says to go on with the next.
         """
+        if self.engine.reason is not None and self.engine.reason.final:
+            self.retry_now()
         self._apply(self.engine.open(self.loop.time(), wait=wait))
         try:
             async with asyncio.timeout(timeout):
@@ -302,9 +304,9 @@ class Driver:
     def _check_attempt(self, wait: bool) -> None:
         """Raise why the server is not becoming ready, if it is not."""
         engine = self.engine
-        if engine.state is State.BACKOFF and not wait:
-            assert engine.reason is not None
-            raise messages.unconnected(engine.name, engine.reason)
+        reason = engine.reason
+        if engine.state is State.BACKOFF and reason is not None and (reason.final or not wait):
+            raise messages.unconnected(engine.name, reason)
         if engine.state is State.CLOSING or engine.state is State.CLOSED:
             engine.open(self.loop.time(), wait=wait)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from secrets import token_urlsafe
 from typing import Any, Final, Protocol, TypeVar
 
@@ -117,10 +117,8 @@ class Account:
     async def answer(self, refusal: Refusal, tries: Tries) -> None:
         """Return if the request is to be sent again; raise why not otherwise.
 
-        Raises:
-            LoginRequired: A person has to log in.
-            AuthError: Nothing helps.
-            TransportError: The authorization server cannot be reached.
+        ``LoginRequired``: a person has to log in. ``TransportError``: no authorization server
+        can be reached. Every other ``AuthError``: nothing helps.
         """
         tries.count += 1
         owner = self.owner
@@ -136,7 +134,7 @@ class Account:
             return
         key = (refusal.status, refusal.token, refusal.challenge.scope, refusal.operation)
         renewed = tries.renewed
-        tries.renewed = tries.renewed or refusal.status == 401
+        tries.renewed |= refusal.status == 401
         if isinstance(owner.options, OAuth):
             await self._work.join(key, lambda: self._decide(refusal, renewed=renewed))
             return
@@ -154,8 +152,11 @@ class Account:
         """Renew if that can help, else say that a login is needed."""
         login = self.login
         while True:
-            case = self._case(refusal.challenge, refusal.status, login, refusal.version_header)
-            case = replace(case, renewed=renewed, step_ups=self._step_ups.get(refusal.operation, 0))
+            case = replace(
+                self._case(refusal, login),
+                renewed=renewed,
+                step_ups=self._step_ups.get(refusal.operation, 0),
+            )
             verdict = await self._run(flow.answer(case))
             if isinstance(verdict, Need):
                 break
@@ -222,12 +223,15 @@ class Account:
         """Read the stored login of this server and account, once."""
         if self._loaded or not isinstance(self.owner.options, OAuth):
             return
-        store = self.owner.store
-        pointer = decode(await store.read(pointer_key(self.owner.server, self.name)), Pointer)
+        pointer = await self._pointer()
         if pointer is not None and self.login is None:
             key = login_key(pointer.issuer, pointer.resource, self.name)
-            self.login = self._fitting(decode(await store.read(key), Login))
+            self.login = self._fitting(decode(await self.owner.store.read(key), Login))
         self._loaded = True
+
+    async def _pointer(self) -> Pointer | None:
+        key = pointer_key(self.owner.server, self.name)
+        return decode(await self.owner.store.read(key), Pointer)
 
     def _fitting(self, login: Login | None) -> Login | None:
         """Take a stored login only for the server and the issuer that it is for."""
@@ -277,9 +281,7 @@ class Account:
         """Get a token without a person; it is held in memory alone."""
         options = self.owner.options
         assert not isinstance(options, OAuth)
-        challenge = Challenge() if refusal is None else refusal.challenge
-        version = {} if refusal is None else refusal.version_header
-        case = self._case(challenge, 401, None, version)
+        case = self._case(refusal)
         if refusal is not None or self.need is None:
             self.need = await self._run(flow.discover(case))
         given = None
@@ -298,10 +300,6 @@ class Account:
 
     # Logins
 
-    @property
-    def logging_in(self) -> bool:
-        return "login" in self._work
-
     async def log_in(self, handler: Any, *, fresh: bool = False) -> Login:
         """Log in with a person; callers that come meanwhile wait for the same login."""
         return await self._work.join("login", lambda: self._log_in(handler, fresh))
@@ -310,8 +308,7 @@ class Account:
         options = self.owner.options
         assert isinstance(options, OAuth)
         await self.load()
-        before = self.login
-        case = self._case(Challenge(), 401, before, {})
+        case = self._case(login=self.login)
         try:
             async with asyncio.timeout(options.timeout):
                 login = await self._conduct(case, handler, fresh)
@@ -319,8 +316,8 @@ class Account:
         except TimeoutError as error:
             if isinstance(error, HoldfastError):
                 raise
-            text = f"{self.owner.name}: nobody completed the login within {options.timeout:g} s"
-            raise LoginFailed(text) from None
+            text = f"nobody completed the login within {options.timeout:g} s"
+            raise LoginFailed(f"{self.owner.name}: {text}") from None
         except HoldfastError:
             self._tell("auth.failed", self.need, reason="login")
             raise
@@ -333,13 +330,11 @@ class Account:
         if self.need is None:
             self.need = await self._run(flow.discover(case))
         need = self.need
-        pointer = decode(
-            await self.owner.store.read(pointer_key(self.owner.server, self.name)), Pointer
-        )
+        pointer = await self._pointer()
         options = self.owner.options
         same = pointer is not None and pointer.client_id == getattr(options, "client_id", None)
         attempt = Attempt(
-            case=self._case(case.challenge, 401, case.login, {}),
+            case=case,
             need=need,
             verifier=token_urlsafe(64),
             state=token_urlsafe(32),
@@ -390,22 +385,16 @@ class Account:
 
     # Carrying out
 
-    def _case(
-        self,
-        challenge: Challenge,
-        status: int,
-        login: Login | None,
-        version_header: Mapping[str, str],
-    ) -> Case:
+    def _case(self, refusal: Refusal | None = None, login: Login | None = None) -> Case:
         return Case(
             server=self.owner.server,
             account=self.name,
             options=self.owner.options,
-            challenge=challenge,
-            status=status,
+            challenge=Challenge() if refusal is None else refusal.challenge,
+            status=401 if refusal is None else refusal.status,
             now=self.owner.clock(),
             login=login,
-            version_header=version_header,
+            version_header={} if refusal is None else refusal.version_header,
             network=self.owner.network or "global",
         )
 

@@ -106,23 +106,14 @@ class Connection:
         out: list[Effect] = []
         if self.state is State.NEW:
             self._start(Step.OPEN, now, out)
-        elif self.state is State.BACKOFF and self._blocked:
-            self._start(Step.DUE, now, out)
         elif self.state is not State.READY:
             self._check_open(Call("open", wait=wait), now)
         return out
 
     def retry_now(self, now: float) -> list[Effect]:
         """Connect at once if the next attempt is due later, or never."""
-        out: list[Effect] = []
-        if self.state is State.BACKOFF:
-            self._start(Step.DUE, now, out)
-        return out
-
-    @property
-    def _blocked(self) -> bool:
-        """No attempt is planned: the server wants what only a person can give."""
-        return self.reason is not None and self.reason.final
+        self._timers.retry_at(now if self.state is State.BACKOFF else NEVER)
+        return self.tick(now)
 
     def call(self, call: Call, now: float) -> tuple[Ticket, list[Effect]]:
         """Take a request; raise if this state does not allow it."""
@@ -293,15 +284,8 @@ class Connection:
     # Connecting
 
     def _check_open(self, call: Call, now: float) -> None:
-        if self.state is State.BACKOFF and self._blocked:
-            assert self.reason is not None
-            raise messages.lost(self.name, call, self.reason, sent=False)
-        if self.state is State.BACKOFF and not self._requests.waits(call):
-            raise messages.down(self.name, call, self.reason, max(0.0, self._timers.retry - now))
-        if self._recovery.gave_up and self.reason is not None:
-            raise messages.gave_up(self.name, call, self.reason)
-        if self.state is State.CLOSED or self.state is State.CLOSING:
-            raise messages.closed(self.name, call, self.state)
+        waits, retry_in = self._requests.waits(call), max(0.0, self._timers.retry - now)
+        self._recovery.check(self.name, call, self.state, waits=waits, retry_in=retry_in)
 
     def _start(self, step: Step, now: float, out: list[Effect]) -> None:
         self._move(step, out)
@@ -384,9 +368,6 @@ class Connection:
         self._requests.lose(error, unsent, connected=connected, now=now, out=out)
         self._timers.watch(self.inflight, now)
         self._leave(Step.LOST, out)
-        if error.final:
-            self._requests.fail_all(error, now, out)
-            return
         pause = self._recovery.pause()
         if pause is None:
             self._end(Step.GIVE_UP, error, now, out)

@@ -7,8 +7,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from holdfast._core.boundary import Call
 from holdfast._core.engine import messages
+from holdfast._core.engine.inflight import NEVER
 from holdfast._core.engine.negotiating import Negotiator
+from holdfast._core.engine.state import State
 from holdfast._core.eras.negotiation import Opening, Plan
 from holdfast.errors import HoldfastError
 from holdfast.policies import Backoff
@@ -42,6 +45,18 @@ class Recovery:
 
     def __repr__(self) -> str:
         return f"<Recovery {self._failures} failures, {self.reason!r}>"
+
+    def check(self, name: str, call: Call, state: State, *, waits: bool, retry_in: float) -> None:
+        """Raise if a call has nothing to wait for in this state."""
+        reason = self.reason
+        if state is State.BACKOFF and reason is not None and reason.final:
+            raise messages.lost(name, call, reason, sent=False)
+        if state is State.BACKOFF and not waits:
+            raise messages.down(name, call, reason, retry_in)
+        if self.gave_up and reason is not None:
+            raise messages.gave_up(name, call, reason)
+        if state is State.CLOSED or state is State.CLOSING:
+            raise messages.closed(name, call, state)
 
     def plan(self, *, streams: bool) -> Plan:
         """How to begin on a new link."""
@@ -84,7 +99,12 @@ class Recovery:
         return error
 
     def pause(self) -> float | None:
-        """Seconds to the next attempt; None if there shall be none."""
+        """Seconds to the next attempt; None if there shall be none.
+
+        An error that only a person can do something about is waited out without an end.
+        """
+        if self.reason is not None and self.reason.final:
+            return NEVER
         attempts = self._backoff.attempts
         if attempts is not None and self._attempts >= attempts:
             return None

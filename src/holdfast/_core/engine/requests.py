@@ -170,7 +170,7 @@ class Requests:
         """The link is gone: each request fails, or is kept for the next one."""
         for pending in self.inflight:
             sent = pending.wire_id is not None and pending.wire_id not in unsent
-            if not self._keeps(pending, sent=sent, connected=connected):
+            if error.final or not self._keeps(pending, sent=sent, connected=connected):
                 self._fail(pending, error, sent=sent or pending.repeated, now=now, out=out)
                 continue
             if pending.wire_id is not None:
