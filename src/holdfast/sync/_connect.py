@@ -73,7 +73,7 @@ def connect(
             ``cwd``, ``stderr``, ``grace``, ``startup``, ``shutdown_request`` (see
             `holdfast.Stdio`). For a URL: ``headers``, ``transport``, ``base_url``,
             ``sse_endpoint``, ``message_endpoint``, ``ca``, ``cert``, ``proxy``, ``trust_env``,
-            ``connections`` (see `holdfast.Http`).
+            ``connections``, ``auth`` (see `holdfast.Http`).
 
     Returns:
         A `Client`, to be used with ``async with``, or closed by its ``close()``.

@@ -71,6 +71,22 @@ class Client:
         """
         return self._portal.end(self._client, self._client.close())
 
+    def login(self, *, fresh: bool = False) -> None:
+        """Log in to the server, by the login handler or at the terminal.
+
+        Args:
+            fresh: Register this client anew with the authorization server first.
+
+        Raises:
+            LoginFailed: The person refused, or did not come.
+            DiscoveryError: The server has no authorization server that can be used.
+        """
+        self._portal.run(self._client.login(fresh=fresh))
+
+    def logout(self) -> bool:
+        """Revoke and delete the stored login; return whether there was one."""
+        return self._portal.run(self._client.logout())
+
     @property
     def state(self) -> State:
         return self._client.state
