@@ -25,7 +25,7 @@ def silent_peer() -> Peer:
 
 
 async def reaches(client: holdfast.Client, state: State) -> None:
-    driver = client._pipeline.driver
+    driver = client._channel.driver
     while client.state is not state:
         await asyncio.shield(driver._changed)
 
@@ -367,7 +367,7 @@ async def test_a_listener_that_fails_holds_nothing_up(caplog: pytest.LogCaptureF
         raise RuntimeError("boom")
 
     client = holdfast.connect(silent_peer())
-    client._pipeline.reception.on_ready = boom
+    client._subscriptions.restore = boom  # type: ignore[method-assign]
     async with client:
         assert (await client.call_tool("quick", timeout=5)).text == "done"
     assert "boom" in caplog.text

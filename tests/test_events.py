@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast import Backoff, Timeouts, events
+from holdfast import Backoff, Timeouts
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
+from holdfast._core.observers.observer import Observers
 from holdfast.events import KINDS, Events, Transition
 from holdfast.testing import SILENCE, Peer
 
@@ -190,11 +191,9 @@ async def test_nothing_is_made_while_nobody_listens(
         raise AssertionError("something was made for nobody")
 
     await client.open()
-    for module in ("observation", "reception", "audit"):
-        for name in (kind.__name__ for kind in KINDS):
-            monkeypatch.setattr(f"holdfast._core.calls.{module}.{name}", fail, raising=False)
-    monkeypatch.setattr("holdfast._core.calls.pipeline.correlation_id", fail)
-    monkeypatch.setattr(events.Events, "emit", fail)
+    monkeypatch.setattr(Observers, "begin", fail)
+    monkeypatch.setattr(Observers, "moved", fail)
+    monkeypatch.setattr(Events, "emit", fail)
     assert (await client.call_tool("greet")).text == "hello"
     peer.notify("notifications/message", {"level": "info", "data": "x"})
     peer.write(b"junk\n")

@@ -78,8 +78,8 @@ class Method:
         if self.returns.startswith("RunningCall["):
             begun = f"self._portal.do(lambda: {call})"
             return [f"return RunningCall(self._portal, {begun})"]
-        if self.node.name == "on_notification":
-            call = call.replace("(handler,", "(in_thread(handler),")
+        if self.node.name in ("on_notification", "on_log"):
+            call = call.replace("(handler", "(in_thread(handler)")
         work = f"self._portal.run({call})" if self.is_async else f"self._portal.do(lambda: {call})"
         return [work if self.returns == "None" else f"return {work}"]
 
@@ -154,7 +154,7 @@ class Client:
 '''
     own = """
 from holdfast.client import Client as AsyncClient
-from holdfast.sync.handlers import in_thread
+from holdfast._core.calls.handlers import in_thread
 from holdfast.sync.portal import Portal
 from holdfast.sync.running import RunningCall
 """
@@ -176,7 +176,7 @@ class Servers:
 
     def __init__({ast.unparse(made.args)}) -> None:
         if "handlers" in overrides:
-            overrides["handlers"] = in_threads(overrides["handlers"])
+            overrides["handlers"] = threaded(overrides["handlers"])
         self._portal = portal()
         self._servers = self._portal.do(lambda: AsyncServers({Method(made).passed_on()}))
         self._portal.keep(self._servers)
@@ -213,7 +213,7 @@ class Servers:
     own = """
 from holdfast.servers.group import Servers as AsyncServers
 from holdfast.sync.client import Client
-from holdfast.sync.handlers import in_threads
+from holdfast._core.calls.handlers import threaded
 from holdfast.sync.portal import portal
 """
     used = (names_in(body) | {"TYPE_CHECKING"}) - {"Client"}
@@ -229,7 +229,7 @@ def connect_face() -> str:
     method = Method(node)
     signature = f"def connect({ast.unparse(node.args)}) -> Client:"
     text = ast.get_docstring(node, clean=False)
-    given = method.passed_on().replace("handlers=handlers", "handlers=in_threads(handlers)")
+    given = method.passed_on().replace("handlers=handlers", "handlers=threaded(handlers)")
     body = f'''
 {signature}
     """{text}"""
@@ -240,7 +240,7 @@ def connect_face() -> str:
 from holdfast import _connect
 from holdfast._connect import LockTarget, LogTarget, Options
 from holdfast.sync.client import Client
-from holdfast.sync.handlers import in_threads
+from holdfast._core.calls.handlers import threaded
 from holdfast.sync.portal import portal
 """
     found = imports_for(tree, names_in(body) - {"Client"}, own)

@@ -86,7 +86,7 @@ def shop_of(request: Request) -> Shop:
 async def item(request: Request) -> Response:
     uri = f"inventory://item/{request.path_params['id']}"
     found = await shop_of(request).inventory.read_resource(uri)
-    return JSONResponse({**msgspec.json.decode(found.text), "stale": holdfast.is_stale(found)})
+    return JSONResponse({**msgspec.json.decode(found.text), "stale": found.stale})
 
 
 async def stock(request: Request) -> Response:

@@ -51,10 +51,10 @@ if TYPE_CHECKING:
         WorkloadIdentity,
     )
     from holdfast._core.auth.store import FileLogins, LoginStore, MemoryLogins
-    from holdfast._core.calls.cached import is_stale
+    from holdfast._core.calls.cached import Listing
     from holdfast._core.calls.handlers import Handlers, Notification
-    from holdfast._core.calls.invocation import Invocation
-    from holdfast._core.calls.running import RunningCall
+    from holdfast._core.calls.options import CallOptions
+    from holdfast._core.calls.running import Invocation, RunningCall
     from holdfast._core.calls.store import CacheEntry, MemoryStore, Store
     from holdfast._core.engine.state import State
     from holdfast._core.observers.audit import AuditRecord
@@ -116,6 +116,7 @@ __all__ = [
     "Cache",
     "CacheEntry",
     "CallLog",
+    "CallOptions",
     "CancelledCallError",
     "Client",
     "ClientCredentials",
@@ -132,6 +133,7 @@ __all__ = [
     "Identity",
     "Invocation",
     "Limits",
+    "Listing",
     "Lock",
     "LoginFailed",
     "LoginPending",
@@ -176,7 +178,6 @@ __all__ = [
     "__version__",
     "browser_login",
     "connect",
-    "is_stale",
 ]
 
 _HOMES: Final = {
@@ -199,10 +200,10 @@ _HOMES: Final = {
         "Handlers",
         "Notification",
     ),
-    "_core.calls.invocation": ("Invocation",),
+    "_core.calls.options": ("CallOptions",),
     "schema.explain": ("SchemaFault",),
-    "_core.calls.cached": ("is_stale",),
-    "_core.calls.running": ("RunningCall",),
+    "_core.calls.cached": ("Listing",),
+    "_core.calls.running": ("Invocation", "RunningCall"),
     "_core.calls.store": (
         "CacheEntry",
         "MemoryStore",

@@ -18,7 +18,6 @@ from typing import (
 )
 
 from holdfast._core.calls.handlers import Handlers
-from holdfast._core.calls.tools import Recorder
 from holdfast._core.targets import Target, transport_for
 from holdfast._core.transports.stderr import Sink
 from holdfast.client import Client
@@ -152,8 +151,8 @@ def connect(
         if value is not None and not isinstance(value, str):
             raise ValidationError(f"{option}={value!r}: must be a string")
     transport = transport_for(target, options, os.environ)
-    recorder = None if log is None else _recorder(log, policy.observability.redaction)
-    client = Client(transport, policy, handlers, name=name, recorder=recorder)
+    observers = () if log is None else (_call_log(log, policy.observability.redaction),)
+    client = Client(transport, policy, handlers, name=name, observers=observers)
     if lock is not None:
         _guard(client, lock)
     return client
@@ -230,7 +229,7 @@ _POLICIES: Final[dict[str, Any]] = {
 }
 
 
-def _recorder(log: LogTarget, redaction: Redaction) -> Recorder:
+def _call_log(log: LogTarget, redaction: Redaction) -> CallLog:
     from holdfast.calllog.log import open_log
 
     return open_log(log, redaction)

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 import msgspec
 from msgspec import Raw
 
 from holdfast._core.boundary import Call
-from holdfast._core.calls import acquaintance
-from holdfast._core.calls.assembly import Assembly
+from holdfast._core.calls.cache import AnswerCache, partition
+from holdfast._core.calls.cached import Cached, Listing
+from holdfast._core.calls.channel import ENDED, Channel
 from holdfast._core.calls.handlers import Handlers, Notification, ProgressHandler
-from holdfast._core.calls.invocation import Invocation, invoke
-from holdfast._core.calls.running import RunningCall
-from holdfast._core.calls.tools import Recorder, ToolOptions
+from holdfast._core.calls.inbound import Inbound
+from holdfast._core.calls.inputs import Inputs
+from holdfast._core.calls.logins import Logins
+from holdfast._core.calls.options import CallOptions
+from holdfast._core.calls.pipeline import Pipeline
+from holdfast._core.calls.running import Invocation, RunningCall, invoke
+from holdfast._core.calls.subscriptions import SUBSCRIBE, Subscriptions
+from holdfast._core.calls.tools import LIST, ToolTable
+from holdfast._core.driver import Driver
 from holdfast._core.engine.state import State
 from holdfast._core.eras import memory
+from holdfast._core.eras.negotiation import Facts, Plan
+from holdfast._core.observers.audit import Audit
+from holdfast._core.observers.observer import Observer, Observers
 from holdfast.errors import HoldfastError, ValidationError
 from holdfast.events import Events
-from holdfast.policies import (
-    CacheMode,
-    Policy,
-)
+from holdfast.policies import CacheMode, Policy
 from holdfast.types.base import Wire
 from holdfast.types.lifecycle import Implementation, ServerCapabilities
 from holdfast.types.prompts import Prompt, PromptResult
@@ -31,19 +39,32 @@ from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
+    from holdfast.agents.providers import Shape
+    from holdfast.agents.toolset import Toolset
+    from holdfast.types.notifications import LogMessage
     from holdfast.types.prompts import Completion, Reference
     from holdfast.types.resources import Root
     from holdfast.types.sampling import SamplingRequest
 
-T = TypeVar("T", bound=Wire)
-R = TypeVar("R")
+
+W = TypeVar("W", bound=Wire)
 
 
 class Client:
-    """One server, for as long as you need it.
+    """A client of one server, which starts at the first use and is brought back when it dies.
 
-    May be shared by tasks, opened in one and closed in another. ``async with`` closes it at
-    the end; the server starts at the first use.
+    Make one with `holdfast.connect`. It may be shared by tasks, opened in one and closed in
+    another; ``async with`` closes it at the end. Every verb that asks the server takes a
+    ``timeout`` in seconds, which covers connecting and every page or round as well, and raises
+    the errors of `holdfast.errors`: a lost link, a timeout, an error of the server's.
+
+    Attributes:
+        name: The name of the server in messages and logs.
+
+    Example:
+        async with holdfast.connect("python server.py") as client:
+            result = await client.call_tool("add", {"a": 1, "b": 2})
+            print(result.text)
     """
 
     def __init__(
@@ -53,16 +74,55 @@ class Client:
         handlers: Handlers,
         *,
         name: str | None = None,
-        recorder: Recorder | None = None,
+        observers: Iterable[Observer] = (),
     ) -> None:
+        self.name: str = transport.name if name is None else name
         self._transport = transport
         self._policy = policy
-        self.name: str = transport.name if name is None else name
+        self._closing: asyncio.Task[bool] | None = None
         opening = memory.recall(transport.key) if policy.protocol is None else None
-        parts = Assembly(self.name, transport, policy, handlers, opening)
-        self._pipeline, self._standing = parts.pipeline, parts.standing
-        self._reader, self._toolbox = parts.reader, parts.toolbox
-        self._toolbox.recorder = recorder
+        self._plan = Plan(
+            policy.identity,
+            handlers.abilities,
+            pin=policy.protocol,
+            opening=opening,
+            patience=policy.timeouts.probe,
+        )
+        self._observers = Observers(self.name, tuple(observers))
+        self._inputs = Inputs(handlers, policy.limits.asks)
+        self._logins = Logins(self.name, transport, handlers.login)
+        self._channel = Channel(
+            self.name, policy, self._inputs, self._logins, self._observers, start=self._start
+        )
+        self._observe()
+        personal = transport.traits.credentials is None
+        cache = AnswerCache(policy.cache, *partition(transport, policy))
+        self._cached = Cached(self._channel, cache, shared=not personal)
+        self._tools = ToolTable(self._channel, self._cached)
+        self._pipeline = Pipeline(self._channel, self._tools, self._cached)
+        self._subscriptions = Subscriptions(self._channel, self._tools)
+        self._events = Events(self.name, self._observers.all, self._channel.post)
+        self._inbound = Inbound(
+            self._channel, cache, self._tools, self._subscriptions, self._events
+        )
+        if handlers.notification is not None:
+            self._inbound.add(handlers.notification, None)
+        if handlers.progress is not None:
+            self._channel.progress_handlers.append(handlers.progress)
+
+    def _observe(self) -> None:
+        """Add the observers that the policy asks for."""
+        if Audit.wanted(self._policy):
+            self._observers.all.append(Audit(self.name, self._policy, self._channel.post))
+        if self._policy.observability.opentelemetry:
+            from holdfast._core.observers.otel import OpenTelemetry, network
+
+            reached = network(self._transport.key)
+            traced = OpenTelemetry(self._policy.observability, reached, self._channel.era)
+            self._observers.all.append(traced)
+
+    def _start(self) -> Driver:
+        return Driver(self.name, self._transport, self._policy, self._plan, self._inbound)
 
     def __repr__(self) -> str:
         return f"<Client {self.name} {self.state}>"
@@ -81,28 +141,71 @@ class Client:
         await self.close()
 
     async def open(self) -> Self:
-        """Start now rather than at the first use; raise what went wrong if it did."""
-        await self._pipeline.open()
+        """Start the server now rather than at the first use.
+
+        Returns:
+            The client itself.
+
+        Raises:
+            HoldfastError: The first attempt to connect failed.
+        """
+        await self._channel.open()
         return self
 
     async def wait_ready(self, timeout: float | None = None) -> None:
-        """Start if need be and wait until the server is ready, over failed attempts too."""
-        await self._pipeline.open(wait=True, timeout=timeout)
+        """Wait until the server is ready, over failed attempts too.
+
+        Args:
+            timeout: Seconds to wait; None waits as long as it takes.
+
+        Raises:
+            RequestTimeout: The server was not ready in time.
+            ShutdownError: The client was closed meanwhile.
+        """
+        await self._channel.open(wait=True, timeout=timeout)
 
     async def close(self) -> bool:
-        """End the server and every call under way. Any time, any number of times, any task.
+        """End the server and every call under way.
 
-        True for the call that closed the client, False for those that found it closed.
+        May be called at any time, any number of times, by any task, also by a handler of this
+        client. It goes on to its end even if the task that waits for it is cancelled.
+
+        Returns:
+            True for the call that closed the client, False for those that found it closed.
         """
-        await self._say_goodbye()
-        self._remember_opening()
-        self._standing.close()
+        first = self._closing is None and self.state not in ENDED
+        if self._closing is None or self._closing.cancelled():
+            driver = self._channel.driver
+            self._closing = driver.loop.create_task(self._close(driver))
+        await asyncio.shield(self._closing)
+        return first
+
+    async def _close(self, driver: Driver) -> bool:
+        if self._transport.traits.shutdown_request and self.is_connected:
+            await self._request_shutdown(driver)
+        if self._policy.protocol is None:
+            memory.remember(self._transport.key, driver.engine.opening)
+        self._subscriptions.close()
+        self._inbound.close()
         try:
-            await self._pipeline.logins.close()
-            return await self._pipeline.close()
+            return await driver.close()
         finally:
-            if self._toolbox.recorder is not None:
-                self._toolbox.recorder.close()
+            await self._logins.close()
+            self._observers.close()
+
+    async def _request_shutdown(self, driver: Driver) -> None:
+        """Send a ``shutdown`` request, which is not part of MCP: only where it is asked for.
+
+        Callers that wait for an answer hear first that the client is closed.
+        """
+        driver.send(driver.engine.end_calls(driver.loop.time()))
+        grace = self._transport.grace
+        try:
+            await driver.request(Call("shutdown", idle=grace, total=grace))
+        except HoldfastError:
+            pass
+
+    # Credentials
 
     async def login(self, *, fresh: bool = False) -> None:
         """Log in to the server, by the login handler or at the terminal.
@@ -114,32 +217,18 @@ class Client:
             LoginFailed: The person refused, or did not come.
             DiscoveryError: The server has no authorization server that can be used.
         """
-        await self._pipeline.log_in(fresh=fresh)
+        await self._channel.log_in(fresh=fresh)
 
     async def logout(self) -> bool:
         """Revoke and delete the stored login; return whether there was one."""
-        return await self._pipeline.logins.account.log_out()
-
-    async def _say_goodbye(self) -> None:
-        """A ``shutdown`` request, which is not part of MCP, where the option asks for it."""
-        if self._transport.traits.shutdown_request and self.is_connected:
-            call = Call("shutdown", idle=self._transport.grace, total=self._transport.grace)
-            try:
-                await self._pipeline.run(call)
-            except HoldfastError:
-                pass
-
-    def _remember_opening(self) -> None:
-        driver = self._pipeline.started
-        if driver is None or self._policy.protocol is not None:
-            return
-        memory.remember(self._transport.key, driver.engine.opening)
+        return await self._logins.account.log_out()
 
     # What is known
 
     @property
     def state(self) -> State:
-        return self._pipeline.state
+        """The state of the connection, such as ``"ready"`` or ``"backoff"``."""
+        return self._channel.state
 
     @property
     def transport(self) -> Any:
@@ -148,32 +237,39 @@ class Client:
 
     @property
     def is_connected(self) -> bool:
+        """True while the server is ready for calls."""
         return self.state is State.READY
 
     @property
+    def _facts(self) -> Facts | None:
+        driver = self._channel.started
+        return None if driver is None else driver.engine.facts
+
+    @property
     def server_info(self) -> Implementation | None:
-        """Who the server says it is; None before the first connection, or if it does not."""
-        return acquaintance.info(self._pipeline)
+        """The server's name and version; None before the first connection, or if not given."""
+        return None if self._facts is None else self._facts.server_info
 
     @property
     def server_capabilities(self) -> ServerCapabilities | None:
-        """What the server says it can do; None before the first connection."""
-        return acquaintance.capabilities(self._pipeline)
+        """The server's declared capabilities; None before the first connection."""
+        return None if self._facts is None else self._facts.server_capabilities
 
     @property
     def protocol_version(self) -> str | None:
-        """The revision agreed on; None before the first connection."""
-        return acquaintance.version(self._pipeline)
+        """The negotiated revision; None before the first connection."""
+        era = self._channel.era()
+        return None if era is None else era.version
 
     @property
     def instructions(self) -> str | None:
-        """What the server would have a model know about it."""
-        return acquaintance.instructions(self._pipeline)
+        """The server's instructions for a model; None if it gives none."""
+        return None if self._facts is None else self._facts.instructions
 
     @property
     def violations(self) -> dict[str, int]:
-        """How often the server broke the protocol, by kind; it was dropped each time."""
-        driver = self._pipeline.started
+        """The number of protocol violations by kind; each message was dropped."""
+        driver = self._channel.started
         return {} if driver is None else driver.engine.violations
 
     # Tools
@@ -181,104 +277,199 @@ class Client:
     @property
     def tools(self) -> Mapping[str, Tool]:
         """The tools listed last, by name; their ``timeout`` and ``enabled`` can be set."""
-        return self._toolbox.tools
+        return self._tools.tools
 
-    async def list_tools(self, *, cache: CacheMode | None = None) -> list[Tool]:
-        """Every tool, of every page."""
-        return await self._toolbox.list(cache)
+    async def list_tools(
+        self, *, cache: CacheMode | None = None, timeout: float | None = None
+    ) -> Listing[Tool]:
+        """List every tool, of every page.
+
+        Args:
+            cache: ``"use"``, ``"refresh"`` or ``"bypass"``; None: as the cache policy says.
+            timeout: Seconds for the whole list, connecting included.
+
+        Returns:
+            The tools; ``stale`` says that they are an old answer.
+        """
+        return await self._tools.list(cache, self._channel.deadline(LIST, timeout))
 
     def guard_tools(
         self, check: Callable[[Sequence[Tool], str | None], None]
     ) -> Callable[[], None]:
-        """Have every new list of tools, and the server's instructions, checked before use.
+        """Have every new list of tools checked before any tool is called.
 
-        ``check`` refuses them by raising. It sees the list before the first call, when the
-        server says that it changed, and after a reconnect; the result removes it again.
+        Args:
+            check: Called with the tools and the server's instructions; it refuses them by
+                raising. It sees the list before the first call, when the server says that it
+                changed, and after a reconnect.
+
+        Returns:
+            A function that removes the check.
         """
-        remove = self._toolbox.guard(check)
-        self._standing.changes_wanted()
+        remove = self._tools.guard(check)
+        self._subscriptions.changes_wanted()
         return remove
 
-    async def available_tools(self) -> bool:
-        """Whether there is any tool to call."""
-        await self._pipeline.connected()
+    async def available_tools(self, *, timeout: float | None = None) -> bool:
+        """Return True if there is any tool to call.
+
+        Args:
+            timeout: Seconds, connecting included.
+        """
+        deadline = self._channel.deadline(LIST, timeout)
+        await self._channel.connected(deadline)
         capabilities = self.server_capabilities
         if capabilities is not None and capabilities.tools is None:
             return False
-        return any(tool.enabled for tool in await self.list_tools())
+        return any(tool.enabled for tool in await self._tools.list(None, deadline))
 
     async def call_tool(
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
-        on_progress: ProgressHandler | None = None,
-        meta: Mapping[str, Any] | None = None,
+        **options: Unpack[CallOptions],
     ) -> ToolResult:
-        """Call a tool. A tool that fails gives a result with ``is_error``, not an exception."""
-        options = ToolOptions(timeout, total_timeout, on_progress, meta)
-        return await self._toolbox.call(name, arguments, options)
+        """Call a tool.
+
+        The arguments are checked against the tool's schema first; the tools are listed once
+        for that if they are not known yet (``ToolPolicy(validate=…)`` changes this).
+
+        Args:
+            name: The tool's name.
+            arguments: Its arguments, as the input schema has them.
+            options: ``timeout``, ``total_timeout``, ``on_progress``, ``meta``: see
+                `holdfast.CallOptions`.
+
+        Returns:
+            The result. A tool that ran and failed gives one with ``is_error``.
+
+        Raises:
+            ValidationError: There is no such tool, it is disabled, or the arguments do not fit;
+                nothing was sent.
+            RequestTimeout: No answer in time; the server was told to stop.
+            TransportError: The link was lost; ``outcome_unknown`` says whether it may have run.
+            RpcError: The server answered with an error.
+
+        Example:
+            result = await client.call_tool("search", {"query": "anchor"}, timeout=5)
+        """
+        return await self._pipeline.call_tool(name, arguments, options)
 
     async def invoke_tool(
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
-        on_progress: ProgressHandler | None = None,
-        meta: Mapping[str, Any] | None = None,
+        **options: Unpack[CallOptions],
     ) -> Invocation:
-        """Call a tool; whatever goes wrong with the call is in the value, not raised."""
-        options = ToolOptions(timeout, total_timeout, on_progress, meta)
-        return await invoke(self._toolbox.call(name, arguments, options))
+        """Call a tool, and return whatever goes wrong with the call instead of raising it.
+
+        Takes what `call_tool` takes.
+        """
+        return await invoke(self._pipeline.call_tool(name, arguments, options))
 
     def start_tool(
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
-        on_progress: ProgressHandler | None = None,
-        meta: Mapping[str, Any] | None = None,
+        **options: Unpack[CallOptions],
     ) -> RunningCall[ToolResult]:
-        """Start a tool call and go on; await what it gives back, or ``cancel()`` it."""
-        options = ToolOptions(timeout, total_timeout, on_progress, meta)
-        work = self._toolbox.call(name, arguments, options)
+        """Start a tool call and go on.
+
+        Takes what `call_tool` takes.
+
+        Returns:
+            The call under way: await it for the result, or ``cancel()`` it.
+        """
+        work = self._pipeline.call_tool(name, arguments, options)
         return RunningCall(f"{self.name}: tools/call {name!r}", work)
+
+    async def toolset(self, shape: Shape, **options: Any) -> Toolset:
+        """Return the enabled tools in the shape that a model provider wants.
+
+        Args:
+            shape: Such as ``"anthropic"`` or ``"openai"``.
+            options: Those of `holdfast.Toolset`, such as ``strict``.
+
+        Example:
+            tools = await client.toolset("anthropic")
+            request = {"tools": tools.definitions, ...}
+            call = tools.read(tool_use_block)
+            result = await client.call_tool(call.tool, call.arguments)
+        """
+        from holdfast.agents.listing import ServerTool
+        from holdfast.agents.naming import LIMIT, VALID, Names
+        from holdfast.agents.toolset import Toolset
+
+        names, found = Names(), []
+        for tool in await self.list_tools():
+            plain = VALID.fullmatch(tool.name) and len(tool.name) <= LIMIT
+            if tool.enabled:
+                name = tool.name if plain else names.add(self.name, tool.name)
+                found.append(ServerTool(self.name, tool, name))
+        return Toolset(shape, found, **options)
 
     # Resources
 
-    async def list_resources(self, *, cache: CacheMode | None = None) -> list[Resource]:
-        return await self._reader.listing("resources/list", "resources", Resource, cache)
+    async def list_resources(
+        self, *, cache: CacheMode | None = None, timeout: float | None = None
+    ) -> Listing[Resource]:
+        """List every resource, of every page. Takes what `list_tools` takes."""
+        return await self._list("resources/list", "resources", Resource, cache, timeout)
 
     async def list_resource_templates(
-        self, *, cache: CacheMode | None = None
-    ) -> list[ResourceTemplate]:
-        return await self._reader.listing(
-            "resources/templates/list", "resourceTemplates", ResourceTemplate, cache
-        )
+        self, *, cache: CacheMode | None = None, timeout: float | None = None
+    ) -> Listing[ResourceTemplate]:
+        """List every resource template, of every page. Takes what `list_tools` takes."""
+        method = "resources/templates/list"
+        return await self._list(method, "resourceTemplates", ResourceTemplate, cache, timeout)
 
     async def read_resource(
         self, uri: str, *, timeout: float | None = None, cache: CacheMode | None = None
     ) -> ReadResult:
-        """The contents of a resource, text and binary."""
-        return await self._reader.read(uri, timeout, cache)
+        """Read a resource.
 
-    async def subscribe_resource(self, uri: str) -> None:
-        """Hear ``notifications/resources/updated`` for a resource, over reconnects too."""
-        await self._standing.subscribe(uri)
+        Args:
+            uri: The resource's URI, as listed or made from a template.
+            timeout: Seconds, connecting included.
+            cache: ``"use"``, ``"refresh"`` or ``"bypass"``; None: as the cache policy says.
 
-    async def unsubscribe_resource(self, uri: str) -> None:
-        await self._standing.unsubscribe(uri)
+        Returns:
+            The contents, text and binary; ``stale`` says that they are an old answer.
+
+        Raises:
+            ResourceNotFoundError: The server has no such resource.
+        """
+        return await self._cached.read(
+            uri, self._channel.deadline("resources/read", timeout), cache
+        )
+
+    async def subscribe_resource(self, uri: str, *, timeout: float | None = None) -> None:
+        """Subscribe to ``notifications/resources/updated`` for a resource.
+
+        The subscription is renewed after every reconnect. Use `on_notification` to hear.
+
+        Args:
+            uri: The resource's URI.
+            timeout: Seconds until the server has to have confirmed it, connecting included.
+        """
+        await self._subscriptions.subscribe(uri, self._channel.deadline(SUBSCRIBE, timeout))
+
+    async def unsubscribe_resource(self, uri: str, *, timeout: float | None = None) -> None:
+        """End a subscription. No update of the resource is delivered after this returns.
+
+        Args:
+            uri: The resource's URI.
+            timeout: Seconds, connecting included.
+        """
+        await self._subscriptions.unsubscribe(uri, self._channel.deadline(SUBSCRIBE, timeout))
 
     # Prompts and completion
 
-    async def list_prompts(self, *, cache: CacheMode | None = None) -> list[Prompt]:
-        return await self._reader.listing("prompts/list", "prompts", Prompt, cache)
+    async def list_prompts(
+        self, *, cache: CacheMode | None = None, timeout: float | None = None
+    ) -> Listing[Prompt]:
+        """List every prompt, of every page. Takes what `list_tools` takes."""
+        return await self._list("prompts/list", "prompts", Prompt, cache, timeout)
 
     async def get_prompt(
         self,
@@ -287,10 +478,18 @@ class Client:
         *,
         timeout: float | None = None,
     ) -> PromptResult:
+        """Get a prompt, filled in.
+
+        Args:
+            name: The prompt's name.
+            arguments: Its arguments, all of them text.
+            timeout: Seconds, connecting included.
+        """
         params = {"name": name, "arguments": {} if arguments is None else arguments}
-        call = self._pipeline.prepare("prompts/get", params, about=name, timeout=timeout)
-        call.repeatable = True
-        return self._pipeline.decode(call, await self._pipeline.run(call), PromptResult)
+        deadline = self._channel.deadline("prompts/get", timeout)
+        call = self._channel.call("prompts/get", params, deadline, about=name, repeatable=True)
+        raw = await self._channel.request(call, deadline)
+        return self._channel.decode(call, raw, PromptResult)
 
     async def complete(
         self,
@@ -298,40 +497,66 @@ class Client:
         name: str,
         value: str = "",
         context: Mapping[str, str] | None = None,
+        *,
+        timeout: float | None = None,
     ) -> Completion:
-        """Suggestions for the argument ``name`` of a prompt or resource template."""
+        """Ask for suggestions for an argument of a prompt or resource template.
+
+        Args:
+            ref: A `PromptReference` or `ResourceReference`.
+            name: The argument's name.
+            value: What has been typed so far.
+            context: Arguments that are filled in already.
+            timeout: Seconds, connecting included.
+        """
         from holdfast.types.prompts import CompleteResult
 
         params: dict[str, Any] = {"ref": ref, "argument": {"name": name, "value": value}}
         if context is not None:
             params["context"] = {"arguments": context}
-        call = self._pipeline.prepare("completion/complete", params, about=name)
-        call.repeatable = True
-        return self._pipeline.decode(
-            call, await self._pipeline.run(call), CompleteResult
-        ).completion
+        method = "completion/complete"
+        deadline = self._channel.deadline(method, timeout)
+        call = self._channel.call(method, params, deadline, about=name, repeatable=True)
+        raw = await self._channel.request(call, deadline)
+        return self._channel.decode(call, raw, CompleteResult).completion
 
     # The rest of the protocol
 
     async def ping(self, *, timeout: float | None = None) -> None:
-        """See whether the server answers."""
-        era = await self._pipeline.connected()
-        request = era.ping()
-        await self._pipeline.run(
-            self._pipeline.prepare(request.method, request.params, timeout=timeout)
-        )
+        """Check that the server answers.
 
-    async def set_log_level(self, level: str) -> None:
-        """Have the server send log messages from this level up; kept over reconnects."""
+        Args:
+            timeout: Seconds, connecting included.
+
+        Raises:
+            RequestTimeout: It does not.
+        """
+        deadline = self._channel.deadline("ping", timeout)
+        request = (await self._channel.connected(deadline)).ping()
+        call = self._channel.call(request.method, request.params, deadline)
+        await self._channel.request(call, deadline)
+
+    async def set_log_level(self, level: str, *, timeout: float | None = None) -> None:
+        """Have the server send log messages from this level up, after reconnects too.
+
+        Args:
+            level: One of ``debug``, ``info``, ``notice``, ``warning``, ``error``, ``critical``,
+                ``alert``, ``emergency``.
+            timeout: Seconds, connecting included.
+
+        Raises:
+            ValidationError: There is no such level.
+        """
         from holdfast.types.notifications import LOG_LEVELS
 
         if level not in LOG_LEVELS:
             raise ValidationError(f"log level {level!r}: must be one of {', '.join(LOG_LEVELS)}")
-        era = await self._pipeline.connected()
-        request = era.log_level(level)
+        deadline = self._channel.deadline("logging/setLevel", timeout)
+        request = (await self._channel.connected(deadline)).log_level(level)
         if request is not None:
-            await self._pipeline.run(self._pipeline.prepare(request.method, request.params))
-        self._pipeline.driver.engine.log_level = level
+            call = self._channel.call(request.method, request.params, deadline)
+            await self._channel.request(call, deadline)
+        self._channel.driver.engine.log_level = level
 
     async def request(
         self,
@@ -341,48 +566,102 @@ class Client:
         timeout: float | None = None,
         total_timeout: float | None = None,
     ) -> Any:
-        """Any request, also one that Holdfast has no verb for; the result as plain JSON."""
+        """Send any request, also one that Holdfast has no verb for.
+
+        Args:
+            method: The JSON-RPC method.
+            params: Its parameters.
+            timeout: Seconds, as for `call_tool`.
+            total_timeout: Seconds in all, as for `call_tool`.
+
+        Returns:
+            The result as plain JSON.
+        """
         plain = None if params is None else dict(params)
-        call = self._pipeline.prepare(method, plain, timeout=timeout, total_timeout=total_timeout)
-        return msgspec.json.decode(await self._pipeline.run(call))
+        deadline = self._channel.deadline(method, timeout, total_timeout)
+        call = self._channel.call(method, plain, deadline)
+        return msgspec.json.decode(await self._channel.request(call, deadline))
 
     async def create_message(self, params: SamplingRequest | Mapping[str, Any]) -> Any:
-        """Run our own sampling handler, as a server's request would."""
-        self._pipeline.inputs.require("sampling")
-        return await self._pipeline.inputs.sample(Raw(msgspec.json.encode(params)))
+        """Run our own sampling handler, as a server's request would.
+
+        Raises:
+            StateError: There is no sampling handler.
+        """
+        self._inputs.require("sampling")
+        return await self._inputs.sample(Raw(msgspec.json.encode(params)))
 
     async def list_roots(self) -> list[Root]:
-        """The roots that servers are told."""
-        self._pipeline.inputs.require("roots")
-        return (await self._pipeline.inputs.list_roots()).roots
+        """Return the roots that servers are given.
+
+        Raises:
+            StateError: There are no roots.
+        """
+        self._inputs.require("roots")
+        return (await self._inputs.list_roots()).roots
 
     async def roots_changed(self) -> None:
-        """Tell the server that the roots are others now (where its revision has that)."""
-        driver = self._pipeline.driver
+        """Tell the server that the roots have changed, where its revision has that."""
+        driver = self._channel.driver
         driver.send(driver.engine.notify("notifications/roots/list_changed"))
 
     # Listening
 
     @property
     def events(self) -> Events:
-        """Where to ``subscribe`` to what happens: requests, states, notifications, violations."""
-        return self._pipeline.observation.events
+        """The events to ``subscribe`` to: requests, states, notifications, violations."""
+        return self._events
 
     def on_notification(
         self, handler: Callable[[Notification], Any], method: str | None = None
     ) -> Callable[[], None]:
-        """Hear notifications, all or of one method, in order; the result stops it again."""
-        remove = self._pipeline.reception.add(handler, method)
-        self._standing.changes_wanted()
-        return remove
+        """Call a handler with notifications, in order.
+
+        Progress belongs to the call that it is of and is not among them: see `on_progress`.
+
+        Args:
+            handler: Called with each `Notification`, on the event loop, off the reading path.
+                A plain function should be quick; an async one may take its time.
+            method: The only method to hear; None: all of them.
+
+        Returns:
+            A function that removes the handler.
+        """
+        return self._inbound.add(handler, method)
+
+    def on_log(self, handler: Callable[[LogMessage], Any]) -> Callable[[], None]:
+        """Call a handler with the server's log messages; `set_log_level` sets from which level.
+
+        Args:
+            handler: Called with each `LogMessage`, like a handler of `on_notification`.
+
+        Returns:
+            A function that removes the handler.
+        """
+        from holdfast._core.calls.handlers import log_handler
+
+        return self._inbound.add(log_handler(handler), "notifications/message")
 
     def on_progress(self, handler: ProgressHandler) -> Callable[[], None]:
-        """Hear the progress of every call from now on; the result stops it again."""
-        watchers = self._pipeline.watchers
-        watchers.append(handler)
+        """Call a handler with the progress of every call from now on.
+
+        Args:
+            handler: Called with each `Progress`, before the result of its call is returned.
+
+        Returns:
+            A function that removes the handler.
+        """
+        handlers = self._channel.progress_handlers
+        handlers.append(handler)
 
         def remove() -> None:
-            if handler in watchers:
-                watchers.remove(handler)
+            if handler in handlers:
+                handlers.remove(handler)
 
         return remove
+
+    async def _list(
+        self, method: str, key: str, kind: type[W], cache: CacheMode | None, timeout: float | None
+    ) -> Listing[W]:
+        deadline = self._channel.deadline(method, timeout)
+        return await self._cached.listing(method, key, kind, deadline, cache)

@@ -1,14 +1,14 @@
-"""What happens, told to whoever listens: a stable set of events.
+"""A stable set of events, for whoever subscribes to them.
 
-    request.start           a request is about to go out
+    request.start           a call is about to be sent
     request.stop            its answer came
-    request.exception       it ended without one, or with an error
+    request.exception       it ended without an answer, or with an error
     connection.transition   the connection's state changed
     server.starting         the server is still being downloaded, built or started
-    notification.received   the server told us something
-    protocol.violation      the server did what it must not; it was dropped
+    notification.received   the server sent a notification
+    protocol.violation      the server broke the protocol; the message was dropped
 
-Nothing of this is made while nobody listens.
+No event is made while nobody is subscribed.
 """
 
 from __future__ import annotations
@@ -16,15 +16,19 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
 from msgspec import Struct
+
+from holdfast._core.boundary import Moved, Starting, Violated
+from holdfast._core.observers.observer import End, ObservedCall, Observer, Post, reason
 
 log: logging.Logger = logging.getLogger("holdfast")
 
 
 class Event(Struct, frozen=True, kw_only=True):
-    """What all events have: a ``name`` that stays, and the client's name."""
+    """The base of all events: a stable ``name``, and the name of the client."""
 
     name: ClassVar[str] = ""
 
@@ -118,28 +122,42 @@ KINDS = (
 _OF_REQUESTS = frozenset((RequestStart.name, RequestStop.name, RequestException.name))
 
 Subscriber: TypeAlias = Callable[[Any], Any]
-Post: TypeAlias = Callable[[Subscriber, Any], None]
 
 
 class Events:
-    """The subscribers of one client."""
+    """The subscribers of one client.
 
-    def __init__(self) -> None:
+    Attributes:
+        active: Whether anybody listens: asked before an event is made.
+        requests: Whether anybody listens to requests, of which there are many.
+    """
+
+    def __init__(
+        self, client: str = "", observers: list[Observer] | None = None, post: Post | None = None
+    ) -> None:
         self.active: bool = False
-        """Whether anybody listens: asked before an event is even made."""
         self.requests: bool = False
-        """Whether anybody listens to requests, which there are many of."""
-        self.post: Post | None = None
-        """How an async subscriber is reached, once there is a loop."""
+        self._client = client
+        self._observers = [] if observers is None else observers
+        self._post = post
         self._subscribers: tuple[tuple[frozenset[str], Subscriber], ...] = ()
 
     def __repr__(self) -> str:
         return f"<Events {len(self._subscribers)} subscribers>"
 
     def subscribe(self, subscriber: Subscriber, *names: str) -> Callable[[], None]:
-        """Hear all events, or those of some names; the result ends it again.
+        """Call ``subscriber`` with each event.
 
-        A plain function is called at once and should be quick; an async one later, in order.
+        Args:
+            subscriber: A plain function is called at once, on the client's event loop, and
+                should be quick; an async one runs later, in order.
+            names: The events wanted, such as ``"request.stop"``; none: all of them.
+
+        Returns:
+            A function that ends the subscription.
+
+        Raises:
+            ValueError: There is no event of that name.
         """
         known = {kind.name for kind in KINDS}
         unknown = [name for name in names if name not in known]
@@ -154,22 +172,76 @@ class Events:
         return remove
 
     def emit(self, event: Event) -> None:
+        """Tell every subscriber that wants events of this name."""
         for names, subscriber in self._subscribers:
             if event.name in names:
                 self._tell(subscriber, event)
 
+    # As an observer: among the client's observers only while somebody listens
+
+    def begin(self, call: ObservedCall) -> End | None:
+        if not self.requests or call.refused:
+            return None
+        self.emit(RequestStart(**_request(call), time=call.time))
+        return partial(self._end, call)
+
+    def _end(self, call: ObservedCall) -> None:
+        about, error = _request(call), call.error
+        if error is None:
+            self.emit(RequestStop(**about, duration=call.duration))
+        else:
+            why, duration = reason(error), call.duration
+            self.emit(RequestException(**about, duration=duration, reason=why, error=error))
+
+    def moved(self, moved: Moved) -> None:
+        old, new = moved.old, moved.new
+        self.emit(Transition(client=self._client, old=old, new=new, reason=moved.reason))
+
+    def noticed(self, method: str) -> None:
+        self.emit(NotificationReceived(client=self._client, method=method))
+
+    def starting(self, starting: Starting) -> None:
+        self.emit(ServerStarting(client=self._client, elapsed=starting.elapsed))
+
+    def violated(self, violated: Violated) -> None:
+        self.emit(
+            ProtocolViolation(
+                client=self._client,
+                reason=violated.reason,
+                detail=violated.detail,
+                count=violated.count,
+            )
+        )
+
+    def close(self) -> None:
+        """Subscribers stay: they may hear the last transition."""
+
     def _set(self, subscribers: tuple[tuple[frozenset[str], Subscriber], ...]) -> None:
+        if self.active and not subscribers:
+            self._observers.remove(self)
+        elif subscribers and not self.active:
+            self._observers.append(self)
         self._subscribers = subscribers
         self.active = bool(subscribers)
         self.requests = any(not names.isdisjoint(_OF_REQUESTS) for names, _ in subscribers)
 
     def _tell(self, subscriber: Subscriber, event: Event) -> None:
-        """What a subscriber raises is logged and goes no further."""
+        """Call one subscriber; what it raises is logged and goes no further."""
         if inspect.iscoroutinefunction(subscriber):
-            if self.post is not None:
-                self.post(subscriber, event)
+            if self._post is not None:
+                self._post(subscriber, event)
             return
         try:
             subscriber(event)
         except Exception:
             log.exception("%s: a subscriber failed: %r", event.client, subscriber)
+
+
+def _request(call: ObservedCall) -> dict[str, Any]:
+    return {
+        "client": call.client,
+        "method": call.method,
+        "about": call.about,
+        "id": call.id,
+        "correlation_id": call.correlation_id,
+    }

@@ -89,12 +89,14 @@ class Limits(Struct, frozen=True, kw_only=True):
     """The longest message that is read; a longer one closes the link."""
     pages: int = 1000
     """Pages of one list."""
+    list_bytes: int = 64 * 1024 * 1024
+    """Bytes of one list, all its pages together."""
     rounds: int = 10
     """Rounds of ``input_required`` in one call."""
     mailbox: int = 1000
     """Notifications waiting for a handler; the oldest go first."""
     asks: int = 64
-    """Requests of the server that are handled at once."""
+    """Questions of the server that are handled at once, and that one round may have."""
     tombstones: int = 65_536
     """Ended requests whose late answers are still recognised."""
     backlog_bytes: int = 1024 * 1024
@@ -165,8 +167,9 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
 
     Names in ``timeouts``, ``allow`` and ``deny`` may be patterns (``"browser.*"``); of two
     that fit, the longer one counts. ``allow`` is everything unless given; ``deny`` wins.
-    ``validate`` checks arguments: ``"known"`` against a schema that was listed already,
-    ``"always"`` lists the tools once if need be. ``results`` says what becomes of a
+    ``validate`` checks names and arguments before anything is sent: ``"always"`` lists the
+    tools once before the first call of one that is not known, ``"known"`` checks only what was
+    listed already, ``"off"`` checks no arguments. ``results`` says what becomes of a
     structured result that does not fit its schema.
     """
 
@@ -287,11 +290,12 @@ class Redaction(Struct, frozen=True, kw_only=True):
 class Observability(Struct, frozen=True, kw_only=True):
     """Who hears of calls. Everything here is off, and costs nothing, unless asked for.
 
-    ``audit`` is called with a record of every tool call. ``opentelemetry`` makes spans and
-    metrics; without providers of your own, OpenTelemetry's global ones are used.
+    ``audit`` is called with a record of every tool call; True writes the records to the log
+    ``holdfast.audit``, as a level of its own for that logger does. ``opentelemetry`` makes
+    spans and metrics; without providers of your own, OpenTelemetry's global ones are used.
     """
 
-    audit: Callable[[Any], Any] | None = None
+    audit: Callable[[Any], Any] | bool | None = None
     redaction: Redaction = Redaction()
     opentelemetry: bool = False
     tracer_provider: Any = None

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 import holdfast
 from holdfast import Observability, Redaction, Timeouts, ValidationError
+from holdfast._core.observers.observer import Observers
 from holdfast.calllog.log import CallLog, open_log
 from holdfast.testing import SILENCE, Peer, RequestError
-from holdfast.types.tools import ToolResult
+from holdfast.types.tools import Tool, ToolResult
 
 SOON = Timeouts(request=5)
 LOGIN = {
@@ -211,11 +213,8 @@ async def test_an_error_of_another_kind_is_named() -> None:
     lines: list[str] = []
     log = CallLog(lines.append)
 
-    async def work() -> ToolResult:
-        raise KeyError("Bearer hunter2hunter2")
-
-    with pytest.raises(KeyError):
-        await log.watch("t", {}, lambda: None, work())
+    watch = Observers("peer", [log]).begin("tools/call", "t", {"name": "t", "arguments": {}})
+    watch.end(error=KeyError("Bearer hunter2hunter2"))
     assert json.loads(lines[1])["_error"] == "KeyError: 'Bearer [redacted]'"
 
 
@@ -308,18 +307,15 @@ async def test_what_cannot_be_shown_fails_no_call(
     lines: list[str] = []
     log = CallLog(lines.append)
 
-    def fail() -> Any:
-        raise RuntimeError("no schema today")
+    tool = Tool(name="t", input_schema_json=Raw(b"{"))
 
     class Broken(ToolResult):
         @property
         def raw(self) -> dict[str, Any]:
             raise RuntimeError("no result today")
 
-    async def work() -> ToolResult:
-        return Broken()
-
-    await log.watch("t", {"a": 1}, fail, work())
+    params = {"name": "t", "arguments": {"a": 1}}
+    Observers("peer", [log]).begin("tools/call", "t", params, tool).end(result=Broken())
     assert [timeless(line) for line in lines] == [
         '{"name":"t","arguments":{},"_phase":"before","_seq":1}',
         '{"name":"t","arguments":{},"_phase":"after","_ok":true,"_ms":7,"_seq":1}',

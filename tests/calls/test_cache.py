@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw, json
 
-from holdfast._core.calls.cache import CHANGES, MOST_URIS, READ, Kept
+from holdfast._core.calls.cache import CHANGES, MOST_URIS, READ, AnswerCache
 from holdfast._core.calls.store import CacheEntry, MemoryStore
 from holdfast.policies import Cache
 
@@ -33,17 +33,19 @@ class Rig:
     ) -> None:
         self.clock = clock or Clock()
         self.context = context
-        self.kept = Kept(policy or Cache(), "server", lambda: self.context, clock=self.clock)
+        self.cache = AnswerCache(
+            policy or Cache(), "server", lambda: self.context, clock=self.clock
+        )
 
     async def keep(
         self, method: str = LIST, params: Any = None, asked: float | None = None, **hints: Any
     ) -> CacheEntry | None:
         asked = self.clock.now if asked is None else asked
-        return await self.kept.keep(method, params, Raw(json.encode(hints)), asked)
+        return await self.cache.put(method, params, Raw(json.encode(hints)), asked)
 
     async def fresh(self, method: str = LIST, params: Any = None) -> bool:
-        entry = await self.kept.find(method, params)
-        return entry is not None and self.kept.is_fresh(method, params, entry)
+        entry = await self.cache.find(method, params)
+        return entry is not None and self.cache.is_fresh(method, params, entry)
 
 
 @pytest.mark.req("C1")
@@ -167,7 +169,7 @@ async def test_a_list_change_invalidates_its_lists_with_all_pages(notification: 
         await rig.keep(method)
         await rig.keep(method, {"cursor": "2"})
     rig.clock.now += 1
-    rig.kept.noticed(notification, None)
+    rig.cache.noticed(notification, None)
     for method in (*methods, READ):
         gone = method in CHANGES[notification]
         assert await rig.fresh(method) is not gone
@@ -181,7 +183,7 @@ async def test_an_update_invalidates_the_resource_and_what_it_is_in() -> None:
     for uri in uris:
         await rig.keep(READ, {"uri": uri})
     rig.clock.now += 1
-    rig.kept.noticed("notifications/resources/updated", Raw(b'{"uri":"file:///a/b/c"}'))
+    rig.cache.noticed("notifications/resources/updated", Raw(b'{"uri":"file:///a/b/c"}'))
     fresh = [uri for uri in uris if await rig.fresh(READ, {"uri": uri})]
     assert fresh == ["file:///a/b/x", "file:///other"]
 
@@ -191,7 +193,7 @@ async def test_an_update_invalidates_the_resource_and_what_it_is_in() -> None:
 async def test_an_update_of_nobody_knows_what_invalidates_all_resources(params: Any) -> None:
     rig = Rig(Cache(ttl=60))
     await rig.keep(READ, {"uri": "a"})
-    rig.kept.noticed("notifications/resources/updated", params)
+    rig.cache.noticed("notifications/resources/updated", params)
     assert not await rig.fresh(READ, {"uri": "a"})
 
 
@@ -200,7 +202,7 @@ async def test_an_answer_on_its_way_when_the_news_comes_is_not_fresh() -> None:
     rig = Rig(Cache(ttl=60))
     asked = rig.clock.now
     rig.clock.now += 1
-    rig.kept.noticed("notifications/tools/list_changed", None)
+    rig.cache.noticed("notifications/tools/list_changed", None)
     rig.clock.now += 1
     await rig.keep(asked=asked)
     assert not await rig.fresh()
@@ -211,8 +213,8 @@ async def test_a_flood_of_updates_is_bounded() -> None:
     await rig.keep(READ, {"uri": "x:a"})
     for number in range(MOST_URIS + 1):
         rig.clock.now += 0.001
-        rig.kept.noticed("notifications/resources/updated", Raw(b'{"uri":"x:%d"}' % number))
-    assert len(rig.kept._updated) <= MOST_URIS
+        rig.cache.noticed("notifications/resources/updated", Raw(b'{"uri":"x:%d"}' % number))
+    assert len(rig.cache._updated) <= MOST_URIS
     assert not await rig.fresh(READ, {"uri": "x:a"})
     assert not await rig.fresh(READ, {"uri": "x:7"})
 
@@ -220,8 +222,8 @@ async def test_a_flood_of_updates_is_bounded() -> None:
 def test_a_uri_of_many_parts_is_bounded() -> None:
     rig = Rig()
     params = Raw(json.encode({"uri": "x:" + "/a" * 100_000}))
-    rig.kept.noticed("notifications/resources/updated", params)
-    assert len(rig.kept._updated) < 100
+    rig.cache.noticed("notifications/resources/updated", params)
+    assert len(rig.cache._updated) < 100
 
 
 # A store that fails
@@ -239,7 +241,7 @@ class Broken:
 async def test_a_store_that_fails_costs_an_entry_and_no_more() -> None:
     rig = Rig(Cache(ttl=60, store=Broken()))
     assert await rig.keep() is None
-    assert await rig.kept.find(LIST, None) is None
+    assert await rig.cache.find(LIST, None) is None
 
 
 # Properties
@@ -287,10 +289,10 @@ def test_nothing_is_served_past_its_ttl_across_scopes_or_after_its_invalidation(
                 life = 1.0 if ttl is None else max(0, ttl) / 1000
                 told.append((uri, scope, rig.context, asked[uri], now + life))
             case "changed":
-                rig.kept.invalidate()
+                rig.cache.invalidate()
                 invalid.update(dict.fromkeys(invalid, now))
             case "updated":
-                rig.kept.noticed(
+                rig.cache.noticed(
                     "notifications/resources/updated", Raw(json.encode({"uri": details[0]}))
                 )
                 invalid[details[0]] = now
@@ -302,8 +304,8 @@ def test_nothing_is_served_past_its_ttl_across_scopes_or_after_its_invalidation(
                 await look(details[0])
 
     async def look(uri: str) -> None:
-        entry = await rig.kept.find(READ, {"uri": uri})
-        if entry is None or not rig.kept.is_fresh(READ, {"uri": uri}, entry):
+        entry = await rig.cache.find(READ, {"uri": uri})
+        if entry is None or not rig.cache.is_fresh(READ, {"uri": uri}, entry):
             return
         of, scope, context, when, expires = told[json.decode(entry.raw)["text"]]
         assert of == uri

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast import Backoff, Cache, Handlers, MemoryStore, Timeouts, is_stale
+from holdfast import Backoff, Cache, Handlers, MemoryStore, Timeouts
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
 from holdfast.testing import SILENCE, Incoming, Peer, RequestError
 
@@ -337,13 +337,13 @@ async def test_stale_answers_are_served_and_marked_when_the_server_is_down() -> 
     async with holdfast.connect(notes, timeouts=SOON, backoff=down, cache=policy) as client:
         result = await client.read_resource(URI)
         listed = await client.list_resources()
-        assert not is_stale(result)
-        assert not is_stale(listed)
+        assert not result.stale
+        assert not listed.stale
         notes.hang_up()
         again = await client.read_resource(URI)
         assert again.text == result.text
-        assert is_stale(again)
-        assert is_stale(await client.list_resources())
+        assert again.stale
+        assert (await client.list_resources()).stale
         with pytest.raises(holdfast.StateError):
             await client.read_resource("mem://never-read")
 
@@ -381,7 +381,7 @@ async def test_what_is_fresh_is_served_while_the_server_is_down(notes: Notes) ->
         await text(client)
         notes.hang_up()
         result = await client.read_resource(URI)
-        assert not is_stale(result)
+        assert not result.stale
 
 
 # Pages
@@ -460,7 +460,7 @@ async def test_public_answers_of_a_shared_store_need_no_server() -> None:
     assert [tool.name for tool in again] == [tool.name for tool in first]
     other = [*command, "--other"]
     client = holdfast.connect(other, cache=Cache(store=store))
-    assert await client._reader.kept.find("tools/list", None) is None
+    assert await client._cached.cache.find("tools/list", None) is None
     await client.close()
 
 
@@ -472,7 +472,7 @@ async def test_private_answers_never_cross_a_context(scope: str, shared: bool) -
     found = []
     for context in ("me", "you", "me", None):
         client = holdfast.connect(notes, timeouts=SOON, cache=Cache(store=store, context=context))
-        client._reader.kept._server = "the same server"  # memory has no name for its servers
+        client._cached.cache._server = "the same server"  # memory has no name for its servers
         found.append(await text(client))
         await client.close()
     assert (len(set(found)) == 1) is shared

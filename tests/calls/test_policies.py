@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast import Cache, MemoryStore, Observability, Redaction, ToolPolicy, ValidationError
-from holdfast._core.calls.assembly import partition
+from holdfast._core.boundary import Traits
+from holdfast._core.calls.cache import partition
 from holdfast.policies import Policy
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "policies.md"
@@ -83,10 +84,8 @@ def test_every_setting_is_listed_with_its_default(policy: Any) -> None:
 # Whose answers are whose
 
 
-def parts(key: Any, context: str | None, credentials: Any = None) -> tuple[str, str]:
-    transport = SimpleNamespace(key=key)
-    if credentials is not None:
-        transport.credentials = credentials
+def parts(key: Any, context: str | None, credentials: str = "") -> tuple[str, str]:
+    transport = SimpleNamespace(key=key, traits=Traits(credentials=credentials))
     policy = Policy(cache=Cache(store=MemoryStore(), context=context))
     server, whose = partition(transport, policy)
     return server, whose()
@@ -112,16 +111,16 @@ def test_a_server_without_a_name_is_shared_with_nobody() -> None:
 @pytest.mark.req("C4")
 @pytest.mark.parametrize("cache", [Cache(), Cache(store=MemoryStore(), context="me")])
 def test_other_credentials_are_another_context(cache: Cache) -> None:
-    tokens = iter(["one", "two"])
-    transport = SimpleNamespace(key=("http", "u"), credentials=lambda: next(tokens))
-    policy = Policy(cache=cache)
-    _, whose = partition(transport, policy)
-    assert whose() != whose()
+    transport = SimpleNamespace(key=("http", "u"), traits=Traits(credentials="one"))
+    _, whose = partition(transport, Policy(cache=cache))
+    first = whose()
+    transport.traits = Traits(credentials="two")
+    assert whose() != first
 
 
 @pytest.mark.req("C4")
 def test_no_secret_stands_in_a_key() -> None:
-    server, whose = parts(("stdio", (("TOKEN", "hunter2"),)), "me", lambda: "hunter2")
+    server, whose = parts(("stdio", (("TOKEN", "hunter2"),)), "me", "hunter2")
     assert "hunter2" not in server + whose
 
 

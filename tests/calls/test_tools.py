@@ -464,12 +464,10 @@ async def test_a_timeout_set_on_a_record_rules_the_next_call(
 
 @pytest.mark.req("R11")
 async def test_only_tools_that_say_so_may_run_twice(client: holdfast.Client) -> None:
-    toolbox = client._toolbox
     await client.list_tools()
-    for name, harmless in (("count", True), ("remove", False), ("search", False)):
-        plan = await toolbox._find(name)
-        assert plan is not None
-        assert plan.harmless is harmless
+    for name, repeatable in (("count", True), ("remove", False), ("search", False)):
+        ready = await client._tools.find(name, client._channel.deadline("tools/call"))
+        assert ready.repeatable is repeatable
 
 
 # A real process

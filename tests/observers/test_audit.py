@@ -112,7 +112,7 @@ async def test_every_ending_is_recorded(peer: Peer) -> None:
         ("silent", "timeout", True),
         ("login", "validation", False),
         ("nothing", "validation", False),
-        ("silent", "cancelled", False),
+        ("silent", "cancelled", True),
         ("fail", "transport", True),
     ]
     assert "abcdefgh12345678" not in str(records[0].error)

@@ -19,7 +19,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 import holdfast
 from holdfast import Backoff, Observability, Timeouts
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
-from holdfast._core.observers.otel import _network
+from holdfast._core.observers.otel import network
 from holdfast.testing import SILENCE, Peer, RequestError
 
 SOON = Timeouts(request=5)
@@ -202,7 +202,7 @@ async def test_stdio_is_a_pipe() -> None:
     ],
 )
 def test_a_url_is_told_by_host_and_port(url: str, address: str, port: int) -> None:
-    found = _network(("http", url))
+    found = network(("http", url))
     assert (found["network.transport"], found["network.protocol.name"]) == ("tcp", "http")
     assert (found["server.address"], found["server.port"]) == (address, port)
 
@@ -233,7 +233,7 @@ def test_it_is_loaded_only_when_it_is_asked_for() -> None:
         "from holdfast.testing import Peer\n"
         "holdfast.connect(Peer()); print('opentelemetry' in sys.modules)\n"
         "sys.modules['opentelemetry'] = None\n"
-        "try: holdfast.connect(Peer(), telemetry=holdfast.Observability(opentelemetry=True))\n"
+        "try: holdfast.connect(Peer(), observability=holdfast.Observability(opentelemetry=True))\n"
         "except holdfast.ValidationError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

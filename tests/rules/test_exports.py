@@ -19,6 +19,7 @@ PINNED: tuple[str, ...] = (
     "Cache",
     "CacheEntry",
     "CallLog",
+    "CallOptions",
     "CancelledCallError",
     "Client",
     "ClientCredentials",
@@ -35,6 +36,7 @@ PINNED: tuple[str, ...] = (
     "Identity",
     "Invocation",
     "Limits",
+    "Listing",
     "Lock",
     "LoginFailed",
     "LoginPending",
@@ -79,7 +81,6 @@ PINNED: tuple[str, ...] = (
     "__version__",
     "browser_login",
     "connect",
-    "is_stale",
 )
 """``holdfast.__all__``, sorted. A change here changes the public API: tell CHANGELOG.md."""
 

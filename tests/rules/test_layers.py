@@ -36,12 +36,12 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "schema": ("types", "_core.text", "_core.wire"),
     # the shell around it
     "_core.auth": ("_core.wire", "_core.files", "_core.redact"),
-    "events": ("_core.boundary",),
     "_core.transports": ("_core.boundary", "_core.auth"),
     "_core.mailbox": ("_core.engine",),
-    "_core.driver": ("_core.engine", "_core.mailbox", "events"),
-    "_core.calls": ("_core.driver", "_core.observers", "_core.auth", "_core.text"),
-    "_core.observers": ("_core.driver", "_core.redact", "schema"),
+    "_core.driver": ("_core.engine", "_core.mailbox"),
+    "_core.observers": ("_core.engine", "_core.redact", "schema"),
+    "events": ("_core.observers",),
+    "_core.calls": ("_core.driver", "events", "_core.auth", "_core.text"),
     "_core.targets": ("_core.transports",),
     "_core.runners": ("_core.server",),
     # the products
@@ -63,7 +63,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
 }
 
 EXCEPTIONS: dict[tuple[str, str], str] = {
-    ("_core.observers.otel", "_core.calls"): "it wraps the pipeline",
+    ("client", "agents"): "``client.toolset`` loads when it is used",
     ("agents.listing", "servers"): "a listing says which servers failed",
     ("agents.meta_tools", "servers"): "for type checkers only",
     ("agents.toolset", "servers"): "a toolset says which servers failed",

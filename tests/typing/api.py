@@ -134,7 +134,9 @@ def knowledge(client: holdfast.Client) -> None:
 
 
 async def tools(client: holdfast.Client) -> None:
-    for tool in assert_type(await client.list_tools(cache="refresh"), list[holdfast.Tool]):
+    for tool in assert_type(
+        await client.list_tools(cache="refresh"), holdfast.Listing[holdfast.Tool]
+    ):
         assert_type(tool.name, str)
         assert_type(tool.title, str | None)
         assert_type(tool.description, str | None)
@@ -144,6 +146,7 @@ async def tools(client: holdfast.Client) -> None:
         tool.timeout = 30
         tool.enabled = False
     assert_type(await client.available_tools(), bool)
+    assert_type(await client.toolset("anthropic", strict=True), holdfast.agents.Toolset)
 
 
 async def calls(client: holdfast.Client) -> None:
@@ -156,6 +159,8 @@ async def calls(client: holdfast.Client) -> None:
         meta={"k": "v"},
     )
     assert_type(result, holdfast.ToolResult)
+    options: holdfast.CallOptions = {"timeout": 1}
+    assert_type(await client.call_tool("add", **options), holdfast.ToolResult)
     assert_type(result.text, str)
     assert_type(result.is_error, bool)
     assert_type(result.content, list[types.Content])
@@ -213,18 +218,18 @@ def contents(result: holdfast.ToolResult) -> bytes | str | None:
 
 
 async def resources(client: holdfast.Client) -> None:
-    assert_type(await client.list_resources(), list[holdfast.Resource])
-    assert_type(await client.list_resource_templates(), list[holdfast.ResourceTemplate])
+    assert_type(await client.list_resources(), holdfast.Listing[holdfast.Resource])
+    assert_type(await client.list_resource_templates(), holdfast.Listing[holdfast.ResourceTemplate])
     read = await client.read_resource("file:///a", timeout=1, cache="bypass")
     assert_type(read, holdfast.ReadResult)
     assert_type(read.text, str)
-    assert_type(holdfast.is_stale(read), bool)
+    assert_type(read.stale, bool)
     await client.subscribe_resource("file:///a")
     await client.unsubscribe_resource("file:///a")
 
 
 async def prompts(client: holdfast.Client) -> None:
-    for prompt in assert_type(await client.list_prompts(), list[holdfast.Prompt]):
+    for prompt in assert_type(await client.list_prompts(), holdfast.Listing[holdfast.Prompt]):
         assert_type(prompt.arguments, list[types.PromptArgument] | None)
     got = await client.get_prompt("greet", {"who": "you"}, timeout=1)
     assert_type(got, holdfast.PromptResult)
@@ -258,6 +263,7 @@ def listening(client: holdfast.Client) -> None:
 
     assert_type(client.on_notification(heard), Callable[[], None])
     assert_type(client.on_notification(later, "notifications/message"), Callable[[], None])
+    assert_type(client.on_log(print), Callable[[], None])
     assert_type(client.on_progress(progress), Callable[[], None])
     assert_type(client.events.subscribe(event, "request.stop"), Callable[[], None])
 
@@ -373,7 +379,7 @@ def blocking() -> None:
     context: AbstractContextManager[sync.Client] = client
     with context as entered:
         assert_type(entered, sync.Client)
-    assert_type(client.list_tools(), list[holdfast.Tool])
+    assert_type(client.list_tools(), holdfast.Listing[holdfast.Tool])
     assert_type(client.call_tool("add", {"a": 1}, timeout=1), holdfast.ToolResult)
     assert_type(client.start_tool("add"), sync.RunningCall[holdfast.ToolResult])
     assert_type(client.start_tool("add").result(), holdfast.ToolResult)

@@ -27,7 +27,7 @@ Generation = NewType("Generation", int)
 # Calls: what the layers above ask for.
 
 
-class Call(Struct, gc=False):
+class Call(Struct, frozen=True, gc=False):
     """One request as the engine takes it."""
 
     method: str
@@ -51,8 +51,6 @@ class Call(Struct, gc=False):
     """Arguments to repeat in headers, where there are headers."""
     since: float | None = None
     """When its deadlines began; None: when the engine takes it."""
-    wire_id: WireId | None = None
-    """What it was sent as last, once it was sent."""
     epoch: int | None = None
     """Send it only in this epoch of the connection, else fail with ``LinkChanged``."""
 

@@ -117,9 +117,14 @@ class Driver:
         self._apply(effects)
         try:
             return await future
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as cancelled:
             if self._waiters.pop(ticket, None) is not None:
-                self._apply(self.engine.cancel(ticket, "cancelled", self.loop.time()))
+                effects = self.engine.cancel(ticket, "cancelled", self.loop.time())
+                for effect in effects:
+                    if type(effect) is b.Failed and effect.ticket == ticket:
+                        # Says whether the request had left for the server.
+                        cancelled.__cause__ = effect.error
+                self._apply(effects)
             elif not future.cancelled():
                 # The outcome and the cancellation met; nobody will read the outcome now.
                 future.exception()
@@ -148,11 +153,10 @@ class Driver:
         first = self.engine.state not in (State.CLOSING, State.CLOSED)
         self._apply(self.engine.close(self.loop.time()))
         self.mailbox.close()
+        self._rest()
         while self._links:
             # The teardown is bounded and goes on even if this closer is cancelled.
             await asyncio.shield(self._changed)
-        self._stop_timer()
-        self._keeper.cancel()
         if self._keeper is not asyncio.current_task():
             await asyncio.wait([self._keeper])
         return first
@@ -160,6 +164,12 @@ class Driver:
     def retry_now(self) -> None:
         """Connect at once instead of after the pause, or of never."""
         self._apply(self.engine.retry_now(self.loop.time()))
+
+    def _rest(self) -> None:
+        """Leave no timer and no task behind, once a closed client has no link."""
+        if not self._links and self.engine.state in (State.CLOSING, State.CLOSED):
+            self._stop_timer()
+            self._keeper.cancel()
 
     def send(self, effects: list[Effect]) -> None:
         """Carry out what one of the engine's methods gave."""
@@ -172,6 +182,8 @@ class Driver:
             self._links.pop(report.generation, None)
             self._signal()
         self._apply(self.engine.report(report, self.loop.time()))
+        if type(report) is b.Drained:
+            self._rest()
 
     # Inside
 

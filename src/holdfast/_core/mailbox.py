@@ -11,11 +11,18 @@ import inspect
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 log: logging.Logger = logging.getLogger("holdfast")
 
 Handler: TypeAlias = Callable[[Any], Any]
+
+handling: ContextVar[asyncio.Task[Any] | None] = ContextVar("holdfast_handling", default=None)
+"""The task of the handler that is running, also in the tasks and threads that it starts.
+
+A handler may close its own client: ``close()`` must not cancel the handler that waits for it.
+"""
 
 
 class Mailbox:
@@ -46,7 +53,7 @@ class Mailbox:
 
     def close(self) -> None:
         self._queue.clear()
-        if self._task is not None:
+        if self._task is not None and self._task is not handling.get():
             self._task.cancel()
 
     def _drop(self) -> None:
@@ -57,6 +64,7 @@ class Mailbox:
             log.warning(text, self._name)
 
     async def _deliver(self) -> None:
+        handling.set(asyncio.current_task())
         try:
             while self._queue:
                 handler, value = self._queue.popleft()

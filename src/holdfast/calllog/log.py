@@ -13,13 +13,14 @@ import asyncio
 import itertools
 import logging
 import os
-import time
-from collections.abc import Callable, Coroutine, Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias
 
 from msgspec import UNSET
 
+from holdfast._core.boundary import Moved
+from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall
 from holdfast.calllog import lines
 from holdfast.calllog.results import Shown, redacted_text, redacted_whole, show
 from holdfast.calllog.sidecars import FOLDER, Sidecars
@@ -100,30 +101,25 @@ class CallLog:
 
     # One call
 
-    async def watch(
-        self,
-        name: str,
-        arguments: Mapping[str, Any],
-        schema: Callable[[], Any],
-        work: Coroutine[Any, Any, ToolResult],
-    ) -> ToolResult:
-        """Run a call between its two lines."""
+    def begin(self, call: ObservedCall) -> End | None:
+        """Write the line before a tool call; return what writes the line after it."""
+        if call.method != TOOL_CALL:
+            return None
         seq = next(self._numbers)
-        head = self._before(name, arguments, schema, seq)
-        began = time.perf_counter()
-        try:
-            result = await work
-        except BaseException as error:
-            self._after(head, name, seq, began, error)
-            raise
-        self._after(head, name, seq, began, result)
-        return result
+        return partial(self._end, call, self._before(call, seq), seq)
 
-    def _before(
-        self, name: str, arguments: Mapping[str, Any], schema: Callable[[], Any], seq: int
-    ) -> bytes:
+    def moved(self, moved: Moved) -> None:
+        """The log is of calls alone."""
+
+    def _end(self, call: ObservedCall, head: bytes, seq: int) -> None:
+        ending = call.result if call.error is None else call.error
+        assert ending is not None
+        self._after(head, call.about, seq, round(call.duration * 1000), ending)
+
+    def _before(self, call: ObservedCall, seq: int) -> bytes:
+        name, arguments = call.about, (call.params or {}).get("arguments")
         try:
-            given = self._redactor.value(arguments, schema())
+            given = self._redactor.value(arguments, call.input_schema())
             head = lines.call(name, given if isinstance(given, Mapping) else {})
         except Exception:
             log.exception("the call log: the arguments of %r cannot be shown", name)
@@ -132,9 +128,8 @@ class CallLog:
         return head
 
     def _after(
-        self, head: bytes, name: str, seq: int, began: float, ending: ToolResult | BaseException
+        self, head: bytes, name: str, seq: int, ms: int, ending: ToolResult | BaseException
     ) -> None:
-        ms = round((time.perf_counter() - began) * 1000)
         try:
             error = self._error(name, ending)
             if isinstance(ending, BaseException) or error is not None:

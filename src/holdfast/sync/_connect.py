@@ -9,7 +9,7 @@ from typing import Unpack
 
 from holdfast import _connect
 from holdfast._connect import LockTarget, LogTarget, Options
-from holdfast._core.calls.handlers import Handlers
+from holdfast._core.calls.handlers import Handlers, threaded
 from holdfast._core.targets import Target
 from holdfast.policies import (
     Backoff,
@@ -23,7 +23,6 @@ from holdfast.policies import (
     WhenDown,
 )
 from holdfast.sync.client import Client
-from holdfast.sync.handlers import in_threads
 from holdfast.sync.portal import portal
 
 
@@ -95,7 +94,7 @@ def connect(
         limits=limits,
         backoff=backoff,
         identity=identity,
-        handlers=in_threads(handlers),
+        handlers=threaded(handlers),
         when_down=when_down,
         replay=replay,
         tools=tools,

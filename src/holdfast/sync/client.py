@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from holdfast._core.calls.handlers import Notification, ProgressHandler
-from holdfast._core.calls.invocation import Invocation
+from holdfast._core.calls.cached import Listing
+from holdfast._core.calls.handlers import Notification, ProgressHandler, in_thread
+from holdfast._core.calls.options import CallOptions
+from holdfast._core.calls.running import Invocation
 from holdfast._core.engine.state import State
 from holdfast.client import Client as AsyncClient
 from holdfast.events import Events
 from holdfast.policies import CacheMode
-from holdfast.sync.handlers import in_thread
 from holdfast.sync.portal import Portal
 from holdfast.sync.running import RunningCall
 from holdfast.types.lifecycle import Implementation, ServerCapabilities
@@ -24,6 +25,9 @@ from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
+    from holdfast.agents.providers import Shape
+    from holdfast.agents.toolset import Toolset
+    from holdfast.types.notifications import LogMessage
     from holdfast.types.prompts import Completion, Reference
     from holdfast.types.resources import Root
     from holdfast.types.sampling import SamplingRequest
@@ -56,18 +60,37 @@ class Client:
         self.close()
 
     def open(self) -> Self:
-        """Start now rather than at the first use; raise what went wrong if it did."""
+        """Start the server now rather than at the first use.
+
+        Returns:
+            The client itself.
+
+        Raises:
+            HoldfastError: The first attempt to connect failed.
+        """
         self._portal.run(self._client.open())
         return self
 
     def wait_ready(self, timeout: float | None = None) -> None:
-        """Start if need be and wait until the server is ready, over failed attempts too."""
+        """Wait until the server is ready, over failed attempts too.
+
+        Args:
+            timeout: Seconds to wait; None waits as long as it takes.
+
+        Raises:
+            RequestTimeout: The server was not ready in time.
+            ShutdownError: The client was closed meanwhile.
+        """
         self._portal.run(self._client.wait_ready(timeout))
 
     def close(self) -> bool:
-        """End the server and every call under way. Any time, any number of times, any task.
+        """End the server and every call under way.
 
-        True for the call that closed the client, False for those that found it closed.
+        May be called at any time, any number of times, by any task, also by a handler of this
+        client. It goes on to its end even if the task that waits for it is cancelled.
+
+        Returns:
+            True for the call that closed the client, False for those that found it closed.
         """
         return self._portal.end(self._client, self._client.close())
 
@@ -89,6 +112,7 @@ class Client:
 
     @property
     def state(self) -> State:
+        """The state of the connection, such as ``"ready"`` or ``"backoff"``."""
         return self._client.state
 
     @property
@@ -98,31 +122,32 @@ class Client:
 
     @property
     def is_connected(self) -> bool:
+        """True while the server is ready for calls."""
         return self._client.is_connected
 
     @property
     def server_info(self) -> Implementation | None:
-        """Who the server says it is; None before the first connection, or if it does not."""
+        """The server's name and version; None before the first connection, or if not given."""
         return self._client.server_info
 
     @property
     def server_capabilities(self) -> ServerCapabilities | None:
-        """What the server says it can do; None before the first connection."""
+        """The server's declared capabilities; None before the first connection."""
         return self._client.server_capabilities
 
     @property
     def protocol_version(self) -> str | None:
-        """The revision agreed on; None before the first connection."""
+        """The negotiated revision; None before the first connection."""
         return self._client.protocol_version
 
     @property
     def instructions(self) -> str | None:
-        """What the server would have a model know about it."""
+        """The server's instructions for a model; None if it gives none."""
         return self._client.instructions
 
     @property
     def violations(self) -> dict[str, int]:
-        """How often the server broke the protocol, by kind; it was dropped each time."""
+        """The number of protocol violations by kind; each message was dropped."""
         return self._client.violations
 
     @property
@@ -130,133 +155,222 @@ class Client:
         """The tools listed last, by name; their ``timeout`` and ``enabled`` can be set."""
         return self._client.tools
 
-    def list_tools(self, *, cache: CacheMode | None = None) -> list[Tool]:
-        """Every tool, of every page."""
-        return self._portal.run(self._client.list_tools(cache=cache))
+    def list_tools(
+        self, *, cache: CacheMode | None = None, timeout: float | None = None
+    ) -> Listing[Tool]:
+        """List every tool, of every page.
+
+        Args:
+            cache: ``"use"``, ``"refresh"`` or ``"bypass"``; None: as the cache policy says.
+            timeout: Seconds for the whole list, connecting included.
+
+        Returns:
+            The tools; ``stale`` says that they are an old answer.
+        """
+        return self._portal.run(self._client.list_tools(cache=cache, timeout=timeout))
 
     def guard_tools(
         self, check: Callable[[Sequence[Tool], str | None], None]
     ) -> Callable[[], None]:
-        """Have every new list of tools, and the server's instructions, checked before use.
+        """Have every new list of tools checked before any tool is called.
 
-        ``check`` refuses them by raising. It sees the list before the first call, when the
-        server says that it changed, and after a reconnect; the result removes it again.
+        Args:
+            check: Called with the tools and the server's instructions; it refuses them by
+                raising. It sees the list before the first call, when the server says that it
+                changed, and after a reconnect.
+
+        Returns:
+            A function that removes the check.
         """
         return self._portal.do(lambda: self._client.guard_tools(check))
 
-    def available_tools(self) -> bool:
-        """Whether there is any tool to call."""
-        return self._portal.run(self._client.available_tools())
+    def available_tools(self, *, timeout: float | None = None) -> bool:
+        """Return True if there is any tool to call.
+
+        Args:
+            timeout: Seconds, connecting included.
+        """
+        return self._portal.run(self._client.available_tools(timeout=timeout))
 
     def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
-        on_progress: ProgressHandler | None = None,
-        meta: Mapping[str, Any] | None = None,
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
     ) -> ToolResult:
-        """Call a tool. A tool that fails gives a result with ``is_error``, not an exception."""
-        return self._portal.run(
-            self._client.call_tool(
-                name,
-                arguments,
-                timeout=timeout,
-                total_timeout=total_timeout,
-                on_progress=on_progress,
-                meta=meta,
-            )
-        )
+        """Call a tool.
+
+        The arguments are checked against the tool's schema first; the tools are listed once
+        for that if they are not known yet (``ToolPolicy(validate=…)`` changes this).
+
+        Args:
+            name: The tool's name.
+            arguments: Its arguments, as the input schema has them.
+            options: ``timeout``, ``total_timeout``, ``on_progress``, ``meta``: see
+                `holdfast.CallOptions`.
+
+        Returns:
+            The result. A tool that ran and failed gives one with ``is_error``.
+
+        Raises:
+            ValidationError: There is no such tool, it is disabled, or the arguments do not fit;
+                nothing was sent.
+            RequestTimeout: No answer in time; the server was told to stop.
+            TransportError: The link was lost; ``outcome_unknown`` says whether it may have run.
+            RpcError: The server answered with an error.
+
+        Example:
+            result = await client.call_tool("search", {"query": "anchor"}, timeout=5)
+        """
+        return self._portal.run(self._client.call_tool(name, arguments, **options))
 
     def invoke_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
-        on_progress: ProgressHandler | None = None,
-        meta: Mapping[str, Any] | None = None,
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
     ) -> Invocation:
-        """Call a tool; whatever goes wrong with the call is in the value, not raised."""
-        return self._portal.run(
-            self._client.invoke_tool(
-                name,
-                arguments,
-                timeout=timeout,
-                total_timeout=total_timeout,
-                on_progress=on_progress,
-                meta=meta,
-            )
-        )
+        """Call a tool, and return whatever goes wrong with the call instead of raising it.
+
+        Takes what `call_tool` takes.
+        """
+        return self._portal.run(self._client.invoke_tool(name, arguments, **options))
 
     def start_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
-        on_progress: ProgressHandler | None = None,
-        meta: Mapping[str, Any] | None = None,
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
     ) -> RunningCall[ToolResult]:
-        """Start a tool call and go on; await what it gives back, or ``cancel()`` it."""
+        """Start a tool call and go on.
+
+        Takes what `call_tool` takes.
+
+        Returns:
+            The call under way: await it for the result, or ``cancel()`` it.
+        """
         return RunningCall(
             self._portal,
-            self._portal.do(
-                lambda: self._client.start_tool(
-                    name,
-                    arguments,
-                    timeout=timeout,
-                    total_timeout=total_timeout,
-                    on_progress=on_progress,
-                    meta=meta,
-                )
-            ),
+            self._portal.do(lambda: self._client.start_tool(name, arguments, **options)),
         )
 
-    def list_resources(self, *, cache: CacheMode | None = None) -> list[Resource]:
-        return self._portal.run(self._client.list_resources(cache=cache))
+    def toolset(self, shape: Shape, **options: Any) -> Toolset:
+        """Return the enabled tools in the shape that a model provider wants.
 
-    def list_resource_templates(self, *, cache: CacheMode | None = None) -> list[ResourceTemplate]:
-        return self._portal.run(self._client.list_resource_templates(cache=cache))
+        Args:
+            shape: Such as ``"anthropic"`` or ``"openai"``.
+            options: Those of `holdfast.Toolset`, such as ``strict``.
+
+        Example:
+            tools = await client.toolset("anthropic")
+            request = {"tools": tools.definitions, ...}
+            call = tools.read(tool_use_block)
+            result = await client.call_tool(call.tool, call.arguments)
+        """
+        return self._portal.run(self._client.toolset(shape, **options))
+
+    def list_resources(
+        self, *, cache: CacheMode | None = None, timeout: float | None = None
+    ) -> Listing[Resource]:
+        """List every resource, of every page. Takes what `list_tools` takes."""
+        return self._portal.run(self._client.list_resources(cache=cache, timeout=timeout))
+
+    def list_resource_templates(
+        self, *, cache: CacheMode | None = None, timeout: float | None = None
+    ) -> Listing[ResourceTemplate]:
+        """List every resource template, of every page. Takes what `list_tools` takes."""
+        return self._portal.run(self._client.list_resource_templates(cache=cache, timeout=timeout))
 
     def read_resource(
         self, uri: str, *, timeout: float | None = None, cache: CacheMode | None = None
     ) -> ReadResult:
-        """The contents of a resource, text and binary."""
+        """Read a resource.
+
+        Args:
+            uri: The resource's URI, as listed or made from a template.
+            timeout: Seconds, connecting included.
+            cache: ``"use"``, ``"refresh"`` or ``"bypass"``; None: as the cache policy says.
+
+        Returns:
+            The contents, text and binary; ``stale`` says that they are an old answer.
+
+        Raises:
+            ResourceNotFoundError: The server has no such resource.
+        """
         return self._portal.run(self._client.read_resource(uri, timeout=timeout, cache=cache))
 
-    def subscribe_resource(self, uri: str) -> None:
-        """Hear ``notifications/resources/updated`` for a resource, over reconnects too."""
-        self._portal.run(self._client.subscribe_resource(uri))
+    def subscribe_resource(self, uri: str, *, timeout: float | None = None) -> None:
+        """Subscribe to ``notifications/resources/updated`` for a resource.
 
-    def unsubscribe_resource(self, uri: str) -> None:
-        self._portal.run(self._client.unsubscribe_resource(uri))
+        The subscription is renewed after every reconnect. Use `on_notification` to hear.
 
-    def list_prompts(self, *, cache: CacheMode | None = None) -> list[Prompt]:
-        return self._portal.run(self._client.list_prompts(cache=cache))
+        Args:
+            uri: The resource's URI.
+            timeout: Seconds until the server has to have confirmed it, connecting included.
+        """
+        self._portal.run(self._client.subscribe_resource(uri, timeout=timeout))
+
+    def unsubscribe_resource(self, uri: str, *, timeout: float | None = None) -> None:
+        """End a subscription. No update of the resource is delivered after this returns.
+
+        Args:
+            uri: The resource's URI.
+            timeout: Seconds, connecting included.
+        """
+        self._portal.run(self._client.unsubscribe_resource(uri, timeout=timeout))
+
+    def list_prompts(
+        self, *, cache: CacheMode | None = None, timeout: float | None = None
+    ) -> Listing[Prompt]:
+        """List every prompt, of every page. Takes what `list_tools` takes."""
+        return self._portal.run(self._client.list_prompts(cache=cache, timeout=timeout))
 
     def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None = None, *, timeout: float | None = None
     ) -> PromptResult:
+        """Get a prompt, filled in.
+
+        Args:
+            name: The prompt's name.
+            arguments: Its arguments, all of them text.
+            timeout: Seconds, connecting included.
+        """
         return self._portal.run(self._client.get_prompt(name, arguments, timeout=timeout))
 
     def complete(
-        self, ref: Reference, name: str, value: str = "", context: Mapping[str, str] | None = None
+        self,
+        ref: Reference,
+        name: str,
+        value: str = "",
+        context: Mapping[str, str] | None = None,
+        *,
+        timeout: float | None = None,
     ) -> Completion:
-        """Suggestions for the argument ``name`` of a prompt or resource template."""
-        return self._portal.run(self._client.complete(ref, name, value, context))
+        """Ask for suggestions for an argument of a prompt or resource template.
+
+        Args:
+            ref: A `PromptReference` or `ResourceReference`.
+            name: The argument's name.
+            value: What has been typed so far.
+            context: Arguments that are filled in already.
+            timeout: Seconds, connecting included.
+        """
+        return self._portal.run(self._client.complete(ref, name, value, context, timeout=timeout))
 
     def ping(self, *, timeout: float | None = None) -> None:
-        """See whether the server answers."""
+        """Check that the server answers.
+
+        Args:
+            timeout: Seconds, connecting included.
+
+        Raises:
+            RequestTimeout: It does not.
+        """
         self._portal.run(self._client.ping(timeout=timeout))
 
-    def set_log_level(self, level: str) -> None:
-        """Have the server send log messages from this level up; kept over reconnects."""
-        self._portal.run(self._client.set_log_level(level))
+    def set_log_level(self, level: str, *, timeout: float | None = None) -> None:
+        """Have the server send log messages from this level up, after reconnects too.
+
+        Args:
+            level: One of ``debug``, ``info``, ``notice``, ``warning``, ``error``, ``critical``,
+                ``alert``, ``emergency``.
+            timeout: Seconds, connecting included.
+
+        Raises:
+            ValidationError: There is no such level.
+        """
+        self._portal.run(self._client.set_log_level(level, timeout=timeout))
 
     def request(
         self,
@@ -266,34 +380,81 @@ class Client:
         timeout: float | None = None,
         total_timeout: float | None = None,
     ) -> Any:
-        """Any request, also one that Holdfast has no verb for; the result as plain JSON."""
+        """Send any request, also one that Holdfast has no verb for.
+
+        Args:
+            method: The JSON-RPC method.
+            params: Its parameters.
+            timeout: Seconds, as for `call_tool`.
+            total_timeout: Seconds in all, as for `call_tool`.
+
+        Returns:
+            The result as plain JSON.
+        """
         return self._portal.run(
             self._client.request(method, params, timeout=timeout, total_timeout=total_timeout)
         )
 
     def create_message(self, params: SamplingRequest | Mapping[str, Any]) -> Any:
-        """Run our own sampling handler, as a server's request would."""
+        """Run our own sampling handler, as a server's request would.
+
+        Raises:
+            StateError: There is no sampling handler.
+        """
         return self._portal.run(self._client.create_message(params))
 
     def list_roots(self) -> list[Root]:
-        """The roots that servers are told."""
+        """Return the roots that servers are given.
+
+        Raises:
+            StateError: There are no roots.
+        """
         return self._portal.run(self._client.list_roots())
 
     def roots_changed(self) -> None:
-        """Tell the server that the roots are others now (where its revision has that)."""
+        """Tell the server that the roots have changed, where its revision has that."""
         self._portal.run(self._client.roots_changed())
 
     @property
     def events(self) -> Events:
-        """Where to ``subscribe`` to what happens: requests, states, notifications, violations."""
+        """The events to ``subscribe`` to: requests, states, notifications, violations."""
         return self._client.events
 
     def on_notification(
         self, handler: Callable[[Notification], Any], method: str | None = None
     ) -> Callable[[], None]:
-        """Hear notifications, all or of one method, in order; the result stops it again."""
+        """Call a handler with notifications, in order.
+
+        Progress belongs to the call that it is of and is not among them: see `on_progress`.
+
+        Args:
+            handler: Called with each `Notification`, on the event loop, off the reading path.
+                A plain function should be quick; an async one may take its time.
+            method: The only method to hear; None: all of them.
+
+        Returns:
+            A function that removes the handler.
+        """
         return self._portal.do(lambda: self._client.on_notification(in_thread(handler), method))
 
+    def on_log(self, handler: Callable[[LogMessage], Any]) -> Callable[[], None]:
+        """Call a handler with the server's log messages; `set_log_level` sets from which level.
+
+        Args:
+            handler: Called with each `LogMessage`, like a handler of `on_notification`.
+
+        Returns:
+            A function that removes the handler.
+        """
+        return self._portal.do(lambda: self._client.on_log(in_thread(handler)))
+
     def on_progress(self, handler: ProgressHandler) -> Callable[[], None]:
-        """Hear the progress of every call from now on; the result stops it again."""
+        """Call a handler with the progress of every call from now on.
+
+        Args:
+            handler: Called with each `Progress`, before the result of its call is returned.
+
+        Returns:
+            A function that removes the handler.
+        """
         return self._portal.do(lambda: self._client.on_progress(handler))

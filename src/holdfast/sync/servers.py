@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from holdfast._core.calls.handlers import ProgressHandler
+from holdfast._core.calls.handlers import ProgressHandler, threaded
 from holdfast.agents.listing import Partial, ServerTool
 from holdfast.agents.naming import LIMIT, Names
 from holdfast.policies import CacheMode
@@ -17,7 +17,6 @@ from holdfast.servers.group import Servers as AsyncServers
 from holdfast.servers.member import Config
 from holdfast.servers.status import Status
 from holdfast.sync.client import Client
-from holdfast.sync.handlers import in_threads
 from holdfast.sync.portal import portal
 from holdfast.types.tools import ToolResult
 
@@ -65,7 +64,7 @@ class Servers:
         **overrides: Any,
     ) -> None:
         if "handlers" in overrides:
-            overrides["handlers"] = in_threads(overrides["handlers"])
+            overrides["handlers"] = threaded(overrides["handlers"])
         self._portal = portal()
         self._servers = self._portal.do(
             lambda: AsyncServers(

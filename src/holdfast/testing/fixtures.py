@@ -300,7 +300,7 @@ def _close_here(thing: Thing, recorder: RecordingLog | None) -> None:
                 thing._portal.run(recorder.learn())
         thing.close()
         return
-    driver = _client_of(thing)._pipeline.started
+    driver = _client_of(thing)._channel.started
     if driver is None:
         # Never connected: a loop of its own disturbs no other.
         loop = asyncio.new_event_loop()

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
+from holdfast._core.observers.observer import End, ObservedCall
 from holdfast.calllog.log import CallLog
 from holdfast.policies import Redaction
-from holdfast.types.tools import ToolResult
 
 MOST_LINES: Final = 200
 MOST_CHARACTERS: Final = 64 * 1024
@@ -53,16 +53,15 @@ class NotesLog(CallLog):
         self._others = others
         super().__init__(self.notes.take, redaction=redaction)
 
-    async def watch(
-        self,
-        name: str,
-        arguments: Mapping[str, Any],
-        schema: Callable[[], Any],
-        work: Coroutine[Any, Any, ToolResult],
-    ) -> ToolResult:
-        for other in self._others:
-            work = other.watch(name, arguments, schema, work)
-        return await super().watch(name, arguments, schema, work)
+    def begin(self, call: ObservedCall) -> End | None:
+        found = [super().begin(call), *(other.begin(call) for other in self._others)]
+        ends = [end for end in found if end is not None]
+
+        def end() -> None:
+            for one in ends:
+                one()
+
+        return end
 
     def close(self) -> None:
         for other in self._others:

@@ -17,21 +17,21 @@ import hashlib
 import json
 import re
 import shutil
-import time
-from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 
+from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.calllog.log import CallLog
 from holdfast.client import Client
 from holdfast.errors import HoldfastError
 from holdfast.lock.lockfile import LockedServer, LockFile, render, write
 from holdfast.policies import Redaction
-from holdfast.types.tools import Tool, ToolResult
+from holdfast.types.tools import Tool
 
 VERSION: Final = 1
 MANIFEST: Final = "recording.json"
@@ -81,39 +81,36 @@ class RecordingLog(CallLog):
         super().__init__(path, sidecars=path.stem, redaction=redaction)
         self.client: Client | None = None
         self._tools: list[Tool] | None = None
+        self._waiting: list[tuple[ObservedCall, int]] = []
         self._server: tuple[str | None, str | None] = (None, None)
 
-    async def watch(
-        self,
-        name: str,
-        arguments: Mapping[str, Any],
-        schema: Callable[[], Any],
-        work: Coroutine[Any, Any, ToolResult],
-    ) -> ToolResult:
-        seq, began = next(self._numbers), time.perf_counter()
-        try:
-            result = await work
-        except BaseException as error:
-            self._write(name, arguments, seq, began, error)
-            raise
-        await self.learn()
-        self._write(name, arguments, seq, began, result)
-        return result
+    def begin(self, call: ObservedCall) -> End | None:
+        if call.method != TOOL_CALL:
+            return None
+        return partial(self._write, call, next(self._numbers))
 
-    def _write(
-        self,
-        name: str,
-        arguments: Mapping[str, Any],
-        seq: int,
-        began: float,
-        ending: ToolResult | BaseException,
-    ) -> None:
-        head = self._before(name, arguments, lambda: self._schema(name), seq)
-        self._after(head, name, seq, began, ending)
+    def _write(self, call: ObservedCall, seq: int) -> None:
+        """Write both lines; they wait until it is known what the schema says is secret."""
+        if self._tools is None and self.client is not None and self.client.tools:
+            self._take(self.client, list(self.client.tools.values()))
+        if call.tool is None and self._tools is None:
+            self._waiting.append((call, seq))
+            return
+        known = call.tool or next(
+            (one for one in self._tools or () if one.name == call.about), None
+        )
+        call.tool = known
+        self._end(call, self._before(call, seq), seq)
 
-    def _schema(self, name: str) -> Any:
-        known = self._tools or ()
-        return next((tool.input_schema for tool in known if tool.name == name), None)
+    def close(self) -> None:
+        self._tools = self._tools or []
+        self._flush()
+        super().close()
+
+    def _flush(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for call, seq in waiting:
+            self._write(call, seq)
 
     async def learn(self) -> None:
         """List the server's tools once, without touching the client's cache."""
@@ -124,7 +121,10 @@ class RecordingLog(CallLog):
             self._take(client, list(client.tools.values()))
         elif client.is_connected:
             try:
-                found = await client._reader.listing("tools/list", "tools", Tool, "bypass")
+                deadline = client._channel.deadline("tools/list")
+                found = await client._cached.listing(
+                    "tools/list", "tools", Tool, deadline, "bypass"
+                )
             except HoldfastError as error:
                 if error.code != METHOD_NOT_FOUND:
                     return  # The next call, or the end, tries again.
@@ -134,6 +134,7 @@ class RecordingLog(CallLog):
     def _take(self, client: Client, tools: list[Tool]) -> None:
         info = client.server_info
         self._tools = tools
+        self._flush()
         self._server = (None if info is None else info.name, client.instructions)
 
     def part(self, folder: Path) -> RecordedClient:

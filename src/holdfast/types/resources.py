@@ -52,6 +52,11 @@ class ReadResult(Cacheable, kw_only=True):
         """All text contents, joined by newlines."""
         return joined_text(self.contents)
 
+    @property
+    def stale(self) -> bool:
+        """True if this is an old answer, given because the server is down."""
+        return bool(self.__dict__.get("_stale", False))
+
 
 class ResourceUpdated(Meta, kw_only=True):
     """The news that a resource has changed."""

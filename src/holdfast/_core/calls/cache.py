@@ -1,4 +1,4 @@
-"""What may be answered without asking: freshness, scope and invalidation.
+"""The cache of answers: freshness, scope and invalidation.
 
 An entry is fresh for its TTL from when it was received, unless it was invalidated since it
 was asked for. That the time of asking counts settles the race between an answer on its way
@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from holdfast._core.calls.store import CacheEntry, MemoryStore, Store
 from holdfast._core.wire import jsonrpc
-from holdfast.policies import Cache
+from holdfast.policies import Cache, Policy
 
 log: logging.Logger = logging.getLogger("holdfast")
 
@@ -39,8 +39,8 @@ MOST_URIS: Final = 10_000
 """Resources whose invalidation is remembered one by one."""
 
 
-class Kept:
-    """The answers that one client keeps."""
+class AnswerCache:
+    """The cached answers of one client."""
 
     def __init__(
         self,
@@ -61,12 +61,12 @@ class Kept:
         self._updated: dict[str, float] = {}
         """The same for single resources."""
         self._may_hold = policy.store is not None
-        """Whether looking is worth it: nothing has been kept before the first answer."""
+        """False until the first entry: then looking is not worth it."""
 
     # Looking
 
     async def find(self, method: str, params: dict[str, Any] | None) -> CacheEntry | None:
-        """What is kept for a request, fresh or not: of this context, else of everybody's."""
+        """Return the entry for a request, fresh or not: of this context, else a public one."""
         if not self._may_hold:
             return None
         detail = _detail(params)
@@ -86,18 +86,18 @@ class Kept:
         return current and self.is_current(method, params, entry.asked)
 
     def is_current(self, method: str, params: dict[str, Any] | None, asked: float) -> bool:
-        """Whether nothing has been invalidated since it was asked for."""
+        """Return True if nothing has been invalidated since it was asked for."""
         since = self._invalidated.get(method, NEVER)
         if method == READ and self._updated and params is not None:
             since = max(since, self._updated.get(str(params.get("uri")), NEVER))
         return asked > since
 
-    # Keeping
+    # Storing
 
-    async def keep(
+    async def put(
         self, method: str, params: dict[str, Any] | None, raw: Raw, asked: float
     ) -> CacheEntry | None:
-        """Keep an answer, if it may be kept at all."""
+        """Store an answer, if it may be stored at all."""
         hints = _read_hints(raw)
         ttl = self._ttl(method, hints)
         if ttl <= 0 and not self.policy.serve_stale:
@@ -148,6 +148,34 @@ class Kept:
         if len(self._updated) > MOST_URIS:
             self.invalidate((READ,))
             self._updated.clear()
+
+
+def partition(transport: Any, policy: Policy) -> tuple[str, Callable[[], str]]:
+    """Return the keys that tell this client's entries in a store from others': server, context.
+
+    Public entries belong to the server; private ones to the context that the application
+    names, and to the credentials of the moment. Where those may change with each request
+    (``traits.credentials`` is None) and no context is named, nobody can tell whose an entry is,
+    and it is not found again.
+    """
+    if policy.cache.store is None and transport.traits.credentials == "":
+        return "", lambda: "own"
+    from hashlib import sha256
+    from secrets import token_hex
+
+    def digest(*parts: object) -> str:
+        return sha256(repr(parts).encode()).hexdigest()[:32]
+
+    server = token_hex(16) if transport.key is None else digest(transport.key)
+    whose = token_hex(16) if policy.cache.context is None else policy.cache.context
+
+    def context() -> str:
+        found = transport.traits.credentials
+        if found is None and policy.cache.context is None:
+            return token_hex(16)
+        return digest(whose, found)
+
+    return server, context
 
 
 class Hints(Struct, frozen=True):

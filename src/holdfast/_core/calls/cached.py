@@ -1,4 +1,4 @@
-"""Lists and resources: asked for once by however many want them, kept, and read.
+"""Lists and resource reads through the cache, with single flight.
 
 A caller that wants what another one is asking for already waits for that answer, unless a
 tool call has ended in between: it may have changed what the answer says.
@@ -13,9 +13,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Call
-from holdfast._core.calls.cache import READ, Kept
-from holdfast._core.calls.pipeline import UNREADABLE, Pipeline
+from holdfast._core.calls.cache import READ, AnswerCache
+from holdfast._core.calls.channel import ENDED, UNREADABLE, Channel
+from holdfast._core.calls.options import Deadline
 from holdfast._core.calls.store import CacheEntry
+from holdfast._core.engine import messages
 from holdfast._core.engine.state import State
 from holdfast._core.mailbox import log
 from holdfast._core.wire.codes import INVALID_PARAMS, RESOURCE_NOT_FOUND
@@ -36,29 +38,28 @@ from holdfast.types.resources import ReadResult
 W = TypeVar("W", bound=Wire)
 
 _UNREACHABLE: Final = (TransportError, RequestTimeout, BackpressureError, StateError)
-_ENDED: Final = (State.CLOSING, State.CLOSED)
+SERVER_ERROR: Final = -32000
+_NOT_FOUND: Final = ("not found", "no such", "not exist", "n't exist", "unknown resource")
 
 
 class Listing(list[W], Generic[W]):
-    """Every item of a list; ``stale`` if the server could not be asked."""
+    """Every item of a list.
+
+    Attributes:
+        stale: True if this is an old answer, given because the server is down.
+        pages: The pages that the items came in.
+    """
 
     stale: bool = False
     pages: tuple[Page[W], ...] = ()
 
 
-def is_stale(found: Any) -> bool:
-    """Whether a list, or a resource, is an old answer, given because the server is down."""
-    if isinstance(found, Listing):
-        return found.stale
-    return bool(getattr(found, "__dict__", {}).get("_stale", False))
-
-
-class Answer(Struct):
+class CachedAnswer(Struct):
     """A result, and where it came from."""
 
     raw: Raw | bytes
     entry: CacheEntry | None = None
-    kept: bool = False
+    cached: bool = False
     """It was not asked for now."""
     stale: bool = False
 
@@ -66,84 +67,95 @@ class Answer(Struct):
 class _Flight(Struct):
     """A request that others may wait for. Its outcome is None if its owner was cancelled."""
 
-    outcome: asyncio.Future[Answer | HoldfastError | None]
+    outcome: asyncio.Future[CachedAnswer | HoldfastError | None]
     asked: float
     writes: int
 
 
-class Reader:
-    """The cached requests of one client."""
+class Cached:
+    """The cached requests of one client.
 
-    def __init__(self, pipeline: Pipeline, kept: Kept) -> None:
-        self.kept = kept
+    ``shared`` is False if each request may have credentials of its own: then one caller's
+    answer is never given to another who asks at the same time.
+    """
+
+    def __init__(self, channel: Channel, cache: AnswerCache, *, shared: bool = True) -> None:
+        self.cache = cache
         self.writes = 0
         """Tool calls that have ended."""
-        self._pipeline = pipeline
+        self._channel = channel
+        self._shared = shared
         self._flights: dict[tuple[Any, ...], _Flight] = {}
 
-    async def fetch(self, call: Call, mode: CacheMode | None = None) -> Answer:
-        """The answer to a request, kept or new."""
+    async def fetch(
+        self, call: Call, deadline: Deadline, mode: CacheMode | None = None
+    ) -> CachedAnswer:
+        """Return the answer to a request, cached or new."""
         if mode is None:
-            mode = self.kept.policy.mode
+            mode = self.cache.policy.mode
         else:
             one_of("cache", mode, ("use", "refresh", "bypass"))
-        if mode == "bypass" or self._pipeline.state in _ENDED:
-            return Answer(await self._pipeline.run(call))
-        entry = await self.kept.find(call.method, call.params)
-        fresh = entry is not None and self.kept.is_fresh(call.method, call.params, entry)
+        if mode == "bypass" or self._channel.state in ENDED:
+            return CachedAnswer(await self._channel.request(call, deadline))
+        entry = await self.cache.find(call.method, call.params)
+        fresh = entry is not None and self.cache.is_fresh(call.method, call.params, entry)
         if mode == "use" and entry is not None and fresh:
-            return Answer(entry.raw, entry, kept=True)
+            return CachedAnswer(entry.raw, entry, cached=True)
         try:
-            return await self._fetch(call, join=mode == "use")
+            return await self._fetch(call, deadline, join=mode == "use" and self._shared)
         except _UNREACHABLE as error:
             if entry is None or not self._serves_stale(error):
                 raise
-            return Answer(entry.raw, entry, kept=True, stale=True)
+            return CachedAnswer(entry.raw, entry, cached=True, stale=True)
 
     def _serves_stale(self, error: HoldfastError) -> bool:
         down = not isinstance(error, StateError) or error.state == State.BACKOFF
-        return self.kept.policy.serve_stale and down
+        return self.cache.policy.serve_stale and down
 
-    async def read(
-        self, uri: str, timeout: float | None = None, mode: CacheMode | None = None
-    ) -> ReadResult:
-        """The contents of a resource."""
-        call = self._pipeline.prepare(READ, {"uri": uri}, about=uri, timeout=timeout)
-        call.repeatable = True
+    async def read(self, uri: str, deadline: Deadline, mode: CacheMode | None = None) -> ReadResult:
+        """Return the contents of a resource."""
+        call = self._channel.call(READ, {"uri": uri}, deadline, about=uri, repeatable=True)
         try:
-            answer = await self.fetch(call, mode)
+            answer = await self.fetch(call, deadline, mode)
         except RpcError as error:
             raise _not_found(error) from None
-        result = self._pipeline.decode(call, answer.raw, ReadResult)
+        result = self._channel.decode(call, answer.raw, ReadResult)
         if answer.stale:
             result.__dict__["_stale"] = True
         return result
 
-    # Once for all who want it
+    # Single flight
 
-    async def _fetch(self, call: Call, *, join: bool) -> Answer:
-        key = (call.method, tuple((call.params or {}).items()), call.idle, call.total)
+    async def _fetch(self, call: Call, deadline: Deadline, *, join: bool) -> CachedAnswer:
+        key = (call.method, tuple((call.params or {}).items()))
         while True:
             flight = self._flights.get(key)
             if not join or flight is None or not self._may_join(flight, call):
-                return await self._lead(key, call)
-            outcome = await asyncio.shield(flight.outcome)
+                return await self._lead(key, call, deadline)
+            try:
+                async with asyncio.timeout_at(min(deadline.until, deadline.since + deadline.idle)):
+                    outcome = await asyncio.shield(flight.outcome)
+            except TimeoutError:
+                raise messages.timed_out(self._channel.name, call, sent=True, total=False) from None
+            if isinstance(outcome, RequestTimeout):
+                # Another caller's time was up, not ours.
+                continue
             if isinstance(outcome, HoldfastError):
                 raise outcome.again()
             if outcome is not None:
                 return outcome
 
     def _may_join(self, flight: _Flight, call: Call) -> bool:
-        current = self.kept.is_current(call.method, call.params, flight.asked)
+        current = self.cache.is_current(call.method, call.params, flight.asked)
         return current and flight.writes == self.writes
 
-    async def _lead(self, key: tuple[Any, ...], call: Call) -> Answer:
+    async def _lead(self, key: tuple[Any, ...], call: Call, deadline: Deadline) -> CachedAnswer:
         loop = asyncio.get_running_loop()
-        flight = _Flight(loop.create_future(), self.kept.clock(), self.writes)
+        flight = _Flight(loop.create_future(), self.cache.clock(), self.writes)
         self._flights[key] = flight
-        outcome: Answer | HoldfastError | None = None
+        outcome: CachedAnswer | HoldfastError | None = None
         try:
-            outcome = await self._ask(call, flight.asked)
+            outcome = await self._ask(call, deadline, flight.asked)
             return outcome
         except HoldfastError as error:
             outcome = error
@@ -153,87 +165,105 @@ class Reader:
                 del self._flights[key]
             flight.outcome.set_result(outcome)
 
-    async def _ask(self, call: Call, asked: float) -> Answer:
-        params = call.params
-        raw = await self._pipeline.run(call)
-        if call.params is not params:
+    async def _ask(self, call: Call, deadline: Deadline, asked: float) -> CachedAnswer:
+        raw, rounds = await self._channel.exchange(call, deadline)
+        if rounds:
             # What came out of rounds of questions depends on the answers to them.
-            return Answer(raw)
-        return Answer(raw, await self.kept.keep(call.method, params, raw, asked))
+            return CachedAnswer(raw)
+        return CachedAnswer(raw, await self.cache.put(call.method, call.params, raw, asked))
 
     # Lists
 
     async def listing(
-        self, method: str, key: str, kind: type[W], mode: CacheMode | None = None
+        self,
+        method: str,
+        key: str,
+        kind: type[W],
+        deadline: Deadline,
+        mode: CacheMode | None = None,
     ) -> Listing[W]:
-        """Every item of a list."""
+        """Return every item of a list."""
         try:
-            return await self._read(method, key, kind, mode)
+            return await self._read(method, key, kind, deadline, mode)
         except _CursorGone:
-            # The specification: discard all pages and begin again.
-            self.kept.invalidate((method,))
-            return await self._read(method, key, kind, "refresh")
+            # Specification, "Pagination": an invalid cursor discards all pages.
+            self.cache.invalidate((method,))
+            return await self._read(method, key, kind, deadline, "refresh")
 
     async def _read(
-        self, method: str, key: str, kind: type[W], mode: CacheMode | None
+        self, method: str, key: str, kind: type[W], deadline: Deadline, mode: CacheMode | None
     ) -> Listing[W]:
-        """Page by page. A cursor that comes again, or too many, ends in an error."""
-        call = self._pipeline.prepare(method)
-        call.repeatable = True
+        """Read page by page, within the limits on pages and on bytes in all."""
+        limits = self._channel.policy.limits
+        call = self._channel.call(method, None, deadline, repeatable=True)
         loop = asyncio.get_running_loop()
-        until = loop.time() + call.total
         found: Listing[W] = Listing()
         seen: set[str] = set()
-        kept = False
-        for _ in range(self._pipeline.policy.limits.pages):
-            answer = await self._page(call, mode, kept=kept)
+        cached, size = False, 0
+        for _ in range(limits.pages):
+            answer = await self._page(call, deadline, mode, cached=cached)
+            size += len(answer.raw)
+            if size > limits.list_bytes:
+                text = f"more than {limits.list_bytes} bytes in all (Limits(list_bytes=…))"
+                raise self._channel.broken(call, text)
             page = self._decode(call, answer, key, kind)
             found.extend(page.items)
             found.pages += (page,)
             found.stale = found.stale or answer.stale
-            kept = kept or answer.kept
+            cached = cached or answer.cached
             cursor = page.next_cursor
             if cursor is None:
                 return found
             if cursor in seen:
-                raise self._pipeline.broken(call, f"the cursor {cursor!r} came twice")
+                raise self._channel.broken(call, f"the cursor {cursor!r} came twice")
             seen.add(cursor)
-            total = max(0.001, until - loop.time())
-            call = msgspec.structs.replace(call, params={"cursor": cursor}, total=total)
-        raise self._pipeline.broken(call, f"more than {self._pipeline.policy.limits.pages} pages")
+            total = max(0.001, deadline.until - loop.time())
+            call = msgspec.structs.replace(call, params={"cursor": cursor}, total=total, since=None)
+        raise self._channel.broken(call, f"more than {limits.pages} pages")
 
-    async def _page(self, call: Call, mode: CacheMode | None, *, kept: bool) -> Answer:
+    async def _page(
+        self, call: Call, deadline: Deadline, mode: CacheMode | None, *, cached: bool
+    ) -> CachedAnswer:
         try:
-            return await self.fetch(call, mode)
+            return await self.fetch(call, deadline, mode)
         except RpcError as error:
-            if kept and call.params is not None and error.code == INVALID_PARAMS:
+            if cached and call.params is not None and error.code == INVALID_PARAMS:
                 raise _CursorGone from error
             raise
 
-    def _decode(self, call: Call, answer: Answer, key: str, kind: type[W]) -> Page[W]:
-        """A page, read once as long as it is kept."""
+    def _decode(self, call: Call, answer: CachedAnswer, key: str, kind: type[W]) -> Page[W]:
+        """Return a page, decoded once for as long as it is cached."""
         entry = answer.entry
         if entry is not None and isinstance(entry.memo, Page):
             return entry.memo
         try:
             page = decode_page(answer.raw, kind, key)
         except UNREADABLE as error:
-            raise self._pipeline.broken(call, str(error)) from error
+            raise self._channel.broken(call, str(error)) from error
         for fault in page.faults:
             text = "%s: %s: left out %s (number %d): %s"
             name = fault.name or "one without a name"
-            log.warning(text, self._pipeline.name, call.method, name, fault.index, fault.reason)
+            log.warning(text, self._channel.name, call.method, name, fault.index, fault.reason)
         if entry is not None:
             entry.memo = page
         return page
 
 
 def _not_found(error: RpcError) -> RpcError:
-    """Servers say "no such resource" in two ways, by revision."""
-    if error.code not in (RESOURCE_NOT_FOUND, INVALID_PARAMS):
+    """Return the error for "no such resource", of which servers have three codes.
+
+    Specification, "Resources", "Error Handling": -32002, since 2026-07-28 -32602; others use
+    the general server error -32000 with those words.
+    """
+    if error.code == SERVER_ERROR:
+        text = error.message.partition(f"error {SERVER_ERROR}: ")[2].lower()
+        found = "session" in text or not any(one in text for one in _NOT_FOUND)
+    else:
+        found = error.code not in (RESOURCE_NOT_FOUND, INVALID_PARAMS)
+    if found:
         return error
     return ResourceNotFoundError(error.message, code=error.code, data=error.data)
 
 
 class _CursorGone(Exception):  # noqa: N818  (a signal)
-    """A cursor out of a kept page means nothing to the server any more."""
+    """A cursor out of a cached page means nothing to the server any more."""

@@ -1,8 +1,14 @@
-"""What the application lends to servers, and wants to hear from them."""
+"""The application's handlers: what it answers to servers, and hears from them."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import threading
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from contextvars import copy_context
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -13,18 +19,25 @@ from holdfast.types.notifications import Progress
 if TYPE_CHECKING:
     from holdfast._core.auth.options import LoginRequest
     from holdfast.types.elicitation import AnyElicitation, ElicitResult
+    from holdfast.types.notifications import LogMessage
     from holdfast.types.resources import Root
     from holdfast.types.sampling import SamplingRequest, SamplingResult
 
 
 class Notification(Struct, frozen=True):
-    """A notification of the server. ``params`` is decoded when asked for."""
+    """A notification of the server.
+
+    Attributes:
+        method: Such as ``"notifications/resources/updated"``.
+        raw: The parameters as they came; ``params`` decodes them.
+    """
 
     method: str
     raw: Raw | None = None
 
     @property
     def params(self) -> dict[str, Any]:
+        """The parameters; empty if there are none."""
         if self.raw is None:
             return {}
         params = msgspec.json.decode(self.raw)
@@ -35,7 +48,7 @@ NotificationHandler: TypeAlias = Callable[[Notification], Any]
 ProgressHandler: TypeAlias = Callable[[Progress], Any]
 
 SamplingHandler: TypeAlias = (
-    "Callable[[SamplingRequest], SamplingResult | dict[str, Any] | Awaitable[Any]]"
+    "Callable[[SamplingRequest], SamplingResult | str | dict[str, Any] | Awaitable[Any]]"
 )
 ElicitationHandler: TypeAlias = (
     "Callable[[AnyElicitation], ElicitResult | dict[str, Any] | Awaitable[Any]]"
@@ -47,10 +60,18 @@ Roots: TypeAlias = "Iterable[Root | str] | Callable[[], Any]"
 class Handlers(Struct, frozen=True, kw_only=True):
     """One handler each, sync or async; only what has a handler is declared to servers.
 
-    ``sampling`` and ``elicitation`` answer a server's questions, in both protocol eras.
-    ``roots`` is a list of ``file://`` URIs (or `Root`), or a function that gives one.
-    ``notification`` hears every notification, ``progress`` the progress of every call.
-    ``login`` sends a person to log in, and may return where the browser was sent back to.
+    A plain function that answers a question (``sampling``, ``elicitation``, ``roots``) runs in
+    a worker thread, so that it may block or ask a person while other calls go on.
+    ``notification`` and ``progress`` run on the event loop, so that they may put into an
+    ``asyncio.Queue`` or set an event: plain functions there should be quick, slow ones async.
+
+    Attributes:
+        sampling: Answers ``sampling/createMessage``: with a `SamplingResult`, a dict or a str.
+        elicitation: Answers ``elicitation/create``: with an `ElicitResult` or a dict.
+        roots: ``file://`` URIs (or `Root`), or a function that returns them.
+        notification: Called with every notification.
+        progress: Called with the progress of every call.
+        login: Sends a person to log in; may return the address the browser was sent back to.
     """
 
     sampling: SamplingHandler | None = None
@@ -62,7 +83,7 @@ class Handlers(Struct, frozen=True, kw_only=True):
 
     @property
     def abilities(self) -> frozenset[str]:
-        """What is declared, as ``capability`` or ``capability.feature``."""
+        """The declared capabilities, as ``capability`` or ``capability.feature``."""
         declared = set()
         if self.sampling is not None:
             declared.add("sampling")
@@ -71,3 +92,68 @@ class Handlers(Struct, frozen=True, kw_only=True):
         if self.roots is not None:
             declared.add("roots")
         return frozenset(declared)
+
+
+def is_async(handler: Any) -> bool:
+    """Return True for a function, method or object whose call gives a coroutine."""
+    call = getattr(handler, "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)
+
+
+def in_thread(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """Return a plain function as an async one that runs in a thread of its own.
+
+    Not in the loop's executor: a few handlers that wait for a person would fill it, and name
+    resolution runs there. As a daemon, so that one that never returns ends with the program.
+    """
+
+    @wraps(handler)
+    async def threaded(*arguments: Any) -> Any:
+        loop = asyncio.get_running_loop()
+        outcome: asyncio.Future[Any] = loop.create_future()
+        context = copy_context()
+
+        def settle(result: Any, error: BaseException | None) -> None:
+            if outcome.cancelled():
+                return
+            if isinstance(error, StopIteration):  # which a future does not take
+                error = RuntimeError(f"StopIteration: {error}")
+            if error is None:
+                outcome.set_result(result)
+            else:
+                outcome.set_exception(error)
+
+        def work() -> None:
+            result, failure = None, None
+            try:
+                result = context.run(handler, *arguments)
+            except BaseException as error:
+                failure = error
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(settle, result, failure)
+
+        threading.Thread(target=work, name="holdfast-handler", daemon=True).start()
+        result = await outcome
+        return await result if inspect.isawaitable(result) else result
+
+    return threaded
+
+
+def log_handler(handler: Callable[[LogMessage], Any]) -> NotificationHandler:
+    """Return a handler of notifications that calls ``handler`` with log messages."""
+
+    def read(notification: Notification) -> Any:
+        from holdfast.types.base import decode
+        from holdfast.types.notifications import LogMessage
+
+        raw = Raw(b"{}") if notification.raw is None else notification.raw
+        return handler(decode(raw, LogMessage))
+
+    return read
+
+
+def threaded(handlers: Handlers | None) -> Handlers | None:
+    """Return handlers for an application without a loop: notifications go to threads too."""
+    if handlers is None or handlers.notification is None or is_async(handlers.notification):
+        return handlers
+    return msgspec.structs.replace(handlers, notification=in_thread(handlers.notification))

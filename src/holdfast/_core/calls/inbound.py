@@ -1,90 +1,106 @@
-"""Where what the server does of its own accord arrives: notifications, requests, violations."""
+"""The dispatcher of what a server does unasked: notifications, requests, violations."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any
+from contextvars import Context, copy_context
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Asked, Dismissed, Generation, Moved, Starting, Violated
+from holdfast._core.calls.cache import UPDATED, AnswerCache
+from holdfast._core.calls.channel import Channel, in_context
 from holdfast._core.calls.handlers import Notification, NotificationHandler
-from holdfast._core.calls.inputs import Inputs
-from holdfast._core.driver import Driver
+from holdfast._core.calls.subscriptions import Subscriptions
+from holdfast._core.calls.tools import ToolTable
 from holdfast._core.engine.state import State
-from holdfast._core.observers.observer import Observation
+from holdfast._core.mailbox import handling
 from holdfast._core.wire.codes import INTERNAL_ERROR
 from holdfast._core.wire.jsonrpc import Id
 from holdfast.errors import RpcError
-from holdfast.events import NotificationReceived, ProtocolViolation, ServerStarting, Transition
+from holdfast.events import Events
 
 log: logging.Logger = logging.getLogger("holdfast")
 
+TOOLS_CHANGED = "notifications/tools/list_changed"
 
-class Reception:
+
+class _Registration(Struct, frozen=True):
+    method: str | None
+    handler: NotificationHandler
+    context: Context
+
+
+class Inbound:
     """Passes on what the driver hears; never makes it wait."""
 
-    def __init__(self, name: str, inputs: Inputs, asks: int, observation: Observation) -> None:
-        self.driver: Driver | None = None
-        self.on_ready: Callable[[], None] = _nothing
-        self.on_again: Callable[[], None] = _nothing
-        self.on_down: Callable[[], None] = _nothing
-        self.guards = 0
-        """Who is to see each new list of tools, and so must hear that there is one."""
-        """The server is there again: whatever it said before may have changed meanwhile."""
-        self.on_change: Callable[[str, Raw | None], None] = _nothing
-        """Hears every notification before the handlers do."""
-        self._observation = observation
+    def __init__(
+        self,
+        channel: Channel,
+        cache: AnswerCache,
+        tools: ToolTable,
+        subscriptions: Subscriptions,
+        events: Events,
+    ) -> None:
+        self._channel = channel
+        self._cache = cache
+        self._tools = tools
+        self._subscriptions = subscriptions
+        self._events = events
+        self._name = channel.name
+        self._limit = channel.policy.limits.asks
         self._ready_before = False
-        self._name = name
-        self._inputs = inputs
-        self._limit = asks
-        self._handlers: list[tuple[str | None, NotificationHandler]] = []
+        self._registered: list[_Registration] = []
         self._asks: dict[tuple[Generation, Id], asyncio.Task[None]] = {}
 
-    @property
-    def listening(self) -> bool:
-        return bool(self._handlers or self.guards)
-
     def add(self, handler: NotificationHandler, method: str | None) -> Callable[[], None]:
-        """Register a handler; the function given back removes it again."""
-        entry = (method, handler)
-        self._handlers.append(entry)
+        """Register a handler, to be run in the context of this moment; return its removal."""
+        entry = _Registration(method, handler, copy_context())
+        self._registered.append(entry)
+        self._subscriptions.listeners += 1
+        self._subscriptions.changes_wanted()
 
         def remove() -> None:
-            if entry in self._handlers:
-                self._handlers.remove(entry)
+            if entry in self._registered:
+                self._registered.remove(entry)
+                self._subscriptions.listeners -= 1
 
         return remove
 
     def close(self) -> None:
+        """Cancel every handler, but for the one that is closing the client."""
         for task in list(self._asks.values()):
-            task.cancel()
+            if task is not handling.get():
+                task.cancel()
 
     # Heard from the driver
 
     def noticed(self, method: str, params: Raw | None) -> None:
-        self.on_change(method, params)
-        events = self._observation.events
-        if events.active:
-            events.emit(NotificationReceived(client=self._name, method=method))
-        if not self._handlers or self.driver is None:
+        self._cache.noticed(method, params)
+        if method == TOOLS_CHANGED:
+            self._tools.forget()
+        elif method == UPDATED and self._subscriptions.is_unwanted(params):
+            # Sent before the server had read that the subscription ended.
+            return
+        if self._events.active:
+            self._events.noticed(method)
+        if not self._registered:
             return
         notification = Notification(method, params)
-        for wanted, handler in self._handlers:
-            if wanted is None or wanted == method:
-                self.driver.mailbox.post(handler, notification)
+        for entry in self._registered:
+            if entry.method is None or entry.method == method:
+                self._channel.post(in_context(entry.context, entry.handler), notification)
 
     def asked(self, asked: Asked) -> None:
-        assert self.driver is not None
+        driver = self._channel.driver
         if len(self._asks) >= self._limit:
             text = f"too many requests at once (more than {self._limit})"
-            self.driver.send(self.driver.engine.refuse(asked, INTERNAL_ERROR, text))
+            driver.send(driver.engine.refuse(asked, INTERNAL_ERROR, text))
             return
         key = (asked.generation, asked.id)
-        task = self.driver.loop.create_task(self._answer(asked), name=f"holdfast-{asked.method}")
+        task = driver.loop.create_task(self._answer(asked), name=f"holdfast-{asked.method}")
         self._asks[key] = task
         task.add_done_callback(lambda _: self._asks.pop(key, None))
 
@@ -95,50 +111,37 @@ class Reception:
 
     def moved(self, moved: Moved) -> None:
         log.debug("%s: %s → %s %s", self._name, moved.old, moved.new, moved.reason or "")
-        self._tell(moved)
+        if self._channel.observers.all:
+            self._channel.observers.moved(moved)
         if moved.old == State.READY:
-            self.on_down()
+            self._tools.disconnected()
         if moved.new == State.READY:
             if self._ready_before:
-                self.on_again()
+                # The server may have changed meanwhile.
+                self._cache.invalidate()
             self._ready_before = True
-            self.on_ready()
-
-    def _tell(self, moved: Moved) -> None:
-        if self._observation.tracer is not None:
-            self._observation.tracer.moved(moved)
-        events = self._observation.events
-        if events.active:
-            old, new, reason = moved.old, moved.new, moved.reason
-            events.emit(Transition(client=self._name, old=old, new=new, reason=reason))
+            self._subscriptions.restore()
 
     def starting(self, starting: Starting) -> None:
-        events = self._observation.events
-        if events.active:
-            events.emit(ServerStarting(client=self._name, elapsed=starting.elapsed))
+        if self._events.active:
+            self._events.starting(starting)
 
     def violated(self, violated: Violated) -> None:
         level = logging.WARNING if violated.count == 1 else logging.DEBUG
         text = "%s: dropped: %s: %s"
         log.log(level, text, self._name, violated.reason, violated.detail)
-        events = self._observation.events
-        if events.active:
-            reason, detail, count = violated.reason, violated.detail, violated.count
-            event = ProtocolViolation(client=self._name, reason=reason, detail=detail, count=count)
-            events.emit(event)
+        if self._events.active:
+            self._events.violated(violated)
 
     async def _answer(self, asked: Asked) -> None:
-        assert self.driver is not None
-        engine = self.driver.engine
+        handling.set(asyncio.current_task())
+        driver = self._channel.driver
+        engine = driver.engine
         try:
-            result: Any = await self._inputs.answer(asked.method, asked.params)
+            result = await self._channel.inputs.answer(asked.method, asked.params)
         except RpcError as error:
-            self.driver.send(engine.refuse(asked, error.code or INTERNAL_ERROR, error.message))
+            driver.send(engine.refuse(asked, error.code or INTERNAL_ERROR, error.message))
             if error.__cause__ is not None:
                 log.warning("%s: %s: %s", self._name, asked.method, error)
         else:
-            self.driver.send(engine.answer(asked, result))
-
-
-def _nothing(*_: object) -> None:
-    pass
+            driver.send(engine.answer(asked, result))

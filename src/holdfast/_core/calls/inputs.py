@@ -1,27 +1,30 @@
 """Answering a server's questions: sampling, elicitation, roots.
 
 The same handlers serve the requests of the handshake era and the ``input_required`` rounds
-of the stateless one.
+of the stateless one. Whatever a handler does, the server's question gets an answer.
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
 
-from holdfast._core.calls.handlers import Handlers
+from holdfast._core.calls.handlers import Handlers, in_thread, is_async
+from holdfast._core.mailbox import handling
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
+from holdfast._core.wire.jsonrpc import encode
 from holdfast.errors import ProtocolError, RpcError, StateError
 
 if TYPE_CHECKING:
     from holdfast.types.resources import RootsResult
 
 EMPTY: Final = Raw(b"{}")
+LONGEST: Final = 1000
+"""Characters of a failure that a server is told."""
 
 
 class _Question(Struct):
@@ -33,10 +36,15 @@ _question = msgspec.json.Decoder(_Question)
 
 
 class Inputs:
-    """The application's handlers, by the method that asks for them."""
+    """The application's handlers, by the method that asks for them.
 
-    def __init__(self, handlers: Handlers) -> None:
+    At most ``limit`` questions are handled at once, whatever call or request they belong to.
+    """
+
+    def __init__(self, handlers: Handlers, limit: int) -> None:
         self._handlers = handlers
+        self._limit = limit
+        self._room = asyncio.Semaphore(limit)
 
     def require(self, what: str) -> None:
         """Raise unless there is a handler for ``what``."""
@@ -45,27 +53,42 @@ class Inputs:
             raise StateError(text)
 
     async def answer(self, method: str, params: Raw | None) -> Any:
-        """The result for one question; raise ``RpcError`` with the code that a server is told."""
+        """Return the result for one question.
+
+        Raises:
+            RpcError: There is none; ``code`` and ``message`` are what the server is answered.
+        """
         handle = _METHODS.get(method)
         if handle is None:
             raise RpcError(f"method not found: {method}", code=METHOD_NOT_FOUND)
         try:
-            return await handle(self, EMPTY if params is None else params)
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
-            raise RpcError(f"invalid {method}: {error}", code=INVALID_PARAMS) from error
+            async with self._room:
+                result = await handle(self, EMPTY if params is None else params)
+            return Raw(encode(result))
+        except RpcError:
+            raise
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise _refusal(f"invalid {method}", error, INVALID_PARAMS) from error
+        except Exception as error:
+            raise _refusal(f"{method}: unusable answer", error, INTERNAL_ERROR) from error
 
     async def answer_all(self, name: str, questions: dict[str, Raw]) -> dict[str, Any]:
-        """The answers to one round of ``input_required``, all asked at once."""
+        """Return the answers to one round of ``input_required``, all asked at once."""
+        if len(questions) > self._limit:
+            text = f"{len(questions)} questions at once, more than {self._limit} (Limits(asks=…))"
+            raise ProtocolError(f"{name}: the server asks {text}")
         asked = {key: _read_question(name, key, raw) for key, raw in questions.items()}
         tasks = [asyncio.ensure_future(self._answer_one(name, one)) for one in asked.values()]
         try:
             answers = await asyncio.gather(*tasks)
         finally:
             for task in tasks:
-                task.cancel()
+                if task is not handling.get():
+                    task.cancel()
         return dict(zip(asked, answers, strict=True))
 
     async def _answer_one(self, name: str, question: _Question) -> Any:
+        handling.set(asyncio.current_task())
         try:
             return await self.answer(question.method, question.params)
         except RpcError as error:
@@ -76,12 +99,17 @@ class Inputs:
 
     async def sample(self, params: Raw) -> Any:
         from holdfast.types.base import decode
-        from holdfast.types.sampling import SamplingRequest
+        from holdfast.types.content import TextContent
+        from holdfast.types.sampling import SamplingRequest, SamplingResult
 
         handler = self._handlers.sampling
         if handler is None:
             raise _undeclared("sampling/createMessage")
-        return await _call(handler, decode(params, SamplingRequest))
+        result = await _call(handler, decode(params, SamplingRequest))
+        if isinstance(result, str):
+            text = TextContent(text=result)
+            return SamplingResult(role="assistant", content=text, model="unknown")
+        return _object(handler, result)
 
     async def elicit(self, params: Raw) -> Any:
         from holdfast.types.elicitation import FormElicitation, read_elicitation
@@ -90,7 +118,7 @@ class Inputs:
         if handler is None:
             raise _undeclared("elicitation/create")
         request = read_elicitation(params)
-        result = await _call(handler, request)
+        result = _object(handler, await _call(handler, request))
         return fill_defaults(request, result) if isinstance(request, FormElicitation) else result
 
     async def list_roots(self, params: Raw = EMPTY) -> RootsResult:
@@ -106,28 +134,66 @@ class Inputs:
 
 
 def fill_defaults(request: Any, result: Any) -> Any:
-    """An accepted form with the schema's defaults in the fields that were left out."""
+    """Return an accepted form with the schema's defaults in the fields that were left out."""
     builtin = msgspec.to_builtins(result)
     if not isinstance(builtin, dict) or builtin.get("action") != "accept":
         return result
-    properties = request.requested_schema.get("properties", {})
+    schema = request.requested_schema
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    content = builtin.get("content") or {}
+    if not isinstance(properties, dict) or not isinstance(content, dict):
+        return result
     defaults = {
         name: schema["default"]
         for name, schema in properties.items()
         if isinstance(schema, dict) and "default" in schema
     }
-    return {**builtin, "content": {**defaults, **(builtin.get("content") or {})}}
+    return {**builtin, "content": {**defaults, **content}}
+
+
+def _object(handler: Callable[..., Any], result: Any) -> Any:
+    """Return a handler's result; refuse what no answer can be: it must be a JSON object."""
+    if isinstance(result, dict) or hasattr(type(result), "__struct_fields__"):
+        return result
+    builtin = msgspec.to_builtins(result)
+    if isinstance(builtin, dict):
+        return builtin
+    shown = type(result).__name__
+    text = f"the handler {_name(handler)} must return an object, not {shown}"
+    raise RpcError(text, code=INTERNAL_ERROR)
 
 
 async def _call(handler: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a handler, sync or async; its failure becomes an error that names it."""
+    """Run a handler; its failure becomes an error that names it.
+
+    A plain function runs in a worker thread: it may block, or ask a person, and every other
+    call goes on meanwhile.
+    """
     try:
-        result = handler(*arguments)
-        return await result if inspect.isawaitable(result) else result
-    except Exception as error:
-        name = getattr(handler, "__name__", repr(handler))
-        text = f"the handler {name} failed: {type(error).__name__}: {error}"
-        raise RpcError(text, code=INTERNAL_ERROR) from error
+        run = handler if is_async(handler) else in_thread(handler)
+        return await run(*arguments)
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise
+        what = f"the handler {_name(handler)} failed"
+        raise _refusal(what, error, INTERNAL_ERROR) from error
+
+
+def _refusal(what: str, error: BaseException, code: int) -> RpcError:
+    """Return the error that a server is answered, in text that can always be written."""
+    try:
+        why = f"{type(error).__name__}: {error}"
+    except Exception:
+        why = type(error).__name__
+    text = f"{what}: {why}".encode(errors="replace").decode()
+    return RpcError(text[:LONGEST], code=code)
+
+
+def _name(handler: Any) -> str:
+    return getattr(handler, "__name__", None) or type(handler).__name__
 
 
 def _undeclared(method: str) -> RpcError:
@@ -137,7 +203,7 @@ def _undeclared(method: str) -> RpcError:
 def _read_question(name: str, key: str, raw: Raw) -> _Question:
     try:
         return _question.decode(raw)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProtocolError(f"{name}: input request {key!r} is malformed: {error}") from error
 
 

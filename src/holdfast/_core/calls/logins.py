@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast._core.boundary import Transport
 from holdfast.errors import AuthError, HoldfastError, LoginPending, LoginRequired
@@ -19,14 +18,12 @@ from holdfast.errors import AuthError, HoldfastError, LoginPending, LoginRequire
 if TYPE_CHECKING:
     from holdfast._core.auth.account import Account
 
-T = TypeVar("T")
-
 MAX_LOGINS: Final = 3
 """For one call: a login, and two new authorizations for more scopes."""
 
 
 class Logins:
-    """Runs what may need a login, with the handler of the application."""
+    """Logs in where a call needs it, with the handler of the application."""
 
     def __init__(self, name: str, transport: Transport, handler: Any) -> None:
         self._name = name
@@ -46,33 +43,22 @@ class Logins:
         found: Account = self._authorizer.account
         return found
 
-    async def run(
-        self,
-        attempt: Callable[[], Awaitable[T]],
-        retry_now: Callable[[], None],
-        until: float | None = None,
-    ) -> T:
-        """Await ``attempt``; if it needs a login that may be started, log in and repeat it.
+    async def recover(self, error: LoginRequired, logins: int, until: float | None) -> None:
+        """Log in, so that what failed with ``error`` can be done again.
 
         Args:
-            attempt: What is to be done.
-            retry_now: Connects again, if the connection waits for the login.
+            error: The refusal; raised again if nobody may log in.
+            logins: The number of logins for this call, with this one.
             until: The end of the call's time, on the loop's clock.
 
         Raises:
             LoginRequired: Nobody is there to log in.
             LoginPending: The call's time is over before the login is.
         """
-        for _ in range(MAX_LOGINS):
-            try:
-                return await attempt()
-            except LoginRequired:
-                handler = self._usable()
-                if handler is None:
-                    raise
-            await self._wait(handler, until)
-            retry_now()
-        return await attempt()
+        handler = self._usable()
+        if handler is None or logins > MAX_LOGINS:
+            raise error
+        await self._wait(handler, until)
 
     def _usable(self) -> Any:
         """Return who may log in: the application's handler, or a person at a terminal."""

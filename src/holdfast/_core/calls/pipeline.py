@@ -1,265 +1,182 @@
-"""One call, written out plainly: send, answer what the server asks, check, return."""
+"""One tool call, from its arguments to its checked result, as one straight line."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final
 
-import msgspec
-from msgspec import Raw
+from msgspec import UNSET
 
-from holdfast._core.boundary import Call, Transport
-from holdfast._core.calls.handlers import Handlers, ProgressHandler
-from holdfast._core.calls.inbound import Reception
-from holdfast._core.calls.inputs import Inputs
-from holdfast._core.calls.logins import Logins
-from holdfast._core.driver import Driver
+from holdfast._core.boundary import Call, LinkChanged
+from holdfast._core.calls.cached import Cached
+from holdfast._core.calls.channel import UNREADABLE, Channel
+from holdfast._core.calls.options import CallOptions, check_options
+from holdfast._core.calls.tools import CALL, ToolTable
 from holdfast._core.engine import messages
-from holdfast._core.engine.state import State
-from holdfast._core.eras.base import COMPLETE, Era, Invalid, NeedsInput
-from holdfast._core.eras.negotiation import Opening, Plan
-from holdfast._core.mailbox import log
-from holdfast._core.observers.observer import Observation, correlation_id
-from holdfast.errors import HoldfastError, ProtocolError, StateError, ValidationError
-from holdfast.policies import Policy
-from holdfast.types.base import Wire, decode
-from holdfast.types.notifications import Progress
+from holdfast._core.eras.base import COMPLETE
+from holdfast.errors import HoldfastError, LoginRequired, RpcError, TransportError
+from holdfast.schema.explain import SchemaFault, Unusable
+from holdfast.types.base import decode
+from holdfast.types.tools import ToolResult
 
-W = TypeVar("W", bound=Wire)
-
-UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding raises for bytes that are not what they should be."""
+_NO_STRUCTURED: Final = (SchemaFault("", "there is no structured result", "required"),)
 
 
 class Pipeline:
-    """Runs the calls of one client over its driver, which starts with the first of them."""
+    """The tool calls of one client."""
 
-    def __init__(
-        self,
-        name: str,
-        transport: Transport,
-        policy: Policy,
-        handlers: Handlers,
-        opening: Opening | None = None,
-    ) -> None:
-        self.name = name
-        self.policy = policy
-        self.inputs: Inputs = Inputs(handlers)
-        self.observation: Observation = Observation(name)
-        self.reception: Reception = Reception(
-            name, self.inputs, policy.limits.asks, self.observation
-        )
-        self.watchers: list[ProgressHandler] = []
-        """Who hears the progress of every call."""
-        self._transport = transport
-        self._plan = Plan(
-            policy.identity,
-            handlers.abilities,
-            pin=policy.protocol,
-            opening=opening,
-            patience=policy.timeouts.probe,
-        )
-        self._driver: Driver | None = None
-        self.logins: Logins = Logins(name, transport, handlers.login)
-        if handlers.notification is not None:
-            self.reception.add(handlers.notification, None)
-        if handlers.progress is not None:
-            self.watchers.append(handlers.progress)
+    def __init__(self, channel: Channel, tools: ToolTable, cached: Cached) -> None:
+        self._channel = channel
+        self._tools = tools
+        self._cached = cached
+        self._idle = channel.policy.timeouts.for_method(CALL)
+        self._total = channel.policy.timeouts.total
+        self._invalidates = frozenset(channel.policy.cache.invalidate_on)
 
-    @property
-    def started(self) -> Driver | None:
-        """The driver, if anything has been asked of it yet."""
-        return self._driver
+    async def call_tool(  # noqa: PLR0912, PLR0915  (one order, seen in one place)
+        self, name: str, arguments: Mapping[str, Any] | None, options: CallOptions
+    ) -> ToolResult:
+        """Call a tool and return its result.
 
-    @property
-    def driver(self) -> Driver:
-        """The driver, on the loop that runs now; it stays with that loop."""
-        driver = self._driver
-        if driver is None:
-            driver = Driver(self.name, self._transport, self.policy, self._plan, self.reception)
-            self._driver = driver
-            self.reception.driver = driver
-            self.observation.events.post = driver.mailbox.post
-        elif driver.loop is not asyncio.get_running_loop():
-            raise StateError(
-                f"{self.name}: this client belongs to another event loop; open one client per loop",
-                state=driver.engine.state,
-            )
-        return driver
-
-    async def connected(self) -> Era:
-        """Wait for a connection as a call would, and say which era it is in."""
-        driver = self.driver
-        if driver.engine.state is not State.READY:
-            wait = self.policy.when_down == "wait"
-            await self.open(wait=wait, timeout=self.policy.timeouts.request)
-        assert driver.engine.era is not None
-        return driver.engine.era
-
-    async def open(self, *, wait: bool = False, timeout: float | None = None) -> None:
-        """Connect, logging in first where that is needed and allowed."""
-        driver = self.driver
-        await self.logins.run(lambda: driver.open(wait=wait, timeout=timeout), driver.retry_now)
-
-    async def log_in(self, *, fresh: bool) -> None:
-        """Log in, whether or not the server has asked for it yet."""
-        driver = self.driver
-        if self.logins.account.need is None:
-            try:
-                # What the server says when it refuses tells where to log in, and for what.
-                await driver.open()
-            except HoldfastError:
-                pass
-        await self.logins.log_in(fresh=fresh)
-        driver.retry_now()
-
-    async def _send(self, call: Call, until: float, sink: Callable[[Progress], None] | None) -> Raw:
-        """Send a request until ``until``, after a login if the server wants one."""
-        driver = self.driver
-
-        def attempt() -> Coroutine[Any, Any, Raw]:
-            call.total = max(0.001, until - driver.loop.time())
-            return driver.request(call, on_progress=sink)
-
-        return await self.logins.run(attempt, driver.retry_now, until)
-
-    def prepare(
-        self,
-        method: str,
-        params: dict[str, Any] | None = None,
-        *,
-        about: str = "",
-        timeout: float | None = None,
-        total_timeout: float | None = None,
-        meta: Mapping[str, Any] | None = None,
-    ) -> Call:
-        """A call with its deadlines: the caller's own, else those of its kind."""
-        times = self.policy.timeouts
-        idle = times.for_method(method) if timeout is None else _span("timeout", timeout)
-        if total_timeout is None:
-            total = max(times.total, idle)
-        else:
-            total = _span("total_timeout", total_timeout)
-        return Call(method, params, None if meta is None else dict(meta), idle, total, about)
-
-    def run(
-        self,
-        call: Call,
-        on_progress: ProgressHandler | None = None,
-        correlation: str | None = None,
-    ) -> Coroutine[Any, Any, Raw]:
-        """The final result of a call."""
-        work = self._run(call, on_progress)
-        if not self.observation.events.requests and self.observation.tracer is None:
-            return work
-        return self.observation.watch(call, correlation or correlation_id(), work)
-
-    async def _run(self, call: Call, on_progress: ProgressHandler | None) -> Raw:
-        driver = self.driver
-        sink = None
-        if on_progress is not None or self.watchers:
-            call.progress = True
-            sink = self._sink(driver, on_progress)
-        until = driver.loop.time() + call.total
-        raw = await self._send(call, until, sink)
-        era = driver.engine.era
-        assert era is not None
-        if era.read(call.method, raw) is COMPLETE:
-            return raw
+        Find the tool, check the arguments, tell the observers, send, answer what the server
+        asks and go round, check the result, tell the observers, return. The loop goes back to
+        the check when the link changed under a call, or when the tool did.
+        """
+        channel, tools = self._channel, self._tools
+        driver = channel.started
+        if driver is None or driver.loop is not asyncio.get_running_loop():
+            driver = channel.driver
+        observers, since = channel.observers.all, driver.loop.time()
+        begun = since
+        given: Mapping[str, Any] = {} if arguments is None else arguments
+        params: dict[str, Any] = {"name": name, "arguments": given}
+        deadline = meta = sink = watch = on_sent = call = None
+        rounds, logins, may_have_run, relisted = 0, 0, False, False
         try:
-            async with asyncio.timeout_at(until):
-                return await self._rounds(driver, call, raw, until, sink)
-        except TimeoutError as error:
-            if isinstance(error, HoldfastError):
-                raise
-            raise messages.unanswered(self.name, call) from None
+            if options:
+                check_options(options)
+                meta, timeout = options.get("meta"), options.get("timeout")
+                deadline = channel.deadline(CALL, timeout, options.get("total_timeout"))
+                sink = channel.sink(options.get("on_progress"))
+            elif channel.progress_handlers:
+                sink = channel.sink(None)
 
-    async def _rounds(
-        self,
-        driver: Driver,
-        call: Call,
-        raw: Raw,
-        until: float,
-        sink: Callable[[Progress], None] | None,
-    ) -> Raw:
-        """The server wants answers first: give them and ask again, a bounded number of times."""
-        name = driver.engine.name
-        first = call.params or {}
-        for _ in range(self.policy.limits.rounds):
-            era = driver.engine.era
-            assert era is not None
-            reading = era.read(call.method, raw)
-            if isinstance(reading, Invalid):
-                raise messages.bad_answer(name, call, reading.reason)
-            if not isinstance(reading, NeedsInput):
-                return raw
-            call.params = await self._with_answers(name, first, reading)
-            raw = await self._send(call, until, sink)
-        limit = self.policy.limits.rounds
-        text = f"{name}: {messages.subject(call)}: still asking after {limit} rounds"
-        raise ProtocolError(text, outcome_unknown=True)
+            while True:
+                # Find the tool and check the arguments.
+                tool = tools.ready.get(name)
+                if tool is None:
+                    tool = await tools.find(name, deadline or channel.deadline(CALL, since=since))
+                if not tool.own["_enabled"]:
+                    raise tools.disabled(name)
+                if tool.checker is not None:
+                    try:
+                        faults = tool.checker.faults(given)
+                    except Unusable as error:
+                        if (refusal := tools.unchecked(name, error)) is not None:
+                            raise refusal from None
+                        faults = ()
+                    if faults:
+                        if relisted or tools.is_certain:
+                            raise tools.misfit(name, faults)
+                        relisted = True
+                        await tools.list("refresh", deadline or channel.deadline(CALL, since=since))
+                        continue
 
-    async def _with_answers(
-        self, name: str, params: dict[str, Any], reading: NeedsInput
-    ) -> dict[str, Any]:
-        again = dict(params)
-        if reading.requests:
-            again["inputResponses"] = await self.inputs.answer_all(name, reading.requests)
-        if reading.state is not None:
-            again["requestState"] = reading.state
-        return again
+                # Tell the observers.
+                on_sent = None
+                if observers and watch is None:
+                    watch = channel.observers.begin(CALL, name, params, tool.tool)
+                    if watch.call.meta:
+                        meta = {**watch.call.meta, **(meta or {})}
 
-    def _sink(
-        self, driver: Driver, on_progress: ProgressHandler | None
-    ) -> Callable[[Progress], None]:
-        """Progress goes straight from the read to plain functions, by mailbox to async ones."""
-        wanted = [*self.watchers, *(() if on_progress is None else (on_progress,))]
-        handlers = [(one, inspect.iscoroutinefunction(one)) for one in wanted]
-        post = driver.mailbox.post
+                if watch is not None:
+                    on_sent = watch.sent
 
-        def tell(progress: Progress) -> None:
-            for handler, is_async in handlers:
-                if is_async:
-                    post(handler, progress)
-                    continue
-                try:
-                    result = handler(progress)
-                except Exception:
-                    log.exception("%s: a progress handler failed", driver.engine.name)
+                # Send. One deadline holds for all of it, connecting and listing included.
+                if deadline is None:
+                    idle = tool.own["_timeout"] or self._idle
+                    total = self._total if self._total > idle else idle
                 else:
-                    if result is not None and inspect.isawaitable(result):
-                        post(_itself, result)
+                    idle, total = deadline.idle, deadline.total
+                call = Call(
+                    CALL,
+                    params,
+                    None if meta is None else dict(meta),
+                    idle=idle,
+                    total=total - (begun - since),
+                    since=begun,
+                    about=name,
+                    progress=True,
+                    repeatable=tool.repeatable and not may_have_run,
+                    param_headers=None if tool.headers is None else tool.headers(given),
+                    epoch=tool.epoch,
+                )
+                try:
+                    raw = await driver.request(call, on_progress=sink, on_sent=on_sent)
 
-        return tell
+                    # Answer what the server asks, and go round.
+                    while (
+                        reading := driver.engine.era.read(CALL, raw)  # type: ignore[union-attr]
+                    ) is not COMPLETE:
+                        rounds += 1
+                        left = deadline or channel.deadline(CALL, since=since)
+                        call = await channel.answer(call, params, reading, rounds, left)
+                        raw = await driver.request(call, on_progress=sink, on_sent=on_sent)
+                    break
+                except LoginRequired as error:
+                    # Nothing has run. A person logs in, in what is left of the call's time.
+                    logins += 1
+                    until = since + total
+                    await channel.logins.recover(error, logins, until)
+                    driver.retry_now()
+                    begun = driver.loop.time()
+                except LinkChanged as error:
+                    # The tool was checked on a link that is gone: check it on this one.
+                    may_have_run = may_have_run or error.outcome_unknown or rounds > 0
+                    tools.forget()
+                except RpcError as error:
+                    if relisted or not tools.headers_changed(error):
+                        raise
+                    relisted = True
+                    await tools.list("refresh", deadline or channel.deadline(CALL, since=since))
 
-    def decode(self, call: Call, raw: Raw | bytes, kind: type[W]) -> W:
-        """A result as the type that the call expects."""
-        try:
-            return decode(raw, kind)
-        except UNREADABLE as error:
-            raise self.broken(call, str(error)) from error
+            # Check the result.
+            try:
+                result = decode(raw, ToolResult)
+            except UNREADABLE as error:
+                raise channel.broken(call, str(error)) from error
+            if tool.returns is not None and not result.is_error:
+                content = result.structured_content
+                try:
+                    faults = (
+                        _NO_STRUCTURED if content is UNSET else tool.returns.faults(content, raw)
+                    )
+                except Unusable as error:
+                    faults = tools.unchecked_result(name, error)
+                if faults:
+                    tools.misfit_result(name, result, faults)
+        except BaseException as error:
+            if may_have_run and isinstance(error, HoldfastError):
+                error.outcome_unknown = True
+            if isinstance(error, asyncio.CancelledError) and (call is None or rounds):
+                # Cancelled while listing, or while the application answered a question.
+                about = Call(CALL, about=name)
+                error.__cause__ = messages.cancelled(channel.name, about, sent=rounds > 0)
+            if isinstance(error, TransportError):
+                # Where each request goes its own way, this is all that is seen of a lost server.
+                tools.disconnected()
+            if observers:
+                if watch is None:
+                    known = tools.tools.get(name)
+                    watch = channel.observers.begin(CALL, name, params, known, refused=True)
+                watch.end(error=error)
+            raise
+        finally:
+            self._cached.writes += 1
+            if name in self._invalidates:
+                self._cached.cache.invalidate()
 
-    def broken(self, call: Call, reason: str) -> HoldfastError:
-        return messages.bad_answer(self.name, call, reason)
-
-    async def close(self) -> bool:
-        driver = self.driver
-        self.reception.close()
-        return await driver.close()
-
-    @property
-    def state(self) -> State:
-        return State.NEW if self._driver is None else self._driver.engine.state
-
-
-def _itself(result: Any) -> Any:
-    """What a plain function returned is to be awaited in its turn."""
-    return result
-
-
-def _span(name: str, value: float) -> float:
-    if type(value) not in (int, float) or not value > 0:
-        raise ValidationError(f"{name}={value!r}: must be a number of seconds, more than 0")
-    return value
+        if watch is not None:
+            watch.end(raw, result)
+        return result

@@ -1,35 +1,50 @@
-"""A call under way that can be awaited, looked at, or cancelled."""
+"""Calls as values: one under way, and the outcome of one that has ended."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Generator
+import time
+from collections.abc import Awaitable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
-from holdfast.errors import CancelledCallError
+from msgspec import Struct
+
+from holdfast.errors import CancelledCallError, HoldfastError
+from holdfast.types.tools import ToolResult
 
 R = TypeVar("R")
 
 
 class RunningCall(Generic[R]):
-    """A call under way. Await it for its result; ``cancel()`` ends it and tells the server."""
+    """A call under way. Await it for its result; ``cancel()`` ends it and tells the server.
 
-    def __init__(self, label: str, work: Awaitable[R]) -> None:
+    Example:
+        running = client.start_tool("build", {"target": "all"})
+        ...
+        running.cancel()
+    """
+
+    def __init__(self, label: str, work: Coroutine[Any, Any, R]) -> None:
         self._label = label
         self._cancelled = False
-        self._task: asyncio.Future[R] = asyncio.ensure_future(work)
-        # Whether or not anybody awaits it, a failure is not an unhandled one.
-        self._task.add_done_callback(_look)
+        self._work = work
+        self._task: asyncio.Future[R] = asyncio.ensure_future(self._run(work))
+        self._task.add_done_callback(self._ended)
 
     def __repr__(self) -> str:
         return f"<RunningCall {self._label} {'done' if self.done else 'under way'}>"
 
     @property
     def done(self) -> bool:
+        """True once there is a result or an error."""
         return self._task.done()
 
     def cancel(self) -> bool:
-        """True if this ended it; False if it had ended already."""
+        """End the call and tell the server to stop.
+
+        Returns:
+            True if this ended it; False if it had ended already.
+        """
         if self._task.done() or self._cancelled:
             return False
         self._cancelled = True
@@ -38,16 +53,70 @@ class RunningCall(Generic[R]):
     def __await__(self) -> Generator[Any, None, R]:
         return self._wait().__await__()
 
+    async def _run(self, work: Awaitable[R]) -> R:
+        try:
+            return await work
+        except asyncio.CancelledError as error:
+            if not self._cancelled:
+                raise
+            # The driver notes in the cause whether the request had left for the server.
+            if isinstance(error.__cause__, CancelledCallError):
+                raise error.__cause__ from None
+            raise self._unsent() from None
+
     async def _wait(self) -> R:
         try:
             return await asyncio.shield(self._task)
         except asyncio.CancelledError:
-            if self._cancelled and self._task.done():
-                text = f"{self._label}: cancelled by its owner; the server was told to stop"
-                raise CancelledCallError(text, outcome_unknown=True) from None
+            if self._cancelled and self._task.cancelled():
+                # Cancelled before its first step.
+                raise self._unsent() from None
             raise
 
+    def _ended(self, task: asyncio.Future[R]) -> None:
+        self._work.close()
+        if not task.cancelled():
+            # A failure that nobody awaits is not an unhandled one.
+            task.exception()
 
-def _look(task: asyncio.Future[Any]) -> None:
-    if not task.cancelled():
-        task.exception()
+    def _unsent(self) -> CancelledCallError:
+        return CancelledCallError(f"{self._label}: cancelled by its owner; nothing was sent")
+
+
+class Invocation(Struct, frozen=True, kw_only=True):
+    """The outcome of one tool call, good or bad, as a value.
+
+    Attributes:
+        success: True if the tool ran and did not fail.
+        content: The tool's contents, also when it failed.
+        error: The reason in words why there is no success; None if there is one.
+        duration: Seconds.
+        result: The whole result, if the server gave one.
+        exception: The error that ``call_tool`` would have raised, if any.
+    """
+
+    success: bool
+    content: list[Any]
+    error: str | None
+    duration: float
+    result: ToolResult | None = None
+    exception: HoldfastError | None = None
+
+
+async def invoke(call: Awaitable[ToolResult]) -> Invocation:
+    """Await a call and return its outcome; its own failure becomes a value."""
+    began = time.perf_counter()
+    try:
+        result = await call
+    except HoldfastError as error:
+        duration = time.perf_counter() - began
+        return Invocation(
+            success=False, content=[], error=str(error), duration=duration, exception=error
+        )
+    return Invocation(
+        success=not result.is_error,
+        content=result.content,
+        error=(result.text or "The tool failed and gave no reason.") if result.is_error else None,
+        duration=time.perf_counter() - began,
+        result=result,
+    )

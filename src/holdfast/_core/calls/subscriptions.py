@@ -1,4 +1,4 @@
-"""What stands between calls and outlives a link: subscriptions.
+"""Subscriptions: they outlive the link on which they were made.
 
 In the handshake era updates come by themselves once asked for, resource by resource; in the
 stateless era they come on one stream that names everything wanted. Either way they are
@@ -9,132 +9,179 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Call
-from holdfast._core.calls.pipeline import Pipeline
+from holdfast._core.calls.channel import Channel
+from holdfast._core.calls.options import Deadline
+from holdfast._core.calls.tools import ToolTable
 from holdfast._core.driver import Driver
 from holdfast._core.engine.state import State
-from holdfast._core.eras.base import OutgoingRequest
-from holdfast.errors import HoldfastError, ProtocolError, RequestTimeout
+from holdfast._core.eras.base import Era, OutgoingRequest
+from holdfast.errors import HoldfastError, ProtocolError, RequestTimeout, TransportError
 
 log: logging.Logger = logging.getLogger("holdfast")
 
+SUBSCRIBE: Final = "resources/subscribe"
 LONGEST_PAUSE = 30.0
 """Seconds between attempts at a stream that the server keeps ending."""
+MOST_ENDED: Final = 10_000
+"""Ended subscriptions whose late updates are recognised."""
 
 
-class Standing:
+class Subscriptions:
     """The subscriptions of one client."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
+    def __init__(self, channel: Channel, tools: ToolTable) -> None:
+        self.listeners = 0
+        """Handlers that hear list changes, which some servers send only to those who ask."""
+        self._channel = channel
+        self._tools = tools
         self._uris: set[str] = set()
+        self._ended: dict[str, None] = {}
+        """Resources whose updates are not wanted any more, the latest last."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._stream: asyncio.Task[None] | None = None
-        pipeline.reception.on_ready = self.restore
 
     def close(self) -> None:
         for task in list(self._tasks):
             task.cancel()
 
-    async def subscribe(self, uri: str) -> None:
-        era = await self._pipeline.connected()
+    async def subscribe(self, uri: str, deadline: Deadline) -> None:
+        self._ended.pop(uri, None)
+        era = await self._channel.connected(deadline)
         if era.listens:
-            await self._add_to_stream(self._pipeline.driver, uri)
+            await self._add_to_stream(uri, deadline)
         else:
-            await self._ask(era.watch(uri), uri)
+            await self._ask(era.watch(uri), uri, deadline)
             self._uris.add(uri)
 
-    async def unsubscribe(self, uri: str) -> None:
+    async def unsubscribe(self, uri: str, deadline: Deadline) -> None:
         known = uri in self._uris
         self._uris.discard(uri)
-        era = await self._pipeline.connected()
+        self._ended[uri] = None
+        if len(self._ended) > MOST_ENDED:
+            del self._ended[next(iter(self._ended))]
+        era = await self._channel.connected(deadline)
         if not era.listens:
-            await self._ask(era.unwatch(uri), uri)
+            await self._ask(era.unwatch(uri), uri, deadline)
         elif known:
-            await self._open_stream(self._pipeline.driver)
+            await self._open_stream(deadline)
+
+    def is_unwanted(self, params: Raw | None) -> bool:
+        """Return True for the update of a resource whose subscription has been ended."""
+        if not self._ended or params is None:
+            return False
+        try:
+            return _update.decode(params).uri in self._ended
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return False
 
     def changes_wanted(self) -> None:
-        """Somebody listens for changes now: where they must be asked for, do so."""
-        driver = self._pipeline.started
-        if driver is not None and driver.engine.state is State.READY:
+        """Ask for list changes, where they must be asked for: somebody listens now."""
+        if self._channel.state is State.READY:
             self.restore()
 
     def restore(self) -> None:
-        """A new link is ready: ask again for all that was asked for before."""
-        driver = self._pipeline.driver
-        era = driver.engine.era
-        if era is None or not (self._uris or (era.listens and self._changes(driver))):
+        """Ask again, on a new link, for all that was asked for before."""
+        era = self._channel.era()
+        if era is None or not (self._uris or (era.listens and self._changes())):
             return
-        self._spawn(self._restore(driver))
+        self._spawn(self._restore(era))
 
-    async def _restore(self, driver: Driver) -> None:
-        era = driver.engine.era
-        assert era is not None
+    async def _restore(self, era: Era) -> None:
+        deadline = self._channel.deadline(SUBSCRIBE)
         try:
             if era.listens:
-                await self._open_stream(driver)
+                await self._open_stream(deadline)
                 return
             for uri in sorted(self._uris):
-                await self._ask(era.watch(uri), uri)
+                await self._ask(era.watch(uri), uri, deadline)
         except HoldfastError as error:
-            log.warning("%s: a subscription was not restored: %s", driver.engine.name, error)
+            log.warning("%s: a subscription was not restored: %s", self._channel.name, error)
 
-    async def _ask(self, request: OutgoingRequest, uri: str) -> None:
-        await self._pipeline.run(self._call(request, about=uri))
+    async def _ask(self, request: OutgoingRequest, uri: str, deadline: Deadline) -> None:
+        call = self._channel.call(request.method, request.params, deadline, about=uri)
+        await self._channel.request(call, deadline)
 
     # The stream of the stateless era
 
-    async def _add_to_stream(self, driver: Driver, uri: str) -> None:
+    async def _add_to_stream(self, uri: str, deadline: Deadline) -> None:
         known = uri in self._uris
         self._uris.add(uri)
         try:
-            granted = await self._open_stream(driver)
+            granted = await self._open_stream(deadline)
             if uri not in granted:
-                raise ProtocolError(f"{driver.engine.name}: no updates are offered for {uri!r}")
+                raise ProtocolError(f"{self._channel.name}: no updates are offered for {uri!r}")
         except BaseException:
             if not known:
                 self._uris.discard(uri)
             raise
 
-    async def _open_stream(self, driver: Driver) -> frozenset[str]:
-        """Open a stream for all that is wanted now; the one before ends when this one stands."""
+    async def _open_stream(self, deadline: Deadline) -> frozenset[str]:
+        """Open a stream for all that is wanted now; the one before ends when this one stands.
+
+        When this returns, the server has been told that the former stream is not wanted.
+        """
+        driver = self._channel.driver
         era = driver.engine.era
         assert era is not None
         former, self._stream = self._stream, None
-        changes = self._changes(driver)
+        changes = self._changes()
         granted: frozenset[str] = frozenset()
-        if self._uris or changes:
-            acknowledged: asyncio.Future[frozenset[str]] = driver.loop.create_future()
-            request = era.listen(self._uris, changes)
-            self._stream = self._spawn(self._listen(driver, request, acknowledged))
-            granted = await self._acknowledgement(driver, acknowledged)
+        try:
+            if self._uris or changes:
+                acknowledged: asyncio.Future[frozenset[str]] = driver.loop.create_future()
+                request = era.listen(self._uris, changes)
+                self._stream = self._spawn(self._listen(driver, era, request, acknowledged))
+                granted = await self._acknowledgement(self._stream, acknowledged, deadline)
+        except BaseException:
+            if self._stream is None:
+                self._stream, former = former, None
+            raise
+        finally:
+            if former is not None:
+                former.cancel()
         if former is not None:
-            former.cancel()
+            await asyncio.wait([former])
         return granted
 
     async def _acknowledgement(
-        self, driver: Driver, acknowledged: asyncio.Future[frozenset[str]]
+        self,
+        stream: asyncio.Task[None],
+        acknowledged: asyncio.Future[frozenset[str]],
+        deadline: Deadline,
     ) -> frozenset[str]:
-        span = self._pipeline.policy.timeouts.for_method("resources/subscribe")
+        until = deadline.since + min(deadline.idle, deadline.total)
         try:
-            async with asyncio.timeout(span):
+            async with asyncio.timeout_at(until):
                 return await acknowledged
-        except TimeoutError:
-            if self._stream is not None:
-                self._stream.cancel()
-            text = f"{driver.engine.name}: the subscription was not acknowledged in {span:g} s"
+        except BaseException as error:
+            stream.cancel()
+            if self._stream is stream:
+                self._stream = None
+            if not isinstance(error, TimeoutError) or isinstance(error, HoldfastError):
+                raise
+            span = min(deadline.idle, deadline.total)
+            text = f"{self._channel.name}: the subscription was not acknowledged in {span:g} s"
             raise RequestTimeout(text) from None
 
     async def _listen(
-        self, driver: Driver, request: OutgoingRequest, acknowledged: asyncio.Future[frozenset[str]]
+        self,
+        driver: Driver,
+        era: Era,
+        request: OutgoingRequest,
+        acknowledged: asyncio.Future[frozenset[str]],
     ) -> None:
-        """Hold the stream; open it again when the server ends it, with growing pauses."""
-        pauses = _pauses()
+        """Hold the stream; open it again when the server ends it, with growing pauses.
+
+        It ends with the connection: the next one may be in another era.
+        """
+        epoch, pauses = driver.engine.epoch, _pauses()
 
         def on_related(params: Raw) -> None:
             nonlocal pauses
@@ -142,9 +189,9 @@ class Standing:
             if not acknowledged.done():
                 acknowledged.set_result(_granted(params))
 
-        while driver.engine.state is State.READY:
+        while driver.engine.state is State.READY and driver.engine.epoch == epoch:
             try:
-                call = self._call(request, lasting=True)
+                call = Call(request.method, request.params, lasting=True, epoch=epoch)
                 await driver.request(call, on_related=on_related)
                 if not acknowledged.done():
                     text = f"{driver.engine.name}: the subscription ended unacknowledged"
@@ -156,15 +203,19 @@ class Standing:
                     return
                 log.debug("%s: the subscription ended: %s", driver.engine.name, error)
             await asyncio.sleep(next(pauses))
+        if not acknowledged.done():
+            text = f"{driver.engine.name}: the connection was lost before the subscription stood"
+            acknowledged.set_exception(TransportError(text))
 
-    def _changes(self, driver: Driver) -> list[str]:
-        """The list changes to ask for: what the server offers, if anybody listens."""
-        wanted = self._pipeline.reception.listening or self._pipeline.policy.cache.watch
-        if not wanted or driver.engine.facts is None:
+    def _changes(self) -> list[str]:
+        """Return the list changes to ask for: what the server offers, if anybody listens."""
+        facts = self._channel.driver.engine.facts
+        wanted = self.listeners or self._tools.guarded or self._channel.policy.cache.watch
+        if not wanted or facts is None:
             return []
         try:
-            offered = _capabilities.decode(driver.engine.facts.capabilities)
-        except msgspec.DecodeError:
+            offered = _capabilities.decode(facts.capabilities)
+        except (msgspec.DecodeError, UnicodeDecodeError):
             return []
         return [
             f"{kind}ListChanged"
@@ -172,22 +223,16 @@ class Standing:
             if getattr(offered, kind).listChanged
         ]
 
-    def _call(self, request: OutgoingRequest, *, about: str = "", lasting: bool = False) -> Call:
-        times = self._pipeline.policy.timeouts
-        return Call(
-            request.method,
-            request.params,
-            idle=times.for_method(request.method),
-            total=times.total,
-            about=about,
-            lasting=lasting,
-        )
-
-    def _spawn(self, work: object) -> asyncio.Task[None]:
-        task: asyncio.Task[None] = self._pipeline.driver.loop.create_task(work)  # type: ignore[arg-type]
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = self._channel.driver.loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended_task)
         return task
+
+    def _ended_task(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("%s: a subscription failed", self._channel.name, exc_info=error)
 
 
 def _pauses() -> Iterator[float]:
@@ -200,7 +245,7 @@ def _pauses() -> Iterator[float]:
 def _granted(params: Raw) -> frozenset[str]:
     try:
         return frozenset(_acknowledged.decode(params).notifications.resourceSubscriptions)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return frozenset()
 
 
@@ -222,5 +267,10 @@ class _Capabilities(Struct):
     resources: _Capability = msgspec.field(default_factory=_Capability)
 
 
+class _Update(Struct):
+    uri: str
+
+
+_update = msgspec.json.Decoder(_Update)
 _acknowledged = msgspec.json.Decoder(_Acknowledged)
 _capabilities = msgspec.json.Decoder(_Capabilities)

@@ -1,97 +1,98 @@
-"""The client's own records of a server's tools, and the call of one, start to end."""
+"""The tools of one server as this client knows them: listed, guarded, ready to be called."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from msgspec import Raw, Struct, UnsetType
 
-from holdfast._core.boundary import Call
-from holdfast._core.calls import acquaintance
-from holdfast._core.calls.cached import Listing, Reader
-from holdfast._core.calls.handlers import ProgressHandler
-from holdfast._core.calls.param_headers import ParamHeaders
-from holdfast._core.calls.pipeline import Pipeline
-from holdfast._core.observers.audit import Auditor
+from holdfast._core.calls.cached import Cached, Listing
+from holdfast._core.calls.channel import Channel
+from holdfast._core.calls.options import Deadline
+from holdfast._core.eras import headers
 from holdfast._core.text import close_matches
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
-from holdfast.errors import RpcError, TransportError, ValidationError
+from holdfast.errors import ProtocolError, RpcError, ValidationError
 from holdfast.policies import CacheMode
 from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, lines
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
-    from holdfast.schema.validate import Checker, Checkers
+    from holdfast.schema.validate import Checkers
 
 log: logging.Logger = logging.getLogger("holdfast")
 
+CALL: Final = "tools/call"
 LIST: Final = "tools/list"
+HEADER_MISMATCH: Final = -32020
+RECENT: Final = 5.0
+"""Seconds for which a list is taken as true where its changes are not announced."""
 MOST_NAMES: Final = 10_000
-"""Names that were never listed whose settings are remembered."""
-
-
-class ToolOptions(Struct, gc=False):
-    """What the caller of one tool may say about the call."""
-
-    timeout: float | None = None
-    total_timeout: float | None = None
-    on_progress: ProgressHandler | None = None
-    meta: Mapping[str, Any] | None = None
-
+"""Unlisted names whose settings are remembered."""
 
 Guard: TypeAlias = Callable[[Sequence[Tool], "str | None"], None]
 """Sees each new list of tools, and the server's instructions; refuses them by raising."""
 
 
-class Recorder(Protocol):
-    """Writes down each call, before it and after it."""
+class Check(Protocol):
+    """A compiled schema."""
 
-    async def watch(
-        self,
-        name: str,
-        arguments: Mapping[str, Any],
-        schema: Callable[[], Any],
-        work: Coroutine[Any, Any, ToolResult],
-    ) -> ToolResult: ...
-
-    def close(self) -> None: ...
+    def faults(self, value: Any, text: bytes | Raw | None = None) -> tuple[SchemaFault, ...]: ...
 
 
-class _Plan(Struct):
-    """What is known of a tool that was called before."""
+class _Unusable(Struct, frozen=True):
+    """Stands for a schema that cannot be compiled."""
 
-    tool: Tool
-    harmless: bool
-    checks: Checker | None
-    unusable: str | None
-    """Why its arguments cannot be checked."""
-    returns: Raw | None
+    error: Unusable
+
+    def faults(self, value: Any, text: bytes | Raw | None = None) -> tuple[SchemaFault, ...]:
+        raise type(self.error)(str(self.error))
 
 
-class Toolbox:
+class ReadyTool(Struct):
+    """Everything that a call of one tool needs, made once."""
+
+    own: dict[str, Any]
+    """The client's settings for it, as they are now: ``_enabled`` and ``_timeout``."""
+    tool: Tool | None = None
+    """None if the server was not asked for its definition."""
+    checker: Check | None = None
+    """Checks arguments."""
+    returns: Check | None = None
+    """Checks structured results."""
+    repeatable: bool = False
+    headers: Callable[[Mapping[str, Any]], dict[str, str]] | None = None
+    """Makes the headers that repeat arguments, where the tool wants any (``x-mcp-header``)."""
+    epoch: int | None = None
+    """The connection on which a guard saw the tool; None: any will do."""
+
+
+class ToolTable:
     """The tools of one client."""
 
-    def __init__(self, pipeline: Pipeline, reader: Reader, auditor: Auditor) -> None:
-        self._pipeline = pipeline
-        self._reader = reader
-        self._auditor = auditor
-        self._policy = pipeline.policy.tools
-        self._param_headers = ParamHeaders(pipeline)
+    def __init__(self, channel: Channel, cached: Cached) -> None:
+        self.ready: dict[str, ReadyTool] = {}
+        self._channel = channel
+        self._cached = cached
+        self._policy = channel.policy.tools
         self._tools: dict[str, Tool] = {}
-        self._plans: dict[str, _Plan] = {}
-        self._unlisted: dict[str, tuple[bool, float | None]] = {}
+        self._headers: dict[str, headers.HeaderPaths] = {}
+        self._unlisted: dict[str, ReadyTool] = {}
         self._pages: tuple[Any, ...] = ()
         self._current = False
         """The list is known, and the server has not said since that it changed."""
-        self._invalidates = frozenset(pipeline.policy.cache.invalidate_on)
-        self._guards: list[Guard] = []
+        self._epoch: int | None = None
+        """The connection that the list came from."""
+        self._listed_at = 0.0
+        self._without_list: int | None = None
+        """The connection on which the server could not list its tools."""
         self._skipped: set[str] = set()
         """Tools whose arguments are left to the server, each reported once."""
-        self.recorder: Recorder | None = None
+        self._guards: list[Guard] = []
 
     @cached_property
     def _checkers(self) -> Checkers:
@@ -104,41 +105,61 @@ class Toolbox:
     def tools(self) -> Mapping[str, Tool]:
         return MappingProxyType(self._tools)
 
+    @property
+    def guarded(self) -> bool:
+        return bool(self._guards)
+
     # The list
 
-    async def list(self, mode: CacheMode | None = None) -> Listing[Tool]:
-        found = await self._reader.listing(LIST, "tools", Tool, mode)
-        found[:] = self._param_headers.learn(found)
-        if not self._current or not _same(found.pages, self._pages):
-            self._examine(found)
-            self._learn(found)
+    async def list(self, mode: CacheMode | None, deadline: Deadline) -> Listing[Tool]:
+        """List the tools, and show a list that is new to every guard."""
+        engine = self._channel.driver.engine
+        while True:
+            if self._guards:
+                # A guard is shown what this server says now, not what a cache holds.
+                mode = "bypass"
+                await self._channel.connected(deadline)
+            epoch = engine.epoch
+            found = await self._cached.listing(LIST, "tools", Tool, deadline, mode)
+            # Pages of two servers, or the list of one that is gone, are not a checked list.
+            if not self._guards or epoch == engine.epoch:
+                break
+        found[:] = self._with_headers(found)
+        if not self._current or self._epoch != epoch or not _same(found.pages, self._pages):
+            self.forget()
+            for guard in tuple(self._guards):
+                guard(found, self._instructions())
+            self._learn(found, epoch)
         return found
 
-    def _examine(self, found: Sequence[Tool]) -> None:
-        """Nothing of a list that a guard refuses is used."""
-        self.forget()
-        for guard in tuple(self._guards):
-            guard(found, acquaintance.instructions(self._pipeline))
+    def _instructions(self) -> str | None:
+        facts = self._channel.driver.engine.facts
+        return None if facts is None else facts.instructions
 
     def guard(self, guard: Guard) -> Callable[[], None]:
         """Have each new list seen by ``guard`` first, from the next call on."""
         self._guards.append(guard)
-        self._pipeline.reception.guards += 1
         self.forget()
 
         def remove() -> None:
             if guard in self._guards:
                 self._guards.remove(guard)
-                self._pipeline.reception.guards -= 1
+                self.forget()
 
         return remove
 
     def disconnected(self) -> None:
-        """What comes back may be another program: to a guard it is a stranger again."""
+        """Forget checked tools: the server that comes back may be another program."""
         if self._guards:
             self.forget()
 
-    def _learn(self, found: Listing[Tool]) -> None:
+    def forget(self) -> None:
+        """Take the list as out of date: the server says so, or it is not the same server."""
+        self._current = False
+        self._without_list = None
+        self.ready.clear()
+
+    def _learn(self, found: Listing[Tool], epoch: int) -> None:
         """Take over a list. What was set on a record before stays set on its successor."""
         former, self._tools = self._tools, {}
         for tool in found:
@@ -149,210 +170,173 @@ class Toolbox:
             if before is not None:
                 own.update(_timeout=before.timeout, _enabled=before.enabled)
             self._tools.setdefault(tool.name, tool)
-        self._plans.clear()
+        self.ready.clear()
         self._pages = found.pages
         self._current = not found.stale
+        self._epoch = epoch
+        self._listed_at = self._channel.driver.loop.time()
 
-    def forget(self) -> None:
-        """The server says that its tools are others now."""
-        self._current = False
-        self._plans.clear()
+    def _with_headers(self, tools: Sequence[Tool]) -> Sequence[Tool]:
+        """Note which arguments go into headers, where there are headers.
 
-    # The call
+        Specification 2026-07-28, "Custom Headers from Tool Parameters": a tool whose
+        annotations are not allowed is left out of the list.
+        """
+        self._headers.clear()
+        if not self._channel.driver.engine.param_headers:
+            return tools
+        return [tool for tool in tools if self._headers_allowed(tool)]
 
-    def call(
-        self, name: str, arguments: Mapping[str, Any] | None, options: ToolOptions
-    ) -> Coroutine[Any, Any, ToolResult]:
-        given = {} if arguments is None else arguments
-        if self.recorder is not None:
-            return self._recorded(self.recorder, name, given, options)
-        return self._audited(name, given, options)
-
-    async def _recorded(
-        self,
-        recorder: Recorder,
-        name: str,
-        arguments: Mapping[str, Any],
-        options: ToolOptions,
-    ) -> ToolResult:
-        work = self._audited(name, arguments, options)
-        return await recorder.watch(name, arguments, lambda: self._schema(name), work)
-
-    def _audited(
-        self, name: str, arguments: Mapping[str, Any], options: ToolOptions
-    ) -> Coroutine[Any, Any, ToolResult]:
-        if not self._auditor.wanted():
-            return self._call(name, arguments, options)
-        return self._auditor.watch(
-            name,
-            arguments,
-            lambda: self._schema(name),
-            lambda correlation: self._call(name, arguments, options, correlation),
-        )
-
-    def _schema(self, name: str) -> Any:
-        return self._tools[name].input_schema if name in self._tools else None
-
-    async def _call(
-        self,
-        name: str,
-        arguments: Mapping[str, Any],
-        options: ToolOptions,
-        correlation: str | None = None,
-    ) -> ToolResult:
-        plan = self._plans.get(name)
-        if plan is None and (self._current or self._guards or self._policy.validate == "always"):
-            plan = await self._find(name)
-        call = self._prepare(name, arguments, options, plan)
+    def _headers_allowed(self, tool: Tool) -> bool:
+        if b"x-mcp-header" not in bytes(tool.input_schema_json):
+            return True
         try:
-            raw = await self._pipeline.run(call, options.on_progress, correlation)
-        except RpcError as error:
-            if not self._param_headers.mismatched(error):
-                raise
-            await self.list("refresh")
-            self._param_headers.add(call, arguments)
-            raw = await self._pipeline.run(call, options.on_progress, correlation)
-        except TransportError:
-            # Where each request goes its own way, this is all that is seen of a lost server.
-            self.disconnected()
-            raise
-        finally:
-            self._reader.writes += 1
-            if name in self._invalidates:
-                self._reader.kept.invalidate()
-        result = self._pipeline.decode(call, raw, ToolResult)
-        if plan is not None and plan.returns is not None and not result.is_error:
-            self._check_result(call, plan.returns, result, raw)
-        return result
+            self._headers[tool.name] = headers.header_paths(tool.input_schema)
+        except (headers.BadParamHeader, ValueError) as error:
+            log.warning("%s: left out the tool %r: %s", self._channel.name, tool.name, error)
+            return False
+        return True
 
-    def _prepare(
-        self, name: str, arguments: Mapping[str, Any], options: ToolOptions, plan: _Plan | None
-    ) -> Call:
-        if plan is None:
-            enabled, timeout = self._settings(name)
-        else:
-            enabled, timeout = plan.tool.enabled, plan.tool.timeout
-        if not enabled:
-            raise self._refusal(name, "is disabled in this client", {"tool": name})
-        call = self._pipeline.prepare(
-            "tools/call",
-            {"name": name, "arguments": arguments},
-            about=name,
-            timeout=timeout if options.timeout is None else options.timeout,
-            total_timeout=options.total_timeout,
-            meta=options.meta,
-        )
-        call.progress = True
-        self._param_headers.add(call, arguments)
-        if plan is not None:
-            call.repeatable = plan.harmless
-            if plan.checks is not None or plan.unusable is not None:
-                self._check_arguments(name, arguments, plan)
-        return call
+    def headers_changed(self, error: RpcError) -> bool:
+        """Return True if the server refused the headers, which it does before anything runs."""
+        return error.code == HEADER_MISMATCH and self._channel.driver.engine.param_headers
 
-    async def _find(self, name: str) -> _Plan | None:
-        """What is known of a tool; None if the server has to say whether there is such a one."""
+    # Finding a tool
+
+    @property
+    def is_certain(self) -> bool:
+        """True if the list is recent, or a change of it would have been announced to us."""
+        driver = self._channel.driver
+        if driver.loop.time() - self._listed_at < RECENT:
+            return True
+        facts, era = driver.engine.facts, driver.engine.era
+        if facts is None or era is None or era.listens:
+            return False
+        capabilities = facts.server_capabilities
+        return capabilities.tools is not None and bool(capabilities.tools.list_changed)
+
+    async def find(self, name: str, deadline: Deadline) -> ReadyTool:
+        """Return a tool that is ready to be called; list the tools first if need be.
+
+        Raises:
+            ValidationError: The server lists its tools, and this is none of them.
+        """
+        listed = False
+        if not self._current and (self._guards or self._policy.validate == "always"):
+            await self._list_once(deadline)
+            listed = True
         if not self._current:
-            await self._list_once()
-        if not self._current:
-            return None
+            return self._unknown_to_us(name)
         tool = self._tools.get(name)
+        if tool is None and not listed and not self.is_certain:
+            await self._list_once(deadline, "refresh")
+            tool = self._tools.get(name)
         if tool is None:
+            if not self._tools:
+                # An empty list tells nothing: the server has to say.
+                return self._unknown_to_us(name)
             raise self._unknown(name)
-        plan = self._plans[name] = self._make_plan(tool)
-        return plan
+        ready = self.ready[name] = self._make_ready(tool)
+        return ready
 
-    async def _list_once(self) -> None:
+    async def _list_once(self, deadline: Deadline, mode: CacheMode | None = None) -> None:
+        await self._channel.connected(deadline)
+        facts = self._channel.driver.engine.facts
+        unlisted = facts is not None and facts.server_capabilities.tools is None
+        unlisted = unlisted or self._without_list == self._channel.driver.engine.epoch
+        if unlisted and not self._guards:
+            return
         try:
-            await self.list()
-        except RpcError as error:
-            if error.code != METHOD_NOT_FOUND:
+            await self.list(mode, deadline)
+        except (RpcError, ProtocolError) as error:
+            if self._guards and error.code != METHOD_NOT_FOUND:
                 raise
-            # It has tools, perhaps, and no list of them: nothing can be checked.
-            self._examine(())
+            # It may have tools and no list of them: nothing can be checked.
+            self.forget()
+            self._epoch = self._without_list = self._channel.driver.engine.epoch
+            for guard in tuple(self._guards):
+                guard((), self._instructions())
+            log.debug("%s: its tools cannot be listed: %s", self._channel.name, error)
 
-    def _make_plan(self, tool: Tool) -> _Plan:
-        hints = tool.annotations
-        harmless = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
-        checks, unusable = None, None
+    def _make_ready(self, tool: Tool) -> ReadyTool:
+        hints, output = tool.annotations, tool.output_schema_json
+        repeatable = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+        checker = returns = None
         if self._policy.validate != "off" and _says_something(tool.input_schema_json):
-            try:
-                checks = self._checkers.get(tool.input_schema_json, fills=True)
-            except Unbounded as error:
-                self._skip(tool.name, str(error))
-            except Unusable as error:
-                unusable = str(error)
-        schema = tool.output_schema_json
-        wanted = self._policy.results != "off" and not isinstance(schema, UnsetType)
-        returns = schema if wanted and isinstance(schema, Raw) else None
-        return _Plan(tool, harmless, checks, unusable, returns)
+            checker = self._compile(tool.input_schema_json, fills=True)
+        if self._policy.results != "off" and not isinstance(output, UnsetType):
+            returns = self._compile(output)
+        wanted = self._headers.get(tool.name)
+        return ReadyTool(
+            tool.__dict__,
+            tool,
+            checker,
+            returns,
+            repeatable,
+            None if wanted is None else partial(headers.param_headers, wanted),
+            self._epoch if self._guards else None,
+        )
 
-    def _settings(self, name: str) -> tuple[bool, float | None]:
-        """Whether, and for how long, a tool is called whose list is not known or out of date."""
+    def _compile(self, schema: Raw, *, fills: bool = False) -> Check:
+        try:
+            return self._checkers.get(schema, fills=fills)
+        except Unusable as error:
+            return _Unusable(error)
+
+    def _unknown_to_us(self, name: str) -> ReadyTool:
+        """Return the settings of a tool whose list is not known or out of date."""
         tool = self._tools.get(name)
-        if tool is not None:
-            return tool.enabled, tool.timeout
+        if tool is not None or self._guards:
+            own = self._settings(name) if tool is None else tool.__dict__
+            return ReadyTool(own, epoch=self._epoch if self._guards else None)
         found = self._unlisted.get(name)
         if found is None:
             if len(self._unlisted) >= MOST_NAMES:
                 self._unlisted.clear()
-            found = self._policy.enables(name), self._policy.timeout(name)
-            self._unlisted[name] = found
+            found = self._unlisted[name] = ReadyTool(self._settings(name))
         return found
 
-    # Checks
-
-    def _check_arguments(self, name: str, arguments: Mapping[str, Any], plan: _Plan) -> None:
-        if plan.checks is None:
-            raise self._unchecked(name, str(plan.unusable))
-        try:
-            faults = plan.checks.faults(arguments)
-        except Unbounded as error:
-            self._skip(name, str(error))
-            return
-        except Unusable as error:
-            raise self._unchecked(name, str(error)) from None
-        if faults:
-            text = f"the arguments do not fit its schema; nothing was sent:\n{lines(faults)}"
-            raise ValidationError(f"{self._subject(name)}: {text}", data=faults)
-
-    def _check_result(self, call: Call, schema: Raw, result: ToolResult, raw: Raw) -> None:
-        """A result that does not fit is delivered, with a warning, unless that is to raise."""
-        try:
-            checks = self._checkers.get(schema)
-            faults = checks.faults(result.structured, raw) if result.has_structured else _NONE
-        except Unbounded as error:
-            log.warning("%s: the result is not checked: %s", self._subject(call.about), error)
-            return
-        except Unusable as error:
-            faults = (SchemaFault("", f"could not be checked: {error}"),)
-        if not faults:
-            return
-        result.__dict__["_faults"] = faults
-        text = f"{self._subject(call.about)}: the result does not fit its schema"
-        if self._policy.results == "raise":
-            raise ValidationError(f"{text}:\n{lines(faults)}", data=result)
-        log.warning("%s: %s", text, "; ".join(str(fault) for fault in faults))
-
-    def _skip(self, name: str, why: str) -> None:
-        """Leave the arguments of a tool to the server, because checking them has no bound."""
-        if name not in self._skipped:
-            self._skipped.add(name)
-            text = "%s: the arguments are not checked, the server has to: %s"
-            log.warning(text, self._subject(name), why)
+    def _settings(self, name: str) -> dict[str, Any]:
+        return {"_enabled": self._policy.enables(name), "_timeout": self._policy.timeout(name)}
 
     # Refusals
 
-    def _subject(self, name: str) -> str:
-        return f"{self._pipeline.name}: tools/call {name!r}"
+    def disabled(self, name: str) -> ValidationError:
+        return self._refusal(name, "is disabled in this client", {"tool": name})
 
-    def _refusal(self, name: str, why: str, data: Any) -> ValidationError:
-        return ValidationError(f"{self._subject(name)}: {why}; nothing was sent", data=data)
+    def unchecked(self, name: str, error: Unusable) -> ValidationError | None:
+        """Return the error for arguments that cannot be checked.
 
-    def _unchecked(self, name: str, why: str) -> ValidationError:
+        None if nothing is wrong but the time it would take: the server has to check them.
+        """
+        if isinstance(error, Unbounded):
+            if name not in self._skipped:
+                self._skipped.add(name)
+                text = "%s: the arguments are not checked, the server has to: %s"
+                log.warning(text, self._subject(name), error)
+            return None
         hint = "ToolPolicy(validate='off') sends them unchecked"
-        text = f"its arguments cannot be checked: {why} ({hint})"
+        text = f"its arguments cannot be checked: {error} ({hint})"
         return self._refusal(name, text, {"tool": name})
+
+    def misfit(self, name: str, faults: tuple[SchemaFault, ...]) -> ValidationError:
+        text = f"the arguments do not fit its schema; nothing was sent:\n{lines(faults)}"
+        return ValidationError(f"{self._subject(name)}: {text}", data=faults)
+
+    def unchecked_result(self, name: str, error: Unusable) -> tuple[SchemaFault, ...]:
+        """Return the fault of a result that cannot be checked; none if only time forbids it."""
+        if isinstance(error, Unbounded):
+            log.warning("%s: the result is not checked: %s", self._subject(name), error)
+            return ()
+        return (SchemaFault("", f"could not be checked: {error}"),)
+
+    def misfit_result(self, name: str, result: ToolResult, faults: tuple[SchemaFault, ...]) -> None:
+        """Mark a result that does not fit its schema; warn, or raise where that is asked for."""
+        result.__dict__["_faults"] = faults
+        text = f"{self._subject(name)}: the result does not fit its schema"
+        if self._policy.results == "raise":
+            raise ValidationError(f"{text}:\n{lines(faults)}", data=result)
+        log.warning("%s: %s", text, "; ".join(str(fault) for fault in faults))
 
     def _unknown(self, name: str) -> ValidationError:
         known = [tool.name for tool in self._tools.values() if tool.enabled]
@@ -365,17 +349,20 @@ class Toolbox:
         error.message += f". Did you mean {' or '.join(map(repr, near))}?" if near else ""
         return error
 
+    def _refusal(self, name: str, why: str, data: Any) -> ValidationError:
+        return ValidationError(f"{self._subject(name)}: {why}; nothing was sent", data=data)
 
-_NONE: Final = (SchemaFault("", "there is no structured result", "required"),)
+    def _subject(self, name: str) -> str:
+        return f"{self._channel.name}: tools/call {name!r}"
 
 
 def _same(pages: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
-    """Whether these are the very same objects: a list that was kept is learned once."""
+    """Return True if these are the very same objects: a cached list is learned once."""
     return len(pages) == len(others) and all(
         one is other for one, other in zip(pages, others, strict=True)
     )
 
 
 def _says_something(schema: Raw) -> bool:
-    """Whether a schema can refuse anything at all: a sign that it is worth compiling."""
+    """Return True if a schema can refuse anything at all, so that compiling it is worth it."""
     return len(schema) > len(b'{"type":"object"}')

@@ -152,6 +152,12 @@ class Connection:
             return []
         return self._outbox.refuse(asked, code, message)
 
+    def end_calls(self, now: float) -> list[Effect]:
+        """End every request under way, and leave the link for a last one."""
+        out: list[Effect] = []
+        self._requests.shut(now, out)
+        return out
+
     def close(self, now: float) -> list[Effect]:
         """End everything at once; any state, any number of times."""
         out: list[Effect] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast._core.boundary import Call, Refused
+from holdfast._core.boundary import Call, LinkChanged, Refused
 from holdfast._core.wire.jsonrpc import ErrorObject
 from holdfast.errors import (
     BackpressureError,
@@ -100,6 +100,11 @@ def backpressure(name: str, call: Call, offers: int) -> HoldfastError:
         f"(busy after {offers} attempts); nothing of this request was sent"
     )
     return BackpressureError(text)
+
+
+def link_changed(name: str, call: Call, *, repeated: bool) -> HoldfastError:
+    text = f"{name}: {subject(call)}: the connection it was checked on is gone; it was not sent"
+    return LinkChanged(text, outcome_unknown=repeated)
 
 
 def unencodable(name: str, call: Call, error: BaseException) -> HoldfastError:

@@ -8,7 +8,6 @@ from holdfast._core.boundary import (
     Call,
     Effect,
     Failed,
-    LinkChanged,
     Refused,
     Retract,
     Send,
@@ -47,9 +46,10 @@ class Requests:
         call = pending.call
         if call.epoch is not None and call.epoch != self._link.epoch:
             self.inflight.end(pending, 0.0)
-            out.append(Failed(pending.ticket, LinkChanged(messages.subject(call))))
+            error = messages.link_changed(self.name, call, repeated=pending.repeated)
+            out.append(Failed(pending.ticket, error))
             return
-        wire_id = call.wire_id = self.inflight.dispatch(pending)
+        wire_id = self.inflight.dispatch(pending)
         pending.epoch = self._link.epoch
         token = wire_id if call.progress else None
         try:
@@ -146,7 +146,7 @@ class Requests:
     def expire(self, now: float, out: list[Effect]) -> None:
         for pending in self.inflight.expired(now):
             sent = pending.may_have_run
-            total = pending.total_until <= now
+            total = pending.total_until <= now and pending.total_until < pending.idle_until
             error = messages.timed_out(self.name, pending.call, sent=sent, total=total)
             self._retract(pending, "timeout", now, out)
             out.append(Failed(pending.ticket, error))

@@ -37,6 +37,8 @@ from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast._core.wire.jsonrpc import MALFORMED, ErrorObject, encode
 from holdfast.errors import HandshakeRefused, HoldfastError, ProtocolError, ValidationError
 from holdfast.policies import Identity
+from holdfast.types.base import decode
+from holdfast.types.lifecycle import Implementation, ServerCapabilities
 
 DISCOVER: Final = "server/discover"
 INITIALIZE: Final = "initialize"
@@ -78,6 +80,22 @@ class Facts(Struct, frozen=True):
     info: Raw | None = None
     capabilities: Raw = Raw(b"{}")
     instructions: str | None = None
+
+    @property
+    def server_info(self) -> Implementation | None:
+        """The server's name and version; None if it gave none that can be read."""
+        try:
+            return None if self.info is None else decode(self.info, Implementation)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+    @property
+    def server_capabilities(self) -> ServerCapabilities:
+        """The server's capabilities; none if they cannot be read."""
+        try:
+            return decode(self.capabilities, ServerCapabilities)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return ServerCapabilities()
 
 
 class Agreement(Struct, frozen=True):

@@ -1,26 +1,24 @@
 """A record of every tool call: who, what, when, how long, how it ended. Secrets are redacted.
 
 Records go to the log ``holdfast.audit`` at INFO, and to the callback of `Observability(audit=…)`.
-While neither is wanted, none is made.
+Unless one of them is asked for, no record is made.
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
-import time
-from collections.abc import Awaitable, Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
 
-from holdfast._core.observers.observer import correlation_id, reason
+from holdfast._core.boundary import Moved
+from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall, Post, reason
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
 from holdfast.schema.explain import SchemaFault
-from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
     from holdfast._core.redact import Redactor
@@ -29,7 +27,7 @@ audit_log: logging.Logger = logging.getLogger("holdfast.audit")
 log: logging.Logger = logging.getLogger("holdfast")
 
 LONGEST: Final = 500
-"""Characters of an error that are kept."""
+"""Characters of an error that are recorded."""
 
 
 class AuditRecord(Struct, frozen=True, kw_only=True):
@@ -52,73 +50,87 @@ class AuditRecord(Struct, frozen=True, kw_only=True):
     outcome_unknown: bool = False
 
 
-class Auditor:
-    """Writes down the calls of one client."""
+class Audit:
+    """Writes a record of every tool call of one client."""
 
-    def __init__(self, server: str, policy: Policy) -> None:
+    def __init__(self, server: str, policy: Policy, post: Post) -> None:
         self._server = server
         self._who = policy.identity.name
-        self._callback = policy.observability.audit
-        self._policy = policy.observability.redaction
-        self.post: Callable[[Callable[[Any], Any], Any], None] | None = None
-        """How an async callback is reached."""
+        wanted = policy.observability.audit
+        self._callback = wanted if callable(wanted) else None
+        self._redaction = policy.observability.redaction
+        self._post = post
+
+    @staticmethod
+    def wanted(policy: Policy) -> bool:
+        """Return True if somebody asked for records.
+
+        Either by ``Observability(audit=…)`` or by a level of its own for the logger
+        ``holdfast.audit``; that the root logger shows INFO is no wish for an audit.
+        """
+        asked = policy.observability.audit
+        own_level = audit_log.level != logging.NOTSET and audit_log.isEnabledFor(logging.INFO)
+        return bool(asked) or own_level
 
     @cached_property
-    def redactor(self) -> Redactor:
+    def _redactor(self) -> Redactor:
         from holdfast._core.redact import Redactor
 
-        return Redactor(self._policy)
+        return Redactor(self._redaction)
 
-    def wanted(self) -> bool:
-        return self._callback is not None or audit_log.isEnabledFor(logging.INFO)
+    def begin(self, call: ObservedCall) -> End | None:
+        return partial(self._end, call) if call.method == TOOL_CALL else None
 
-    async def watch(
-        self,
-        tool: str,
-        arguments: Any,
-        schema: Callable[[], Any],
-        work: Callable[[str], Awaitable[ToolResult]],
-    ) -> ToolResult:
-        """Run a call under a correlation id, and write down how it ended."""
-        correlation = correlation_id()
-        began, clock = time.time(), time.perf_counter()
-        ending: dict[str, Any] = {"outcome": "ok"}
-        try:
-            result = await work(correlation)
-            if result.is_error:
-                ending = {"outcome": "tool_error", "error": self._short(result.text)}
-            return result
-        except BaseException as error:
-            ending = self._ending(error)
-            raise
-        finally:
-            record = AuditRecord(
-                time=began,
+    def moved(self, moved: Moved) -> None:
+        """Records are of calls alone."""
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _end(self, call: ObservedCall) -> None:
+        self._write(
+            AuditRecord(
+                time=call.time,
                 who=self._who,
                 server=self._server,
-                tool=tool,
-                arguments=self.redactor.value(arguments, schema()),
-                duration=time.perf_counter() - clock,
-                correlation_id=correlation,
-                **ending,
+                tool=call.about,
+                arguments=self._arguments(call),
+                duration=call.duration,
+                correlation_id=call.correlation_id,
+                **self._ending(call),
             )
-            self._write(record)
+        )
 
-    def _ending(self, error: BaseException) -> dict[str, Any]:
+    def _arguments(self, call: ObservedCall) -> Any:
+        """Return the arguments as they are recorded; nothing of them if they cannot be judged."""
+        try:
+            return self._redactor.value((call.params or {}).get("arguments"), call.input_schema())
+        except Exception:
+            # A schema that cannot be read may have said what is secret.
+            return "[redacted]"
+
+    def _ending(self, call: ObservedCall) -> dict[str, Any]:
+        error, result = call.error, call.result
+        if result is not None and result.is_error:
+            return {"outcome": "tool_error", "error": self._short(result.text)}
+        if error is None:
+            return {"outcome": "ok"}
         if not isinstance(error, HoldfastError):
-            return {"outcome": reason(error), "error": type(error).__name__}
-        unknown = error.outcome_unknown
-        return {"outcome": error.kind, "error": self._told(error), "outcome_unknown": unknown}
+            unknown = getattr(error.__cause__, "outcome_unknown", False)
+            name = type(error).__name__
+            return {"outcome": reason(error), "error": name, "outcome_unknown": unknown}
+        text, unknown = self._text(error), error.outcome_unknown
+        return {"outcome": error.kind, "error": text, "outcome_unknown": unknown}
 
-    def _told(self, error: HoldfastError) -> str:
-        """What went wrong; of arguments that do not fit only where, because it shows them."""
-        misfits = error.data if isinstance(error.data, tuple) else ()
-        if misfits and all(isinstance(one, SchemaFault) for one in misfits):
-            return "; ".join(f"{one.path or '/'}: {one.keyword}" for one in misfits)
+    def _text(self, error: HoldfastError) -> str:
+        """Return the message; for arguments that do not fit the paths alone, without values."""
+        faults = error.data if isinstance(error.data, tuple) else ()
+        if faults and all(isinstance(one, SchemaFault) for one in faults):
+            return "; ".join(f"{one.path or '/'}: {one.keyword}" for one in faults)
         return self._short(error.message)
 
     def _short(self, text: str) -> str:
-        text = self.redactor.text(text)
+        text = self._redactor.text(text)
         return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
     def _write(self, record: AuditRecord) -> None:
@@ -128,8 +140,7 @@ class Auditor:
         if self._callback is None:
             return
         if inspect.iscoroutinefunction(self._callback):
-            if self.post is not None:
-                self.post(self._callback, record)
+            self._post(self._callback, record)
             return
         try:
             self._callback(record)

@@ -1,84 +1,168 @@
-"""One request as observers see it: events, and a span where there is tracing."""
+"""The observer protocol: audit, call log, events and OpenTelemetry watch calls through it.
+
+A client holds a plain list of observers. While the list is empty nothing is made for it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
+import logging
 import time
-from collections.abc import Awaitable
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol, TypeAlias
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
-from holdfast._core.boundary import Call, Moved
+from holdfast._core.boundary import Moved, WireId
 from holdfast.errors import HoldfastError
-from holdfast.events import Events, RequestException, RequestStart, RequestStop
+from holdfast.types.tools import Tool, ToolResult
+
+log: logging.Logger = logging.getLogger("holdfast")
+
+TOOL_CALL: Final = "tools/call"
+
+End: TypeAlias = Callable[[], None]
+Post: TypeAlias = Callable[[Callable[[Any], Any], Any], None]
+"""Has ``callback(value)`` run later, in order: how an async callback is reached."""
 
 
-class Span(Protocol):
-    """One request, being traced."""
+class ObservedCall(Struct, kw_only=True):
+    """One call, as observers see it. Its end is filled in before they hear of it."""
 
-    def end(self, raw: Raw) -> None: ...
-    def fail(self, error: BaseException) -> None: ...
+    client: str
+    method: str
+    about: str = ""
+    """The tool, resource or prompt meant."""
+    params: dict[str, Any] | None = None
+    tool: Tool | None = None
+    """The definition of the called tool, where it is known."""
+    id: int
+    """Numbers the calls of one client."""
+    correlation_id: str
+    time: float
+    """The beginning, in seconds since the epoch."""
+    refused: bool = False
+    """Refused by a check of our own: nothing is sent."""
+    meta: dict[str, Any]
+    """Entries that observers add to the request's ``_meta``."""
+    wire_id: WireId | None = None
+    duration: float = 0.0
+    raw: Raw | None = None
+    result: ToolResult | None = None
+    error: BaseException | None = None
+
+    def input_schema(self) -> Any:
+        """Return the schema of the tool's arguments, None if it is unknown.
+
+        Raises what decoding raises if the server's schema cannot be read.
+        """
+        return None if self.tool is None else self.tool.input_schema
 
 
-class Tracer(Protocol):
-    """Makes spans; ``begin`` may add to what the request carries."""
+class Observer(Protocol):
+    """Watches the calls of one client. What it raises is logged and goes no further."""
 
-    def begin(self, call: Call, correlation: str) -> Span: ...
-    def moved(self, moved: Moved) -> None: ...
+    def begin(self, call: ObservedCall) -> End | None:
+        """See a call begin; return what to run when it has ended, if anything."""
+
+    def moved(self, moved: Moved) -> None:
+        """See the connection change its state."""
+
+    def close(self) -> None:
+        """Release what the observer holds: the client is closed."""
 
 
-class Observation:
-    """Who watches the requests of one client. Nothing is done while nobody does."""
+class Observers:
+    """The observers of one client."""
 
-    def __init__(self, name: str) -> None:
-        self.events: Events = Events()
-        self.tracer: Tracer | None = None
-        self._name = name
-        self._count = 0
+    def __init__(self, client: str, observers: Sequence[Observer] = ()) -> None:
+        self.client = client
+        self.all: list[Observer] = list(observers)
+        self._ids = itertools.count(1)
 
-    async def watch(self, call: Call, correlation: str, work: Awaitable[Raw]) -> Raw:
-        """Run a request, and tell of its beginning and its end."""
-        self._count += 1
-        facts: dict[str, Any] = {
-            "client": self._name,
-            "method": call.method,
-            "about": call.about,
-            "id": self._count,
-            "correlation_id": correlation,
-        }
-        span = None if self.tracer is None else self.tracer.begin(call, correlation)
-        if self.events.requests:
-            self.events.emit(RequestStart(**facts, time=time.time()))
-        begun = time.perf_counter()
-        try:
-            raw = await work
-        except BaseException as error:
-            duration = time.perf_counter() - begun
-            if span is not None:
-                span.fail(error)
-            if self.events.requests:
-                why = reason(error)
-                event = RequestException(**facts, duration=duration, reason=why, error=error)
-                self.events.emit(event)
-            raise
-        duration = time.perf_counter() - begun
-        if span is not None:
-            span.end(raw)
-        if self.events.requests:
-            self.events.emit(RequestStop(**facts, duration=duration))
-        return raw
+    def __bool__(self) -> bool:
+        return bool(self.all)
+
+    def begin(
+        self,
+        method: str,
+        about: str,
+        params: dict[str, Any] | None,
+        tool: Tool | None = None,
+        *,
+        refused: bool = False,
+    ) -> Watch:
+        """Tell every observer that a call begins."""
+        call = ObservedCall(
+            client=self.client,
+            method=method,
+            about=about,
+            params=params,
+            tool=tool,
+            id=next(self._ids),
+            correlation_id=correlation_id(),
+            time=time.time(),
+            refused=refused,
+            meta={},
+        )
+        return Watch(call, self.all)
+
+    def moved(self, moved: Moved) -> None:
+        for observer in tuple(self.all):
+            _safely(observer.moved, moved)
+
+    def close(self) -> None:
+        for observer in tuple(self.all):
+            _safely(observer.close)
+
+
+class Watch:
+    """The observation of one call, from ``Observers.begin`` to ``end``."""
+
+    def __init__(self, call: ObservedCall, observers: Sequence[Observer]) -> None:
+        self.call = call
+        self._began = time.perf_counter()
+        self._ends: list[End] = []
+        for observer in tuple(observers):
+            end = _safely(observer.begin, call)
+            if end is not None:
+                self._ends.append(end)
+
+    def sent(self, wire_id: WireId) -> None:
+        self.call.wire_id = wire_id
+
+    def end(
+        self,
+        raw: Raw | None = None,
+        result: ToolResult | None = None,
+        error: BaseException | None = None,
+    ) -> None:
+        """Tell every observer that the call has ended, and how."""
+        call = self.call
+        call.duration = time.perf_counter() - self._began
+        call.raw, call.result, call.error = raw, result, error
+        for end in self._ends:
+            _safely(end)
+
+
+def _safely(action: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return action(*arguments)
+    except Exception:
+        log.exception("an observer failed: %r", action)
+        return None
 
 
 def correlation_id() -> str:
-    """A new name for one call."""
+    """Return a new name for one call."""
     from secrets import token_hex
 
     return token_hex(8)
 
 
 def reason(error: BaseException) -> str:
-    """How a call ended that did not end well, in one word."""
+    """Return in one word how a call failed."""
     if isinstance(error, HoldfastError):
         return error.kind
     return "cancelled" if isinstance(error, asyncio.CancelledError) else type(error).__name__

@@ -1,0 +1,313 @@
+"""The channel of one client: its driver, its deadlines, and requests with their rounds."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from functools import wraps
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from holdfast._core.boundary import Call
+from holdfast._core.calls.handlers import ProgressHandler
+from holdfast._core.calls.inputs import Inputs
+from holdfast._core.calls.logins import Logins
+from holdfast._core.calls.options import Deadline, seconds
+from holdfast._core.driver import Driver
+from holdfast._core.engine import messages
+from holdfast._core.engine.state import State
+from holdfast._core.eras.base import COMPLETE, Era, Invalid, NeedsInput, Reading
+from holdfast._core.mailbox import handling, log
+from holdfast._core.observers.observer import Observers
+from holdfast.errors import HoldfastError, LoginRequired, ProtocolError, StateError
+from holdfast.policies import Policy
+from holdfast.types.base import Wire, decode
+from holdfast.types.notifications import Progress
+
+W = TypeVar("W", bound=Wire)
+
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for bytes that are not what they should be."""
+ENDED: Final = (State.CLOSING, State.CLOSED)
+
+
+class Channel:
+    """Sends the requests of one client over its driver, which starts with the first of them."""
+
+    def __init__(
+        self,
+        name: str,
+        policy: Policy,
+        inputs: Inputs,
+        logins: Logins,
+        observers: Observers,
+        *,
+        start: Callable[[], Driver],
+    ) -> None:
+        self.name = name
+        self.policy = policy
+        self.inputs = inputs
+        self.logins = logins
+        self.observers = observers
+        self.progress_handlers: list[ProgressHandler] = []
+        """Handlers for the progress of every call."""
+        self.started: Driver | None = None
+        """The driver, if anything has been asked of it yet."""
+        self._start = start
+
+    @property
+    def driver(self) -> Driver:
+        """The driver, on the loop that runs now; it stays with that loop."""
+        driver = self.started
+        if driver is None:
+            driver = self.started = self._start()
+        elif driver.loop is not asyncio.get_running_loop():
+            raise StateError(
+                f"{self.name}: this client belongs to another event loop; open one client per loop",
+                state=driver.engine.state,
+            )
+        return driver
+
+    @property
+    def state(self) -> State:
+        return State.NEW if self.started is None else self.started.engine.state
+
+    def era(self) -> Era | None:
+        """Return the revision agreed last; None before the first connection."""
+        return None if self.started is None else self.started.engine.era
+
+    def post(self, handler: Callable[[Any], Any], value: Any) -> None:
+        """Have ``handler(value)`` run off the reading path, in order."""
+        self.driver.mailbox.post(handler, value)
+
+    # Deadlines
+
+    def deadline(
+        self,
+        method: str,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        since: float | None = None,
+    ) -> Deadline:
+        """Return the deadline of a call that begins now, or began at ``since``.
+
+        A caller's ``timeout`` bounds the whole call; beside a ``total_timeout`` it bounds the
+        silence only. Without either the policy's silence and total apply.
+        """
+        times = self.policy.timeouts
+        idle = times.for_method(method) if timeout is None else seconds("timeout", timeout)
+        if total_timeout is not None:
+            total = seconds("total_timeout", total_timeout)
+        else:
+            total = max(times.total, idle) if timeout is None else idle
+        return Deadline(idle, total, self.driver.loop.time() if since is None else since)
+
+    async def connected(self, deadline: Deadline) -> Era:
+        """Wait for a connection as a call would, and return its era."""
+        driver = self.driver
+        if driver.engine.state is not State.READY:
+            wait = self.policy.when_down == "wait"
+            left = deadline.since + min(deadline.idle, deadline.total) - driver.loop.time()
+            await self.open(wait=wait, timeout=max(0.0, left))
+        assert driver.engine.era is not None
+        return driver.engine.era
+
+    async def open(self, *, wait: bool = False, timeout: float | None = None) -> None:
+        """Connect, after a login where that is needed and allowed."""
+        driver, logins = self.driver, 0
+        while True:
+            try:
+                return await driver.open(wait=wait, timeout=timeout)
+            except LoginRequired as error:
+                logins += 1
+                await self.logins.recover(error, logins, None)
+                driver.retry_now()
+
+    async def log_in(self, *, fresh: bool) -> None:
+        """Log in, whether or not the server has asked for it yet."""
+        driver = self.driver
+        if self.logins.account.need is None:
+            try:
+                # What the server says when it refuses tells where to log in, and for what.
+                await driver.open()
+            except HoldfastError:
+                pass
+        await self.logins.log_in(fresh=fresh)
+        driver.retry_now()
+
+    # Requests
+
+    def call(
+        self,
+        method: str,
+        params: dict[str, Any] | None,
+        deadline: Deadline,
+        *,
+        about: str = "",
+        repeatable: bool = False,
+    ) -> Call:
+        return Call(
+            method,
+            params,
+            idle=deadline.idle,
+            total=deadline.total,
+            since=deadline.since,
+            about=about,
+            repeatable=repeatable,
+            progress=bool(self.progress_handlers),
+        )
+
+    async def request(self, call: Call, deadline: Deadline) -> Raw:
+        """Send a request, answer what the server asks, and return the final result."""
+        return (await self.exchange(call, deadline))[0]
+
+    async def exchange(self, call: Call, deadline: Deadline) -> tuple[Raw, int]:
+        """Like ``request``; return the number of rounds of questions as well."""
+        driver, rounds, logins = self.driver, 0, 0
+        sink = self.sink(None)
+        watch = None
+        if self.observers.all:
+            watch = self.observers.begin(call.method, call.about, call.params)
+            call = msgspec.structs.replace(
+                call, meta={**watch.call.meta, **(call.meta or {})} or None
+            )
+        first = call.params
+        try:
+            while True:
+                try:
+                    raw = await driver.request(
+                        call, on_progress=sink, on_sent=None if watch is None else watch.sent
+                    )
+                except LoginRequired as error:
+                    logins += 1
+                    await self.logins.recover(error, logins, deadline.until)
+                    driver.retry_now()
+                    call = self.again(call, deadline)
+                    continue
+                reading = driver.engine.era.read(call.method, raw)  # type: ignore[union-attr]
+                if reading is COMPLETE:
+                    break
+                rounds += 1
+                call = await self.answer(call, first, reading, rounds, deadline)
+        except BaseException as error:
+            if watch is not None:
+                watch.end(error=error)
+            raise
+        if watch is not None:
+            watch.end(raw)
+        return raw, rounds
+
+    async def answer(
+        self,
+        call: Call,
+        first: dict[str, Any] | None,
+        reading: Reading,
+        rounds: int,
+        deadline: Deadline,
+    ) -> Call:
+        """Have the application answer what the server asks; return the call to send next.
+
+        Specification 2026-07-28, "Multi Round-Trip Requests": the request is sent again with
+        ``inputResponses``, and with ``requestState`` exactly as it came.
+        """
+        if isinstance(reading, Invalid):
+            raise messages.bad_answer(self.name, call, reading.reason)
+        assert isinstance(reading, NeedsInput)
+        limit = self.policy.limits.rounds
+        if rounds > limit:
+            text = f"{self.name}: {messages.subject(call)}: still asking after {limit} rounds"
+            raise ProtocolError(text, outcome_unknown=True)
+        params = dict(first or {})
+        if reading.requests:
+            try:
+                async with asyncio.timeout_at(deadline.until):
+                    answers = await self.inputs.answer_all(self.name, reading.requests)
+            except TimeoutError as error:
+                if isinstance(error, HoldfastError):
+                    raise
+                raise messages.unanswered(self.name, call) from None
+            params["inputResponses"] = answers
+        if reading.state is not None:
+            params["requestState"] = reading.state
+        return self.again(msgspec.structs.replace(call, params=params), deadline)
+
+    def again(self, call: Call, deadline: Deadline) -> Call:
+        """Return a call to be sent again, in the time that is left of its deadline."""
+        left = max(0.001, deadline.until - self.driver.loop.time())
+        return msgspec.structs.replace(call, total=left, since=None)
+
+    def sink(self, on_progress: ProgressHandler | None) -> Callable[[Progress], None] | None:
+        """Return what takes the progress of one call; None if nobody wants it."""
+        if on_progress is None and not self.progress_handlers:
+            return None
+        wanted = [*self.progress_handlers, *(() if on_progress is None else (on_progress,))]
+        return ProgressSink(self.name, wanted, self.post)
+
+    def decode(self, call: Call, raw: Raw | bytes, kind: type[W]) -> W:
+        """Return a result as the type that the call expects."""
+        try:
+            return decode(raw, kind)
+        except UNREADABLE as error:
+            raise self.broken(call, str(error)) from error
+
+    def broken(self, call: Call, reason: str) -> HoldfastError:
+        return messages.bad_answer(self.name, call, reason)
+
+
+class ProgressSink:
+    """Hands progress straight from the read to plain functions, by mailbox to async ones.
+
+    Handlers run in the context (contextvars) of the call: what a notebook's handler prints
+    appears below the cell that made the call.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        handlers: list[ProgressHandler],
+        post: Callable[[Callable[[Any], Any], Any], None],
+    ) -> None:
+        self._name = name
+        self._handlers = handlers
+        self._post = post
+        self._context = copy_context()
+
+    def __call__(self, progress: Progress) -> None:
+        for handler in self._handlers:
+            if inspect.iscoroutinefunction(handler):
+                self._post(in_context(self._context, handler), progress)
+                continue
+            try:
+                result = self._context.run(handler, progress)
+            except Exception:
+                log.exception("%s: a progress handler failed", self._name)
+            else:
+                if result is not None and inspect.isawaitable(result):
+                    self._post(_itself, result)
+
+
+def in_context(context: Context, handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return ``handler`` so that it runs in a context other than that of its caller."""
+
+    @wraps(handler)
+    async def run(value: Any) -> Any:
+        context.run(handling.set, handling.get())
+        result = context.run(handler, value)
+        if not inspect.isawaitable(result):
+            return result
+        return await asyncio.get_running_loop().create_task(_await(result), context=context)
+
+    return run
+
+
+async def _await(result: Any) -> Any:
+    return await result
+
+
+def _itself(result: Any) -> Any:
+    """Return the awaitable that a plain function gave, to be awaited in its turn."""
+    return result

@@ -1,0 +1,64 @@
+"""The options of one call, in the one place that every face takes them from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, Final, TypedDict
+
+from msgspec import Struct
+
+from holdfast._core.calls.handlers import ProgressHandler
+from holdfast.errors import ValidationError
+
+
+class CallOptions(TypedDict, total=False):
+    """What may be said about one tool call.
+
+    Attributes:
+        timeout: Seconds until the call fails, connecting and listing included. With a
+            ``total_timeout`` it is the longest silence instead: progress starts it again.
+        total_timeout: Seconds for the whole call, progress or not.
+        on_progress: Called with each `Progress` of this call, before its result is returned.
+        meta: Entries for the ``_meta`` of the request.
+    """
+
+    timeout: float | None
+    total_timeout: float | None
+    on_progress: ProgressHandler | None
+    meta: Mapping[str, Any] | None
+
+
+NAMES: Final = frozenset(CallOptions.__annotations__)
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse an option that does not exist, by name, with the nearest one that does."""
+    for name in options:
+        if name not in NAMES:
+            near = get_close_matches(name, NAMES, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            text = f"there is no option {name!r} (there are: {', '.join(sorted(NAMES))}){hint}"
+            raise TypeError(text)
+
+
+class Deadline(Struct, frozen=True, gc=False):
+    """The time that one call has: connecting, listing and every round included."""
+
+    idle: float
+    """Seconds without an answer or progress."""
+    total: float
+    """Seconds in all."""
+    since: float
+    """The beginning, on the loop's clock."""
+
+    @property
+    def until(self) -> float:
+        return self.since + self.total
+
+
+def seconds(name: str, value: float) -> float:
+    """Return a caller's timeout; refuse what is no positive number of seconds."""
+    if type(value) not in (int, float) or not value > 0:
+        raise ValidationError(f"{name}={value!r}: must be a number of seconds, more than 0")
+    return value

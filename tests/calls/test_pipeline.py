@@ -1,0 +1,847 @@
+"""One tool call: what is checked before it, its one deadline, and its one outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast import Backoff, Cache, Handlers, Limits, Observability, Timeouts, ToolPolicy
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
+from holdfast.testing import SILENCE, Incoming, Peer, RequestError
+from holdfast.types import PromptReference
+
+LONG = Timeouts(request=30, handshake=30)
+NUMBER = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+CHANGED = "notifications/tools/list_changed"
+
+CHECKED = ToolPolicy(validate="always")
+
+eras = pytest.mark.parametrize("versions", [STATELESS, HANDSHAKE], ids=["stateless", "handshake"])
+
+
+def shop(versions: tuple[str, ...] = STATELESS) -> Peer:
+    peer = Peer(versions=versions)
+
+    @peer.tool(input_schema=NUMBER)
+    def double(a: int) -> str:
+        return str(2 * a)
+
+    @peer.tool()
+    def silent() -> Any:
+        return SILENCE
+
+    peer.resource("mem://a", "text")
+
+    @peer.prompt()
+    def poem() -> str:
+        return "roses"
+
+    return peer
+
+
+def asked(peer: Peer, method: str) -> int:
+    return sum(one.method == method for one in peer.received)
+
+
+# The same refusal, whatever ran before
+
+
+async def nothing(client: holdfast.Client, peer: Peer) -> None: ...
+
+
+async def listed(client: holdfast.Client, peer: Peer) -> None:
+    await client.list_tools()
+
+
+async def changed(client: holdfast.Client, peer: Peer) -> None:
+    await client.list_tools()
+    peer.notify(CHANGED)
+    await client.ping()
+
+
+async def reconnected(client: holdfast.Client, peer: Peer) -> None:
+    await client.list_tools()
+    lost = asyncio.Event()
+    client.events.subscribe(lambda _: lost.set(), "connection.transition")
+    peer.hang_up()
+    await lost.wait()
+    await client.wait_ready(5)
+
+
+@eras
+@pytest.mark.req("T4", "T5")
+@pytest.mark.parametrize("before", [nothing, listed, changed, reconnected])
+async def test_a_mistake_has_one_outcome_whatever_ran_before(
+    versions: tuple[str, ...], before: Callable[..., Any]
+) -> None:
+    peer = shop(versions)
+    async with holdfast.connect(
+        peer, timeouts=LONG, backoff=Backoff(first=0.01), tools=CHECKED
+    ) as client:
+        await before(client, peer)
+        with pytest.raises(holdfast.ValidationError, match="Did you mean 'double'"):
+            await client.call_tool("duoble", {"a": 1})
+        with pytest.raises(holdfast.ValidationError, match="'a' is required"):
+            await client.call_tool("double", {})
+        assert (await client.call_tool("double", {"a": 2})).text == "4"
+    assert asked(peer, "tools/call") == 1
+
+
+@eras
+@pytest.mark.req("T4")
+async def test_the_list_is_fetched_once_for_many_first_calls(versions: tuple[str, ...]) -> None:
+    peer = shop(versions)
+    async with holdfast.connect(peer, timeouts=LONG, tools=CHECKED) as client:
+        await asyncio.gather(*(client.call_tool("double", {"a": a}) for a in range(20)))
+        await client.call_tool("double", {"a": 1})
+    assert asked(peer, "tools/list") == 1
+
+
+@eras
+@pytest.mark.req("T4")
+async def test_fetching_the_list_can_be_switched_off(versions: tuple[str, ...]) -> None:
+    peer = shop(versions)
+    policy = ToolPolicy(validate="known")
+    async with holdfast.connect(peer, timeouts=LONG, tools=policy) as client:
+        with pytest.raises(holdfast.RpcError):
+            await client.call_tool("duoble", {"a": 1})
+    assert asked(peer, "tools/list") == 0
+
+
+@eras
+@pytest.mark.req("T4")
+async def test_a_tool_that_is_announced_is_called_and_one_that_went_is_refused(
+    versions: tuple[str, ...],
+) -> None:
+    peer = shop(versions)
+    async with holdfast.connect(peer, timeouts=LONG) as client:
+        await client.call_tool("double", {"a": 1})
+
+        @peer.tool()
+        def added() -> str:
+            return "new"
+
+        peer.notify(CHANGED)
+        await client.ping()
+        assert (await client.call_tool("added")).text == "new"
+
+
+async def test_an_option_that_does_not_exist_is_refused_by_name() -> None:
+    async with holdfast.connect(shop()) as client:
+        with pytest.raises(TypeError, match=r"no option 'timout'.*did you mean 'timeout'"):
+            await client.call_tool("double", {"a": 1}, timout=3)  # type: ignore[call-arg]
+
+
+# One deadline
+
+VERBS: dict[str, Callable[[holdfast.Client], Any]] = {
+    "ping": lambda client: client.ping(timeout=0.05),
+    "call_tool": lambda client: client.call_tool("silent", timeout=0.05),
+    "list_tools": lambda client: client.list_tools(timeout=0.05),
+    "available_tools": lambda client: client.available_tools(timeout=0.05),
+    "list_resources": lambda client: client.list_resources(timeout=0.05),
+    "list_resource_templates": lambda client: client.list_resource_templates(timeout=0.05),
+    "read_resource": lambda client: client.read_resource("mem://a", timeout=0.05),
+    "subscribe_resource": lambda client: client.subscribe_resource("mem://a", timeout=0.05),
+    "unsubscribe_resource": lambda client: client.unsubscribe_resource("mem://a", timeout=0.05),
+    "list_prompts": lambda client: client.list_prompts(timeout=0.05),
+    "get_prompt": lambda client: client.get_prompt("poem", timeout=0.05),
+    "complete": lambda client: client.complete(PromptReference(name="poem"), "a", timeout=0.05),
+    "set_log_level": lambda client: client.set_log_level("info", timeout=0.05),
+    "request": lambda client: client.request("any/thing", timeout=0.05),
+}
+
+
+@pytest.mark.req("R3")
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("when_down", ["fail", "wait"])
+async def test_a_timeout_covers_connecting(verb: str, when_down: Any) -> None:
+    """The server never answers the handshake, which may take 30 s."""
+    peer = Peer()
+    for method in ("server/discover", "initialize"):
+        peer.on(method, SILENCE)
+    async with holdfast.connect(peer, timeouts=LONG, when_down=when_down) as client:
+        began = time.monotonic()
+        with pytest.raises(TimeoutError):
+            await VERBS[verb](client)
+        assert time.monotonic() - began < 10
+
+
+@eras
+@pytest.mark.req("R3")
+@pytest.mark.parametrize("verb", VERBS)
+async def test_a_timeout_ends_a_request_that_is_not_answered(
+    versions: tuple[str, ...], verb: str
+) -> None:
+    peer = shop(versions)
+    silent = ["tools/call", "tools/list", "resources/list", "resources/templates/list"]
+    silent += ["resources/read", "resources/subscribe", "resources/unsubscribe", "prompts/list"]
+    silent += ["prompts/get", "completion/complete", "logging/setLevel", "ping", "any/thing"]
+    async with holdfast.connect(peer, timeouts=LONG) as client:
+        await client.open()
+        for method in [*silent, "subscriptions/listen", "server/discover"]:
+            peer.on(method, SILENCE)
+        sends_nothing = verb in {"unsubscribe_resource", "set_log_level"}
+        if versions == STATELESS and sends_nothing:
+            await VERBS[verb](client)
+            return
+        with pytest.raises(TimeoutError):
+            await VERBS[verb](client)
+
+
+@pytest.mark.req("R3")
+async def test_listing_the_tools_first_counts_against_the_timeout() -> None:
+    peer = shop()
+    peer.on("tools/list", SILENCE)
+    async with holdfast.connect(peer, timeouts=LONG, tools=CHECKED) as client:
+        with pytest.raises(TimeoutError):
+            await client.call_tool("double", {"a": 1}, timeout=0.05)
+
+
+def ticking(peer: Peer) -> None:
+    """Report progress without end, and never answer."""
+
+    def tick(incoming: Incoming) -> Any:
+        def again() -> None:
+            peer.progress(incoming, 1)
+            loop.call_later(0.005, again)
+
+        loop = asyncio.get_running_loop()
+        loop.call_soon(again)
+        return SILENCE
+
+    peer.on("tools/call", tick)
+
+
+@pytest.mark.req("R3")
+@pytest.mark.parametrize("options", [{"timeout": 0.1}, {"timeout": 5, "total_timeout": 0.1}])
+async def test_progress_does_not_outlast_what_the_caller_said(options: Any) -> None:
+    peer = shop()
+    ticking(peer)
+    async with holdfast.connect(peer, timeouts=LONG) as client:
+        with pytest.raises(TimeoutError):
+            await client.call_tool("double", {"a": 1}, on_progress=lambda _: None, **options)
+
+
+@pytest.mark.req("R3")
+async def test_the_total_of_the_policy_caps_a_call_that_reports_progress() -> None:
+    peer = shop()
+    ticking(peer)
+    async with holdfast.connect(peer, timeouts=Timeouts(request=0.05, total=0.2)) as client:
+        with pytest.raises(TimeoutError, match="200 ms in all"):
+            await client.call_tool("double", {"a": 1})
+
+
+# Whether it may have run
+
+
+@pytest.mark.req("R6")
+async def test_a_call_that_is_cancelled_before_it_is_sent_has_not_run() -> None:
+    peer = shop()
+    async with holdfast.connect(peer, timeouts=LONG, tools=CHECKED) as client:
+        at_once = client.start_tool("silent")
+        assert at_once.cancel()
+        with pytest.raises(holdfast.CancelledCallError, match="nothing was sent") as caught:
+            await at_once
+        assert not caught.value.outcome_unknown
+        peer.on("tools/list", SILENCE)
+        listing = client.start_tool("silent")
+        await peer.expect("tools/list")
+        listing.cancel()
+        with pytest.raises(holdfast.CancelledCallError, match="nothing was sent") as caught:
+            await listing
+        assert not caught.value.outcome_unknown
+    assert asked(peer, "tools/call") == 0
+
+
+@pytest.mark.req("R6")
+async def test_a_call_that_is_cancelled_after_it_was_sent_may_have_run() -> None:
+    peer = shop()
+    async with holdfast.connect(peer, timeouts=LONG) as client:
+        running = client.start_tool("silent")
+        await peer.expect("tools/call")
+        assert running.cancel()
+        assert not running.cancel()
+        for _ in range(2):
+            with pytest.raises(holdfast.CancelledCallError) as caught:
+                await running
+            assert caught.value.outcome_unknown
+
+
+# A guarded client calls no server that was not checked
+
+
+class Swapped(Peer):
+    """Serves good tools on its first connection, others on every later one."""
+
+    def __init__(self, versions: tuple[str, ...] = STATELESS) -> None:
+        super().__init__(versions=versions)
+        self.ran: list[int] = []
+
+        @self.tool()
+        def pay() -> str:
+            self.ran.append(len(self.ran))
+            return "paid"
+
+
+@eras
+@pytest.mark.req("H8")
+@pytest.mark.parametrize("replay", ["never", "safe"])
+@pytest.mark.parametrize("when_down", ["fail", "wait"])
+async def test_a_server_that_is_replaced_after_its_list_is_checked_again(
+    versions: tuple[str, ...], replay: Any, when_down: Any
+) -> None:
+    """The link dies between the list that a guard saw and the call."""
+    peer = Swapped(versions)
+    checked: list[int] = []
+    connections: list[int] = []
+
+    def answer(incoming: Incoming) -> Any:
+        connections.append(incoming.connection)
+        tools = [{"name": "pay", "inputSchema": {"type": "object"}}]
+        if incoming.connection == 1:
+            asyncio.get_running_loop().call_soon(peer.hang_up)
+        return {"tools": tools, "resultType": "complete", "ttlMs": 60_000}
+
+    def guard(tools: Any, instructions: str | None) -> None:
+        checked.append(connections[-1])
+        if connections[-1] > 1:
+            raise holdfast.DriftError("not the server that was checked")
+
+    peer.on("tools/list", answer)
+    options: Any = {"replay": replay, "when_down": when_down, "backoff": Backoff(first=0.01)}
+    async with holdfast.connect(peer, timeouts=LONG, **options) as client:
+        client.guard_tools(guard)
+        with pytest.raises(holdfast.HoldfastError):
+            await client.call_tool("pay")
+        await client.wait_ready(5)
+        with pytest.raises(holdfast.DriftError):
+            await client.call_tool("pay")
+    assert peer.ran == []
+    assert set(checked) <= {1, 2}
+
+
+@pytest.mark.req("H8")
+async def test_a_cached_list_does_not_satisfy_a_guard() -> None:
+    peer = shop()
+    seen: list[int] = []
+    async with holdfast.connect(peer, timeouts=LONG, cache=Cache(ttl=60)) as client:
+        await client.list_tools()
+        client.guard_tools(lambda tools, _: seen.append(len(tools)))
+        await client.call_tool("double", {"a": 1})
+        await client.call_tool("double", {"a": 1})
+    assert asked(peer, "tools/list") == 2
+    assert seen == [2]
+
+
+# Questions
+
+
+def asking(peer: Peer, questions: dict[str, Any]) -> None:
+    def call(incoming: Incoming) -> Any:
+        if "inputResponses" not in incoming.params:
+            return {"resultType": "input_required", "inputRequests": questions}
+        return {"content": [], "structuredContent": incoming.params["inputResponses"]}
+
+    peer.on("tools/call", call)
+
+
+def form(schema: Any) -> dict[str, Any]:
+    return {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": schema}}
+
+
+SAMPLE = {
+    "method": "sampling/createMessage",
+    "params": {
+        "messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}],
+        "maxTokens": 5,
+    },
+}
+
+
+@pytest.mark.req("P4")
+async def test_more_questions_than_allowed_do_not_reach_the_application() -> None:
+    peer = shop()
+    asking(peer, {str(number): form({"type": "object"}) for number in range(5000)})
+    heard: list[Any] = []
+
+    def elicit(question: Any) -> dict[str, Any]:
+        heard.append(question)
+        return {"action": "decline"}
+
+    handlers = Handlers(elicitation=elicit)
+    async with holdfast.connect(peer, handlers=handlers, limits=Limits(asks=8)) as client:
+        with pytest.raises(holdfast.ProtocolError, match=r"5000 questions.*8"):
+            await client.call_tool("double", {"a": 1})
+    assert heard == []
+
+
+@pytest.mark.req("P4")
+async def test_no_more_questions_are_handled_at_once_than_allowed() -> None:
+    peer = shop()
+    asking(peer, {str(number): form({"type": "object"}) for number in range(4)})
+    at_once = most = 0
+
+    async def elicit(_: Any) -> dict[str, Any]:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0)
+        at_once -= 1
+        return {"action": "decline"}
+
+    handlers = Handlers(elicitation=elicit)
+    async with holdfast.connect(peer, handlers=handlers, limits=Limits(asks=4)) as client:
+        await asyncio.gather(*(client.call_tool("double", {"a": 1}) for _ in range(5)))
+    assert most == 4
+
+
+ODD_SCHEMAS = [
+    {"properties": []},
+    {"properties": None},
+    {"properties": 7},
+    {"properties": {"a": 5, "b": None, "c": {"default": 1}}},
+    {"properties": {"a": {"default": {"x": [1]}}}, "required": 9},
+    {},
+]
+
+
+@eras
+@pytest.mark.req("P4")
+@pytest.mark.parametrize("schema", ODD_SCHEMAS)
+async def test_a_question_with_an_odd_schema_is_answered(
+    versions: tuple[str, ...], schema: Any
+) -> None:
+    peer = shop(versions)
+    handlers = Handlers(elicitation=lambda _: {"action": "accept", "content": {}})
+    question = form(schema)
+    asking(peer, {"q": question})
+    async with holdfast.connect(peer, handlers=handlers) as client:
+        if versions == STATELESS:
+            answer = (await client.call_tool("double", {"a": 1})).structured["q"]
+        else:
+            await client.open()
+            answer = await peer.ask(question["method"], question["params"])
+    assert answer["action"] == "accept"
+
+
+@eras
+@pytest.mark.req("P4")
+@pytest.mark.parametrize("schema", [[], None, 7, "x"])
+async def test_a_question_whose_schema_is_no_object_is_answered(
+    versions: tuple[str, ...], schema: Any
+) -> None:
+    peer = shop(versions)
+    handlers = Handlers(elicitation=lambda _: {"action": "accept", "content": {}})
+    question = form(schema)
+    asking(peer, {"q": question})
+    async with holdfast.connect(peer, handlers=handlers) as client:
+        if versions == STATELESS:
+            with pytest.raises(holdfast.HoldfastError):
+                await client.call_tool("double", {"a": 1})
+        else:
+            await client.open()
+            with pytest.raises(RequestError):
+                await peer.ask(question["method"], question["params"])
+
+
+class UnspeakableError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("not even that")
+
+
+def fails_with(error: BaseException) -> Callable[[Any], Any]:
+    def handler(_: Any) -> Any:
+        raise error
+
+    return handler
+
+
+async def cancels(_: Any) -> Any:
+    raise asyncio.CancelledError
+
+
+async def exits(_: Any) -> Any:
+    raise SystemExit(3)
+
+
+CYCLE: dict[str, Any] = {}
+CYCLE["again"] = CYCLE
+
+FAILING: dict[str, Callable[[Any], Any]] = {
+    "error": fails_with(AttributeError("no")),
+    "unspeakable": fails_with(UnspeakableError()),
+    "surrogate": fails_with(ValueError("half \ud83d")),
+    "exit": fails_with(SystemExit(3)),
+    "stop": fails_with(StopIteration(5)),
+    "async-exit": exits,
+    "async-cancelled": cancels,
+    "none": lambda _: None,
+    "number": lambda _: 5,
+    "list": lambda _: [1],
+    "object": lambda _: object(),
+    "set": lambda _: {"action": {1, 2}, "x": object()},
+    "cyclic": lambda _: {"action": "accept", "content": CYCLE},
+}
+
+
+@eras
+@pytest.mark.req("P4", "R12")
+@pytest.mark.parametrize("failing", FAILING)
+@pytest.mark.parametrize("kind", ["elicitation", "sampling"])
+async def test_a_handler_that_fails_in_any_way_is_answered_for(
+    versions: tuple[str, ...], failing: str, kind: str
+) -> None:
+    peer = shop(versions)
+    question: Any = form({}) if kind == "elicitation" else SAMPLE
+    handlers = Handlers(**{kind: FAILING[failing]})  # type: ignore[arg-type]
+    asking(peer, {"q": question})
+    async with holdfast.connect(peer, handlers=handlers, timeouts=LONG) as client:
+        if versions == STATELESS:
+            with pytest.raises(holdfast.HoldfastError):
+                await client.call_tool("double", {"a": 1})
+            peer.on("tools/call", {"content": []})
+        else:
+            await client.open()
+            with pytest.raises(RequestError):
+                await peer.ask(question["method"], question["params"])
+        await client.call_tool("double", {"a": 1})
+
+
+@eras
+@pytest.mark.req("R12")
+@pytest.mark.parametrize("kind", ["elicitation", "sampling", "roots"])
+async def test_a_plain_function_that_blocks_does_not_hold_up_other_calls(
+    versions: tuple[str, ...], kind: str
+) -> None:
+    peer = shop(versions)
+    started, go_on = threading.Event(), threading.Event()
+
+    def blocks(*_: Any) -> Any:
+        started.set()
+        assert go_on.wait(30)
+        return [] if kind == "roots" else {"action": "decline"}
+
+    question = {"elicitation": form({}), "sampling": SAMPLE, "roots": {"method": "roots/list"}}[
+        kind
+    ]
+    handlers = Handlers(**{kind: blocks})
+    asking(peer, {"q": question})
+    async with holdfast.connect(peer, handlers=handlers, timeouts=LONG) as client:
+        await client.open()
+        if versions == STATELESS:
+            waiting: Any = asyncio.ensure_future(client.call_tool("double", {"a": 1}))
+        else:
+            waiting = asyncio.ensure_future(peer.ask(question["method"], question.get("params")))
+        assert await asyncio.to_thread(started.wait, 30)
+        await client.ping()
+        go_on.set()
+        await waiting
+
+
+@pytest.mark.req("P4")
+@pytest.mark.parametrize("plain", [True, False])
+async def test_a_sampling_handler_may_return_text(plain: bool) -> None:
+    peer = shop()
+    asking(peer, {"q": SAMPLE})
+
+    async def later(_: Any) -> str:
+        return "words"
+
+    handlers = Handlers(sampling=(lambda _: "words") if plain else later)
+    async with holdfast.connect(peer, handlers=handlers) as client:
+        answer = (await client.call_tool("double", {"a": 1})).structured["q"]
+        made = await client.create_message(SAMPLE["params"])  # type: ignore[arg-type]
+    assert answer["content"] == {"type": "text", "text": "words"}
+    assert (answer["role"], made.content.text) == ("assistant", "words")
+
+
+@pytest.mark.req("P4")
+async def test_create_message_wants_a_handler() -> None:
+    async with holdfast.connect(shop()) as client:
+        with pytest.raises(holdfast.StateError, match="no handler for sampling"):
+            await client.create_message({})
+        with pytest.raises(holdfast.StateError, match="no handler for roots"):
+            await client.list_roots()
+
+
+# Closing
+
+
+@eras
+@pytest.mark.req("L7", "R12")
+@pytest.mark.parametrize("indirectly", [False, True])
+async def test_a_handler_that_closes_its_client_comes_to_its_end(
+    versions: tuple[str, ...], indirectly: bool
+) -> None:
+    peer = shop(versions)
+    finished = asyncio.Event()
+
+    async def elicit(_: Any) -> Any:
+        work = client.close()
+        assert await (asyncio.create_task(work) if indirectly else work)
+        await asyncio.sleep(0)
+        finished.set()
+        return {"action": "decline"}
+
+    asking(peer, {"q": form({})})
+    client = holdfast.connect(peer, handlers=Handlers(elicitation=elicit), timeouts=LONG)
+    await client.open()
+    if versions == STATELESS:
+        with pytest.raises(holdfast.HoldfastError):
+            await client.call_tool("double", {"a": 1})
+    else:
+        question = form({})
+        asked = asyncio.ensure_future(peer.ask(question["method"], question["params"]))
+        asked.add_done_callback(lambda done: done.cancelled() or done.exception())
+    await asyncio.wait_for(finished.wait(), 30)
+    assert client.state == "closed"
+
+
+@pytest.mark.req("L7", "R12")
+@pytest.mark.parametrize("kind", ["notification", "progress"])
+async def test_a_listener_that_closes_its_client_comes_to_its_end(kind: str) -> None:
+    peer = shop()
+    finished = asyncio.Event()
+
+    async def hear(_: Any) -> None:
+        await client.close()
+        finished.set()
+
+    client = holdfast.connect(peer, handlers=Handlers(**{kind: hear}), timeouts=LONG)  # type: ignore[arg-type]
+    await client.open()
+    if kind == "notification":
+        peer.notify("notifications/message", {"level": "info", "data": "x"})
+    else:
+        ticking(peer)
+        with pytest.raises(holdfast.HoldfastError):
+            await client.call_tool("double", {"a": 1})
+    await asyncio.wait_for(finished.wait(), 30)
+
+
+@pytest.mark.req("L7")
+async def test_a_cancelled_close_goes_on_and_leaves_no_task() -> None:
+    before = asyncio.all_tasks()
+    client = holdfast.connect(shop())
+    await client.open()
+    closing = asyncio.create_task(client.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.wait([closing])
+    assert await client.close() is False
+    assert client.state == "closed"
+    assert asyncio.all_tasks() == before
+
+
+# Lists and resources
+
+
+@pytest.mark.req("T1")
+async def test_a_list_is_bounded_in_bytes_over_all_pages() -> None:
+    peer = shop()
+    pages = 0
+
+    def page(incoming: Incoming) -> Any:
+        nonlocal pages
+        pages += 1
+        tool = {"name": f"t{pages}", "description": "x" * 10_000, "inputSchema": {}}
+        return {"tools": [tool], "nextCursor": str(pages)}
+
+    peer.on("tools/list", page)
+    async with holdfast.connect(peer, limits=Limits(list_bytes=50_000)) as client:
+        with pytest.raises(holdfast.ProtocolError, match="50000 bytes"):
+            await client.list_tools()
+    assert pages == 5
+
+
+@pytest.mark.req("E3")
+@pytest.mark.parametrize(
+    ("code", "text", "missing"),
+    [
+        (-32000, "Resource not found", True),
+        (-32000, "no such file: a", True),
+        (-32000, "Resource mem://a does not exist", True),
+        (-32002, "whatever", True),
+        (-32602, "whatever", True),
+        (-32000, "Session not found", False),
+        (-32000, "the disk is full", False),
+        (-32603, "Resource not found", False),
+    ],
+)
+async def test_a_resource_that_is_not_there(code: int, text: str, missing: bool) -> None:
+    peer = shop()
+
+    def read(_: Incoming) -> Any:
+        raise RequestError(code, text, {"x": 1})
+
+    peer.on("resources/read", read)
+    async with holdfast.connect(peer) as client:
+        with pytest.raises(holdfast.RpcError) as caught:
+            await client.read_resource("mem://a")
+    assert isinstance(caught.value, holdfast.ResourceNotFoundError) is missing
+    assert (caught.value.code, caught.value.data) == (code, {"x": 1})
+
+
+@pytest.mark.req("P2")
+@eras
+async def test_no_update_comes_after_unsubscribing(versions: tuple[str, ...]) -> None:
+    peer = shop(versions)
+    heard: list[Any] = []
+    async with holdfast.connect(peer, timeouts=LONG) as client:
+        client.on_notification(heard.append, "notifications/resources/updated")
+        await client.subscribe_resource("mem://a")
+        await client.unsubscribe_resource("mem://a")
+        peer.notify("notifications/resources/updated", {"uri": "mem://a"})
+        await client.ping()
+        await asyncio.sleep(0)
+        assert heard == []
+        await client.subscribe_resource("mem://a")
+        peer.notify("notifications/resources/updated", {"uri": "mem://a"})
+        await client.ping()
+        await asyncio.sleep(0)
+        assert len(heard) == 1
+
+
+@pytest.mark.req("P2")
+async def test_the_server_is_told_before_unsubscribing_returns() -> None:
+    peer = shop(STATELESS)
+    async with holdfast.connect(peer, timeouts=LONG) as client:
+        await client.subscribe_resource("mem://a")
+        await client.unsubscribe_resource("mem://a")
+        await client.ping()
+        methods = [one.method for one in peer.received]
+        assert "notifications/cancelled" in methods
+
+
+# Observers
+
+
+@pytest.mark.req("T8")
+async def test_the_audit_log_is_silent_unless_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with holdfast.connect(shop()) as client:
+        await client.call_tool("double", {"a": 1})
+    assert not [one for one in caplog.records if one.name == "holdfast.audit"]
+    async with holdfast.connect(shop(), observability=Observability(audit=True)) as client:
+        await client.call_tool("double", {"a": 1})
+    assert len([one for one in caplog.records if one.name == "holdfast.audit"]) == 1
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize("number", ["1e400", "9" * 5000], ids=["1e400", "digits"])
+@pytest.mark.parametrize("validate", ["always", "off"])
+async def test_a_schema_that_cannot_be_read_costs_its_own_tool_alone(
+    number: str, validate: Any
+) -> None:
+    peer = shop()
+    bad = f'{{"type":"object","properties":{{"x":{{"maximum":{number}}}}}}}'
+    good = '{"name":"good","inputSchema":{"type":"object"}}'
+
+    def answer(incoming: Incoming) -> Any:
+        tools = f'[{{"name":"bad","inputSchema":{bad}}},{good}]'
+        peer.write(
+            f'{{"jsonrpc":"2.0","id":{incoming.id},"result":{{"resultType":"complete",'
+            f'"tools":{tools}}}}}\n'.encode()
+        )
+        return SILENCE
+
+    peer.on("tools/list", answer)
+    peer.on("tools/call", {"content": [{"type": "text", "text": "ran"}]})
+    records: list[Any] = []
+    policy = {"observability": Observability(audit=records.append)}
+    tools = ToolPolicy(validate=validate)
+    async with holdfast.connect(peer, timeouts=LONG, tools=tools, **policy) as client:  # type: ignore[arg-type]
+        await client.list_tools()
+        assert (await client.call_tool("good")).text == "ran"
+        if validate == "off":
+            assert (await client.call_tool("bad", {"x": 1})).text == "ran"
+        else:
+            with pytest.raises(holdfast.ValidationError):
+                await client.call_tool("bad", {"x": 1})
+    assert [record.tool for record in records] == ["good", "bad"]
+
+
+@pytest.mark.req("M1")
+async def test_an_observer_that_fails_changes_no_outcome(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def begin(self, call: Any) -> Any:
+            if call.about == "double":
+                return self.end
+            raise RuntimeError("begin")
+
+        def end(self) -> None:
+            raise RuntimeError("end")
+
+        def moved(self, moved: Any) -> None:
+            raise RuntimeError("moved")
+
+        def close(self) -> None:
+            raise RuntimeError("close")
+
+    async with holdfast.connect(shop()) as client:
+        client._observers.all.append(Broken())
+        assert (await client.call_tool("double", {"a": 2})).text == "4"
+        await client.list_prompts()
+    for word in ("begin", "end", "moved", "close"):
+        assert f"RuntimeError: {word}" in caplog.text
+
+
+@pytest.mark.req("P5")
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_progress_is_heard_in_the_context_of_its_call(is_async: bool) -> None:
+    cell: contextvars.ContextVar[str] = contextvars.ContextVar("cell", default="none")
+    heard: list[str] = []
+    peer = shop()
+
+    def call(incoming: Incoming) -> Any:
+        peer.progress(incoming, 1)
+        return {"content": []}
+
+    async def later(_: Any) -> None:
+        await asyncio.sleep(0)
+        heard.append(cell.get())
+
+    peer.on("tools/call", call)
+    handler: Any = later if is_async else (lambda _: heard.append(cell.get()))
+    async with holdfast.connect(peer) as client:
+        await client.open()
+        cell.set("one")
+        await client.call_tool("double", {"a": 1}, on_progress=handler)
+        cell.set("two")
+        await client.call_tool("double", {"a": 1}, on_progress=handler)
+        while len(heard) < 2:
+            await client.ping()
+    assert heard == ["one", "two"]
+
+
+@pytest.mark.req("P5")
+async def test_log_messages_are_heard_as_such() -> None:
+    peer = shop()
+    heard: list[Any] = []
+    async with holdfast.connect(peer) as client:
+        await client.open()
+        stop = client.on_log(heard.append)
+        peer.notify("notifications/message", {"level": "info", "data": "x", "logger": "db"})
+        await client.ping()
+        stop()
+        peer.notify("notifications/message", {"level": "info", "data": "y"})
+        await client.ping()
+    assert [(one.level, one.data, one.logger) for one in heard] == [("info", "x", "db")]
+
+
+async def test_a_client_gives_its_tools_in_the_shape_of_a_provider() -> None:
+    async with holdfast.connect(shop()) as client:
+        found = await client.toolset("anthropic")
+        names = [one["name"] for one in found.definitions]
+        call = found.read({"type": "tool_use", "id": "1", "name": names[0], "input": {"a": 2}})
+        result = await client.call_tool(call.tool, call.arguments)
+    assert sorted(names) == ["double", "silent"]
+    assert result.text == "4"
