@@ -32,7 +32,7 @@ def mcp(
 
 
 @pytest.fixture
-async def page(mcp: mcp_tools.Tools) -> mcp_tools.Root:
+async def page(mcp: mcp_tools.Tools) -> mcp_tools.Tools:
     """The shop's page, open in the browser."""
-    await mcp._root.browser_navigate(url=URL)
-    return mcp._root
+    await mcp.browser_navigate(url=URL)
+    return mcp

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict
 
-from holdfast import ToolResult
 from holdfast.handles import (
     UNSET,
+    Calls,
     Drift,
     Handle,
+    HandleResult,
     Log,
     Namespace,
     Registry,
@@ -96,37 +97,8 @@ BrowserNetworkRequestPart: TypeAlias = Literal[
 ]
 
 
-class Root(Namespace):
+class RootTools(Calls):
     """Tools without a namespace."""
-
-    _NAME = "_root"
-    _METHODS = {
-        "browser_click": "browser_click",
-        "browser_close": "browser_close",
-        "browser_console_messages": "browser_console_messages",
-        "browser_drag": "browser_drag",
-        "browser_drop": "browser_drop",
-        "browser_emulate_media": "browser_emulate_media",
-        "browser_evaluate": "browser_evaluate",
-        "browser_file_upload": "browser_file_upload",
-        "browser_fill_form": "browser_fill_form",
-        "browser_find": "browser_find",
-        "browser_handle_dialog": "browser_handle_dialog",
-        "browser_hover": "browser_hover",
-        "browser_navigate": "browser_navigate",
-        "browser_navigate_back": "browser_navigate_back",
-        "browser_network_request": "browser_network_request",
-        "browser_network_requests": "browser_network_requests",
-        "browser_press_key": "browser_press_key",
-        "browser_resize": "browser_resize",
-        "browser_run_code_unsafe": "browser_run_code_unsafe",
-        "browser_select_option": "browser_select_option",
-        "browser_snapshot": "browser_snapshot",
-        "browser_tabs": "browser_tabs",
-        "browser_take_screenshot": "browser_take_screenshot",
-        "browser_type": "browser_type",
-        "browser_wait_for": "browser_wait_for",
-    }
 
     async def browser_click(
         self,
@@ -138,7 +110,7 @@ class Root(Namespace):
         modifiers: list[BrowserClickModifiersItem] | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Perform click on a web page
 
         Args:
@@ -171,7 +143,7 @@ class Root(Namespace):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Close the page
 
         The server says: destructive, reaches out of the server's own world.
@@ -186,12 +158,12 @@ class Root(Namespace):
     async def browser_console_messages(
         self,
         *,
-        level: Literal["error", "warning", "info", "debug"],
+        level: Literal["error", "warning", "info", "debug"] | Unset = UNSET,
         all: bool | Unset = UNSET,
         filename: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns all console messages
 
         Args:
@@ -221,7 +193,7 @@ class Root(Namespace):
         startElement: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Perform drag and drop between two elements
 
         Args:
@@ -257,7 +229,7 @@ class Root(Namespace):
         paths: list[str] | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Drop files or MIME-typed data onto an element, as if dragged from outside the
         page. At least one of "paths" or "data" must be provided.
 
@@ -289,7 +261,7 @@ class Root(Namespace):
         reducedMotion: Literal["reduce", "no-preference"] | None | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Emulate CSS media features for the page, for example switch between the light
         and dark color scheme. Omitted parameters are left unchanged; null clears an
         override.
@@ -325,7 +297,7 @@ class Root(Namespace):
         target: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Evaluate JavaScript expression on page or element
 
         Args:
@@ -359,7 +331,7 @@ class Root(Namespace):
         paths: list[str] | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Upload one or multiple files
 
         Args:
@@ -381,7 +353,7 @@ class Root(Namespace):
         fields: list[BrowserFillFormFieldsItem],
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Fill multiple form fields
 
         Args:
@@ -404,7 +376,7 @@ class Root(Namespace):
         text: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Search the accessibility snapshot of the current page for text or a regular
         expression. Returns matching snapshot nodes with a few lines of surrounding
         context (like search snippets), each shown under its path from the root of the
@@ -437,7 +409,7 @@ class Root(Namespace):
         promptText: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Handle a dialog
 
         Args:
@@ -460,7 +432,7 @@ class Root(Namespace):
         element: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Hover over element on page
 
         Args:
@@ -484,7 +456,7 @@ class Root(Namespace):
         url: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Navigate to a URL
 
         Args:
@@ -504,7 +476,7 @@ class Root(Namespace):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Go back to the previous page in the history
 
         The server says: destructive, reaches out of the server's own world.
@@ -524,7 +496,7 @@ class Root(Namespace):
         part: BrowserNetworkRequestPart | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns full details (headers and body) of a single network request, or a single
         part if `part` is set. Use the number from browser_network_requests.
 
@@ -548,12 +520,12 @@ class Root(Namespace):
     async def browser_network_requests(
         self,
         *,
-        static: bool,
+        static: bool | Unset = UNSET,
         filename: str | Unset = UNSET,
         filter: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns a numbered list of network requests since loading the page. Use
         browser_network_request with the number to get full details.
 
@@ -581,7 +553,7 @@ class Root(Namespace):
         key: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Press a key on the keyboard
 
         Args:
@@ -604,7 +576,7 @@ class Root(Namespace):
         height: float,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Resize the browser window
 
         Args:
@@ -627,7 +599,7 @@ class Root(Namespace):
         filename: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Run a Playwright code snippet. Unsafe: executes arbitrary JavaScript in the
         Playwright server process and is RCE-equivalent.
 
@@ -658,7 +630,7 @@ class Root(Namespace):
         element: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Select an option in a dropdown
 
         Args:
@@ -687,7 +659,7 @@ class Root(Namespace):
         target: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Capture accessibility snapshot of the current page, this is better than
         screenshot
 
@@ -718,7 +690,7 @@ class Root(Namespace):
         url: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """List, create, close, or select a browser tab.
 
         Args:
@@ -739,7 +711,7 @@ class Root(Namespace):
     async def browser_take_screenshot(
         self,
         *,
-        scale: Literal["css", "device"],
+        scale: Literal["css", "device"] | Unset = UNSET,
         element: str | Unset = UNSET,
         filename: str | Unset = UNSET,
         fullPage: bool | Unset = UNSET,
@@ -747,7 +719,7 @@ class Root(Namespace):
         type: Literal["png", "jpeg", "webp"] | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Take a screenshot of the current page. You can't perform actions based on the
         screenshot, use browser_snapshot for actions.
 
@@ -795,7 +767,7 @@ class Root(Namespace):
         submit: bool | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Type text into editable element
 
         Args:
@@ -831,7 +803,7 @@ class Root(Namespace):
         time: float | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Wait for text to appear or disappear or a specified time to pass
 
         Args:
@@ -849,7 +821,40 @@ class Root(Namespace):
         )
 
 
-class Tools(Handle):
+class Root(RootTools, Namespace):
+    """Tools without a namespace."""
+
+    _NAME = "_root"
+    _METHODS = {
+        "browser_click": "browser_click",
+        "browser_close": "browser_close",
+        "browser_console_messages": "browser_console_messages",
+        "browser_drag": "browser_drag",
+        "browser_drop": "browser_drop",
+        "browser_emulate_media": "browser_emulate_media",
+        "browser_evaluate": "browser_evaluate",
+        "browser_file_upload": "browser_file_upload",
+        "browser_fill_form": "browser_fill_form",
+        "browser_find": "browser_find",
+        "browser_handle_dialog": "browser_handle_dialog",
+        "browser_hover": "browser_hover",
+        "browser_navigate": "browser_navigate",
+        "browser_navigate_back": "browser_navigate_back",
+        "browser_network_request": "browser_network_request",
+        "browser_network_requests": "browser_network_requests",
+        "browser_press_key": "browser_press_key",
+        "browser_resize": "browser_resize",
+        "browser_run_code_unsafe": "browser_run_code_unsafe",
+        "browser_select_option": "browser_select_option",
+        "browser_snapshot": "browser_snapshot",
+        "browser_tabs": "browser_tabs",
+        "browser_take_screenshot": "browser_take_screenshot",
+        "browser_type": "browser_type",
+        "browser_wait_for": "browser_wait_for",
+    }
+
+
+class Tools(Handle, RootTools):
     """The tools of the server, by namespace.
 
     Every method also takes ``parallel``, not to wait for earlier calls, and

@@ -134,7 +134,7 @@ def test_parameters_that_may_be_left_out_are_optional() -> None:
         "c: Any = UNSET,",
         "parallel: bool = False,",
         "timeout: float | None = None,",
-        ") -> ToolResult:",
+        ") -> HandleResult:",
     ]
 
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from typing import assert_type
 
-from holdfast import ToolResult
+from holdfast.handles import HandleResult
 from real import everything, sessions
 
 
@@ -43,7 +43,7 @@ async def right() -> None:
         assert_type(result, sessions.BrowserRunTestResult)
         assert_type(result["passed"], int)
         found = await mcp.nav.goto(url="http://a", waitUntil="load", parallel=True, timeout=3)
-        assert_type(found, ToolResult)
+        assert_type(found, HandleResult)
         await mcp.browser["run.file"](path="a.js")
     async with sessions.connect(target=["other"], drift="warn", log=print):
         pass

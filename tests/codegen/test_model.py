@@ -61,7 +61,7 @@ def test_what_was_renamed_is_reported() -> None:
 
 def test_a_report_shows_what_cannot_be_seen() -> None:
     reports = build([tool("a\x1b[31m\u202e"), tool("b\n"), tool("b\\n")]).reports
-    assert reports[0] == 'tool "a\\x1b[31m\\u202e" is called _root.a_31m'
+    assert reports[0] == 'tool "a\\x1b[31m\\u202e" is called a_31m'
     assert [one.partition(" is")[0] for one in reports[1:]] == [r'tool "b\n"', r'tool "b\\n"']
 
 
@@ -126,12 +126,11 @@ def test_an_opening_that_takes_nothing_has_no_type(names: list[str]) -> None:
     assert build([tool(name) for name in names], session=Session()).opening is None
 
 
-def test_tools_and_namespaces_can_be_hidden_and_parameters_stripped() -> None:
+def test_tools_and_namespaces_can_be_hidden() -> None:
     names = ["a.x", "a.y", "b.x", "c"]
     tools = [tool(name, input_schema=SESSION) for name in names]
-    model = build(tools, hide=["a.*", "c"], strip="url")
+    model = build(tools, hide=["a.*", "c"])
     assert calls(model) == {"b.x": "b.x"}
-    assert [one.name for one in model.spaces[0].methods[0].parameters] == ["sessionName"]
     assert model.schemas.keys() == set(names)
 
 

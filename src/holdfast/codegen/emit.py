@@ -23,8 +23,8 @@ OPTIONAL: Final = " | Unset = UNSET,"
 
 FROM_TYPING: Final = ("Any", "Final", "Literal", "NotRequired", "TypeAlias", "TypedDict", "Union")
 FROM_HANDLES: Final = (
-    *("UNSET", "Drift", "Handle", "Log", "Namespace", "ParameterSession", "Registry"),
-    *("SessionAdapter", "SyncHandle", "SyncNamespace", "Target", "Unset"),
+    *("UNSET", "Calls", "Drift", "Handle", "HandleResult", "Log", "Namespace", "ParameterSession"),
+    *("Registry", "SessionAdapter", "SyncCalls", "SyncHandle", "SyncNamespace", "Target", "Unset"),
 )
 ALWAYS: Final = frozenset(
     {"Any", "Drift", "Final", "Handle", "Log", "Registry", "SessionAdapter", "Target"}
@@ -86,6 +86,8 @@ class _Writer:
             used |= {"SyncHandle"}
         if self.model.spaces:
             used |= {"Namespace", *(("SyncNamespace",) if self.sync else ())}
+        if any(space.mixin for space in self.model.spaces):
+            used |= {"Calls", *(("SyncCalls",) if self.sync else ())}
         if self.model.session is not None:
             used |= {"ParameterSession"}
         typing = [name for name in FROM_TYPING if name in used]
@@ -96,7 +98,6 @@ class _Writer:
             *(["from collections.abc import Mapping"] if "Mapping" in used else []),
             _import("typing", typing),
             "",
-            *(["from holdfast import ToolResult"] if "ToolResult" in used else []),
             _import("holdfast.handles", handles),
         ]
 
@@ -104,6 +105,9 @@ class _Writer:
         schemas = [f"{literal(name)}: {literal(text)}" for name, text in self._schemas()]
         table = exploded("schemas={", schemas, "}", INDENT).lstrip() if schemas else "schemas={}"
         registry = ["hash=REGISTRY_HASH", f"command={literal(command)}", table]
+        if self.model.returns:
+            results = [f"{literal(n)}: {literal(t)}" for n, t in sorted(self.model.returns.items())]
+            registry.append(exploded("returns={", results, "}", INDENT).lstrip())
         lines = [
             _assigned("REGISTRY_HASH: Final", literal(self.model.hash)),
             _target(target),
@@ -126,21 +130,39 @@ class _Writer:
 
     def _space(self, space: Space, sync: bool) -> Iterator[str]:
         prefix = "Sync" if sync else ""
-        shadowed = TYPE_NAMES & {method.name for method in space.methods}
-        yield f"class {prefix}{space.class_name}({prefix}Namespace):"
+        if space.mixin is not None:
+            yield from self._mixin(space, prefix, sync)
+        base = f"{prefix}Namespace"
+        bases = base if space.mixin is None else f"{prefix}{space.mixin}, {base}"
+        yield f"class {prefix}{space.class_name}({bases}):"
         what = "without a namespace" if space.wire == ROOT else f"of ``{one_line(space.wire)}``"
         yield from docstring([f"Tools {what}."], INDENT)
         yield ""
         yield _assigned(f"{INDENT}_NAME", ascii_literal(space.wire))
         keys = [f"{literal(method.key)}: {literal(method.name)}" for method in space.methods]
         yield exploded("_METHODS = {", keys, "}", INDENT)
-        for method in space.methods:
+        own = [one for one in space.methods if space.mixin is None or one.name in space.hidden]
+        yield from self._methods(own, space, sync)
+
+    def _mixin(self, space: Space, prefix: str, sync: bool) -> Iterator[str]:
+        """Tools without a namespace are methods of the handle too."""
+        yield f"class {prefix}{space.mixin}({prefix}Calls):"
+        yield f'{INDENT}"""Tools without a namespace."""'
+        shown = [one for one in space.methods if one.name not in space.hidden]
+        yield from self._methods(shown, space, sync)
+        yield ""
+        yield ""
+
+    def _methods(self, methods: list[Method], space: Space, sync: bool) -> Iterator[str]:
+        shadowed = TYPE_NAMES & {method.name for method in space.methods}
+        for method in methods:
             yield ""
             yield from self._method(method, space, shadowed, sync)
 
     def _handle(self, sync: bool) -> Iterator[str]:
         prefix = "Sync" if sync else ""
-        yield f"class {prefix}Tools({prefix}Handle):"
+        mixins = [f", {prefix}{space.mixin}" for space in self.model.spaces if space.mixin]
+        yield f"class {prefix}Tools({prefix}Handle{''.join(mixins)}):"
         yield f'{INDENT}"""The tools of the server, by namespace.'
         yield ""
         yield f"{INDENT}Every method also takes ``parallel``, not to wait for earlier calls, and"
@@ -227,8 +249,8 @@ class _Writer:
 
     def _returned(self, method: Method, path: tuple[str, ...], shadowed: frozenset[str]) -> str:
         if method.result is None:
-            self.typist.used.add("ToolResult")
-            return "ToolResult"
+            self.typist.used.add("HandleResult")
+            return "HandleResult"
         room = COLUMNS - len(INDENT) - len(") -> :")
         return self.typist.fit(method.result, room, (*path, "result"), shadowed)
 
@@ -279,6 +301,7 @@ def _body(method: Method, extra: str | None, options: tuple[str, str], sync: boo
         arguments.lstrip(),
         f"parallel={options[0]}",
         f"timeout={options[1]}",
+        *(["wrapped=True"] if method.wrapped and method.result is not None else []),
     ]
     return exploded(f"return {'' if sync else 'await '}self.{call}(", passed, ")", DEEP)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from holdfast.codegen.names import ROOT, ClassNames
 from holdfast.codegen.schemas import MOST_PARTS as SCHEMA_PARTS
 from holdfast.codegen.schemas import Reader
 from holdfast.lock.fingerprint import canonical, definition, registry_hash
+from holdfast.schema.walk import properties, required
 from holdfast.types.tools import Tool
 
 OPEN_ARGUMENTS: Final = "OpenArguments"
@@ -58,6 +59,8 @@ class Method:
     """The kind of further arguments, if the tool takes any."""
     result: Kind | None
     """The kind of the structured result, if the tool has one."""
+    wrapped: bool
+    """The result is wrapped as ``{"result": …}``; the kind is that of what is inside."""
     description: str
     hints: tuple[str, ...]
 
@@ -70,6 +73,10 @@ class Space:
     attribute: str
     class_name: str
     methods: tuple[Method, ...]
+    mixin: str | None = None
+    """The class of the methods that the handle has itself; of the root namespace only."""
+    hidden: frozenset[str] = frozenset()
+    """Methods that the handle does not have itself: their names mean something else there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,8 @@ class Model:
     records: tuple[Record, ...]
     schemas: Mapping[str, str]
     """Every tool's input schema, as canonical JSON text; also of tools that are hidden."""
+    returns: Mapping[str, str]
+    """The same of output schemas."""
     hash: str
     session: Session | None = None
     opening: Kind | None = None
@@ -94,15 +103,14 @@ def build(
     tools: Sequence[Tool],
     *,
     hide: Collection[str] = (),
-    strip: str | None = None,
     session: Session | None = None,
 ) -> Model:
-    """The model of these tools, in whatever order they come.
+    """Return the model of these tools, in whatever order they come.
 
-    ``hide`` keeps tools (``"a.b"``) and namespaces (``"a.*"``) off the handle, ``strip`` a
-    parameter off every tool; ``session`` does both for its own.
+    ``hide`` keeps tools (``"a.b"``) and namespaces (``"a.*"``) off the handle; ``session`` its
+    own tools, and its parameter off every tool.
     """
-    return _Builder(tools, hide, strip, session).build()
+    return _Builder(tools, hide, session).build()
 
 
 class _Builder:
@@ -110,7 +118,6 @@ class _Builder:
         self,
         tools: Sequence[Tool],
         hide: Collection[str],
-        strip: str | None,
         session: Session | None,
     ) -> None:
         self.reports: list[str] = []
@@ -119,7 +126,7 @@ class _Builder:
         self.tools = self._unique(tools)
         self.session = session
         self.hide = frozenset((*hide, *(session.hidden if session else ())))
-        self.strip = frozenset(filter(None, (strip, session.key if session else None)))
+        self.strip = frozenset(() if session is None else (session.key,))
 
     def build(self) -> Model:
         shown = [name for name in self.tools if not self._is_hidden(name)]
@@ -128,6 +135,7 @@ class _Builder:
         methods = {space: names.method_names(keys) for space, keys in spaces.items()}
         known = {name for found in methods.values() for name in found.values()}
         self.classes = ClassNames([*known, *attributes.values(), OPEN_ARGUMENTS])
+        self.reserved = frozenset({*names.HANDLE_OWN, *attributes.values()})
         made = [
             self._space(space, ROOT if space is None else attributes[space], methods[space])
             for space in sorted(spaces, key=lambda space: (space is not None, space or ""))
@@ -138,6 +146,7 @@ class _Builder:
             spaces=tuple(made),
             records=tuple(sorted(self.records, key=lambda record: record.name)),
             schemas={name: _schema_text(tool) for name, tool in self.tools.items()},
+            returns=dict(_returned(self.tools.values())),
             hash=registry_hash(self.tools.values()),
             session=self.session,
             opening=opening,
@@ -175,6 +184,7 @@ class _Builder:
     def _space(self, space: str | None, attribute: str, methods: Mapping[str, str]) -> Space:
         words = () if space is None else (space,)
         class_name = self.classes.take_pair(*(words or ("root",)))
+        mixin = self.classes.take_pair("root", "tools") if space is None else None
         if space is not None and attribute != space:
             self._say(f"namespace {quoted(space)} is called {attribute}")
         prefix = "" if space is None else f"{space}."
@@ -184,17 +194,20 @@ class _Builder:
         ]
         # "_root" is where tools without a dot are: a namespace that is called so is "_root.".
         wire = ROOT if space is None else f"{space}." if space == ROOT else space
-        return Space(wire, attribute, class_name, tuple(made))
+        hidden = self.reserved & {one.name for one in made} if space is None else frozenset()
+        return Space(wire, attribute, class_name, tuple(made), mixin, hidden)
 
     def _method(
         self, tool: Tool, words: tuple[str, ...], attribute: str, key: str, name: str
     ) -> Method:
         if name != key:
-            self._report(tool.name, f"is called {attribute}.{name}")
+            shown = name if not words and name not in self.reserved else f"{attribute}.{name}"
+            self._report(tool.name, f"is called {shown}")
         plain = definition(tool)
         path = (*words, name)
         fields, extra = self._arguments(tool.name, plain["inputSchema"], path)
-        result = self._result(tool.name, plain.get("outputSchema"), (*path, "result"))
+        inner = _inner(plain.get("outputSchema"))
+        result = self._result(tool.name, plain.get("outputSchema"), (*path, "result"), inner=inner)
         title = tool.title or (tool.annotations.title if tool.annotations else None)
         return Method(
             tool=tool.name,
@@ -203,6 +216,7 @@ class _Builder:
             parameters=self._parameters(tool.name, fields),
             extra=extra,
             result=result,
+            wrapped=inner is not None,
             description=tool.description or title or "",
             hints=_hints(tool),
         )
@@ -222,12 +236,12 @@ class _Builder:
                 self._report(tool, f"parameter {quoted(wire)} is called {name}")
         return tuple(Parameter(called[one.wire], one) for one in fields)
 
-    def _result(self, tool: str, schema: Any, path: tuple[str, ...]) -> Kind | None:
-        """None also where the schema says nothing: the whole result tells more than Any."""
+    def _result(self, tool: str, schema: Any, path: tuple[str, ...], inner: Any) -> Kind | None:
+        """Return None also where the schema says nothing: the whole result says more than Any."""
         if not isinstance(schema, dict):
             return None
         reader = self._reader(schema, path)
-        kind = reader.kind(schema, path)
+        kind = reader.kind(schema if inner is None else inner, path)
         self._keep(tool, reader)
         return None if kind in (ANY, NONE) else kind
 
@@ -278,8 +292,21 @@ def _hints(tool: Tool) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _inner(schema: Any) -> Any:
+    """Return the schema of what is wrapped as ``{"result": …}``; None if nothing is."""
+    own = properties(schema)
+    return own["result"] if [*own] == ["result"] and "result" in required(schema) else None
+
+
 def _schema_text(tool: Tool) -> str:
     return canonical(definition(tool)["inputSchema"]).decode()
+
+
+def _returned(tools: Iterable[Tool]) -> Iterator[tuple[str, str]]:
+    for tool in tools:
+        plain = definition(tool)
+        if isinstance(plain.get("outputSchema"), dict):
+            yield tool.name, canonical(plain["outputSchema"]).decode()
 
 
 def _sort_key(tool: Tool) -> bytes:

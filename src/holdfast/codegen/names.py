@@ -30,6 +30,14 @@ HANDLE_MEMBERS: Final = frozenset(
 )
 """What a handle has itself; a namespace of that name gets an underscore."""
 
+HANDLE_OWN: Final = frozenset(
+    {
+        *("adapter", "call", "call_tool", "client", "close", "closed", "open", "registry"),
+        *("session",),
+    }
+)
+"""The public members of `holdfast.handles.Handle`, which no tool replaces."""
+
 TYPE_NAMES: Final = frozenset({"bool", "dict", "float", "int", "list", "str", "tuple"})
 """Builtins that annotations use. In a class with a method of that name they are ``builtins.…``."""
 
@@ -37,9 +45,9 @@ MODULE_NAMES: Final = frozenset(
     {
         *("ADAPTER", "REGISTRY", "REGISTRY_HASH", "TARGET", "UNSET"),
         *("Any", "Final", "Literal", "Mapping", "NotRequired", "TypeAlias", "TypedDict", "Union"),
-        *("Drift", "Handle", "Log", "Namespace", "ParameterSession", "Registry"),
-        *("SessionAdapter", "SyncHandle", "SyncNamespace", "SyncTools", "Target", "ToolResult"),
-        *("Tools", "Unset", "annotations", "builtins", "connect", "connect_sync"),
+        *("Calls", "Drift", "Handle", "HandleResult", "Log", "Namespace", "ParameterSession"),
+        *("Registry", "SessionAdapter", "SyncCalls", "SyncHandle", "SyncNamespace", "SyncTools"),
+        *("Target", "Tools", "Unset", "annotations", "builtins", "connect", "connect_sync"),
     }
 )
 """What a generated module has itself, besides the types it makes of schemas."""

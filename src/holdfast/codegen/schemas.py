@@ -8,6 +8,7 @@ Schemas come from servers: depth and size are bounded, and every keyword may hol
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.codegen import docs
@@ -29,7 +30,8 @@ from holdfast.codegen.ir import (
 )
 from holdfast.codegen.names import ClassNames
 from holdfast.schema import merge
-from holdfast.types.pointers import resolve
+from holdfast.schema.defaults import demanded
+from holdfast.schema.refs import resolve
 
 DEEPEST: Final = 24
 MOST_PARTS: Final = 5000
@@ -84,7 +86,11 @@ class Reader:
         """The parameters, and the kind of those without a name, if any may be given: of those,
         too, that were too many to read."""
         schema = self._settled(self._document)
-        fields = {field.wire: field for field in self._fields(schema, self._path)}
+        needed = {*demanded(schema, self._document)}
+        fields = {
+            field.wire: replace(field, required=field.required and field.wire in needed)
+            for field in self._fields(schema, self._path)
+        }
         for options in (schema.get(word) for word in UNIONS):
             self._add_options(fields, options)
         order = sorted(fields.values(), key=lambda field: (not field.required, 0))

@@ -20,21 +20,27 @@ from holdfast._core.targets import Target
 from holdfast.handles.adapters import ParameterSession, SessionAdapter
 from holdfast.handles.drift import Drift, Registry
 from holdfast.handles.handle import Handle, Log
-from holdfast.handles.namespace import Namespace
+from holdfast.handles.namespace import Calls, Namespace
+from holdfast.handles.results import HandleResult, StructuredList, StructuredObject
 from holdfast.handles.unset import UNSET, Unset
 
 if TYPE_CHECKING:
-    from holdfast.handles.sync import SyncHandle, SyncNamespace
+    from holdfast.handles.sync import SyncCalls, SyncHandle, SyncNamespace
 
 __all__ = [
     "UNSET",
+    "Calls",
     "Drift",
     "Handle",
+    "HandleResult",
     "Log",
     "Namespace",
     "ParameterSession",
     "Registry",
     "SessionAdapter",
+    "StructuredList",
+    "StructuredObject",
+    "SyncCalls",
     "SyncHandle",
     "SyncNamespace",
     "Target",
@@ -43,4 +49,4 @@ __all__ = [
 
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, {"sync": ("SyncHandle", "SyncNamespace")})
+    __getattr__, __dir__ = lazily(__name__, {"sync": ("SyncCalls", "SyncHandle", "SyncNamespace")})

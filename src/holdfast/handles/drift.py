@@ -1,4 +1,4 @@
-"""Whether the server's tools are still those that a handle was generated from."""
+"""Comparison of the server's tools with those that a handle was generated from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, get_args
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from holdfast.errors import DriftError
 from holdfast.lock.fingerprint import canonical, definition, registry_hash
@@ -18,38 +18,68 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger("holdfast")
 
-Drift: TypeAlias = Literal["raise", "warn", "off"]
+Drift: TypeAlias = Literal["raise", "breaking", "warn", "off"]
+"""``raise`` refuses every change, ``breaking`` those that may break callers."""
 MODES: Final = get_args(Drift)
 
-WHAT_CALLERS_RELY_ON: Final = ("inputSchema",)
+COMPARED: Final = ("inputSchema", "outputSchema")
 
 
 class Registry(Struct, frozen=True, kw_only=True):
-    """The tools that a module was generated from: their hash, and enough to tell what changed.
+    """The tools that a module was generated from, and enough to describe what changed.
 
-    ``schemas`` has each tool's input schema as JSON text; ``command`` generates the module anew.
+    ``schemas`` and ``returns`` have each tool's input and output schema as JSON text; ``hash``
+    is for people to compare; ``command`` generates the module anew. ``capabilities`` are those
+    that the client had declared: servers list different tools to different clients.
     """
 
     hash: str
     command: str
     schemas: Mapping[str, str]
+    returns: Mapping[str, str] = field(default_factory=dict)
+    capabilities: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, tools: Sequence[Tool], command: str) -> Self:
-        """The registry of live tools, as generation bakes it into a module."""
-        schemas = {tool.name: canonical(tool.input_schema).decode() for tool in tools}
-        return cls(hash=registry_hash(tools), command=command, schemas=schemas)
+        """Return the registry of live tools, as generation bakes it into a module."""
+        schemas, returns = texts(tools)
+        return cls(hash=registry_hash(tools), command=command, schemas=schemas, returns=returns)
+
+    def matches(self, tools: Sequence[Tool]) -> bool:
+        """Return whether these are the same tools, by the whole of their schemas.
+
+        A result that is described now and was not before does not count.
+        """
+        schemas, returns = texts(tools)
+        same = len(tools) == len(schemas) and schemas == self.schemas
+        return same and all(returns.get(name) == text for name, text in self.returns.items())
 
     def changes(self, tools: Sequence[Tool]) -> Changes:
-        """What callers will notice, from then to now."""
+        """Return what callers will notice, from then to now."""
         from holdfast.lock.changes import compare
 
-        before = {
+        before: dict[str, dict[str, object]] = {
             name: {"name": name, "inputSchema": msgspec.json.decode(text)}
             for name, text in self.schemas.items()
         }
+        for name, text in self.returns.items():
+            before[name]["outputSchema"] = msgspec.json.decode(text)
         after = {tool.name: definition(tool) for tool in tools}
-        return compare(before, after, fields=WHAT_CALLERS_RELY_ON)
+        for name in after.keys() - self.returns.keys():
+            after[name].pop("outputSchema", None)
+        return compare(before, after, fields=COMPARED)
+
+
+def texts(tools: Sequence[Tool]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the input and the output schemas of some tools, as canonical JSON text."""
+    plain = {tool.name: definition(tool) for tool in tools}
+    schemas = {name: canonical(one["inputSchema"]).decode() for name, one in plain.items()}
+    returns = {
+        name: canonical(one["outputSchema"]).decode()
+        for name, one in plain.items()
+        if isinstance(one.get("outputSchema"), dict)
+    }
+    return schemas, returns
 
 
 class Watch:
@@ -67,21 +97,20 @@ class Watch:
 
     def check(self, tools: Sequence[Tool], instructions: str | None) -> None:
         registry = self._registry
-        if registry is None or self._mode == "off":
+        if registry is None or self._mode == "off" or registry.matches(tools):
             return
-        now = registry_hash(tools)
-        if now == registry.hash:
-            return
-        if self._mode == "raise":
-            changes = registry.changes(tools)
-            raise DriftError(describe(self._owner, registry, now, changes), data=changes)
-        if now not in self._warned:
-            self._warned.add(now)
-            log.warning("%s", describe(self._owner, registry, now, registry.changes(tools)))
+        changes, now = registry.changes(tools), registry_hash(tools)
+        text = describe(self._owner, registry, now, changes)
+        if self._mode == "raise" or (self._mode == "breaking" and changes.breaking):
+            raise DriftError(text, data=changes)
+        if text not in self._warned:
+            self._warned.add(text)
+            level = logging.INFO if self._mode == "breaking" else logging.WARNING
+            log.log(level, "%s", text)
 
 
 def describe(owner: str, registry: Registry, now: str, changes: Changes) -> str:
-    """The whole story: what changed, what it means for callers, and what to do."""
+    """Return what changed, what it means for callers, and what to do."""
     head = (
         f"{owner}: the server's tools have changed since the handle was generated "
         f"(hash {registry.hash} then, {now} now):"

@@ -56,7 +56,7 @@ class Handle:
 
     _REGISTRY: ClassVar[Registry]
     _NAMESPACES: ClassVar[Mapping[str, type[Namespace]]] = {}
-    """The attributes of a generated handle, and what they are made as."""
+    """The attributes of a generated handle, and the classes that they are made of."""
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class Handle:
     ) -> None:
         check_settings(session, adapter, open_arguments, drift)
         client = client_for(target, log, options)
+        self._handle: Handle = self
         self.client: Client = client
         self.registry: Registry | None = (
             getattr(self, "_REGISTRY", None) if registry is None else registry

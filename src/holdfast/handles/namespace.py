@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from holdfast.errors import ProtocolError
-from holdfast.types.tools import ToolResult
+from holdfast.handles.results import HandleResult, structured
 
 if TYPE_CHECKING:
     from holdfast.handles.handle import Handle
@@ -35,19 +34,10 @@ class Methods:
         return getattr(self, self._METHODS[key])
 
 
-class Namespace(Methods):
-    """What generated namespaces are made of."""
+class Calls:
+    """The calls that generated methods make, on a namespace or on the handle itself."""
 
-    def __init__(self, handle: Handle) -> None:
-        self._handle = handle
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._handle!r}>"
-
-    def __getitem__(self, key: str) -> Callable[..., Awaitable[Any]]:
-        """A method by what follows the first dot of its tool's name."""
-        found: Callable[..., Awaitable[Any]] = self._find(key)
-        return found
+    _handle: Handle
 
     async def _call(
         self,
@@ -56,9 +46,10 @@ class Namespace(Methods):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Call a tool; raise what it fails with."""
-        return await self._handle.call(tool, arguments, parallel=parallel, timeout=timeout)
+        result = await self._handle.call(tool, arguments, parallel=parallel, timeout=timeout)
+        return HandleResult.of(result)
 
     async def _structured(  # T is what the generated method promises
         self,
@@ -67,19 +58,27 @@ class Namespace(Methods):
         *,
         parallel: bool = False,
         timeout: float | None = None,
+        wrapped: bool = False,
     ) -> T:  # pyright: ignore[reportInvalidTypeVarUse]
-        """Call a tool that has an output schema, for what it promises there."""
+        """Call a tool that has an output schema; return what it promises there."""
         result = await self._handle.call(tool, arguments, parallel=parallel, timeout=timeout)
-        found: T = structured(self._handle.client.name, tool, result)
+        found: T = structured(self._handle.client.name, tool, result, wrapped=wrapped)
         return found
 
 
-def structured(server: str, tool: str, result: ToolResult) -> Any:
-    """The structured content, which a tool with an output schema has to give."""
-    if not result.has_structured:
-        text = "its output schema promises structured content, and the result has none"
-        raise ProtocolError(f"{server}: tools/call {tool!r}: {text}", data=result)
-    return result.structured
+class Namespace(Calls, Methods):
+    """The base class of generated namespaces."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._handle!r}>"
+
+    def __getitem__(self, key: str) -> Callable[..., Awaitable[Any]]:
+        """Return a method by what follows the first dot of its tool's name."""
+        found: Callable[..., Awaitable[Any]] = self._find(key)
+        return found
 
 
 def attribute_for(namespaces: Mapping[str, type[Methods]], name: str) -> str:

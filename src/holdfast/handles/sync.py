@@ -12,7 +12,8 @@ from holdfast._core.targets import Target
 from holdfast.handles.adapters import SessionAdapter
 from holdfast.handles.drift import Drift, Registry
 from holdfast.handles.handle import PATIENCE, Handle, Log, check_settings, refuse_options
-from holdfast.handles.namespace import Methods, attribute_for, structured
+from holdfast.handles.namespace import Methods, attribute_for
+from holdfast.handles.results import HandleResult, structured
 from holdfast.types.tools import ToolResult
 
 T = TypeVar("T")
@@ -38,6 +39,7 @@ class SyncHandle:
     ) -> None:
         check_settings(session, adapter, open_arguments, drift)
         client = client_for(target, log, options)
+        self._face: SyncHandle = self
         self.client: sync.Client = client
         self._portal = client._portal
         self._handle = Handle(
@@ -150,19 +152,10 @@ class SyncHandle:
         )
 
 
-class SyncNamespace(Methods):
-    """What generated namespaces of a `SyncHandle` are made of."""
+class SyncCalls:
+    """The calls that generated methods make, on a namespace or on the handle itself."""
 
-    def __init__(self, handle: SyncHandle) -> None:
-        self._handle = handle
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._handle!r}>"
-
-    def __getitem__(self, key: str) -> Callable[..., Any]:
-        """A method by what follows the first dot of its tool's name."""
-        found: Callable[..., Any] = self._find(key)
-        return found
+    _face: SyncHandle
 
     def _call(
         self,
@@ -171,9 +164,10 @@ class SyncNamespace(Methods):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Call a tool; raise what it fails with."""
-        return self._handle.call(tool, arguments, parallel=parallel, timeout=timeout)
+        result = self._face.call(tool, arguments, parallel=parallel, timeout=timeout)
+        return HandleResult.of(result)
 
     def _structured(  # T is what the generated method promises
         self,
@@ -182,10 +176,26 @@ class SyncNamespace(Methods):
         *,
         parallel: bool = False,
         timeout: float | None = None,
+        wrapped: bool = False,
     ) -> T:  # type: ignore[type-var]  # pyright: ignore[reportInvalidTypeVarUse]
-        """Call a tool that has an output schema, for what it promises there."""
-        result = self._handle.call(tool, arguments, parallel=parallel, timeout=timeout)
-        found: T = structured(self._handle.client.name, tool, result)
+        """Call a tool that has an output schema; return what it promises there."""
+        result = self._face.call(tool, arguments, parallel=parallel, timeout=timeout)
+        found: T = structured(self._face.client.name, tool, result, wrapped=wrapped)
+        return found
+
+
+class SyncNamespace(SyncCalls, Methods):
+    """The base class of generated namespaces of a `SyncHandle`."""
+
+    def __init__(self, handle: SyncHandle) -> None:
+        self._face = handle
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._face!r}>"
+
+    def __getitem__(self, key: str) -> Callable[..., Any]:
+        """Return a method by what follows the first dot of its tool's name."""
+        found: Callable[..., Any] = self._find(key)
         return found
 
 

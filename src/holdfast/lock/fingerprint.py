@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UnsetType
 
-from holdfast.types.tools import Tool
+from holdfast.types.tools import Tool, decode_schema
 
 HASH_DIGITS: Final = 12
 
@@ -41,7 +41,7 @@ def definition(tool: Tool) -> dict[str, Any]:
     if tool.description is not None:
         found["description"] = tool.description
     if not isinstance(tool.output_schema_json, UnsetType):
-        found["outputSchema"] = msgspec.json.decode(tool.output_schema_json)
+        found["outputSchema"] = decode_schema(tool.output_schema_json)
     if tool.annotations is not None:
         found["annotations"] = tool.annotations.raw
     return found
@@ -49,4 +49,4 @@ def definition(tool: Tool) -> dict[str, Any]:
 
 def _plain(tool: Tool) -> Any:
     """The input schema as it came, even where it is not an object."""
-    return msgspec.json.decode(tool.input_schema_json)
+    return decode_schema(tool.input_schema_json)

@@ -14,11 +14,43 @@ T = TypeVar("T")
 
 TASK_SUPPORT: Final = ("forbidden", "optional", "required")
 
+MAX_LEVELS: Final = 200
+"""Levels of JSON in a schema that is read."""
+UNREADABLE: Final = "$unreadable"
+
 _ANY_OBJECT: Final = Raw(b'{"type":"object"}')
 
 
 def _any_object() -> Raw:
     return _ANY_OBJECT
+
+
+def decode_schema(text: Raw | bytes) -> Any:
+    """Return a schema as plain JSON; ``{"$unreadable": text}`` for one that cannot be read.
+
+    Numbers such as 1e400, or nesting without end, make one tool unusable and nothing else.
+    """
+    raw = bytes(text)
+    try:
+        found = msgspec.json.decode(raw)
+        readable = raw.count(b"{") + raw.count(b"[") <= MAX_LEVELS or _levels(found) <= MAX_LEVELS
+    except (ValueError, RecursionError):  # a DecodeError is a ValueError
+        readable = False
+    return found if readable else {UNREADABLE: raw.decode("utf-8", "replace")}
+
+
+def _levels(value: Any) -> int:
+    """Return how deep a JSON value is nested."""
+    count, level = 0, [value]
+    while level and count <= MAX_LEVELS:
+        count += 1
+        level = [
+            item
+            for one in level
+            if isinstance(one, (dict, list))
+            for item in (one.values() if isinstance(one, dict) else one)
+        ]
+    return count
 
 
 class ToolAnnotations(Wire, kw_only=True):
@@ -75,7 +107,8 @@ class Tool(Meta, kw_only=True):
     def input_schema(self) -> dict[str, Any]:
         """The JSON Schema of the arguments; any object will do if the server gave none."""
         schema = self._schema("_input_schema", self.input_schema_json)
-        return schema if isinstance(schema, dict) else {"type": "object"}
+        readable = isinstance(schema, dict) and UNREADABLE not in schema
+        return schema if readable else {"type": "object"}
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
@@ -83,12 +116,12 @@ class Tool(Meta, kw_only=True):
         if isinstance(self.output_schema_json, UnsetType):
             return None
         schema = self._schema("_output_schema", self.output_schema_json)
-        return schema if isinstance(schema, dict) else None
+        return schema if isinstance(schema, dict) and UNREADABLE not in schema else None
 
     def _schema(self, slot: str, text: Raw) -> Any:
         kept = self.__dict__
         if slot not in kept:
-            kept[slot] = msgspec.json.decode(text)
+            kept[slot] = decode_schema(text)
         return kept[slot]
 
     @property

@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypedDict
 
-from holdfast import ToolResult
 from holdfast.handles import (
     UNSET,
+    Calls,
     Drift,
     Handle,
+    HandleResult,
     Log,
     Namespace,
     Registry,
     SessionAdapter,
+    SyncCalls,
     SyncHandle,
     SyncNamespace,
     Target,
@@ -46,6 +48,9 @@ REGISTRY: Final = Registry(
         "toggle-subscriber-updates": '{"$schema":"http://json-schema.org/draft-07/schema#","properties":{},"type":"object"}',
         "trigger-long-running-operation": '{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"duration":{"default":10,"description":"Duration of the operation in seconds","type":"number"},"steps":{"default":5,"description":"Number of steps in the operation","type":"number"}},"type":"object"}',
     },
+    returns={
+        "get-structured-content": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"conditions":{"description":"Weather conditions description","type":"string"},"humidity":{"description":"Humidity percentage","type":"number"},"temperature":{"description":"Temperature in celsius","type":"number"}},"required":["temperature","conditions","humidity"],"type":"object"}',
+    },
 )
 
 
@@ -63,25 +68,8 @@ class GetStructuredContentResult(TypedDict):
     humidity: float
 
 
-class Root(Namespace):
+class RootTools(Calls):
     """Tools without a namespace."""
-
-    _NAME = "_root"
-    _METHODS = {
-        "echo": "echo",
-        "get-annotated-message": "get_annotated_message",
-        "get-env": "get_env",
-        "get-resource-links": "get_resource_links",
-        "get-resource-reference": "get_resource_reference",
-        "get-structured-content": "get_structured_content",
-        "get-sum": "get_sum",
-        "get-tiny-image": "get_tiny_image",
-        "gzip-file-as-resource": "gzip_file_as_resource",
-        "simulate-research-query": "simulate_research_query",
-        "toggle-simulated-logging": "toggle_simulated_logging",
-        "toggle-subscriber-updates": "toggle_subscriber_updates",
-        "trigger-long-running-operation": "trigger_long_running_operation",
-    }
 
     async def echo(
         self,
@@ -89,7 +77,7 @@ class Root(Namespace):
         message: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Echoes back the input string
 
         Args:
@@ -111,7 +99,7 @@ class Root(Namespace):
         includeImage: bool | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Demonstrates how annotations can be used to provide metadata about content.
 
         Args:
@@ -133,7 +121,7 @@ class Root(Namespace):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns all environment variables, helpful for debugging MCP server
         configuration
 
@@ -152,7 +140,7 @@ class Root(Namespace):
         count: float | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns up to ten resource links that reference different types of resources
 
         Args:
@@ -175,7 +163,7 @@ class Root(Namespace):
         resourceType: Literal["Text", "Blob"] | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns a resource reference that can be used by MCP clients
 
         Args:
@@ -220,7 +208,7 @@ class Root(Namespace):
         b: float,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns the sum of two numbers
 
         Args:
@@ -241,7 +229,7 @@ class Root(Namespace):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns a tiny MCP logo image.
 
         The server says: read-only.
@@ -261,7 +249,7 @@ class Root(Namespace):
         outputType: Literal["resourceLink", "resource"] | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Compresses a single file using gzip compression. Depending upon the selected
         output type, returns either the compressed data as a gzipped resource or a
         resource link, allowing it to be downloaded in a subsequent request during the
@@ -292,7 +280,7 @@ class Root(Namespace):
         ambiguous: bool | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Simulates a deep research operation that gathers, analyzes, and synthesizes
         information. Demonstrates MCP task-based operations with progress through
         multiple stages. If 'ambiguous' is true and client supports elicitation, sends
@@ -317,7 +305,7 @@ class Root(Namespace):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Toggles simulated, random-leveled logging on or off.
 
         The server says: not destructive.
@@ -334,7 +322,7 @@ class Root(Namespace):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Toggles simulated resource subscription updates on or off.
 
         The server says: not destructive.
@@ -353,7 +341,7 @@ class Root(Namespace):
         steps: float | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Demonstrates a long running operation with progress updates.
 
         Args:
@@ -370,7 +358,28 @@ class Root(Namespace):
         )
 
 
-class Tools(Handle):
+class Root(RootTools, Namespace):
+    """Tools without a namespace."""
+
+    _NAME = "_root"
+    _METHODS = {
+        "echo": "echo",
+        "get-annotated-message": "get_annotated_message",
+        "get-env": "get_env",
+        "get-resource-links": "get_resource_links",
+        "get-resource-reference": "get_resource_reference",
+        "get-structured-content": "get_structured_content",
+        "get-sum": "get_sum",
+        "get-tiny-image": "get_tiny_image",
+        "gzip-file-as-resource": "gzip_file_as_resource",
+        "simulate-research-query": "simulate_research_query",
+        "toggle-simulated-logging": "toggle_simulated_logging",
+        "toggle-subscriber-updates": "toggle_subscriber_updates",
+        "trigger-long-running-operation": "trigger_long_running_operation",
+    }
+
+
+class Tools(Handle, RootTools):
     """The tools of the server, by namespace.
 
     Every method also takes ``parallel``, not to wait for earlier calls, and
@@ -412,25 +421,8 @@ def connect(
     )
 
 
-class SyncRoot(SyncNamespace):
+class SyncRootTools(SyncCalls):
     """Tools without a namespace."""
-
-    _NAME = "_root"
-    _METHODS = {
-        "echo": "echo",
-        "get-annotated-message": "get_annotated_message",
-        "get-env": "get_env",
-        "get-resource-links": "get_resource_links",
-        "get-resource-reference": "get_resource_reference",
-        "get-structured-content": "get_structured_content",
-        "get-sum": "get_sum",
-        "get-tiny-image": "get_tiny_image",
-        "gzip-file-as-resource": "gzip_file_as_resource",
-        "simulate-research-query": "simulate_research_query",
-        "toggle-simulated-logging": "toggle_simulated_logging",
-        "toggle-subscriber-updates": "toggle_subscriber_updates",
-        "trigger-long-running-operation": "trigger_long_running_operation",
-    }
 
     def echo(
         self,
@@ -438,7 +430,7 @@ class SyncRoot(SyncNamespace):
         message: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Echoes back the input string
 
         Args:
@@ -460,7 +452,7 @@ class SyncRoot(SyncNamespace):
         includeImage: bool | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Demonstrates how annotations can be used to provide metadata about content.
 
         Args:
@@ -482,7 +474,7 @@ class SyncRoot(SyncNamespace):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns all environment variables, helpful for debugging MCP server
         configuration
 
@@ -501,7 +493,7 @@ class SyncRoot(SyncNamespace):
         count: float | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns up to ten resource links that reference different types of resources
 
         Args:
@@ -524,7 +516,7 @@ class SyncRoot(SyncNamespace):
         resourceType: Literal["Text", "Blob"] | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns a resource reference that can be used by MCP clients
 
         Args:
@@ -569,7 +561,7 @@ class SyncRoot(SyncNamespace):
         b: float,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns the sum of two numbers
 
         Args:
@@ -590,7 +582,7 @@ class SyncRoot(SyncNamespace):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns a tiny MCP logo image.
 
         The server says: read-only.
@@ -610,7 +602,7 @@ class SyncRoot(SyncNamespace):
         outputType: Literal["resourceLink", "resource"] | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Compresses a single file using gzip compression. Depending upon the selected
         output type, returns either the compressed data as a gzipped resource or a
         resource link, allowing it to be downloaded in a subsequent request during the
@@ -641,7 +633,7 @@ class SyncRoot(SyncNamespace):
         ambiguous: bool | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Simulates a deep research operation that gathers, analyzes, and synthesizes
         information. Demonstrates MCP task-based operations with progress through
         multiple stages. If 'ambiguous' is true and client supports elicitation, sends
@@ -666,7 +658,7 @@ class SyncRoot(SyncNamespace):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Toggles simulated, random-leveled logging on or off.
 
         The server says: not destructive.
@@ -683,7 +675,7 @@ class SyncRoot(SyncNamespace):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Toggles simulated resource subscription updates on or off.
 
         The server says: not destructive.
@@ -702,7 +694,7 @@ class SyncRoot(SyncNamespace):
         steps: float | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Demonstrates a long running operation with progress updates.
 
         Args:
@@ -719,7 +711,28 @@ class SyncRoot(SyncNamespace):
         )
 
 
-class SyncTools(SyncHandle):
+class SyncRoot(SyncRootTools, SyncNamespace):
+    """Tools without a namespace."""
+
+    _NAME = "_root"
+    _METHODS = {
+        "echo": "echo",
+        "get-annotated-message": "get_annotated_message",
+        "get-env": "get_env",
+        "get-resource-links": "get_resource_links",
+        "get-resource-reference": "get_resource_reference",
+        "get-structured-content": "get_structured_content",
+        "get-sum": "get_sum",
+        "get-tiny-image": "get_tiny_image",
+        "gzip-file-as-resource": "gzip_file_as_resource",
+        "simulate-research-query": "simulate_research_query",
+        "toggle-simulated-logging": "toggle_simulated_logging",
+        "toggle-subscriber-updates": "toggle_subscriber_updates",
+        "trigger-long-running-operation": "trigger_long_running_operation",
+    }
+
+
+class SyncTools(SyncHandle, SyncRootTools):
     """The tools of the server, by namespace.
 
     Every method also takes ``parallel``, not to wait for earlier calls, and

@@ -13,12 +13,14 @@ from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict, Union
 
 from holdfast.handles import (
     UNSET,
+    Calls,
     Drift,
     Handle,
     Log,
     Namespace,
     Registry,
     SessionAdapter,
+    SyncCalls,
     SyncHandle,
     SyncNamespace,
     Target,
@@ -45,6 +47,22 @@ REGISTRY: Final = Registry(
         "read_text_file": '{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"head":{"description":"If provided, returns only the first N lines of the file","type":"number"},"path":{"type":"string"},"tail":{"description":"If provided, returns only the last N lines of the file","type":"number"}},"required":["path"],"type":"object"}',
         "search_files": '{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"excludePatterns":{"default":[],"items":{"type":"string"},"type":"array"},"path":{"type":"string"},"pattern":{"type":"string"}},"required":["path","pattern"],"type":"object"}',
         "write_file": '{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"content":{"type":"string"},"path":{"type":"string"}},"required":["path","content"],"type":"object"}',
+    },
+    returns={
+        "create_directory": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"content":{"type":"string"}},"required":["content"],"type":"object"}',
+        "directory_tree": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"content":{"type":"string"}},"required":["content"],"type":"object"}',
+        "edit_file": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"content":{"type":"string"}},"required":["content"],"type":"object"}',
+        "get_file_info": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"content":{"type":"string"}},"required":["content"],"type":"object"}',
+        "list_allowed_directories": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"content":{"type":"string"}},"required":["content"],"type":"object"}',
+        "list_directory": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"content":{"type":"string"}},"required":["content"],"type":"object"}',
+        "list_directory_with_sizes": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"content":{"type":"string"}},"required":["content"],"type":"object"}',
+        "move_file": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"content":{"type":"string"}},"required":["content"],"type":"object"}',
+        "read_file": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"content":{"type":"string"}},"required":["content"],"type":"object"}',
+        "read_media_file": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"content":{"items":{"anyOf":[{"additionalProperties":false,"properties":{"data":{"type":"string"},"mimeType":{"type":"string"},"type":{"enum":["image","audio"],"type":"string"}},"required":["type","data","mimeType"],"type":"object"},{"additionalProperties":false,"properties":{"resource":{"additionalProperties":false,"properties":{"blob":{"type":"string"},"mimeType":{"type":"string"},"uri":{"type":"string"}},"required":["uri","blob"],"type":"object"},"type":{"const":"resource","type":"string"}},"required":["type","resource"],"type":"object"}]},"type":"array"}},"required":["content"],"type":"object"}',
+        "read_multiple_files": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"content":{"type":"string"}},"required":["content"],"type":"object"}',
+        "read_text_file": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"content":{"type":"string"}},"required":["content"],"type":"object"}',
+        "search_files": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"content":{"type":"string"}},"required":["content"],"type":"object"}',
+        "write_file": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"content":{"type":"string"}},"required":["content"],"type":"object"}',
     },
 )
 
@@ -140,26 +158,8 @@ ReadMediaFileResultContentItem: TypeAlias = Union[
 ]
 
 
-class Root(Namespace):
+class RootTools(Calls):
     """Tools without a namespace."""
-
-    _NAME = "_root"
-    _METHODS = {
-        "create_directory": "create_directory",
-        "directory_tree": "directory_tree",
-        "edit_file": "edit_file",
-        "get_file_info": "get_file_info",
-        "list_allowed_directories": "list_allowed_directories",
-        "list_directory": "list_directory",
-        "list_directory_with_sizes": "list_directory_with_sizes",
-        "move_file": "move_file",
-        "read_file": "read_file",
-        "read_media_file": "read_media_file",
-        "read_multiple_files": "read_multiple_files",
-        "read_text_file": "read_text_file",
-        "search_files": "search_files",
-        "write_file": "write_file",
-    }
 
     async def create_directory(
         self,
@@ -495,7 +495,29 @@ class Root(Namespace):
         )
 
 
-class Tools(Handle):
+class Root(RootTools, Namespace):
+    """Tools without a namespace."""
+
+    _NAME = "_root"
+    _METHODS = {
+        "create_directory": "create_directory",
+        "directory_tree": "directory_tree",
+        "edit_file": "edit_file",
+        "get_file_info": "get_file_info",
+        "list_allowed_directories": "list_allowed_directories",
+        "list_directory": "list_directory",
+        "list_directory_with_sizes": "list_directory_with_sizes",
+        "move_file": "move_file",
+        "read_file": "read_file",
+        "read_media_file": "read_media_file",
+        "read_multiple_files": "read_multiple_files",
+        "read_text_file": "read_text_file",
+        "search_files": "search_files",
+        "write_file": "write_file",
+    }
+
+
+class Tools(Handle, RootTools):
     """The tools of the server, by namespace.
 
     Every method also takes ``parallel``, not to wait for earlier calls, and
@@ -537,26 +559,8 @@ def connect(
     )
 
 
-class SyncRoot(SyncNamespace):
+class SyncRootTools(SyncCalls):
     """Tools without a namespace."""
-
-    _NAME = "_root"
-    _METHODS = {
-        "create_directory": "create_directory",
-        "directory_tree": "directory_tree",
-        "edit_file": "edit_file",
-        "get_file_info": "get_file_info",
-        "list_allowed_directories": "list_allowed_directories",
-        "list_directory": "list_directory",
-        "list_directory_with_sizes": "list_directory_with_sizes",
-        "move_file": "move_file",
-        "read_file": "read_file",
-        "read_media_file": "read_media_file",
-        "read_multiple_files": "read_multiple_files",
-        "read_text_file": "read_text_file",
-        "search_files": "search_files",
-        "write_file": "write_file",
-    }
 
     def create_directory(
         self,
@@ -892,7 +896,29 @@ class SyncRoot(SyncNamespace):
         )
 
 
-class SyncTools(SyncHandle):
+class SyncRoot(SyncRootTools, SyncNamespace):
+    """Tools without a namespace."""
+
+    _NAME = "_root"
+    _METHODS = {
+        "create_directory": "create_directory",
+        "directory_tree": "directory_tree",
+        "edit_file": "edit_file",
+        "get_file_info": "get_file_info",
+        "list_allowed_directories": "list_allowed_directories",
+        "list_directory": "list_directory",
+        "list_directory_with_sizes": "list_directory_with_sizes",
+        "move_file": "move_file",
+        "read_file": "read_file",
+        "read_media_file": "read_media_file",
+        "read_multiple_files": "read_multiple_files",
+        "read_text_file": "read_text_file",
+        "search_files": "search_files",
+        "write_file": "write_file",
+    }
+
+
+class SyncTools(SyncHandle, SyncRootTools):
     """The tools of the server, by namespace.
 
     Every method also takes ``parallel``, not to wait for earlier calls, and

@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from holdfast import ToolResult
 from holdfast.handles import (
     UNSET,
+    Calls,
     Drift,
     Handle,
+    HandleResult,
     Log,
     Namespace,
     Registry,
     SessionAdapter,
+    SyncCalls,
     SyncHandle,
     SyncNamespace,
     Target,
@@ -48,24 +50,8 @@ REGISTRY: Final = Registry(
 )
 
 
-class Root(Namespace):
+class RootTools(Calls):
     """Tools without a namespace."""
-
-    _NAME = "_root"
-    _METHODS = {
-        "git_add": "git_add",
-        "git_branch": "git_branch",
-        "git_checkout": "git_checkout",
-        "git_commit": "git_commit",
-        "git_create_branch": "git_create_branch",
-        "git_diff": "git_diff",
-        "git_diff_staged": "git_diff_staged",
-        "git_diff_unstaged": "git_diff_unstaged",
-        "git_log": "git_log",
-        "git_reset": "git_reset",
-        "git_show": "git_show",
-        "git_status": "git_status",
-    }
 
     async def git_add(
         self,
@@ -74,7 +60,7 @@ class Root(Namespace):
         files: list[str],
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Adds file contents to the staging area
 
         Args:
@@ -98,7 +84,7 @@ class Root(Namespace):
         not_contains: str | None | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """List Git branches
 
         Args:
@@ -131,7 +117,7 @@ class Root(Namespace):
         branch_name: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Switches branches
 
         The server says: not destructive.
@@ -150,7 +136,7 @@ class Root(Namespace):
         message: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Records changes to the repository
 
         The server says: not destructive.
@@ -170,7 +156,7 @@ class Root(Namespace):
         base_branch: str | None | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Creates a new branch from an optional base branch
 
         Args:
@@ -197,7 +183,7 @@ class Root(Namespace):
         context_lines: int | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Shows differences between branches or commits
 
         Args:
@@ -219,7 +205,7 @@ class Root(Namespace):
         context_lines: int | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Shows changes that are staged for commit
 
         Args:
@@ -241,7 +227,7 @@ class Root(Namespace):
         context_lines: int | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Shows changes in the working directory that are not yet staged
 
         Args:
@@ -265,7 +251,7 @@ class Root(Namespace):
         start_timestamp: str | None | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Shows the commit logs
 
         Args:
@@ -299,7 +285,7 @@ class Root(Namespace):
         repo_path: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Unstages all staged changes
 
         The server says: destructive, idempotent.
@@ -318,7 +304,7 @@ class Root(Namespace):
         revision: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Shows the contents of a commit, or of a file or directory given as
         <revision>:<path>
 
@@ -337,7 +323,7 @@ class Root(Namespace):
         repo_path: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Shows the working tree status
 
         The server says: read-only.
@@ -350,7 +336,27 @@ class Root(Namespace):
         )
 
 
-class Tools(Handle):
+class Root(RootTools, Namespace):
+    """Tools without a namespace."""
+
+    _NAME = "_root"
+    _METHODS = {
+        "git_add": "git_add",
+        "git_branch": "git_branch",
+        "git_checkout": "git_checkout",
+        "git_commit": "git_commit",
+        "git_create_branch": "git_create_branch",
+        "git_diff": "git_diff",
+        "git_diff_staged": "git_diff_staged",
+        "git_diff_unstaged": "git_diff_unstaged",
+        "git_log": "git_log",
+        "git_reset": "git_reset",
+        "git_show": "git_show",
+        "git_status": "git_status",
+    }
+
+
+class Tools(Handle, RootTools):
     """The tools of the server, by namespace.
 
     Every method also takes ``parallel``, not to wait for earlier calls, and
@@ -392,24 +398,8 @@ def connect(
     )
 
 
-class SyncRoot(SyncNamespace):
+class SyncRootTools(SyncCalls):
     """Tools without a namespace."""
-
-    _NAME = "_root"
-    _METHODS = {
-        "git_add": "git_add",
-        "git_branch": "git_branch",
-        "git_checkout": "git_checkout",
-        "git_commit": "git_commit",
-        "git_create_branch": "git_create_branch",
-        "git_diff": "git_diff",
-        "git_diff_staged": "git_diff_staged",
-        "git_diff_unstaged": "git_diff_unstaged",
-        "git_log": "git_log",
-        "git_reset": "git_reset",
-        "git_show": "git_show",
-        "git_status": "git_status",
-    }
 
     def git_add(
         self,
@@ -418,7 +408,7 @@ class SyncRoot(SyncNamespace):
         files: list[str],
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Adds file contents to the staging area
 
         Args:
@@ -442,7 +432,7 @@ class SyncRoot(SyncNamespace):
         not_contains: str | None | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """List Git branches
 
         Args:
@@ -475,7 +465,7 @@ class SyncRoot(SyncNamespace):
         branch_name: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Switches branches
 
         The server says: not destructive.
@@ -494,7 +484,7 @@ class SyncRoot(SyncNamespace):
         message: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Records changes to the repository
 
         The server says: not destructive.
@@ -514,7 +504,7 @@ class SyncRoot(SyncNamespace):
         base_branch: str | None | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Creates a new branch from an optional base branch
 
         Args:
@@ -541,7 +531,7 @@ class SyncRoot(SyncNamespace):
         context_lines: int | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Shows differences between branches or commits
 
         Args:
@@ -563,7 +553,7 @@ class SyncRoot(SyncNamespace):
         context_lines: int | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Shows changes that are staged for commit
 
         Args:
@@ -585,7 +575,7 @@ class SyncRoot(SyncNamespace):
         context_lines: int | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Shows changes in the working directory that are not yet staged
 
         Args:
@@ -609,7 +599,7 @@ class SyncRoot(SyncNamespace):
         start_timestamp: str | None | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Shows the commit logs
 
         Args:
@@ -643,7 +633,7 @@ class SyncRoot(SyncNamespace):
         repo_path: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Unstages all staged changes
 
         The server says: destructive, idempotent.
@@ -662,7 +652,7 @@ class SyncRoot(SyncNamespace):
         revision: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Shows the contents of a commit, or of a file or directory given as
         <revision>:<path>
 
@@ -681,7 +671,7 @@ class SyncRoot(SyncNamespace):
         repo_path: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Shows the working tree status
 
         The server says: read-only.
@@ -694,7 +684,27 @@ class SyncRoot(SyncNamespace):
         )
 
 
-class SyncTools(SyncHandle):
+class SyncRoot(SyncRootTools, SyncNamespace):
+    """Tools without a namespace."""
+
+    _NAME = "_root"
+    _METHODS = {
+        "git_add": "git_add",
+        "git_branch": "git_branch",
+        "git_checkout": "git_checkout",
+        "git_commit": "git_commit",
+        "git_create_branch": "git_create_branch",
+        "git_diff": "git_diff",
+        "git_diff_staged": "git_diff_staged",
+        "git_diff_unstaged": "git_diff_unstaged",
+        "git_log": "git_log",
+        "git_reset": "git_reset",
+        "git_show": "git_show",
+        "git_status": "git_status",
+    }
+
+
+class SyncTools(SyncHandle, SyncRootTools):
     """The tools of the server, by namespace.
 
     Every method also takes ``parallel``, not to wait for earlier calls, and

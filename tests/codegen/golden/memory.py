@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from typing import Any, Final, TypedDict
 
 from holdfast.handles import (
+    Calls,
     Drift,
     Handle,
     Log,
     Namespace,
     Registry,
     SessionAdapter,
+    SyncCalls,
     SyncHandle,
     SyncNamespace,
     Target,
@@ -38,6 +40,17 @@ REGISTRY: Final = Registry(
         "open_nodes": '{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"names":{"description":"An array of entity names to retrieve","items":{"type":"string"},"type":"array"}},"required":["names"],"type":"object"}',
         "read_graph": '{"$schema":"http://json-schema.org/draft-07/schema#","properties":{},"type":"object"}',
         "search_nodes": '{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"query":{"description":"The search query to match against entity names, types, and observation content","type":"string"}},"required":["query"],"type":"object"}',
+    },
+    returns={
+        "add_observations": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"results":{"items":{"additionalProperties":false,"properties":{"addedObservations":{"items":{"type":"string"},"type":"array"},"entityName":{"type":"string"}},"required":["entityName","addedObservations"],"type":"object"},"type":"array"}},"required":["results"],"type":"object"}',
+        "create_entities": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"entities":{"items":{"additionalProperties":false,"properties":{"entityType":{"description":"The type of the entity","type":"string"},"name":{"description":"The name of the entity","type":"string"},"observations":{"description":"An array of observation contents associated with the entity","items":{"type":"string"},"type":"array"}},"required":["name","entityType","observations"],"type":"object"},"type":"array"}},"required":["entities"],"type":"object"}',
+        "create_relations": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"relations":{"items":{"additionalProperties":false,"properties":{"from":{"description":"The name of the entity where the relation starts","type":"string"},"relationType":{"description":"The type of the relation","type":"string"},"to":{"description":"The name of the entity where the relation ends","type":"string"}},"required":["from","to","relationType"],"type":"object"},"type":"array"}},"required":["relations"],"type":"object"}',
+        "delete_entities": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"message":{"type":"string"},"success":{"type":"boolean"}},"required":["success","message"],"type":"object"}',
+        "delete_observations": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"message":{"type":"string"},"success":{"type":"boolean"}},"required":["success","message"],"type":"object"}',
+        "delete_relations": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"message":{"type":"string"},"success":{"type":"boolean"}},"required":["success","message"],"type":"object"}',
+        "open_nodes": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"entities":{"items":{"additionalProperties":false,"properties":{"entityType":{"description":"The type of the entity","type":"string"},"name":{"description":"The name of the entity","type":"string"},"observations":{"description":"An array of observation contents associated with the entity","items":{"type":"string"},"type":"array"}},"required":["name","entityType","observations"],"type":"object"},"type":"array"},"relations":{"items":{"additionalProperties":false,"properties":{"from":{"description":"The name of the entity where the relation starts","type":"string"},"relationType":{"description":"The type of the relation","type":"string"},"to":{"description":"The name of the entity where the relation ends","type":"string"}},"required":["from","to","relationType"],"type":"object"},"type":"array"}},"required":["entities","relations"],"type":"object"}',
+        "read_graph": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"entities":{"items":{"additionalProperties":false,"properties":{"entityType":{"description":"The type of the entity","type":"string"},"name":{"description":"The name of the entity","type":"string"},"observations":{"description":"An array of observation contents associated with the entity","items":{"type":"string"},"type":"array"}},"required":["name","entityType","observations"],"type":"object"},"type":"array"},"relations":{"items":{"additionalProperties":false,"properties":{"from":{"description":"The name of the entity where the relation starts","type":"string"},"relationType":{"description":"The type of the relation","type":"string"},"to":{"description":"The name of the entity where the relation ends","type":"string"}},"required":["from","to","relationType"],"type":"object"},"type":"array"}},"required":["entities","relations"],"type":"object"}',
+        "search_nodes": '{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{"entities":{"items":{"additionalProperties":false,"properties":{"entityType":{"description":"The type of the entity","type":"string"},"name":{"description":"The name of the entity","type":"string"},"observations":{"description":"An array of observation contents associated with the entity","items":{"type":"string"},"type":"array"}},"required":["name","entityType","observations"],"type":"object"},"type":"array"},"relations":{"items":{"additionalProperties":false,"properties":{"from":{"description":"The name of the entity where the relation starts","type":"string"},"relationType":{"description":"The type of the relation","type":"string"},"to":{"description":"The name of the entity where the relation ends","type":"string"}},"required":["from","to","relationType"],"type":"object"},"type":"array"}},"required":["entities","relations"],"type":"object"}',
     },
 )
 
@@ -243,21 +256,8 @@ SearchNodesResultRelationsItem = TypedDict(
 )
 
 
-class Root(Namespace):
+class RootTools(Calls):
     """Tools without a namespace."""
-
-    _NAME = "_root"
-    _METHODS = {
-        "add_observations": "add_observations",
-        "create_entities": "create_entities",
-        "create_relations": "create_relations",
-        "delete_entities": "delete_entities",
-        "delete_observations": "delete_observations",
-        "delete_relations": "delete_relations",
-        "open_nodes": "open_nodes",
-        "read_graph": "read_graph",
-        "search_nodes": "search_nodes",
-    }
 
     async def add_observations(
         self,
@@ -435,7 +435,24 @@ class Root(Namespace):
         )
 
 
-class Tools(Handle):
+class Root(RootTools, Namespace):
+    """Tools without a namespace."""
+
+    _NAME = "_root"
+    _METHODS = {
+        "add_observations": "add_observations",
+        "create_entities": "create_entities",
+        "create_relations": "create_relations",
+        "delete_entities": "delete_entities",
+        "delete_observations": "delete_observations",
+        "delete_relations": "delete_relations",
+        "open_nodes": "open_nodes",
+        "read_graph": "read_graph",
+        "search_nodes": "search_nodes",
+    }
+
+
+class Tools(Handle, RootTools):
     """The tools of the server, by namespace.
 
     Every method also takes ``parallel``, not to wait for earlier calls, and
@@ -477,21 +494,8 @@ def connect(
     )
 
 
-class SyncRoot(SyncNamespace):
+class SyncRootTools(SyncCalls):
     """Tools without a namespace."""
-
-    _NAME = "_root"
-    _METHODS = {
-        "add_observations": "add_observations",
-        "create_entities": "create_entities",
-        "create_relations": "create_relations",
-        "delete_entities": "delete_entities",
-        "delete_observations": "delete_observations",
-        "delete_relations": "delete_relations",
-        "open_nodes": "open_nodes",
-        "read_graph": "read_graph",
-        "search_nodes": "search_nodes",
-    }
 
     def add_observations(
         self,
@@ -669,7 +673,24 @@ class SyncRoot(SyncNamespace):
         )
 
 
-class SyncTools(SyncHandle):
+class SyncRoot(SyncRootTools, SyncNamespace):
+    """Tools without a namespace."""
+
+    _NAME = "_root"
+    _METHODS = {
+        "add_observations": "add_observations",
+        "create_entities": "create_entities",
+        "create_relations": "create_relations",
+        "delete_entities": "delete_entities",
+        "delete_observations": "delete_observations",
+        "delete_relations": "delete_relations",
+        "open_nodes": "open_nodes",
+        "read_graph": "read_graph",
+        "search_nodes": "search_nodes",
+    }
+
+
+class SyncTools(SyncHandle, SyncRootTools):
     """The tools of the server, by namespace.
 
     Every method also takes ``parallel``, not to wait for earlier calls, and

@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict
 
-from holdfast import ToolResult
 from holdfast.handles import (
     UNSET,
+    Calls,
     Drift,
     Handle,
+    HandleResult,
     Log,
     Namespace,
     Registry,
     SessionAdapter,
+    SyncCalls,
     SyncHandle,
     SyncNamespace,
     Target,
@@ -98,37 +100,8 @@ BrowserNetworkRequestPart: TypeAlias = Literal[
 ]
 
 
-class Root(Namespace):
+class RootTools(Calls):
     """Tools without a namespace."""
-
-    _NAME = "_root"
-    _METHODS = {
-        "browser_click": "browser_click",
-        "browser_close": "browser_close",
-        "browser_console_messages": "browser_console_messages",
-        "browser_drag": "browser_drag",
-        "browser_drop": "browser_drop",
-        "browser_emulate_media": "browser_emulate_media",
-        "browser_evaluate": "browser_evaluate",
-        "browser_file_upload": "browser_file_upload",
-        "browser_fill_form": "browser_fill_form",
-        "browser_find": "browser_find",
-        "browser_handle_dialog": "browser_handle_dialog",
-        "browser_hover": "browser_hover",
-        "browser_navigate": "browser_navigate",
-        "browser_navigate_back": "browser_navigate_back",
-        "browser_network_request": "browser_network_request",
-        "browser_network_requests": "browser_network_requests",
-        "browser_press_key": "browser_press_key",
-        "browser_resize": "browser_resize",
-        "browser_run_code_unsafe": "browser_run_code_unsafe",
-        "browser_select_option": "browser_select_option",
-        "browser_snapshot": "browser_snapshot",
-        "browser_tabs": "browser_tabs",
-        "browser_take_screenshot": "browser_take_screenshot",
-        "browser_type": "browser_type",
-        "browser_wait_for": "browser_wait_for",
-    }
 
     async def browser_click(
         self,
@@ -140,7 +113,7 @@ class Root(Namespace):
         modifiers: list[BrowserClickModifiersItem] | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Perform click on a web page
 
         Args:
@@ -173,7 +146,7 @@ class Root(Namespace):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Close the page
 
         The server says: destructive, reaches out of the server's own world.
@@ -188,12 +161,12 @@ class Root(Namespace):
     async def browser_console_messages(
         self,
         *,
-        level: Literal["error", "warning", "info", "debug"],
+        level: Literal["error", "warning", "info", "debug"] | Unset = UNSET,
         all: bool | Unset = UNSET,
         filename: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns all console messages
 
         Args:
@@ -223,7 +196,7 @@ class Root(Namespace):
         startElement: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Perform drag and drop between two elements
 
         Args:
@@ -259,7 +232,7 @@ class Root(Namespace):
         paths: list[str] | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Drop files or MIME-typed data onto an element, as if dragged from outside the
         page. At least one of "paths" or "data" must be provided.
 
@@ -291,7 +264,7 @@ class Root(Namespace):
         reducedMotion: Literal["reduce", "no-preference"] | None | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Emulate CSS media features for the page, for example switch between the light
         and dark color scheme. Omitted parameters are left unchanged; null clears an
         override.
@@ -327,7 +300,7 @@ class Root(Namespace):
         target: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Evaluate JavaScript expression on page or element
 
         Args:
@@ -361,7 +334,7 @@ class Root(Namespace):
         paths: list[str] | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Upload one or multiple files
 
         Args:
@@ -383,7 +356,7 @@ class Root(Namespace):
         fields: list[BrowserFillFormFieldsItem],
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Fill multiple form fields
 
         Args:
@@ -406,7 +379,7 @@ class Root(Namespace):
         text: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Search the accessibility snapshot of the current page for text or a regular
         expression. Returns matching snapshot nodes with a few lines of surrounding
         context (like search snippets), each shown under its path from the root of the
@@ -439,7 +412,7 @@ class Root(Namespace):
         promptText: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Handle a dialog
 
         Args:
@@ -462,7 +435,7 @@ class Root(Namespace):
         element: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Hover over element on page
 
         Args:
@@ -486,7 +459,7 @@ class Root(Namespace):
         url: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Navigate to a URL
 
         Args:
@@ -506,7 +479,7 @@ class Root(Namespace):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Go back to the previous page in the history
 
         The server says: destructive, reaches out of the server's own world.
@@ -526,7 +499,7 @@ class Root(Namespace):
         part: BrowserNetworkRequestPart | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns full details (headers and body) of a single network request, or a single
         part if `part` is set. Use the number from browser_network_requests.
 
@@ -550,12 +523,12 @@ class Root(Namespace):
     async def browser_network_requests(
         self,
         *,
-        static: bool,
+        static: bool | Unset = UNSET,
         filename: str | Unset = UNSET,
         filter: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns a numbered list of network requests since loading the page. Use
         browser_network_request with the number to get full details.
 
@@ -583,7 +556,7 @@ class Root(Namespace):
         key: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Press a key on the keyboard
 
         Args:
@@ -606,7 +579,7 @@ class Root(Namespace):
         height: float,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Resize the browser window
 
         Args:
@@ -629,7 +602,7 @@ class Root(Namespace):
         filename: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Run a Playwright code snippet. Unsafe: executes arbitrary JavaScript in the
         Playwright server process and is RCE-equivalent.
 
@@ -660,7 +633,7 @@ class Root(Namespace):
         element: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Select an option in a dropdown
 
         Args:
@@ -689,7 +662,7 @@ class Root(Namespace):
         target: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Capture accessibility snapshot of the current page, this is better than
         screenshot
 
@@ -720,7 +693,7 @@ class Root(Namespace):
         url: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """List, create, close, or select a browser tab.
 
         Args:
@@ -741,7 +714,7 @@ class Root(Namespace):
     async def browser_take_screenshot(
         self,
         *,
-        scale: Literal["css", "device"],
+        scale: Literal["css", "device"] | Unset = UNSET,
         element: str | Unset = UNSET,
         filename: str | Unset = UNSET,
         fullPage: bool | Unset = UNSET,
@@ -749,7 +722,7 @@ class Root(Namespace):
         type: Literal["png", "jpeg", "webp"] | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Take a screenshot of the current page. You can't perform actions based on the
         screenshot, use browser_snapshot for actions.
 
@@ -797,7 +770,7 @@ class Root(Namespace):
         submit: bool | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Type text into editable element
 
         Args:
@@ -833,7 +806,7 @@ class Root(Namespace):
         time: float | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Wait for text to appear or disappear or a specified time to pass
 
         Args:
@@ -851,7 +824,40 @@ class Root(Namespace):
         )
 
 
-class Tools(Handle):
+class Root(RootTools, Namespace):
+    """Tools without a namespace."""
+
+    _NAME = "_root"
+    _METHODS = {
+        "browser_click": "browser_click",
+        "browser_close": "browser_close",
+        "browser_console_messages": "browser_console_messages",
+        "browser_drag": "browser_drag",
+        "browser_drop": "browser_drop",
+        "browser_emulate_media": "browser_emulate_media",
+        "browser_evaluate": "browser_evaluate",
+        "browser_file_upload": "browser_file_upload",
+        "browser_fill_form": "browser_fill_form",
+        "browser_find": "browser_find",
+        "browser_handle_dialog": "browser_handle_dialog",
+        "browser_hover": "browser_hover",
+        "browser_navigate": "browser_navigate",
+        "browser_navigate_back": "browser_navigate_back",
+        "browser_network_request": "browser_network_request",
+        "browser_network_requests": "browser_network_requests",
+        "browser_press_key": "browser_press_key",
+        "browser_resize": "browser_resize",
+        "browser_run_code_unsafe": "browser_run_code_unsafe",
+        "browser_select_option": "browser_select_option",
+        "browser_snapshot": "browser_snapshot",
+        "browser_tabs": "browser_tabs",
+        "browser_take_screenshot": "browser_take_screenshot",
+        "browser_type": "browser_type",
+        "browser_wait_for": "browser_wait_for",
+    }
+
+
+class Tools(Handle, RootTools):
     """The tools of the server, by namespace.
 
     Every method also takes ``parallel``, not to wait for earlier calls, and
@@ -893,37 +899,8 @@ def connect(
     )
 
 
-class SyncRoot(SyncNamespace):
+class SyncRootTools(SyncCalls):
     """Tools without a namespace."""
-
-    _NAME = "_root"
-    _METHODS = {
-        "browser_click": "browser_click",
-        "browser_close": "browser_close",
-        "browser_console_messages": "browser_console_messages",
-        "browser_drag": "browser_drag",
-        "browser_drop": "browser_drop",
-        "browser_emulate_media": "browser_emulate_media",
-        "browser_evaluate": "browser_evaluate",
-        "browser_file_upload": "browser_file_upload",
-        "browser_fill_form": "browser_fill_form",
-        "browser_find": "browser_find",
-        "browser_handle_dialog": "browser_handle_dialog",
-        "browser_hover": "browser_hover",
-        "browser_navigate": "browser_navigate",
-        "browser_navigate_back": "browser_navigate_back",
-        "browser_network_request": "browser_network_request",
-        "browser_network_requests": "browser_network_requests",
-        "browser_press_key": "browser_press_key",
-        "browser_resize": "browser_resize",
-        "browser_run_code_unsafe": "browser_run_code_unsafe",
-        "browser_select_option": "browser_select_option",
-        "browser_snapshot": "browser_snapshot",
-        "browser_tabs": "browser_tabs",
-        "browser_take_screenshot": "browser_take_screenshot",
-        "browser_type": "browser_type",
-        "browser_wait_for": "browser_wait_for",
-    }
 
     def browser_click(
         self,
@@ -935,7 +912,7 @@ class SyncRoot(SyncNamespace):
         modifiers: list[BrowserClickModifiersItem] | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Perform click on a web page
 
         Args:
@@ -968,7 +945,7 @@ class SyncRoot(SyncNamespace):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Close the page
 
         The server says: destructive, reaches out of the server's own world.
@@ -983,12 +960,12 @@ class SyncRoot(SyncNamespace):
     def browser_console_messages(
         self,
         *,
-        level: Literal["error", "warning", "info", "debug"],
+        level: Literal["error", "warning", "info", "debug"] | Unset = UNSET,
         all: bool | Unset = UNSET,
         filename: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns all console messages
 
         Args:
@@ -1018,7 +995,7 @@ class SyncRoot(SyncNamespace):
         startElement: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Perform drag and drop between two elements
 
         Args:
@@ -1054,7 +1031,7 @@ class SyncRoot(SyncNamespace):
         paths: list[str] | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Drop files or MIME-typed data onto an element, as if dragged from outside the
         page. At least one of "paths" or "data" must be provided.
 
@@ -1086,7 +1063,7 @@ class SyncRoot(SyncNamespace):
         reducedMotion: Literal["reduce", "no-preference"] | None | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Emulate CSS media features for the page, for example switch between the light
         and dark color scheme. Omitted parameters are left unchanged; null clears an
         override.
@@ -1122,7 +1099,7 @@ class SyncRoot(SyncNamespace):
         target: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Evaluate JavaScript expression on page or element
 
         Args:
@@ -1156,7 +1133,7 @@ class SyncRoot(SyncNamespace):
         paths: list[str] | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Upload one or multiple files
 
         Args:
@@ -1178,7 +1155,7 @@ class SyncRoot(SyncNamespace):
         fields: list[BrowserFillFormFieldsItem],
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Fill multiple form fields
 
         Args:
@@ -1201,7 +1178,7 @@ class SyncRoot(SyncNamespace):
         text: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Search the accessibility snapshot of the current page for text or a regular
         expression. Returns matching snapshot nodes with a few lines of surrounding
         context (like search snippets), each shown under its path from the root of the
@@ -1234,7 +1211,7 @@ class SyncRoot(SyncNamespace):
         promptText: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Handle a dialog
 
         Args:
@@ -1257,7 +1234,7 @@ class SyncRoot(SyncNamespace):
         element: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Hover over element on page
 
         Args:
@@ -1281,7 +1258,7 @@ class SyncRoot(SyncNamespace):
         url: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Navigate to a URL
 
         Args:
@@ -1301,7 +1278,7 @@ class SyncRoot(SyncNamespace):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Go back to the previous page in the history
 
         The server says: destructive, reaches out of the server's own world.
@@ -1321,7 +1298,7 @@ class SyncRoot(SyncNamespace):
         part: BrowserNetworkRequestPart | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns full details (headers and body) of a single network request, or a single
         part if `part` is set. Use the number from browser_network_requests.
 
@@ -1345,12 +1322,12 @@ class SyncRoot(SyncNamespace):
     def browser_network_requests(
         self,
         *,
-        static: bool,
+        static: bool | Unset = UNSET,
         filename: str | Unset = UNSET,
         filter: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Returns a numbered list of network requests since loading the page. Use
         browser_network_request with the number to get full details.
 
@@ -1378,7 +1355,7 @@ class SyncRoot(SyncNamespace):
         key: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Press a key on the keyboard
 
         Args:
@@ -1401,7 +1378,7 @@ class SyncRoot(SyncNamespace):
         height: float,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Resize the browser window
 
         Args:
@@ -1424,7 +1401,7 @@ class SyncRoot(SyncNamespace):
         filename: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Run a Playwright code snippet. Unsafe: executes arbitrary JavaScript in the
         Playwright server process and is RCE-equivalent.
 
@@ -1455,7 +1432,7 @@ class SyncRoot(SyncNamespace):
         element: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Select an option in a dropdown
 
         Args:
@@ -1484,7 +1461,7 @@ class SyncRoot(SyncNamespace):
         target: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Capture accessibility snapshot of the current page, this is better than
         screenshot
 
@@ -1515,7 +1492,7 @@ class SyncRoot(SyncNamespace):
         url: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """List, create, close, or select a browser tab.
 
         Args:
@@ -1536,7 +1513,7 @@ class SyncRoot(SyncNamespace):
     def browser_take_screenshot(
         self,
         *,
-        scale: Literal["css", "device"],
+        scale: Literal["css", "device"] | Unset = UNSET,
         element: str | Unset = UNSET,
         filename: str | Unset = UNSET,
         fullPage: bool | Unset = UNSET,
@@ -1544,7 +1521,7 @@ class SyncRoot(SyncNamespace):
         type: Literal["png", "jpeg", "webp"] | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Take a screenshot of the current page. You can't perform actions based on the
         screenshot, use browser_snapshot for actions.
 
@@ -1592,7 +1569,7 @@ class SyncRoot(SyncNamespace):
         submit: bool | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Type text into editable element
 
         Args:
@@ -1628,7 +1605,7 @@ class SyncRoot(SyncNamespace):
         time: float | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Wait for text to appear or disappear or a specified time to pass
 
         Args:
@@ -1646,7 +1623,40 @@ class SyncRoot(SyncNamespace):
         )
 
 
-class SyncTools(SyncHandle):
+class SyncRoot(SyncRootTools, SyncNamespace):
+    """Tools without a namespace."""
+
+    _NAME = "_root"
+    _METHODS = {
+        "browser_click": "browser_click",
+        "browser_close": "browser_close",
+        "browser_console_messages": "browser_console_messages",
+        "browser_drag": "browser_drag",
+        "browser_drop": "browser_drop",
+        "browser_emulate_media": "browser_emulate_media",
+        "browser_evaluate": "browser_evaluate",
+        "browser_file_upload": "browser_file_upload",
+        "browser_fill_form": "browser_fill_form",
+        "browser_find": "browser_find",
+        "browser_handle_dialog": "browser_handle_dialog",
+        "browser_hover": "browser_hover",
+        "browser_navigate": "browser_navigate",
+        "browser_navigate_back": "browser_navigate_back",
+        "browser_network_request": "browser_network_request",
+        "browser_network_requests": "browser_network_requests",
+        "browser_press_key": "browser_press_key",
+        "browser_resize": "browser_resize",
+        "browser_run_code_unsafe": "browser_run_code_unsafe",
+        "browser_select_option": "browser_select_option",
+        "browser_snapshot": "browser_snapshot",
+        "browser_tabs": "browser_tabs",
+        "browser_take_screenshot": "browser_take_screenshot",
+        "browser_type": "browser_type",
+        "browser_wait_for": "browser_wait_for",
+    }
+
+
+class SyncTools(SyncHandle, SyncRootTools):
     """The tools of the server, by namespace.
 
     Every method also takes ``parallel``, not to wait for earlier calls, and

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict
 
-from holdfast import ToolResult
 from holdfast.handles import (
     UNSET,
+    Calls,
     Drift,
     Handle,
+    HandleResult,
     Log,
     Namespace,
     ParameterSession,
     Registry,
     SessionAdapter,
+    SyncCalls,
     SyncHandle,
     SyncNamespace,
     Target,
@@ -45,6 +47,9 @@ REGISTRY: Final = Registry(
         "session.list": '{"properties":{},"type":"object"}',
         "session.open": '{"properties":{"launchOptions":{"description":"Browser launch options — preset, stealth, headless, viewport, userAgent, locale, timezone, disableWebGL","properties":{"disableWebGL":{"type":"boolean"},"headless":{"type":"boolean"},"locale":{"type":"string"},"preset":{"type":"string"},"stealth":{"type":"boolean"},"timezone":{"type":"string"},"userAgent":{"type":"string"},"viewport":{"type":"object"}},"type":"object"},"sessionName":{"description":"Name of the stored browser session to operate on","type":"string"},"url":{"type":"string"}},"required":["sessionName"],"type":"object"}',
         "workflow.scrape": '{"properties":{"selectors":{"items":{"type":"string"},"type":"array"},"sessionName":{"description":"Name of the stored browser session to operate on","type":"string"}},"required":["sessionName","selectors"],"type":"object"}',
+    },
+    returns={
+        "browser.run_test": '{"properties":{"failed":{"type":"integer"},"failures":{"items":{"properties":{"error":{"type":"string"},"title":{"type":"string"}},"required":["title"],"type":"object"},"type":"array"},"passed":{"type":"integer"}},"required":["passed","failed"],"type":"object"}',
     },
 )
 ADAPTER: Final = ParameterSession(
@@ -100,20 +105,15 @@ NavGotoWaitUntil: TypeAlias = Literal[
 ]
 
 
-class Root(Namespace):
+class RootTools(Calls):
     """Tools without a namespace."""
-
-    _NAME = "_root"
-    _METHODS = {
-        "health": "health",
-    }
 
     async def health(
         self,
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Whether the server is well.
 
         The server says: read-only.
@@ -124,6 +124,15 @@ class Root(Namespace):
             parallel=parallel,
             timeout=timeout,
         )
+
+
+class Root(RootTools, Namespace):
+    """Tools without a namespace."""
+
+    _NAME = "_root"
+    _METHODS = {
+        "health": "health",
+    }
 
 
 class Browser(Namespace):
@@ -143,7 +152,7 @@ class Browser(Namespace):
         args: list[Any] | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Run a script file in the session."""
         return await self._call(
             "browser.run.file",
@@ -177,7 +186,7 @@ class Browser(Namespace):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """The accessibility tree of the page."""
         return await self._call(
             "browser.snapshot",
@@ -201,7 +210,7 @@ class Extract(Namespace):
         selector: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """The text of an element, or of the page."""
         return await self._call(
             "extract.text",
@@ -226,7 +235,7 @@ class Interact(Namespace):
         selector: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Click an element.
 
         Args:
@@ -247,7 +256,7 @@ class Interact(Namespace):
         delay: int | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Type into an element.
 
         Args:
@@ -275,7 +284,7 @@ class Nav(Namespace):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Go back."""
         return await self._call(
             "nav.back",
@@ -291,7 +300,7 @@ class Nav(Namespace):
         waitUntil: NavGotoWaitUntil | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Go to a URL.
 
         Args:
@@ -319,7 +328,7 @@ class Workflow(Namespace):
         selectors: list[str],
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Read several elements at once."""
         return await self._call(
             "workflow.scrape",
@@ -329,7 +338,7 @@ class Workflow(Namespace):
         )
 
 
-class Tools(Handle):
+class Tools(Handle, RootTools):
     """The tools of the server, by namespace.
 
     Every method also takes ``parallel``, not to wait for earlier calls, and
@@ -381,20 +390,15 @@ def connect(
     )
 
 
-class SyncRoot(SyncNamespace):
+class SyncRootTools(SyncCalls):
     """Tools without a namespace."""
-
-    _NAME = "_root"
-    _METHODS = {
-        "health": "health",
-    }
 
     def health(
         self,
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Whether the server is well.
 
         The server says: read-only.
@@ -405,6 +409,15 @@ class SyncRoot(SyncNamespace):
             parallel=parallel,
             timeout=timeout,
         )
+
+
+class SyncRoot(SyncRootTools, SyncNamespace):
+    """Tools without a namespace."""
+
+    _NAME = "_root"
+    _METHODS = {
+        "health": "health",
+    }
 
 
 class SyncBrowser(SyncNamespace):
@@ -424,7 +437,7 @@ class SyncBrowser(SyncNamespace):
         args: list[Any] | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Run a script file in the session."""
         return self._call(
             "browser.run.file",
@@ -458,7 +471,7 @@ class SyncBrowser(SyncNamespace):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """The accessibility tree of the page."""
         return self._call(
             "browser.snapshot",
@@ -482,7 +495,7 @@ class SyncExtract(SyncNamespace):
         selector: str | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """The text of an element, or of the page."""
         return self._call(
             "extract.text",
@@ -507,7 +520,7 @@ class SyncInteract(SyncNamespace):
         selector: str,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Click an element.
 
         Args:
@@ -528,7 +541,7 @@ class SyncInteract(SyncNamespace):
         delay: int | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Type into an element.
 
         Args:
@@ -556,7 +569,7 @@ class SyncNav(SyncNamespace):
         *,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Go back."""
         return self._call(
             "nav.back",
@@ -572,7 +585,7 @@ class SyncNav(SyncNamespace):
         waitUntil: NavGotoWaitUntil | Unset = UNSET,
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Go to a URL.
 
         Args:
@@ -600,7 +613,7 @@ class SyncWorkflow(SyncNamespace):
         selectors: list[str],
         parallel: bool = False,
         timeout: float | None = None,
-    ) -> ToolResult:
+    ) -> HandleResult:
         """Read several elements at once."""
         return self._call(
             "workflow.scrape",
@@ -610,7 +623,7 @@ class SyncWorkflow(SyncNamespace):
         )
 
 
-class SyncTools(SyncHandle):
+class SyncTools(SyncHandle, SyncRootTools):
     """The tools of the server, by namespace.
 
     Every method also takes ``parallel``, not to wait for earlier calls, and

@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from typing import Any, Final, TypedDict
 
 from holdfast.handles import (
+    Calls,
     Drift,
     Handle,
     Log,
     Namespace,
     Registry,
     SessionAdapter,
+    SyncCalls,
     SyncHandle,
     SyncNamespace,
     Target,
@@ -31,6 +33,10 @@ REGISTRY: Final = Registry(
     schemas={
         "convert_time": '{"properties":{"source_timezone":{"description":"Source IANA timezone name (e.g., \'America/New_York\', \'Europe/London\'). Use \'UTC\' as local timezone if no source timezone provided by the user.","title":"Source Timezone","type":"string"},"target_timezone":{"description":"Target IANA timezone name (e.g., \'Asia/Tokyo\', \'America/San_Francisco\'). Use \'UTC\' as local timezone if no target timezone provided by the user.","title":"Target Timezone","type":"string"},"time":{"description":"Time to convert in 24-hour format (HH:MM)","title":"Time","type":"string"}},"required":["source_timezone","time","target_timezone"],"title":"convert_timeArguments","type":"object"}',
         "get_current_time": '{"properties":{"timezone":{"description":"IANA timezone name (e.g., \'America/New_York\', \'Europe/London\'). Use \'UTC\' as local timezone if no timezone provided by the user.","title":"Timezone","type":"string"}},"required":["timezone"],"title":"get_current_timeArguments","type":"object"}',
+    },
+    returns={
+        "convert_time": '{"$defs":{"TimeResult":{"properties":{"datetime":{"title":"Datetime","type":"string"},"day_of_week":{"title":"Day Of Week","type":"string"},"is_dst":{"title":"Is Dst","type":"boolean"},"timezone":{"title":"Timezone","type":"string"}},"required":["timezone","datetime","day_of_week","is_dst"],"title":"TimeResult","type":"object"}},"properties":{"source":{"$ref":"#/$defs/TimeResult"},"target":{"$ref":"#/$defs/TimeResult"},"time_difference":{"title":"Time Difference","type":"string"}},"required":["source","target","time_difference"],"title":"TimeConversionResult","type":"object"}',
+        "get_current_time": '{"properties":{"datetime":{"title":"Datetime","type":"string"},"day_of_week":{"title":"Day Of Week","type":"string"},"is_dst":{"title":"Is Dst","type":"boolean"},"timezone":{"title":"Timezone","type":"string"}},"required":["timezone","datetime","day_of_week","is_dst"],"title":"TimeResult","type":"object"}',
     },
 )
 
@@ -55,14 +61,8 @@ class GetCurrentTimeResult(TypedDict):
     is_dst: bool
 
 
-class Root(Namespace):
+class RootTools(Calls):
     """Tools without a namespace."""
-
-    _NAME = "_root"
-    _METHODS = {
-        "convert_time": "convert_time",
-        "get_current_time": "get_current_time",
-    }
 
     async def convert_time(
         self,
@@ -121,7 +121,17 @@ class Root(Namespace):
         )
 
 
-class Tools(Handle):
+class Root(RootTools, Namespace):
+    """Tools without a namespace."""
+
+    _NAME = "_root"
+    _METHODS = {
+        "convert_time": "convert_time",
+        "get_current_time": "get_current_time",
+    }
+
+
+class Tools(Handle, RootTools):
     """The tools of the server, by namespace.
 
     Every method also takes ``parallel``, not to wait for earlier calls, and
@@ -163,14 +173,8 @@ def connect(
     )
 
 
-class SyncRoot(SyncNamespace):
+class SyncRootTools(SyncCalls):
     """Tools without a namespace."""
-
-    _NAME = "_root"
-    _METHODS = {
-        "convert_time": "convert_time",
-        "get_current_time": "get_current_time",
-    }
 
     def convert_time(
         self,
@@ -229,7 +233,17 @@ class SyncRoot(SyncNamespace):
         )
 
 
-class SyncTools(SyncHandle):
+class SyncRoot(SyncRootTools, SyncNamespace):
+    """Tools without a namespace."""
+
+    _NAME = "_root"
+    _METHODS = {
+        "convert_time": "convert_time",
+        "get_current_time": "get_current_time",
+    }
+
+
+class SyncTools(SyncHandle, SyncRootTools):
     """The tools of the server, by namespace.
 
     Every method also takes ``parallel``, not to wait for earlier calls, and

@@ -1,0 +1,107 @@
+"""What the methods of a handle return."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Self
+
+import msgspec
+
+from holdfast.errors import ProtocolError
+from holdfast.types.content import Content
+from holdfast.types.tools import ToolResult
+
+WRAPPER: Final = "result"
+"""Servers that can return only objects wrap other values as ``{"result": …}``."""
+
+
+class HandleResult(ToolResult, kw_only=True):
+    """The result of a tool without an output schema, with the JSON in it at hand.
+
+        result = await mcp.tests.run(suite="smoke")
+        result.data         # the JSON that the server returned, or its text
+        result.passed       # result.data["passed"], if it is an object
+
+    Everything of `ToolResult` is there too: ``text``, ``content``, ``structured``.
+    """
+
+    @classmethod
+    def of(cls, result: ToolResult) -> Self:
+        """Return the same result as a `HandleResult`."""
+        fields = {name: getattr(result, name) for name in result.__struct_fields__}
+        made = cls(**fields)
+        made.__dict__.update(result.__dict__)
+        return made
+
+    @property
+    def data(self) -> Any:
+        """The structured content, else the text parsed as JSON, else the text."""
+        kept = self.__dict__
+        if "_data" not in kept:
+            kept["_data"] = _data(self)
+        return kept["_data"]
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            data = self.data
+            if isinstance(data, dict) and name in data:
+                return data[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return an item of `data`."""
+        return self.data[key]
+
+
+def _data(result: ToolResult) -> Any:
+    if result.has_structured:
+        return unwrapped(result.structured)
+    text = result.text
+    if text.lstrip()[:1] not in ("{", "["):
+        return text
+    try:
+        return msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def unwrapped(value: Any) -> Any:
+    """Return what is in ``{"result": …}``; anything else as it is."""
+    return value[WRAPPER] if isinstance(value, dict) and [*value] == [WRAPPER] else value
+
+
+class StructuredObject(dict[str, Any]):
+    """An object that a tool returned, with the contents that came beside it (pictures, say).
+
+    Its keys are attributes as well: ``result.passed`` is ``result["passed"]``.
+    """
+
+    content: list[Content]
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class StructuredList(list[Any]):
+    """A list that a tool returned, with the contents that came beside it."""
+
+    content: list[Content]
+
+
+def structured(server: str, tool: str, result: ToolResult, *, wrapped: bool = False) -> Any:
+    """Return the structured content, which a tool with an output schema has to give."""
+    if not result.has_structured:
+        text = "its output schema promises structured content, and the result has none"
+        raise ProtocolError(f"{server}: tools/call {tool!r}: {text}", data=result)
+    value = unwrapped(result.structured) if wrapped else result.structured
+    found: StructuredObject | StructuredList
+    if isinstance(value, dict):
+        found = StructuredObject(value)
+    elif isinstance(value, list):
+        found = StructuredList(value)
+    else:
+        return value
+    found.__dict__["content"] = result.content
+    return found
