@@ -235,3 +235,27 @@ async def test_an_answer_in_json_may_span_lines() -> None:
         await client.open()
         server.on["tools/call"] = pretty
         assert await say(client) == "pretty"
+
+
+@pytest.mark.req("R2", "X2")
+async def test_a_notification_that_is_not_responded_to_does_not_hold_calls_for_ever() -> None:
+    async with Legacy() as server:
+        server.on["notifications/initialized"] = never
+        target = holdfast.Http(server.url, message_timeout=0.2)
+        async with holdfast.connect(target, backoff=ONCE) as client:
+            assert await say(client) == "ahoy"
+
+
+@pytest.mark.req("R9", "R7")
+async def test_what_waits_to_be_accepted_is_bounded_in_bytes() -> None:
+    async with Legacy() as server:
+        server.on["notifications/roots/list_changed"] = never
+        limits = holdfast.Limits(backlog_bytes=2000)
+        handlers = holdfast.Handlers(roots=[])
+        async with connect(server, limits=limits, handlers=handlers) as client:
+            await client.open()
+            for _ in range(200):
+                await client.roots_changed()
+            await server.heard("notifications/roots/list_changed", 5)
+            assert await say(client) == "ahoy"
+            assert len(server.posts("notifications/roots/list_changed")) <= 2000 // 50

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -68,6 +69,49 @@ def test_what_is_no_url_is_refused(url: str) -> None:
 def test_a_transport_of_no_known_kind_is_refused() -> None:
     with pytest.raises(ValidationError, match="'auto' or 'streamable' or 'sse'"):
         Http("http://host/", transport="grpc")  # type: ignore[arg-type]
+
+
+@pytest.mark.req("X5")
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"url": 5}, r"url=5"),
+        ({"headers": 5}, r"headers=5.*mapping"),
+        ({"headers": {"A": 5}}, r"headers\['A'\]=5"),
+        ({"headers": ["Authorization: x"]}, r"headers=<list>.*pairs"),
+        ({"headers": {"A": b"secret"}}, r"headers\['A'\]=<bytes>"),
+        ({"base_url": 5}, r"base_url=5"),
+        ({"base_url": "host"}, r"'host'.*http://"),
+        ({"sse_endpoint": 5}, r"sse_endpoint=5"),
+        ({"message_endpoint": "http://other/"}, r"same origin"),
+        ({"ca": 5}, r"ca=5"),
+        ({"cert": ("a", "b", "c")}, r"cert=.*pair of files"),
+        ({"cert": 5}, r"cert="),
+        ({"ssl": True}, r"ssl=True.*SSLContext"),
+        ({"proxy": "proxy:3128"}, r"proxy='proxy:3128'.*URL"),
+        ({"trust_env": "no"}, r"trust_env='no'"),
+        ({"connections": 0}, r"connections=0"),
+        ({"connections": 2.5}, r"connections=2.5"),
+        ({"connect_timeout": 0}, r"connect_timeout=0"),
+        ({"message_timeout": "1"}, r"message_timeout='1'"),
+    ],
+)
+def test_an_option_of_the_wrong_type_is_refused_by_name_and_value(
+    options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ValidationError, match=words):
+        Http(**{"url": "http://host/", **options})
+
+
+@pytest.mark.req("X5")
+async def test_headers_may_be_pairs_and_a_context_may_be_given() -> None:
+    async with EchoHttp() as server:
+        pairs = [("X-One", "1"), ("X-Two", "2")]
+        for headers in (pairs, lambda: pairs):
+            async with holdfast.connect(Http(server.url, headers=headers)) as client:
+                await client.open()
+    context = ssl.create_default_context()
+    assert Http("https://host/", ssl=context).name == "host"
 
 
 @pytest.mark.req("X5")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -161,7 +162,7 @@ async def test_a_launcher_gets_its_time_before_the_handshake_counts(tmp_path: Pa
     """It works longer than the handshake may take, is not ended, and shows that it works."""
     release = tmp_path / "release"
     os.mkfifo(release)
-    demo = f"{sys.executable} -m holdfast.demo_server"
+    demo = shlex.join(DEMO)
     command = [launcher(tmp_path, f"read x < {release}\nexec {demo}"), "-y", "server"]
     seen: asyncio.Queue[float] = asyncio.Queue()
     client = holdfast.connect(command, timeouts=Timeouts(handshake=0.5), backoff=ONCE)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterator
 from functools import wraps
 from glob import escape, iglob
@@ -22,7 +21,6 @@ from holdfast.cli.render import first_line
 from holdfast.cli.target import VARIABLE
 
 _AT_FILE = ("=@", ":=@")
-_PLAIN = re.compile(r"[\w@%+:,./][\w@%+=:,./-]*")
 
 Suggest = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -35,18 +33,9 @@ def _before_dashes(suggest: Suggest) -> Suggest:
         words, place = os.environ.get("COMP_WORDS", "").split(), os.environ.get("COMP_CWORD", "")
         if "--" in words[: int(place) if place.isdecimal() else None]:
             return [CompletionItem(incomplete, type="file")]
-        return [item for item in suggest(ctx, param, incomplete) if _is_plain(item.value)]
+        return suggest(ctx, param, incomplete)
 
     return offer
-
-
-def _is_plain(word: str) -> bool:
-    """Return whether a word means itself in every shell, quoted or not.
-
-    Servers, schemas and checkouts name what is offered: behind an open double quote, Tab on
-    ``docs$(…)`` would insert a command that the shell runs.
-    """
-    return _PLAIN.fullmatch(word) is not None
 
 
 @_before_dashes

@@ -157,7 +157,7 @@ class Http:
     @property
     def name(self) -> str:
         """The host, with the port unless it is the usual one, for messages."""
-        return self._url.authority.rpartition("@")[2]
+        return self._url.host_port_subcomponent or ""
 
     @property
     def key(self) -> Hashable | None:

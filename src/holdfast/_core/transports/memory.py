@@ -23,16 +23,16 @@ from holdfast.policies import Limits
 
 
 class Server(Protocol):
-    """What can be connected to in memory."""
+    """A server object in the same process."""
 
     name: str
 
     def accept(self, line: ServerLine) -> Callable[[bytes], None]:
-        """A client connected; give the function that takes its frames."""
+        """Accept a client; return the function that receives its frames."""
 
 
 class ServerLine:
-    """The server's end of a link: what it writes here, the client reads."""
+    """The end of a link that the server writes to."""
 
     def __init__(self, link: MemoryLink) -> None:
         self._link = link
@@ -81,7 +81,7 @@ class Memory:
 
 
 class MemoryLink:
-    """Frames go over in later turns of the loop, as they would over a pipe."""
+    """A link whose frames arrive in later turns of the loop, as they would over a pipe."""
 
     def __init__(
         self,

@@ -53,12 +53,19 @@ def table(owner: str, name: str, value: Any) -> dict[str, str]:
     try:
         found = dict(value.items() if isinstance(value, Mapping) else value)
     except (TypeError, ValueError):
-        raise refuse(owner, name, value, "a mapping of strings, or pairs of them") from None
+        expected = "a mapping of strings, or pairs of them"
+        raise ValidationError(f"{owner}({name}={_shown(value)}): must be {expected}") from None
     for key, one in found.items():
         if not isinstance(key, str) or not isinstance(one, str):
             where = f"{name}[{key!r}]"
-            raise ValidationError(f"{owner}({where}={one!r}): names and values are strings")
+            raise ValidationError(f"{owner}({where}={_shown(one)}): names and values are strings")
     return found
+
+
+def _shown(value: object) -> str:
+    """Show a value that may hold a secret: only a number, a flag or None as it is."""
+    plain = value is None or isinstance(value, int | float)
+    return repr(value) if plain else f"<{type(value).__name__}>"
 
 
 def command(owner: str, value: Any, args: Any) -> tuple[str, ...]:

@@ -1,12 +1,12 @@
-"""No orphans: a watcher that outlives us by a moment.
+"""A watcher process that kills orphaned servers.
 
-A parent that is killed cannot clean up. So one small shell per process sits on the reading
-end of a pipe that only we hold and keeps the list of our servers' process groups. However
-we end, the pipe breaks, and the shell kills what is left: the servers and their children.
+A parent that is killed cannot clean up. So one small shell per process reads from a pipe that
+only this process holds open, and keeps the list of the process groups of its servers. However
+the process ends, the pipe breaks, and the shell kills what is left: servers and their children.
 
-The kernel's parent-death signal would spare the shell, but it reaches only the direct child
-(not what a launcher like npx started), fires when the spawning *thread* ends, and can only be
-set between fork and exec, which forbids the cheap spawn.
+The parent-death signal of Linux (prctl(2), PR_SET_PDEATHSIG) would save the shell, but it reaches
+only the direct child (not what a launcher like npx started), fires when the spawning *thread* ends,
+and can only be set between fork and exec, which rules out posix_spawn.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ for one in $groups; do kill -s KILL -- "-$one"; done 2>/dev/null
 
 
 class Guard:
-    """The watcher of this process. A forked child gets none of its parent's."""
+    """The watcher of this process; a forked child starts one of its own."""
 
     def __init__(self) -> None:
         self._shell: subprocess.Popen[bytes] | None = None
         self._registered = False
 
     def watch(self, group: int) -> None:
-        self._tell(f"+ {group}\n", start=True)
+        self._write(f"+ {group}\n", start=True)
 
     def forget(self, group: int) -> None:
-        self._tell(f"- {group}\n", start=False)
+        self._write(f"- {group}\n", start=False)
 
     def register(self) -> None:
-        """Have it stopped when the program ends: after all that registers with atexit later."""
+        """Stop the watcher at exit, after everything that registers with atexit later."""
         if not self._registered:
             self._registered = True
             atexit.register(self.stop)
             os.register_at_fork(after_in_child=self._leave_to_parent)
 
     def stop(self) -> None:
-        """Let the watcher end; it kills what is still on its list."""
+        """End the watcher; it kills what is still on its list."""
         shell, self._shell = self._shell, None
         if shell is None:
             return
@@ -65,7 +65,7 @@ class Guard:
         with contextlib.suppress(subprocess.TimeoutExpired):
             shell.wait(1.0)
 
-    def _tell(self, line: str, *, start: bool) -> None:
+    def _write(self, line: str, *, start: bool) -> None:
         if self._shell is None and not (start and self._start()):
             return
         assert self._shell is not None
@@ -92,7 +92,7 @@ class Guard:
         return True
 
     def _leave_to_parent(self) -> None:
-        """In a forked child: the watcher is not ours, and holding its pipe would keep it up."""
+        """Drop the parent's watcher in a forked child: holding its pipe would keep it running."""
         shell, self._shell = self._shell, None
         if shell is not None and shell.stdin is not None:
             shell.stdin.close()

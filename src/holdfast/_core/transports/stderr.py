@@ -1,4 +1,4 @@
-"""The server's stderr: always drained, its tail kept, its lines passed on if wanted."""
+"""The stderr of a server: always drained, its tail kept, its lines passed on if wanted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST_LINE = 8 * 1024
 
 
 class Tail:
-    """Keeps the last bytes of a stream, however long it is."""
+    """Keep the last bytes of a stream of any length."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -33,13 +33,13 @@ class Tail:
             self._size -= len(self._chunks.popleft())
 
     def text(self, lines: int = 20) -> str:
-        """The last lines, readable."""
+        """Return the last lines."""
         whole = b"".join(self._chunks)[-self._limit :].decode("utf-8", "replace")
         return "\n".join(whole.rstrip().splitlines()[-lines:])
 
 
 class Stderr:
-    """Takes what the server writes there."""
+    """Keep the tail of a stderr and pass its lines on."""
 
     def __init__(self, name: str, sink: Sink, limit: int) -> None:
         self.tail: Tail = Tail(limit)
