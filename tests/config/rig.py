@@ -86,7 +86,7 @@ def read_one(dialect: str, document: Any) -> ServerEntry:
 
 
 def faults(entry: ServerEntry) -> dict[str | None, str]:
-    """What is wrong with an entry, by field."""
+    """Return the errors of an entry, by field."""
     return {problem.field: problem.message for problem in entry.errors}
 
 

@@ -22,7 +22,7 @@ from holdfast.config.trust import ApprovalStore, TrustVerdict
 
 
 class Approval(Struct, frozen=True, kw_only=True):
-    """What an approval is about.
+    """Everything that an approval is about, for a person to read.
 
     ``definition`` is the text of the file to the letter, with secrets, inputs and the content of
     the file of variables (unseen characters escaped): what is hidden cannot be approved.
@@ -35,7 +35,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     definition: dict[str, Any]
     variables: tuple[str, ...]
     cautions: tuple[str, ...]
-    """What deserves a second look."""
+    """Points that deserve a second look."""
     fingerprint: str
     approved: bool = False
 

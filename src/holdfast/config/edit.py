@@ -36,7 +36,7 @@ EditScope = Literal["user", "project"]
 
 
 class ConfigEdit(Struct, frozen=True, kw_only=True):
-    """What an edit did."""
+    """The outcome of an edit."""
 
     file: str
     servers: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class ConfigEdit(Struct, frozen=True, kw_only=True):
     skipped: Mapping[str, str] = {}
     """Servers that were left out, with the reason."""
     lost: tuple[str, ...] = ()
-    """What an imported entry said that has no effect here."""
+    """Fields of imported entries that have no effect here."""
 
 
 class FoundProduct(Struct, frozen=True, kw_only=True):

@@ -37,7 +37,7 @@ _KEY_PARTS: Final = 32
 
 
 class ReadBudget(Struct, kw_only=True):
-    """What may still be read of a project's files, all together."""
+    """Bytes and values that may still be read of a project's files, all together."""
 
     bytes: int = 1 << 19
     values: int = 20_000

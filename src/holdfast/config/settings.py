@@ -61,7 +61,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     unbound: str = ""
     """Why an approval does not bind it; empty: bound."""
     to: Receiver = "client"
-    """What receives it: `connect`, the `ToolPolicy`, the transport, or nothing by itself."""
+    """The receiver: `connect`, the `ToolPolicy`, the transport, or nothing by itself."""
     option: str = ""
     """The name of the option there, where it differs."""
 

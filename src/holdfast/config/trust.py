@@ -41,7 +41,7 @@ _MOST_SHOWN: Final = 5
 
 
 class TrustStatus(Struct, frozen=True, kw_only=True):
-    """Whether an entry may be used, and why.
+    """The trust in an entry: may it be used, and why.
 
     ``own``: it is the user's own, or was named by them. ``trusted``: approved as it is.
     ``untrusted``: never approved. ``changed``: approved, and different since.
@@ -49,7 +49,7 @@ class TrustStatus(Struct, frozen=True, kw_only=True):
 
     verdict: TrustVerdict
     changes: tuple[str, ...] = ()
-    """What is different from what was approved, field by field."""
+    """Differences from the approved entry, field by field."""
     problem: str | None = None
     """Why the approvals could not be read."""
 

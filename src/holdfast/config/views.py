@@ -1,4 +1,4 @@
-"""What there is to show about a configuration: plain values for a face to render.
+"""Views of a configuration: plain values for a face to render.
 
 Nothing here starts a server, shows the value of a variable, or asks anybody anything. What is
 written out in a file is redacted where its name or its form says that it is a secret; only an

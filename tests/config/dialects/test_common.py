@@ -1,4 +1,4 @@
-"""What the readers share: names, numbers of servers, and a file of the wrong shape."""
+"""Shared by all readers: names, numbers of servers, and a file of the wrong shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the readers of all dialects share: from fields to a checked entry."""
+"""Shared by the readers of all dialects: from fields to a checked entry."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _LONGEST_FIELD: Final = 120
 
 
 class EntryFields:
-    """What an entry says. Each field that is taken is marked as known."""
+    """The raw fields of an entry. Each field that is taken is marked as known."""
 
     def __init__(self, raw: Any, file: str, server: str, within: str = "") -> None:
         self._problems: dict[str, list[ConfigProblem]] = {"error": [], "warning": []}
