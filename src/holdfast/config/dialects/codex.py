@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from holdfast.config.dialects.common import (
-    Definition,
     DialectResult,
+    EntryDefinition,
     by_command,
     by_url,
     entry,
@@ -55,12 +55,12 @@ def _server(name: str, fields: EntryFields, source: EntrySource) -> ServerEntry:
     return entry(name, fields, source, reached, settings=settings, disabled=disabled)
 
 
-def _local(fields: EntryFields, program: str | None) -> Definition:
+def _local(fields: EntryFields, program: str | None) -> EntryDefinition:
     fields.without_effect(("bearer_token_env_var", "http_headers", "env_http_headers"))
     return by_command(fields, program, fields.texts("args") or ())
 
 
-def _remote(fields: EntryFields, url: str) -> Definition:
+def _remote(fields: EntryFields, url: str) -> EntryDefinition:
     headers = fields.table("http_headers")
     for name, variable in fields.table("env_http_headers").items():
         headers[name] = f"${{env:{variable}}}"

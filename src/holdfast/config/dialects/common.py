@@ -21,7 +21,7 @@ MOST_SERVERS: Final = {"project": 100, "user": 1000, "explicit": 1000}
 MOST_VARIABLES: Final = 1000
 """Variables in the strings of one entry."""
 LONGEST_NAME: Final = 128
-Definition = dict[str, Any]
+EntryDefinition = dict[str, Any]
 """Fields of a `ServerEntry`, by name."""
 
 
@@ -86,7 +86,7 @@ def entry(
     name: str,
     fields: EntryFields,
     source: EntrySource,
-    definition: Definition,
+    definition: EntryDefinition,
     *,
     settings: Mapping[str, Any] | None = None,
     disabled: bool = False,
@@ -183,7 +183,7 @@ _MODES: Final[dict[str, HttpMode]] = {
 _LOCAL: Final = ("stdio", "local")
 
 
-def definition(fields: EntryFields, url: str | None, *, hint: HttpMode = "auto") -> Definition:
+def definition(fields: EntryFields, url: str | None, *, hint: HttpMode = "auto") -> EntryDefinition:
     """Return how a server is reached: by ``type``, ``command`` or a URL that was found."""
     kind = fields.text("type", "transport")
     program, arguments = _command(fields)
@@ -218,7 +218,9 @@ def _command(fields: EntryFields) -> tuple[str | None, tuple[str, ...]]:
     return fields.text("command"), fields.texts("args") or ()
 
 
-def by_command(fields: EntryFields, program: str | None, arguments: tuple[str, ...]) -> Definition:
+def by_command(
+    fields: EntryFields, program: str | None, arguments: tuple[str, ...]
+) -> EntryDefinition:
     """Return the definition of a server that a command starts."""
     env = fields.table("env")
     for name in env:
@@ -242,7 +244,7 @@ def by_command(fields: EntryFields, program: str | None, arguments: tuple[str, .
 
 def by_url(
     fields: EntryFields, url: str | None, mode: HttpMode, headers: dict[str, str]
-) -> Definition:
+) -> EntryDefinition:
     """Return the definition of a server behind a URL."""
     if url is not None and not url.startswith("${"):
         # The scheme can be judged before expansion, the rest only after it.

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from holdfast.config.dialects.common import (
-    Definition,
     DialectResult,
+    EntryDefinition,
     by_command,
     by_url,
     entry,
@@ -55,7 +55,7 @@ def _is_built_in(raw: Any) -> bool:
 def _server(name: str, fields: EntryFields, source: EntrySource) -> ServerEntry:
     kind = fields.text("type") or ("stdio" if "cmd" in fields else "streamable_http")
     given = fields.table("envs")
-    reached: Definition = {}
+    reached: EntryDefinition = {}
     if kind == "stdio":
         reached = _local(fields, given)
     elif kind in _MODES:
@@ -71,7 +71,7 @@ def _server(name: str, fields: EntryFields, source: EntrySource) -> ServerEntry:
     return entry(name, fields, source, reached, settings=settings, disabled=disabled)
 
 
-def _local(fields: EntryFields, given: dict[str, str]) -> Definition:
+def _local(fields: EntryFields, given: dict[str, str]) -> EntryDefinition:
     program = fields.text("cmd")
     if program is None:
         fields.fault("cmd", "is missing")
@@ -79,7 +79,7 @@ def _local(fields: EntryFields, given: dict[str, str]) -> Definition:
     return by_command(fields, program, fields.texts("args") or ())
 
 
-def _remote(fields: EntryFields, given: dict[str, str], mode: HttpMode) -> Definition:
+def _remote(fields: EntryFields, given: dict[str, str], mode: HttpMode) -> EntryDefinition:
     url = fields.text("uri")
     if url is None:
         fields.fault("uri", "is missing")
