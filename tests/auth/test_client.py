@@ -1,0 +1,383 @@
+"""Logins, renewals and refusals through the public client, against a server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast import (
+    FileLogins,
+    LoginFailed,
+    LoginPending,
+    LoginRequest,
+    LoginRequired,
+    MemoryLogins,
+    OAuth,
+    TransportError,
+)
+from tests.auth.world import World, world
+
+
+def fresh(**options: Any) -> OAuth:
+    return OAuth(store=MemoryLogins(), **options)
+
+
+@pytest.mark.req("A1", "A25")
+async def test_a_call_logs_in_and_every_request_carries_the_token() -> None:
+    async with world() as here:
+        async with here.connect() as client:
+            assert (await client.call_tool("hello")).text == "hello"
+        refused, *others = here.seen
+        assert refused == ("POST", None)
+        assert {token for _, token in others} == {"access-SECRET-1"}
+        assert {method for method, _ in others} == {"POST", "GET", "DELETE"}
+
+
+@pytest.mark.req("B13", "A25")
+@pytest.mark.parametrize("auth", ["auto", "handlerless"])
+async def test_with_nobody_there_a_call_fails_at_once_and_names_the_command(auth: str) -> None:
+    async with world() as here:
+        options = "auto" if auth == "auto" else fresh()
+        async with holdfast.connect(f"{here.url}/mcp", auth=options) as client:
+            for _ in range(3):
+                with pytest.raises(LoginRequired) as caught:
+                    await client.call_tool("hello")
+            assert caught.value.command == f"holdfast login {here.url}/mcp"
+            assert caught.value.command in str(caught.value)
+            assert not caught.value.outcome_unknown
+        # No reconnecting behind the caller's back: the later calls did not reach the server.
+        assert len(here.seen) == 1
+
+
+@pytest.mark.req("B6")
+async def test_after_a_restart_the_first_request_has_the_stored_token() -> None:
+    store = MemoryLogins()
+    async with world() as here:
+        async with here.connect(auth=OAuth(store=store)) as client:
+            await client.list_tools()
+        here.seen.clear()
+        async with here.connect(auth=OAuth(store=store, interactive=False)) as client:
+            await client.list_tools()
+        assert {token for _, token in here.seen} == {"access-SECRET-1"}
+        assert here.count["authorize"] == 1
+
+
+@pytest.mark.req("B6", "B7")
+async def test_a_stored_token_that_is_due_is_renewed_before_the_first_request() -> None:
+    store = MemoryLogins()
+    async with world() as here:
+        here.life = 0.01
+        async with here.connect(auth=OAuth(store=store)) as client:
+            await client.login()
+        here.life = 3600
+        here.seen.clear()
+        async with here.connect(auth=OAuth(store=store, interactive=False)) as client:
+            await client.list_tools()
+        assert None not in {token for _, token in here.seen}
+        assert len({token for _, token in here.seen}) == 1
+        assert here.count["refresh_token"] == 1
+
+
+async def expire(here: World, client: holdfast.Client) -> None:
+    """Make the server forget its access tokens, as when they are revoked."""
+    here.tokens.clear()
+
+
+@pytest.mark.req("B1")
+async def test_many_calls_with_a_refused_token_make_one_refresh() -> None:
+    async with world() as here, here.connect() as client:
+        await client.list_tools()
+        await expire(here, client)
+        results = await asyncio.gather(*(client.call_tool("hello") for _ in range(200)))
+        assert [one.text for one in results] == ["hello"] * 200
+        assert here.count["refresh_token"] == 1
+        assert here.count["authorize"] == 1
+
+
+@pytest.mark.req("B4")
+async def test_a_refresh_outlives_every_caller_and_is_saved() -> None:
+    store = MemoryLogins()
+    async with world() as here, here.connect(auth=OAuth(store=store)) as client:
+        await client.list_tools()
+        await expire(here, client)
+        here.gate = asyncio.Event()
+        here.entered.clear()
+        calls = [asyncio.create_task(client.call_tool("hello")) for _ in range(5)]
+        await here.entered.wait()
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        here.gate.set()
+        assert (await client.call_tool("hello")).text == "hello"
+        assert here.count["refresh_token"] == 1
+        entries = [await store.read(key) or b"" for key in await store.keys()]
+        assert any(b"refresh-SECRET-2" in entry for entry in entries)
+
+
+@pytest.mark.req("B4")
+async def test_closing_a_client_waits_for_the_token_to_be_saved() -> None:
+    store = MemoryLogins()
+    async with world() as here:
+        client = here.connect(auth=OAuth(store=store))
+        await client.list_tools()
+        await expire(here, client)
+        here.gate = asyncio.Event()
+        here.entered.clear()
+        call = asyncio.create_task(client.call_tool("hello"))
+        await here.entered.wait()
+        closing = asyncio.create_task(client.close())
+        await asyncio.sleep(0)
+        here.gate.set()
+        await closing
+        await asyncio.gather(call, return_exceptions=True)
+        entries = [await store.read(key) or b"" for key in await store.keys()]
+        assert any(b"refresh-SECRET-2" in entry for entry in entries)
+
+
+@pytest.mark.req("B5")
+@pytest.mark.parametrize("status", [500, 503, 429])
+async def test_trouble_at_the_authorization_server_keeps_the_login(status: int) -> None:
+    async with world() as here, here.connect() as client:
+        await client.list_tools()
+        await expire(here, client)
+        here.broken = status
+        with pytest.raises(TransportError):
+            await client.call_tool("hello")
+        here.broken = None
+        assert (await client.call_tool("hello")).text == "hello"
+        assert here.count["authorize"] == 1
+
+
+@pytest.mark.req("A25", "B3")
+async def test_a_refused_refresh_ends_the_login_and_a_person_is_asked() -> None:
+    async with world() as here, here.connect() as client:
+        await client.list_tools()
+        here.refresh.clear()
+        await expire(here, client)
+        assert (await client.call_tool("hello")).text == "hello"
+        assert (here.count["refresh_token"], here.count["authorize"]) == (1, 2)
+
+
+@pytest.mark.req("B2", "B3")
+async def test_a_token_that_another_process_renewed_is_taken_over() -> None:
+    store = MemoryLogins()
+    async with (
+        world() as here,
+        here.connect(auth=OAuth(store=store)) as one,
+        here.connect(auth=OAuth(store=store)) as other,
+    ):
+        await one.list_tools()
+        await other.list_tools()
+        await expire(here, one)
+        await one.call_tool("hello")
+        # The other one holds a refresh token that was used: using it would end the family.
+        del here.tokens[next(iter(here.tokens))]
+        here.tokens["access-SECRET-2"] = here.scopes
+        assert (await other.call_tool("hello")).text == "hello"
+        assert (here.count["refresh_token"], here.count["authorize"]) == (1, 1)
+
+
+@pytest.mark.req("B11")
+async def test_calls_that_need_a_login_wait_for_the_same_one() -> None:
+    async with world() as here, here.connect() as client:
+        results = await asyncio.gather(*(client.call_tool("hello") for _ in range(20)))
+        assert len(results) == 20
+        assert here.count["asked"] == 1
+
+
+@pytest.mark.req("B14", "B11")
+async def test_a_login_outlives_the_call_that_asked_for_it() -> None:
+    async with world() as here:
+        come = asyncio.Event()
+
+        async def slow(request: LoginRequest) -> str:
+            await come.wait()
+            return await here.person(request)
+
+        async with here.connect(login=slow) as client:
+            with pytest.raises(LoginPending) as caught:
+                await client.call_tool("hello", total_timeout=0.5)
+            assert isinstance(caught.value, TimeoutError)
+            assert not caught.value.outcome_unknown
+            come.set()
+            assert (await client.call_tool("hello")).text == "hello"
+            assert here.count["asked"] == 1
+
+
+@pytest.mark.req("B14")
+async def test_nobody_comes() -> None:
+    async def nobody(request: LoginRequest) -> None:
+        return None
+
+    async with world() as here:
+        async with here.connect(login=nobody, auth=fresh(timeout=0.2)) as client:
+            with pytest.raises(LoginFailed, match=r"within 0\.2 s"):
+                await client.call_tool("hello")
+        assert here.count["authorization_code"] == 0
+
+
+async def test_closing_a_client_ends_a_login_under_way() -> None:
+    asked = asyncio.Event()
+
+    async def never(request: LoginRequest) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    async with world() as here:
+        client = here.connect(login=never)
+        call = asyncio.create_task(client.call_tool("hello"))
+        await asked.wait()
+        await client.close()
+        with pytest.raises((holdfast.HoldfastError, asyncio.CancelledError)):
+            await call
+
+
+@pytest.mark.req("A26")
+async def test_a_step_up_is_a_new_authorization_for_all_scopes() -> None:
+    async with world() as here:
+        here.wanted = ("write",)
+        async with here.connect(auth=fresh(scopes=["read"])) as client:
+            await client.list_tools()
+            assert (await client.call_tool("hello")).text == "hello"
+        assert here.scopes == ("read", "write")
+        assert (here.count["authorize"], here.count["refresh_token"]) == (2, 0)
+
+
+@pytest.mark.req("A26")
+async def test_a_step_up_that_brings_nothing_ends_in_an_error() -> None:
+    async with world() as here:
+        here.wanted = ("admin",)
+
+        async def deny_admin(request: LoginRequest) -> str:
+            found = await here.person(request)
+            here.scopes = ("read",)
+            return found
+
+        async with here.connect(login=deny_admin) as client:
+            await client.list_tools()
+            with pytest.raises(holdfast.AuthError):
+                await client.call_tool("hello")
+        assert here.count["authorize"] <= 3
+
+
+@pytest.mark.req("B22")
+async def test_logout_revokes_and_deletes() -> None:
+    store = MemoryLogins()
+    async with world() as here, here.connect(auth=OAuth(store=store)) as client:
+        await client.list_tools()
+        assert await client.logout()
+        assert here.count["revoked"] == 2
+        assert not here.tokens
+        assert not [key for key in await store.keys() if key.startswith(("login-", "server-"))]
+        assert not await client.logout()
+
+
+@pytest.mark.req("B16")
+async def test_accounts_are_kept_apart() -> None:
+    store = MemoryLogins()
+    async with world() as here:
+        for name in ("work", "home"):
+            async with here.connect(auth=OAuth(store=store, account=name)) as client:
+                await client.list_tools()
+        assert here.count["authorize"] == 2
+        here.seen.clear()
+        async with here.connect(auth=OAuth(store=store, account="work")) as client:
+            await client.list_tools()
+        assert {token for _, token in here.seen} == {"access-SECRET-1"}
+
+
+@pytest.mark.req("B10")
+async def test_a_registration_is_used_by_the_next_login() -> None:
+    store = MemoryLogins()
+    async with world() as here:
+        for name in ("work", "home"):
+            async with here.connect(auth=OAuth(store=store, account=name)) as client:
+                await client.list_tools()
+        assert len(here.clients) == 1
+
+
+@pytest.mark.req("A27")
+async def test_a_stored_login_is_not_used_for_another_server() -> None:
+    store = MemoryLogins()
+    async with world() as here, world() as other:
+        async with here.connect(auth=OAuth(store=store)) as client:
+            await client.list_tools()
+        async with other.connect(auth=OAuth(store=store, interactive=False)) as client:
+            with pytest.raises(LoginRequired):
+                await client.list_tools()
+        assert other.seen == [("POST", None)]
+
+
+@pytest.mark.req("A29")
+async def test_stdio_knows_nothing_of_it() -> None:
+    with pytest.raises(holdfast.ValidationError, match="auth"):
+        holdfast.connect("python -m holdfast.demo_server", auth="oauth")
+
+
+async def test_an_authorization_header_of_ones_own_switches_oauth_off() -> None:
+    async with world() as here:
+        options = {"headers": {"authorization": "Bearer mine"}}
+        async with holdfast.connect(f"{here.url}/mcp", auth="oauth", **options) as client:
+            with pytest.raises(holdfast.AuthError) as caught:
+                await client.list_tools()
+        assert not isinstance(caught.value, LoginRequired)
+        assert here.count["prm"] == 0
+
+
+async def test_a_bearer_token_is_sent_as_it_is() -> None:
+    async with world() as here:
+        here.tokens["mine"] = ()
+        async with holdfast.connect(f"{here.url}/mcp", auth=holdfast.Bearer("mine")) as client:
+            await client.list_tools()
+        asked: list[int] = []
+
+        async def token() -> str:
+            asked.append(1)
+            return "mine"
+
+        async with holdfast.connect(f"{here.url}/mcp", auth=holdfast.Bearer(token)) as client:
+            await client.list_tools()
+        assert asked
+
+
+@pytest.mark.req("B20")
+async def test_no_secret_is_shown_anywhere(
+    tmp_path: Any, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Everything that a run leaves behind is searched for every secret of it."""
+    shown: list[str] = []
+    store = FileLogins(tmp_path)
+    with caplog.at_level(logging.DEBUG):
+        async with world() as here:
+            client = here.connect(auth=OAuth(store=store), log=shown.append)
+            client.events.subscribe(lambda event: shown.append(repr(event)))
+            async with client:
+                await client.call_tool("hello")
+                await expire(here, client)
+                await client.call_tool("hello")
+                account = client.transport.authorizer.account
+                shown += [repr(one) for one in (client, client.transport, account, account.login)]
+                shown += [repr(one) for one in (client.transport.authorizer, account.login.client)]
+                here.broken = 503
+                await expire(here, client)
+                with pytest.raises(TransportError) as first:
+                    await client.call_tool("hello")
+                here.broken = None
+                here.refresh.clear()
+                client.transport.authorizer.account._work  # noqa: B018  (still there)
+                with pytest.raises(holdfast.HoldfastError) as second:
+                    async with here.connect(auth=OAuth(store=store, interactive=False)) as other:
+                        await other.call_tool("hello")
+                for caught in (first, second):
+                    shown += traceback.format_exception(caught.value)
+                    shown += [repr(caught.value), str(caught.value.__dict__)]
+    out, err = capfd.readouterr()
+    text = "\n".join([*shown, caplog.text, out, err])
+    assert here.secrets
+    for secret in here.secrets:
+        assert secret not in text

@@ -1,0 +1,214 @@
+"""An authorization server and an MCP server on one loopback port, scripted by their tests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import aiohttp
+from aiohttp import web
+
+import holdfast
+from holdfast import Client, Handlers, LoginRequest, MemoryLogins, OAuth
+
+VERSION = "2025-11-25"
+
+
+class World:
+    """Refresh tokens rotate; one that is used twice ends its whole family, as RFC 9700 has it."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.life = 3600.0
+        self.scopes = ("read",)
+        self.wanted: tuple[str, ...] = ()
+        """Scopes that a call needs."""
+        self.count: Counter[str] = Counter()
+        self.seen: list[tuple[str, str | None]] = []
+        """HTTP method and token of each request to the MCP server."""
+        self.tokens: dict[str, tuple[str, ...]] = {}
+        self.refresh: set[str] = set()
+        self.used: set[str] = set()
+        self.clients: set[str] = set()
+        self.secrets: set[str] = set()
+        self.broken: int | None = None
+        """A status for the token endpoint to answer with instead."""
+        self.gate: asyncio.Event | None = None
+        """Held open: the token endpoint waits for it."""
+        self.entered: asyncio.Event = asyncio.Event()
+        self.metadata: dict[str, Any] = {}
+        self.redirects: dict[str, str] = {}
+
+    def make(self, kind: str) -> str:
+        self.count[kind] += 1
+        found = f"{kind}-SECRET-{self.count[kind]}"
+        self.secrets.add(found)
+        return found
+
+    # The authorization server
+
+    async def describe_resource(self, request: web.Request) -> web.Response:
+        self.count["prm"] += 1
+        return web.json_response(
+            {"resource": f"{self.url}/mcp", "authorization_servers": [self.url]}
+        )
+
+    async def describe_server(self, request: web.Request) -> web.Response:
+        return web.json_response(
+            {
+                "issuer": self.url,
+                "authorization_endpoint": f"{self.url}/authorize",
+                "token_endpoint": f"{self.url}/token",
+                "registration_endpoint": f"{self.url}/register",
+                "revocation_endpoint": f"{self.url}/revoke",
+                "code_challenge_methods_supported": ["S256"],
+                "authorization_response_iss_parameter_supported": True,
+                "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
+                **self.metadata,
+            }
+        )
+
+    async def register(self, request: web.Request) -> web.Response:
+        said = await request.json()
+        client = f"client-{len(self.clients) + 1}"
+        self.clients.add(client)
+        return web.json_response({**said, "client_id": client}, status=201)
+
+    async def authorize(self, request: web.Request) -> web.Response:
+        self.count["authorize"] += 1
+        query = request.query
+        self.secrets |= {query["state"], query["code_challenge"]}
+        code = self.make("code")
+        place = f"{query['redirect_uri']}?code={code}&state={query['state']}&iss={self.url}"
+        self.scopes = tuple(query.get("scope", "").split())
+        return web.Response(status=302, headers={"Location": place})
+
+    async def token(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        grant = str(form["grant_type"])
+        self.count[grant] += 1
+        self.secrets |= {str(form[name]) for name in ("code_verifier",) if name in form}
+        self.entered.set()
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.broken is not None:
+            return web.json_response({"error": "server_error"}, status=self.broken)
+        if grant == "refresh_token":
+            old = str(form["refresh_token"])
+            if old in self.used or old not in self.refresh:
+                self.refresh.clear()
+                self.tokens.clear()
+                return web.json_response({"error": "invalid_grant"}, status=400)
+            self.refresh.discard(old)
+            self.used.add(old)
+        access, renewal = self.make("access"), self.make("refresh")
+        self.tokens[access] = self.scopes
+        self.refresh.add(renewal)
+        return web.json_response(
+            {
+                "access_token": access,
+                "refresh_token": renewal,
+                "token_type": "Bearer",
+                "expires_in": self.life,
+            }
+        )
+
+    async def revoke(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        self.count["revoked"] += 1
+        self.tokens.pop(str(form["token"]), None)
+        self.refresh.discard(str(form["token"]))
+        return web.Response()
+
+    # The MCP server
+
+    async def mcp(self, request: web.Request) -> web.StreamResponse:
+        token = request.headers.get("Authorization", "").partition(" ")[2] or None
+        self.seen.append((request.method, token))
+        if token is None or token not in self.tokens:
+            challenge = (
+                f'Bearer resource_metadata="{self.url}/.well-known/oauth-protected-resource"'
+            )
+            return web.Response(status=401, headers={"WWW-Authenticate": challenge})
+        if request.method == "GET":
+            return web.Response(status=405)
+        if request.method == "DELETE":
+            return web.Response()
+        said = json.loads(await request.read())
+        if "id" not in said:
+            return web.Response(status=202)
+        missing = set(self.wanted) - set(self.tokens[token])
+        if said["method"] == "tools/call" and missing:
+            scope = " ".join(self.wanted)
+            challenge = f'Bearer error="insufficient_scope", scope="{scope}"'
+            return web.Response(status=403, headers={"WWW-Authenticate": challenge})
+        answers: dict[str, Any] = {
+            "initialize": {
+                "protocolVersion": VERSION,
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "world", "version": "1"},
+            },
+            "tools/list": {"tools": [{"name": "hello", "inputSchema": {"type": "object"}}]},
+            "tools/call": {"content": [{"type": "text", "text": "hello"}]},
+        }
+        found = {"jsonrpc": "2.0", "id": said["id"], "result": answers[said["method"]]}
+        return web.json_response(found, headers={"Mcp-Session-Id": "s"})
+
+    # The person
+
+    async def person(self, request: LoginRequest) -> str:
+        """Consent at once, and give back where the browser would go."""
+        self.count["asked"] += 1
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(request.url, allow_redirects=False) as response,
+        ):
+            return response.headers["Location"]
+
+    # Clients of it
+
+    def connect(self, *, auth: Any = None, login: Any = None, **options: Any) -> Client:
+        return holdfast.connect(
+            f"{self.url}/mcp",
+            auth=auth if auth is not None else OAuth(store=MemoryLogins()),
+            handlers=Handlers(login=login or self.person),
+            protocol=VERSION,
+            **options,
+        )
+
+
+@asynccontextmanager
+async def world() -> AsyncIterator[World]:
+    found = World()
+    app = web.Application()
+    prm = "/.well-known/oauth-protected-resource"
+    app.router.add_get(prm, found.describe_resource)
+    app.router.add_get(f"{prm}/mcp", found.describe_resource)
+    app.router.add_get("/.well-known/oauth-authorization-server", found.describe_server)
+    app.router.add_post("/register", found.register)
+    app.router.add_get("/authorize", found.authorize)
+    app.router.add_post("/token", found.token)
+    app.router.add_post("/revoke", found.revoke)
+    app.router.add_route("*", "/mcp", found.mcp)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    assert site._server is not None
+    port = site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
+    found.url = f"http://127.0.0.1:{port}"
+    try:
+        yield found
+    finally:
+        if found.gate is not None:
+            found.gate.set()
+        await runner.cleanup()
+
+
+def parameters(url: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
