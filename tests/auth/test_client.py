@@ -42,7 +42,7 @@ async def test_a_call_logs_in_and_every_request_carries_the_token() -> None:
 @pytest.mark.parametrize("auth", ["auto", "handlerless"])
 async def test_with_nobody_there_a_call_fails_at_once_and_names_the_command(auth: str) -> None:
     async with world() as here:
-        options = "auto" if auth == "auto" else fresh()
+        options: Any = "auto" if auth == "auto" else fresh()
         async with holdfast.connect(f"{here.url}/mcp", auth=options) as client:
             for _ in range(3):
                 with pytest.raises(LoginRequired) as caught:
@@ -284,7 +284,7 @@ async def test_accounts_are_kept_apart() -> None:
         for name in ("work", "home"):
             async with here.connect(auth=OAuth(store=store, account=name)) as client:
                 await client.list_tools()
-        assert here.count["authorize"] == 2
+        assert here.count["authorization_code"] == 2
         here.seen.clear()
         async with here.connect(auth=OAuth(store=store, account="work")) as client:
             await client.list_tools()
@@ -321,8 +321,8 @@ async def test_stdio_knows_nothing_of_it() -> None:
 
 async def test_an_authorization_header_of_ones_own_switches_oauth_off() -> None:
     async with world() as here:
-        options = {"headers": {"authorization": "Bearer mine"}}
-        async with holdfast.connect(f"{here.url}/mcp", auth="oauth", **options) as client:
+        own = {"authorization": "Bearer mine"}
+        async with holdfast.connect(f"{here.url}/mcp", auth="oauth", headers=own) as client:
             with pytest.raises(holdfast.AuthError) as caught:
                 await client.list_tools()
         assert not isinstance(caught.value, LoginRequired)
@@ -369,7 +369,6 @@ async def test_no_secret_is_shown_anywhere(
                     await client.call_tool("hello")
                 here.broken = None
                 here.refresh.clear()
-                client.transport.authorizer.account._work  # noqa: B018  (still there)
                 with pytest.raises(holdfast.HoldfastError) as second:
                     async with here.connect(auth=OAuth(store=store, interactive=False)) as other:
                         await other.call_tool("hello")

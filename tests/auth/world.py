@@ -195,7 +195,7 @@ async def world() -> AsyncIterator[World]:
     app.router.add_post("/token", found.token)
     app.router.add_post("/revoke", found.revoke)
     app.router.add_route("*", "/mcp", found.mcp)
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

@@ -182,7 +182,7 @@ class Account:
         if self.name != "default":
             command += f" --account {self.name}"
         more = " for more scopes" if need is not None and need.step_up else ""
-        text = f"{self.owner.name}: the server wants a login{more}; run: {command}"
+        text = f"the server wants a login{more}; run: {command}"
         self._tell("auth.required", need)
         return LoginRequired(text, command=command, scopes=scopes)
 

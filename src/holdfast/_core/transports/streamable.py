@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final
 
 import aiohttp
@@ -115,6 +116,8 @@ class StreamableLink:
         self._places = asyncio.Semaphore(client.settings.connections)
         self._waiting: set[WireId] = set()
         """Requests of which nothing was sent."""
+        self._held: set[WireId] = set()
+        """Requests that wait for credentials."""
         self._own: asyncio.Task[None] | None = None
         self._own_headers: dict[str, str] = {}
         self._closed = False
@@ -170,7 +173,7 @@ class StreamableLink:
         return frozenset(self._waiting)
 
     def unread(self) -> bool:
-        return False
+        return bool(self._held)
 
     def close(self, farewell: StreamOptions | None = None) -> None:
         if not self._closed:
@@ -208,7 +211,14 @@ class StreamableLink:
             if self._gate is gate:
                 self._gate = None
 
+    def _hold(self, wire_id: WireId, held: bool) -> None:
+        """Note that a request waits for credentials: the server has not taken it."""
+        change = set.add if held else set.discard
+        change(self._waiting, wire_id)
+        change(self._held, wire_id)
+
     def _end_exchange(self, wire_id: WireId) -> None:
+        self._held.discard(wire_id)
         self._exchanges.pop(wire_id, None)
         self._waiting.discard(wire_id)
         timer = self._finished.pop(wire_id, None)
@@ -218,7 +228,8 @@ class StreamableLink:
     async def _ask(self, frame: bytes, wire_id: WireId, options: StreamOptions) -> Stream | None:
         """POST a request and read its response; return the stream if it is one of events."""
         client = self._client
-        response = await client.open("POST", options.headers, frame)
+        held = partial(self._hold, wire_id)
+        response = await client.open("POST", options.headers, frame, held=held)
         stream: Stream | None = None
         try:
             session = response.headers.get(SESSION)
