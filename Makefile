@@ -53,7 +53,7 @@ bench: $(STAMP) ## measure speed
 bench-peers: $(STAMP) ## measure other clients beside it, and how each takes a fault (installs them in .cache)
 	@$(RUN) benchmarks/peers/run.py $(ARGS)
 
-coverage: $(STAMP) ## the engine at 100 % of branches (ARGS=--all: the whole suite, every module)
+coverage: $(STAMP) ## the pure core at 100 % of branches (ARGS=--all: the whole suite, every module)
 	@$(RUN) -m tools.coverage $(ARGS)
 
 fuzz: $(STAMP) ## try the framing and the decoder with inputs of any kind (ARGS="--seconds 60 events")

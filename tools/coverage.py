@@ -1,6 +1,6 @@
-"""Coverage per module, and the gate: the engine, the eras and the wire at 100 % of branches.
+"""Coverage per module, and the gate: engine, eras, server and wire at 100 % of branches.
 
-The gate runs the tests of those three alone, and of those only the ones whose cases are
+The gate runs the tests of those four alone, and of those only the ones whose cases are
 written down: a branch that a random case happens to reach is not proven. That takes seconds.
 ``--all`` runs the whole suite, child processes included, and shows every module.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 PROJECT: Final = Path(__file__).resolve().parent.parent
-PURE: Final = ("engine", "eras", "wire")
+PURE: Final = ("engine", "eras", "server", "wire")
 """Packages that must be covered whole."""
 
 SETTINGS: Final = """
@@ -94,11 +94,11 @@ def _cover(path: str, entry: dict[str, Any]) -> Cover:
 
 
 def _module(path: str) -> str:
-    """``engine.state`` for ``…/holdfast/_core/engine/state.py``."""
+    """Return ``engine.state`` for ``…/holdfast/_core/engine/state.py``."""
     parts = Path(path).with_suffix("").parts
     last = len(parts) - 1 - parts[::-1].index("holdfast")
     inner = [part for part in parts[last + 1 :] if part != "__init__"]
-    return ".".join(inner) or "__init__"
+    return ".".join(inner).removeprefix("_core.") or "__init__"
 
 
 def total(covers: Iterable[Cover], name: str) -> Cover:

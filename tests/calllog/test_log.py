@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import json
 import logging
@@ -272,6 +273,15 @@ async def test_redaction_is_the_client_s_or_the_log_s_own(peer: Peer) -> None:
     assert open_log(log, off) is log
 
 
+class Full(io.StringIO):
+    """A stream on a disk that has no space left."""
+
+    name = "/dev/full"
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
 @pytest.mark.parametrize("sink", ["full", "closed", "raises"])
 async def test_a_log_that_fails_fails_no_call(
     peer: Peer, sink: str, caplog: pytest.LogCaptureFixture
@@ -281,7 +291,7 @@ async def test_a_log_that_fails_fails_no_call(
 
     closed = io.StringIO()
     closed.close()
-    sinks: dict[str, Any] = {"full": "/dev/full", "closed": closed, "raises": fail}
+    sinks: dict[str, Any] = {"full": Full(), "closed": closed, "raises": fail}
     log = CallLog(sinks[sink])
     async with connect(peer, log) as client:
         for _ in range(5):

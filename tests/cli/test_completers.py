@@ -101,6 +101,41 @@ def test_tab_offers_what_fits(tab: Tab, words: list[str], offers: list[str]) -> 
     assert tab(*words) == offers
 
 
+ACTIVE = [
+    "x$(touch m)",
+    "x`m`",
+    "x;m",
+    "x m",
+    "x'm",
+    'x"m',
+    "x\\m",
+    "x!m",
+    "~x",
+    "x\nplain,m",
+    "x|m",
+]
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("name", ACTIVE)
+def test_a_word_that_a_shell_would_interpret_is_not_offered(
+    tab: Tab, name: str, configure: Configure
+) -> None:
+    """Servers of an unapproved file, tools, parameters, values and files of a checkout."""
+    config = Path.cwd() / ".mcp.json"
+    config.write_text(json.dumps({"mcpServers": {name: {"command": "x"}}}), encoding="utf-8")
+    offered = {"enum": [name, "fine"]}
+    schema = {"properties": {name: {}, "choice": offered}}
+    tool_cache.save("git", [{"name": name}, {"name": "ok", "inputSchema": schema}])
+    assert tab("tools", "") == ["git", "files", "web"]
+    assert tab("describe", "git") == ["git.ok"]
+    assert tab("call", "git.ok", "") == ["choice="]
+    assert tab("call", "git.ok", "choice=") == ["choice=fine"]
+    (Path.cwd() / "checkout").mkdir()
+    (Path.cwd() / "checkout" / name).touch()
+    assert tab("call", "git.ok", "choice=@checkout/") == []
+
+
 @pytest.mark.req("F3")
 def test_what_comes_after_the_dashes_is_left_to_the_shell(tab: Tab) -> None:
     assert tab("tools", "--", "pyth") == ["pyth"]

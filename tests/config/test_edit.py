@@ -23,7 +23,7 @@ from holdfast.config.json_edit import ServersFile
 from holdfast.errors import StateError, ValidationError
 from tests.config.rig import DATA, World
 
-pytestmark = pytest.mark.req("N2")
+pytestmark = pytest.mark.req("F3")
 
 
 def own_file(world: World) -> Path:

@@ -178,6 +178,23 @@ def test_yaml_runs_no_code() -> None:
     assert fault("a: [", "x.yaml").startswith("is not YAML (line 2")
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\na: 2", "has the key 'a' twice in one object"),
+        ("? [a]\n: 1", "has a key in it that is not a string"),
+        ("a: &x [1]\nb: *x", "has an alias (*name) in it, which is not read"),
+        ("a: &x {b: 1}\nc:\n  <<: *x", "has an alias (*name) in it, which is not read"),
+        ("a: " + "[" * 200, "is nested too deeply"),
+        ("a: [" + "1," * 30_000 + "1]", "has more than 20,000 values in it"),
+        ("a: .inf", "has a number in it that is too large"),
+    ],
+    ids=["twice", "list as key", "alias", "merge", "deep", "long", "infinite"],
+)
+def test_yaml_that_would_multiply_or_mislead_is_refused(text: str, message: str) -> None:
+    assert fault(text, "x.yaml") == message
+
+
 @pytest.mark.req("E2")
 def test_without_pyyaml_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__

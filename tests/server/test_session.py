@@ -152,3 +152,109 @@ def test_every_request_and_notification_is_heard(version: str) -> None:
     client.error("no/such")
     client.wire.send(method="notifications/odd")
     assert heard[-2:] == ["no/such", "notifications/odd"]
+
+
+def test_what_is_wrong_with_params_is_told_to_a_request_and_not_to_a_notification() -> None:
+    wire = Wire(make_server())
+    wire.send(method="ping", params=[1])
+    wire.send(id=1, method="ping", params=[1])
+    (answer,) = wire.rest()
+    assert answer["error"] == {"code": -32602, "message": "params must be an object"}
+
+
+@pytest.mark.parametrize("params", [{}, {"uri": 5}])
+def test_a_uri_must_be_a_string(params: dict[str, Any]) -> None:
+    client = Client(Wire(make_server()), HANDSHAKE[0])
+    assert client.error("resources/subscribe", params)["message"] == "uri must be a string"
+
+
+@pytest.mark.parametrize(("version", "told"), [(HANDSHAKE[0], True), (HANDSHAKE[-1], False)])
+def test_progress_has_a_message_where_the_revision_has_it(version: str, told: bool) -> None:
+    def report(incoming: Incoming) -> dict[str, Any]:
+        incoming.progress(1, total=2, message="half")
+        return {}
+
+    client = Client(Wire(make_server(tools__call=report)), version)
+    client.start("tools/call", meta={"progressToken": "t"})
+    params = client.wire.receive()["params"]
+    assert params.pop("message", None) == ("half" if told else None)
+    assert params == {"progressToken": "t", "progress": 1, "total": 2}
+
+
+def test_an_answer_that_is_no_object_is_refused(version: str) -> None:
+    async def ask(incoming: Incoming) -> dict[str, Any]:
+        return await incoming.ask("roots/list", {}, "roots")
+
+    client = Client(Wire(make_server(tools__call=ask)), version)
+    client.start("tools/call")
+    question = client.wire.receive()
+    if client.is_stateless:
+        state = question["result"]["requestState"]
+        answers = {"inputResponses": {"roots": 5}, "requestState": state}
+        error = client.error("tools/call", answers)
+    else:
+        client.wire.send(id=question["id"], result=5)
+        error = client.wire.receive()["error"]
+    assert error["code"] == -32602
+    assert "must be an object" in error["message"]
+
+
+def test_a_handler_of_a_notification_is_never_answered(version: str) -> None:
+    heard: list[Any] = []
+
+    def fail(incoming: Incoming) -> None:
+        heard.append(incoming.params)
+        raise RequestError(-32600, "no")
+
+    client = Client(Wire(make_server(notifications__odd=fail, notifications__even=dict)), version)
+    client.wire.send(method="notifications/odd", params={"x": 1})
+    client.wire.send(method="notifications/even")
+    assert client.wire.rest() == []
+    assert heard == [{"x": 1}]
+
+
+@pytest.mark.parametrize("ending", ["raise", "return", "wait"])
+def test_a_cancelled_request_is_not_answered_whatever_its_handler_does(
+    version: str, ending: str
+) -> None:
+    async def stubborn(incoming: Incoming) -> dict[str, Any]:
+        try:
+            await incoming.sleep(3600)
+        except BaseException:
+            if ending == "wait":
+                await incoming.sleep(3600)
+            elif ending == "raise":
+                raise ValueError("late") from None
+        return {}
+
+    client = Client(Wire(make_server(tools__call=stubborn)), version)
+    client.cancel(client.start("tools/call"))
+    assert client.wire.rest() == []
+
+
+def test_state_shows_in_repr() -> None:
+    seen: list[str] = []
+
+    def look(incoming: Incoming) -> dict[str, Any]:
+        seen.append(f"{incoming!r} {incoming.era!r}")
+        return {}
+
+    wire = Wire(make_server(tools__list=look))
+    for one in (STATELESS[0], HANDSHAKE[1]):
+        Client(wire, one).result("tools/list")
+    assert seen == [
+        f"<Incoming tools/list id=1> <StatelessServing {STATELESS[0]}>",
+        f"<Incoming tools/list id=2> <HandshakeServing {HANDSHAKE[1]}>",
+    ]
+
+
+@pytest.mark.parametrize("verbatim", [False, True])
+def test_fields_of_later_revisions_are_left_out_unless_the_server_is_verbatim(
+    verbatim: bool,
+) -> None:
+    result = {"content": [], "structuredContent": {}, "resultType": "complete"}
+    server = make_server(tools__call=lambda _: result, tools__list=lambda _: [])
+    server.verbatim = verbatim
+    client = Client(Wire(server), HANDSHAKE[-1])
+    assert client.result("tools/call") == (result if verbatim else {"content": []})
+    assert client.request("tools/list")["result"] == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 import holdfast
@@ -67,3 +69,26 @@ async def test_a_withheld_answer_can_be_given_later() -> None:
 def test_acting_without_a_client_is_told_so() -> None:
     with pytest.raises(RuntimeError, match="no client"):
         Peer().notify("x")
+
+
+@pytest.mark.parametrize("versions", [STATELESS, HANDSHAKE])
+async def test_a_cancelled_call_is_cancelled_in_its_tool(versions: tuple[str, ...]) -> None:
+    peer = Peer(versions=versions)
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    @peer.tool()
+    async def slow() -> str:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return "done"
+
+    async with holdfast.connect(peer) as client:
+        call = client.start_tool("slow")
+        await begun.wait()
+        call.cancel()
+        await ended.wait()
+        await client.ping()
+        assert client.violations == {}

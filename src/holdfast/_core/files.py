@@ -39,7 +39,7 @@ _MOST_LINKS: Final = 40
 class RefusedFileError(OSError):
     """A file that is not opened, because of what it is. ``strerror`` says why."""
 
-    def __init__(self, path: StrPath, why: str, number: int = errno.EPERM) -> None:
+    def __init__(self, path: StrPath, why: str, number: int = errno.EINVAL) -> None:
         super().__init__(number, why, os.fspath(path))
 
 
@@ -78,10 +78,16 @@ def read_bytes(
 
 
 def read_without_links(path: StrPath, limit: int) -> bytes:
-    """Read a regular file of at most ``limit`` bytes, following no link on the way."""
+    """Read a regular file of at most ``limit`` bytes, following no link on the way.
+
+    A hard link is refused as well: it is another file under a name that somebody chose.
+    """
     descriptor = open_without_links(path, os.O_RDONLY)
     try:
-        return _read_all(descriptor, path, _require_regular(descriptor, path), limit)
+        facts = _require_regular(descriptor, path)
+        if facts.st_nlink > 1:
+            raise RefusedFileError(path, "has a second name (a hard link); not read")
+        return _read_all(descriptor, path, facts, limit)
     finally:
         os.close(descriptor)
 
@@ -133,17 +139,22 @@ def open_without_links(path: StrPath, flags: int, mode: int = PRIVATE_FILE) -> i
             raise
 
 
-def open_for_append(path: StrPath) -> int:
+def open_for_append(path: StrPath, *, create: bool = True) -> int:
     """Open a regular file of ours for appending, or create it for nobody else to read.
 
     Refused are links, hard links to a file of another name, files of other users, pipes and
     devices: in a folder that somebody else prepared, each would decide where we write.
     """
-    return _open_for_write(path, os.O_APPEND)
+    return _open_for_write(path, os.O_APPEND | (os.O_CREAT if create else 0))
 
 
 def _open_for_write(path: StrPath, flags: int) -> int:
-    descriptor = open_without_links(path, os.O_WRONLY | os.O_CREAT | flags)
+    try:
+        descriptor = open_without_links(path, os.O_WRONLY | flags)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a pipe without a reader, or a socket
+            raise RefusedFileError(path, "is not a regular file") from None
+        raise
     try:
         facts = _require_regular(descriptor, path)
         if facts.st_nlink > 1:
@@ -154,6 +165,25 @@ def _open_for_write(path: StrPath, flags: int) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def open_folder(path: StrPath, *, create: bool = False) -> int:
+    """Open a folder part by part, following no link; return its descriptor.
+
+    Args:
+        path: The folder.
+        create: Make it, for nobody else to enter, if it is not there; those above it must be.
+    """
+    if create:
+        with _parent(path) as (folder, name), suppress(FileExistsError):
+            os.mkdir(name, PRIVATE_FOLDER, dir_fd=folder)
+    return open_without_links(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+
+
+def create_file(folder: int, name: str) -> int:
+    """Create a private file in an open folder; raise `FileExistsError` if there is anything."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOEXEC
+    return os.open(name, flags, PRIVATE_FILE, dir_fd=folder)
 
 
 @contextmanager
@@ -210,11 +240,10 @@ def _explain_link(error: OSError, path: StrPath, name: str, folder: int) -> None
     # Linux says ELOOP, FreeBSD EMLINK; with O_DIRECTORY a link is ENOTDIR.
     if error.errno not in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR):
         return
-    try:
+    facts = None
+    with suppress(OSError):
         facts = os.lstat(name, dir_fd=folder)
-    except OSError:
-        return
-    if stat.S_ISLNK(facts.st_mode):
+    if facts is not None and stat.S_ISLNK(facts.st_mode):
         raise RefusedFileError(path, _link_text(name, path), errno.ELOOP) from None
 
 
@@ -228,11 +257,7 @@ def _refuse_links(path: StrPath) -> None:
     """Refuse links and junctions by looking first, on systems that cannot open part by part."""
     whole = Path(path)
     for part in (whole, *whole.parents):
-        try:
-            facts = os.lstat(part)
-        except OSError:
-            continue
-        if stat.S_ISLNK(facts.st_mode) or getattr(facts, "st_reparse_tag", False):
+        if os.path.islink(part) or getattr(os.path, "isjunction", os.path.islink)(part):
             raise RefusedFileError(path, _link_text(part.name, path), errno.ELOOP)
 
 
@@ -276,8 +301,8 @@ def write_atomic(
     descriptor = os.open(spare, flags, PRIVATE_FILE if private else 0o666)
     try:
         with open(descriptor, "wb") as file:
-            if not private:
-                _copy_mode(target, descriptor)
+            if not private and os.path.isfile(target) and not os.path.islink(target):
+                os.chmod(spare, stat.S_IMODE(os.stat(target).st_mode) & 0o777)
             file.write(data)
             file.flush()
             os.fsync(descriptor)
@@ -291,23 +316,13 @@ def write_atomic(
             os.unlink(spare)
 
 
-def _copy_mode(target: str, descriptor: int) -> None:
-    with suppress(OSError, AttributeError):
-        facts = os.lstat(target)
-        if stat.S_ISREG(facts.st_mode):
-            os.fchmod(descriptor, stat.S_IMODE(facts.st_mode) & 0o777)
-
-
 def _link_new(spare: str, target: str) -> None:
     try:
         os.link(spare, target)
-    except FileExistsError:
-        raise
     except (OSError, AttributeError):
-        # A file system without hard links.
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, "is there already", target) from None
-        os.rename(spare, target)
+        os.rename(spare, target)  # a file system without hard links
 
 
 def _sync_folder(folder: str) -> None:
@@ -372,7 +387,7 @@ def locked(path: StrPath, timeout: float = 10.0) -> Iterator[None]:
         path: The lock file; it is created, and stays.
         timeout: Seconds to wait for the other; then `TimeoutError`.
     """
-    descriptor = _open_for_write(path, 0)
+    descriptor = _open_for_write(path, os.O_CREAT)
     try:
         until = time.monotonic() + timeout
         while not _try_lock(descriptor):
@@ -384,26 +399,17 @@ def locked(path: StrPath, timeout: float = 10.0) -> Iterator[None]:
         os.close(descriptor)  # which unlocks
 
 
-if sys.platform == "win32":
+def _try_lock(descriptor: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            import msvcrt
 
-    def _try_lock(descriptor: int) -> bool:
-        import msvcrt
-
-        try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
+        else:
+            import fcntl
 
-else:
-
-    def _try_lock(descriptor: int) -> bool:
-        import fcntl
-
-        try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True  # a file system without locks: as before, nobody waits
-        return True
+    except OSError as error:
+        # Anything else is a file system without locks: nobody waits.
+        return error.errno not in (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+    return True

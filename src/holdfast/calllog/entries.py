@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias, overload
 import msgspec
 from msgspec import UNSET, Struct
 
+from holdfast._core.files import RefusedFileError, read_bytes, reason
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.calllog import results
 from holdfast.calllog.sidecars import read_sidecar
@@ -25,6 +26,8 @@ from holdfast.lock.fingerprint import canonical
 Source: TypeAlias = "str | os.PathLike[str] | Iterable[str | bytes | Mapping[str, Any]] | Log"
 """A file, a text of lines, the lines themselves, or a log that was read already."""
 
+MOST_BYTES: Final = 512 * 1024 * 1024
+"""The longest log that is read."""
 MOST_TOLD: Final = 10
 """Bad lines that are named in one error."""
 _FIELDS: Final = frozenset({"name", "arguments"})
@@ -155,11 +158,16 @@ def _open(source: Any) -> tuple[str, Path, list[Any]]:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file, or a `ValidationError` that says why there is none."""
+    """Return the text of a file; raise `ValidationError` if it cannot be read.
+
+    A link is followed inside its own folder only: one that came with a project may not lead out.
+    """
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return read_bytes(path, MOST_BYTES, inside=path.absolute().parent).decode("utf-8-sig")
+    except RefusedFileError as error:
+        raise ValidationError(f"{path} {error.strerror}") from None
     except OSError as error:
-        raise ValidationError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise ValidationError(f"{path} cannot be read: {reason(error)}") from None
     except UnicodeDecodeError as error:
         raise ValidationError(f"{path} is not UTF-8: {error.reason} at {error.start}") from None
 

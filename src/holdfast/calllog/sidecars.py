@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from holdfast._core.files import create_file, open_folder, read_without_links, reason
 from holdfast.calllog.results import NotRecorded
 from holdfast.errors import ValidationError
 
@@ -79,22 +80,14 @@ class Sidecars:
 
     # The file
 
-    def _open_folder(self) -> int:
-        # Whoever prepared the folder must not choose where we write: no links.
-        return os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-
     def _create(self, stem: str, ending: str) -> tuple[str, int]:
-        try:
-            os.mkdir(self._folder, 0o700)
-        except FileExistsError:
-            pass
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        folder = self._open_folder()
+        # Whoever prepared the folder must not decide where this writes (CWE-59).
+        folder = open_folder(self._folder, create=True)
         try:
             for suffix in range(self._suffix, self._suffix + MOST_TRIES):
                 name = f"{stem}{ending}" if suffix == 1 else f"{stem}~{suffix}{ending}"
                 try:
-                    descriptor = os.open(name, flags, 0o600, dir_fd=folder)
+                    descriptor = create_file(folder, name)
                 except FileExistsError:
                     continue
                 self._suffix = suffix
@@ -133,7 +126,7 @@ class Sidecars:
 
     def _prune(self, newest: str) -> None:
         """Remove the oldest until there are few enough; nothing that is not ours."""
-        folder = self._open_folder()
+        folder = open_folder(self._folder)
         try:
             found = sorted(_files(folder))
             files, size = len(found), sum(one[2] for one in found)
@@ -168,23 +161,22 @@ def _files(folder: int) -> Iterator[tuple[int, str, int]]:
 
 
 def read_sidecar(shown: str, base: Path, folders: tuple[Path, ...]) -> str:
-    """The text of a sidecar that a log names; it must lie in one of the folders.
+    """Return the text of a sidecar that a log names; it must lie in one of the folders.
 
-    A log may come from anywhere: it does not decide which of our files are read.
+    A log may come from anywhere, with a folder beside it: neither decides which file is read. The
+    folders are the caller's; below them no link is followed.
     """
     path = Path(os.path.normpath(base / shown))
-    if not any(path.is_relative_to(folder) for folder in folders):
+    folder = next((one for one in folders if path.is_relative_to(one)), None)
+    if folder is None:
         raise NotRecorded(
             f"its sidecar {shown} is outside of the log's folder; say where it is with "
             "read_log(…, sidecars=…)"
         )
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_size > LONGEST_READ:
-                raise NotRecorded(f"its sidecar {shown} is no file that can be read")
-            return file.read().decode("utf-8", "replace")
+        data = read_without_links(
+            Path(os.path.realpath(folder)) / path.relative_to(folder), LONGEST_READ
+        )
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise NotRecorded(f"its sidecar {shown} cannot be read: {why}") from None
+        raise NotRecorded(f"its sidecar {shown} cannot be read: it {reason(error)}") from None
+    return data.decode("utf-8", "replace")

@@ -11,28 +11,18 @@ import io
 import json
 import logging
 import os
-import stat
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
+from holdfast._core.files import open_for_append, open_without_links, reason
 from holdfast.errors import ValidationError
 
 log: logging.Logger = logging.getLogger("holdfast")
 
 PAUSE: Final = 5.0
 """Seconds that a sink which failed is left alone."""
-PRIVATE: Final = 0o600
-_FLAGS: Final = (
-    os.O_WRONLY
-    | os.O_APPEND
-    | os.O_CREAT
-    | getattr(os, "O_CLOEXEC", 0)
-    # A pipe that nobody reads must not hold up a call.
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_NOCTTY", 0)
-)
 
 
 class Sink(Protocol):
@@ -76,7 +66,7 @@ class FileSink:
             self.close()
         if self._descriptor is None:
             self._torn = self._torn or _ends_torn(self.path)
-            self._descriptor = os.open(self.path, _FLAGS, PRIVATE)
+            self._descriptor = open_for_append(self.path)
             self._opened = os.fstat(self._descriptor)
         whole = rest = b"\n%b\n" % line if self._torn else line + b"\n"
         while rest:
@@ -91,7 +81,7 @@ class FileSink:
         """Whether the path leads to the open file still: logs are moved away and deleted."""
         assert self._opened is not None
         try:
-            return os.path.samestat(os.stat(self.path), self._opened)
+            return os.path.samestat(os.lstat(self.path), self._opened)
         except OSError:
             return False
 
@@ -113,21 +103,34 @@ def _refuse_hopeless(given: str, path: str) -> None:
     elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
         why = "may not be written"
     else:
+        why = _refused(path)
+    if not why:
         return
     raise ValidationError(f"log={given!r}: {why}")
+
+
+def _refused(path: str) -> str:
+    """Return why the file would not be opened; an empty string if it would, or is not there."""
+    try:
+        os.close(open_for_append(path, create=False))
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return reason(error)
+    return ""
 
 
 def _ends_torn(path: str) -> bool:
     """Whether the file's last line has no end: its writer died, or ran out of space."""
     try:
-        found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode) or not found.st_size:
-            return False
-        with open(path, "rb") as file:
-            file.seek(-1, os.SEEK_END)
-            return file.read(1) != b"\n"
+        descriptor = open_without_links(path, os.O_RDONLY)
     except OSError:
         return False
+    with open(descriptor, "rb") as file:
+        if not os.fstat(descriptor).st_size:
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
 
 
 class StreamSink:

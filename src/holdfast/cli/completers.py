@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from functools import wraps
 from glob import escape, iglob
@@ -21,6 +22,7 @@ from holdfast.cli.render import first_line
 from holdfast.cli.target import VARIABLE
 
 _AT_FILE = ("=@", ":=@")
+_PLAIN = re.compile(r"[\w@%+:,./][\w@%+=:,./-]*")
 
 Suggest = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -33,9 +35,18 @@ def _before_dashes(suggest: Suggest) -> Suggest:
         words, place = os.environ.get("COMP_WORDS", "").split(), os.environ.get("COMP_CWORD", "")
         if "--" in words[: int(place) if place.isdecimal() else None]:
             return [CompletionItem(incomplete, type="file")]
-        return suggest(ctx, param, incomplete)
+        return [item for item in suggest(ctx, param, incomplete) if _is_plain(item.value)]
 
     return offer
+
+
+def _is_plain(word: str) -> bool:
+    """Return whether a word means itself in every shell, quoted or not.
+
+    Servers, schemas and checkouts name what is offered: behind an open double quote, Tab on
+    ``docs$(…)`` would insert a command that the shell runs.
+    """
+    return _PLAIN.fullmatch(word) is not None
 
 
 @_before_dashes

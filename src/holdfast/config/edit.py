@@ -18,14 +18,14 @@ from holdfast._core.files import locked, make_private_folder, reason, write_atom
 from holdfast._core.text import did_you_mean, visible
 from holdfast.config import dialects, files
 from holdfast.config.dialects.common import name_fault
-from holdfast.config.entry import EntrySource
+from holdfast.config.entry import EntrySource, ServerEntry
 from holdfast.config.environment import (
     ConfigEnvironment,
     ConfigFile,
     importable_files,
     named_file,
 )
-from holdfast.config.export import at_home, definition, input_definition
+from holdfast.config.export import TYPES, at_home, definition, input_definition
 from holdfast.config.files import UnreadableFileError
 from holdfast.config.json_edit import ServersFile
 from holdfast.config.loading import Configuration, gather
@@ -98,9 +98,8 @@ def add(
     environment = environment or ConfigEnvironment()
     if command is not None and url is not None:
         raise ValidationError("give a command or a URL, not both")
-    type_ = {"auto": "http", "streamable": "streamable-http", "sse": "sse"}[transport]
     raw = {
-        "type": type_ if url is not None else None,
+        "type": TYPES[transport] if url is not None else None,
         "command": command,
         "args": list(args),
         "env": dict(env or {}),
@@ -113,10 +112,9 @@ def add(
     path = _file_of(scope, environment)
     with _changing(path, environment) as document:
         document.add(name, said, overwrite)
-        _require_usable(document, name, _place(path, environment, scope), environment)
-    if scope == "project":
-        entry = _entries(path, environment, scope)[name]
-        ApprovalStore(environment).approve({name: entry}, {})
+        entry = _usable(document, name, _place(path, environment, scope), environment)
+    # What was typed is approved, not what the file says by now (CWE-367).
+    ApprovalStore(environment).approve({name: entry}, {})
     return ConfigEdit(file=str(path), servers=(name,))
 
 
@@ -255,10 +253,10 @@ def _entries(path: Path, environment: ConfigEnvironment, scope: EditScope) -> Co
     return gather([_place(path, environment, scope)], environment)
 
 
-def _require_usable(
+def _usable(
     document: ServersFile, name: str, file: ConfigFile, environment: ConfigEnvironment
-) -> None:
-    """Refuse to write an entry that could not be used."""
+) -> ServerEntry:
+    """Return the entry as it will be read; refuse one that could not be used."""
     source = EntrySource(
         file=file.path,
         scope=file.scope,
@@ -270,9 +268,10 @@ def _require_usable(
     if fault is None:
         one = {**document.document(), "mcpServers": {name: document.servers()[name]}}
         (entry,) = dialects.read("mcpServers", one, source).entries
-        fault = next((f"{one.field}: {one.message}" for one in entry.errors), None)
-    if fault is not None:
-        raise ValidationError(f"server '{visible(name, 80)}': {fault}")
+        if not entry.errors:
+            return entry
+        fault = f"{entry.errors[0].field}: {entry.errors[0].message}"
+    raise ValidationError(f"server '{visible(name, 80)}': {fault}")
 
 
 @contextmanager
@@ -285,12 +284,13 @@ def _changing(path: Path, environment: ConfigEnvironment) -> Iterator[ServersFil
             # The user's own file may be a link (dotfiles); one in a project is a stranger's.
             own = path == environment.own_file
             target = Path(os.path.realpath(path)) if own else path
-            before = files.read(str(target), files.USER_BYTES)
+            limit = files.USER_BYTES if own else files.PROJECT_BYTES
+            before = files.read(str(target), limit)
             document = ServersFile(str(path), before)
             yield document
             if document.data is None or document.data == before:
                 return
-            if files.read(str(target), files.USER_BYTES) != before:
+            if files.read(str(target), limit) != before:
                 raise StateError(f"{visible(str(path))} was changed meanwhile; nothing was written")
             target.parent.mkdir(parents=True, exist_ok=True)
             if target.is_symlink():

@@ -15,7 +15,7 @@ from holdfast.config.expansion import ConfigInput
 from holdfast.config.loading import load
 from holdfast.config.settings import map_strings, plain
 
-_TYPES: Final = {"auto": "http", "streamable": "streamable-http", "sse": "sse"}
+TYPES: Final = {"auto": "http", "streamable": "streamable-http", "sse": "sse"}
 
 
 class ImportedConfig(Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ def dump(entries: list[ServerEntry]) -> str:
 
 def definition(entry: ServerEntry) -> dict[str, Any]:
     """Return an entry as ``mcpServers`` writes it."""
-    found = {} if entry.url is None else {"type": _TYPES[entry.transport]}
+    found = {} if entry.url is None else {"type": TYPES[entry.transport]}
     own: dict[str, Any] = {}
     for row, value in said(entry):
         if row.own:

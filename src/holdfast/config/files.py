@@ -279,6 +279,8 @@ def _distinct_loader(yaml: Any, loader: Any) -> Any:
         for key, _ in pairs:
             if str(key) in seen:
                 raise _twice(str(key))
+            if not isinstance(key, str | int | float):
+                raise UnreadableFileError("has a key in it that is not a string")
             seen.add(str(key))
         return {key: self.construct_object(value, True) for key, value in pairs}
 

@@ -16,6 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, Final
 
@@ -79,7 +80,8 @@ class Turn:
 
     def stop(self) -> None:
         self._stopped = True
-        self._work.close()
+        with suppress(RuntimeError):  # a handler that waits once more although it was stopped
+            self._work.close()
 
 
 class Turns:
