@@ -9,7 +9,7 @@ import pytest
 
 import holdfast
 from holdfast import Timeouts, ToolError, ValidationError
-from holdfast.calllog.entries import read_log
+from holdfast.calllog.entries import Entry, read_log
 from holdfast.calllog.log import CallLog
 from holdfast.calllog.replay import replay
 from holdfast.testing import Peer, RequestError
@@ -219,29 +219,42 @@ async def test_blacked_out_arguments_are_not_sent_by_mistake(peer: Peer) -> None
     assert [given["password"] for _, given in sent(peer)] == ["hunter2", "[redacted]"]
 
 
-# References
+# Confirmation
 
 
-@pytest.mark.req("G4")
-async def test_references_are_for_calls_that_somebody_wrote(peer: Peer) -> None:
-    lines: list[str] = []
-    async with connect(peer, log=lines.append) as client:
-        await client.call_tool("say", {"text": "`${x}` and ${1}"})
-        assert (await replay(client, lines)).results[0].text == "`${x}` and ${1}"
-        script = ['{"name":"count"}', '{"name":"say","arguments":{"text":"n=${1.result}"}}']
-        assert (await replay(client, script)).results[1].text == "n=1"
+@pytest.mark.req("G3")
+async def test_calls_that_may_change_something_are_sent_only_if_confirmed() -> None:
+    peer = Peer()
 
+    @peer.tool("look", annotations={"readOnlyHint": True})
+    def look() -> str:
+        return "seen"
 
-@pytest.mark.req("G4")
-async def test_a_reference_to_nothing_is_the_outcome_of_its_call(peer: Peer) -> None:
-    script = ['{"name":"count"}', '{"name":"say","arguments":{"text":"${7}"}}', '{"name":"count"}']
+    @peer.tool("delete", annotations={"destructiveHint": True})
+    def delete(path: str) -> str:
+        return "gone"
+
+    look_only = [{"name": "look", "arguments": {}}]
+    both = [*look_only, {"name": "delete", "arguments": {"path": "/"}}]
+    asked: list[list[str]] = []
+
+    def refuse(calls: list[Entry]) -> bool:
+        asked.append([call.name for call in calls])
+        return False
+
+    async def agree(calls: list[Entry]) -> bool:
+        return True
+
     async with connect(peer) as client:
-        report = await replay(client, script)
-        assert report.outcomes[1].error == "line 2: ${7}: there is 1 call before this one"
-        assert report.outcomes[2].verdict == "unsent"
-        with pytest.raises(ValidationError, match="line 2"):
-            report.raise_for_error()
-    assert sent(peer) == [("count", {})]
+        assert (await replay(client, look_only, confirm=refuse)).ok
+        assert asked == []
+        peer.received.clear()
+        with pytest.raises(ValidationError, match="delete were not confirmed; nothing was sent"):
+            await replay(client, both, confirm=refuse)
+        assert (asked, sent(peer)) == ([["delete"]], [])
+        report = await replay(client, both, confirm=agree)
+        assert [one.text for one in report.results] == ["seen", "gone"]
+        assert (await replay(client, both)).ok
 
 
 async def test_nothing_to_send_is_fine(peer: Peer) -> None:

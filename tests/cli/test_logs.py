@@ -36,9 +36,9 @@ def test_a_log_is_replayed_and_compared(cli: Cli, log: str) -> None:
 @pytest.mark.req("F3")
 def test_what_ends_otherwise_is_told(cli: Cli, log: str) -> None:
     server = puppet(tools=["echo", "add", "fail"])
-    done = cli("replay", log, "--go-on", "--", *server)
+    done = cli("replay", log, "--go-on", "--yes", "--", *server)
     assert (done.code, done.err) == (1, "")
-    done = cli("replay", log, "--go-on", "--output", "json", "--", *server)
+    done = cli("replay", log, "--go-on", "--yes", "--output", "json", "--", *server)
     assert (done.code, done.value["ok"], done.error["kind"]) == (1, False, "replay")
     assert len(done.value["calls"]) == 3
     done = cli("replay", log, "--output", "json", "--", "no-such-command")
@@ -104,11 +104,7 @@ def test_a_log_that_serves_ends_quietly(home: Path, log: str) -> None:
         ["replay", "bad.jsonl", "--", *DEMO],
         ["run", "nowhere.jsonl", "--", *DEMO],
         ["run", "bad.jsonl", "--", *DEMO],
-        ["run", "bad.jsonl", "--rename", "a=b", "--write"],
-        ["run", "nowhere.jsonl", "--rename", "a=b"],
-        ["run", "nowhere.jsonl", "--rename", "a"],
         ["run", "nowhere.jsonl", "--write", "--", *DEMO],
-        ["run", "a", "b", "--rename", "a=b"],
         ["replay", "bad.jsonl", "--fill", "x", "--", *DEMO],
         ["diff", "bad.jsonl", "nowhere.jsonl"],
         ["diff", "nowhere.jsonl", "bad.jsonl"],
@@ -144,7 +140,7 @@ def test_a_sequence_runs_in_a_session(cli: Cli, tmp_path: Path) -> None:
     )
     journal = tmp_path / "journal"
     server = [*SZKRABOK, "--journal", str(journal)]
-    done = cli("run", str(path), "--session", "test", "--", *server)
+    done = cli("run", str(path), "--session", "test", "--yes", "--", *server)
     assert (done.code, done.err) == (0, ""), done
     calls = [json.loads(line) for line in journal.read_text().splitlines()]
     names = [call["name"] for call in calls]
@@ -158,26 +154,21 @@ def test_a_sequence_without_its_session_fails_at_the_first_call(cli: Cli) -> Non
         {"name": "nav.goto", "arguments": {"sessionName": "none", "url": "https://example.org"}},
         {"name": "health", "arguments": {}},
     )
-    done = cli("run", str(path), "--output", "json", "--", *SZKRABOK)
+    done = cli("run", str(path), "--yes", "--output", "json", "--", *SZKRABOK)
     assert (done.code, done.value["ok"]) == (1, False)
-    assert cli("run", str(path), "--go-on", "--", *SZKRABOK).code == 1
+    assert cli("run", str(path), "--yes", "--go-on", "--", *SZKRABOK).code == 1
 
 
 @pytest.mark.req("F3")
-def test_arguments_of_a_sequence_are_renamed(cli: Cli) -> None:
-    path = lines(
-        {"name": "nav.goto", "arguments": {"id": "x", "deep": {"id": 1}}},
-        {"name": "health", "arguments": {}},
-    )
-    before = path.read_text()
-    done = cli("run", str(path), "--rename", "id=sessionName")
-    assert '"sessionName": "x", "deep": {"id": 1}' in done.out
-    assert "1 key renamed on 1 of 2 lines (not written: add --write)" in done.err
-    assert path.read_text() == before
-    done = cli("run", str(path), "--rename", "id=sessionName", "--write")
-    assert (done.code, done.out) == (0, "")
-    assert path.read_text() == before.replace('{"id": "x"', '{"sessionName": "x"')
-    found = cli("run", str(path), "--rename", "no=such", "--output", "json").value
-    assert (found["keys"], found["written"]) == (0, False)
-    clash = lines({"name": "x", "arguments": {"a": 1, "b": 2}})
-    assert cli("run", str(clash), "--rename", "a=b", "--write").code == 2
+@pytest.mark.parametrize("verb", ["replay", "run"])
+def test_calls_that_may_change_something_are_not_sent_unasked(
+    cli: Cli, tmp_path: Path, verb: str
+) -> None:
+    path = lines({"name": "nav.goto", "arguments": {"url": "x\u200b", "sessionName": "a"}})
+    journal = tmp_path / "journal"
+    done = cli(verb, str(path), "--", *SZKRABOK, "--journal", str(journal))
+    assert done.code == 2
+    assert "These calls may change something:\n  nav.goto {" in done.err
+    assert "Nothing was sent. Add --yes" in done.err
+    assert "\u200b" not in done.err
+    assert not journal.exists() or "nav.goto" not in journal.read_text()

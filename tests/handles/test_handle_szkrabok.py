@@ -167,7 +167,7 @@ async def test_pages_do_not_matter_to_the_comparison(journal: Journal) -> None:
 async def test_a_stored_sequence_runs_in_the_handle_s_session(
     journal: Journal, tmp_path: Path
 ) -> None:
-    from holdfast.calllog.sequence import run_sequence
+    from holdfast.calllog.replay import run_sequence
 
     stored: list[dict[str, Any]] = [
         {"name": "nav.goto", "arguments": {"url": "https://park4night.com/en"}},

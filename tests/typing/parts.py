@@ -11,8 +11,7 @@ from holdfast.agents import Hit, Partial, ServerTool, Toolset
 from holdfast.calllog.compare import Difference, compare
 from holdfast.calllog.log import CallLog
 from holdfast.calllog.mock import MockServer
-from holdfast.calllog.replay import Report, replay
-from holdfast.calllog.sequence import run_sequence
+from holdfast.calllog.replay import Report, replay, run_sequence
 from holdfast.codegen import Generated, Session, generate
 from holdfast.config import Configuration, ServerEntry, load
 from holdfast.handles import Handle, ParameterSession, SessionAdapter

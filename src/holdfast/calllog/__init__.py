@@ -1,10 +1,9 @@
-"""Calls on tape: written down, read back, played again, served, compared.
+"""The call log: calls written down, read back, sent again, served and compared.
 
-calllog      two lines a call: what was asked, what came of it
+log          two lines a call: what was asked, what came of it
   lines · results · sinks · sidecars
 entries      a log read back
-replay · sequence · references · rename
-             the calls sent again, or a stored sequence of them sent
+replay       the calls of a log, or of a stored sequence, sent again
 mock         a log as a server
   matching
 compare      what differs between two logs

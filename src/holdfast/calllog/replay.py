@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Struct, field
 
 from holdfast._core.redact import HIDDEN, Redactor
+from holdfast._core.text import join_words, label
 from holdfast.calllog.entries import Entry, Log, Source, read_log
 from holdfast.calllog.matching import differences, has_hidden, normal, told
-from holdfast.calllog.references import fill_in
 from holdfast.calllog.results import NotRecorded, short, show, summary_of, whole_of
 from holdfast.errors import HoldfastError, ToolError, ValidationError
 from holdfast.policies import Redaction, one_of
 from holdfast.types.tools import ToolResult
 
+Confirm: TypeAlias = "Callable[[list[Entry]], bool | Awaitable[bool]]"
 Verdict: TypeAlias = Literal["same", "different", "unrecorded", "unsent"]
 
 _NOTHING: Final = "The tool failed and gave no reason."
@@ -102,16 +105,27 @@ async def replay(
     fill: Mapping[str, Any] | None = None,
     redacted: Literal["refuse", "send"] = "refuse",
     redaction: Redaction | None = None,
+    confirm: Confirm | None = None,
 ) -> Report:
     """Send the calls of a log again, in order, one at a time.
 
-    ``caller`` is a client, or anything else with ``call_tool``. A handle adds its session, which
-    it opens and closes by itself: calls of a log that do so are left to it.
-    ``stop`` ends it at the first call that fails without having failed in the log.
-    ``compare`` says whether each outcome is what was recorded.
+    Args:
+        caller: A client, or anything else with ``call_tool``. A handle adds its session, which it
+            opens and closes by itself: calls of the log that do so are left out.
+        lines: The log: a path, its lines, or a `Log`.
+        stop: End at the first call that fails without having failed in the log.
+        compare: Compare each outcome with the recorded one.
+        timeout: Seconds for each call.
+        fill: Values for redacted arguments, by the names of their fields. Without them nothing is
+            sent at all, unless ``redacted="send"``.
+        redacted: Send redacted arguments as they are in the log, or refuse to.
+        redaction: The policy that the log was written with.
+        confirm: Asked once, before anything is sent, with the calls of tools that the server does
+            not declare read-only; if it returns False, nothing is sent. Give it for a log that
+            somebody else wrote. It may be async. By default every call is sent.
 
-    A log has blacked-out arguments where there were secrets: ``fill`` gives their values by the
-    names of their fields. Without them nothing is sent at all, unless ``redacted="send"``.
+    Raises:
+        ValidationError: The log cannot be read, has redacted arguments, or was not confirmed.
     """
     one_of("redacted", redacted, ("refuse", "send"))
     log = read_log(lines)
@@ -120,6 +134,8 @@ async def replay(
     given = [_filled(entry.arguments, secrets) for entry in entries]
     if redacted == "refuse":
         _refuse_hidden(entries, given)
+    if confirm is not None:
+        await _require_confirmation(caller, entries, confirm)
     player = _Player(caller, log, compare, timeout, Redactor(redaction or Redaction()))
     report = Report([Outcome(entry=entry) for entry in entries])
     for outcome, arguments in zip(report.outcomes, given, strict=True):
@@ -129,8 +145,25 @@ async def replay(
     return report
 
 
+async def run_sequence(
+    caller: Any,
+    path: str | os.PathLike[str],
+    *,
+    stop: bool = True,
+    timeout: float | None = None,
+    fill: Mapping[str, Any] | None = None,
+    confirm: Confirm | None = None,
+) -> Report:
+    """Run the calls of a file in order; ``results`` of the report are what they returned.
+
+    The file has JSON lines without a session: a handle adds its own where a tool takes one.
+    The options are those of `replay`.
+    """
+    return await replay(caller, Path(path), stop=stop, timeout=timeout, fill=fill, confirm=confirm)
+
+
 class _Player:
-    """Sends one call after the other; knows what the earlier ones gave."""
+    """Sends one call after the other."""
 
     def __init__(
         self, caller: Any, log: Log, compare: bool, timeout: float | None, redactor: Redactor
@@ -140,13 +173,10 @@ class _Player:
         self._log = log
         self._compare = compare
         self._redactor = redactor
-        self._results: list[Any] = []
 
     async def play(self, outcome: Outcome, arguments: dict[str, Any]) -> None:
         began = time.perf_counter()
         try:
-            if not outcome.entry.recorded:
-                arguments = fill_in(arguments, self._results, outcome.entry.line)
             found = self._call(outcome.entry.name, arguments, **self._options)
             outcome.result = await found if inspect.isawaitable(found) else found
             outcome.ok = not getattr(outcome.result, "is_error", False)
@@ -158,7 +188,6 @@ class _Player:
         except HoldfastError as error:
             outcome.error, outcome.exception = error.message, error
         outcome.ms = round((time.perf_counter() - began) * 1000)
-        self._results.append(outcome.result)
         self._judge(outcome)
 
     def _judge(self, outcome: Outcome) -> None:
@@ -217,6 +246,31 @@ def _keeps(caller: Any, entry: Entry) -> bool:
         return False
     own: dict[str, Any] = adapter.inject_session({}, session)  # type: ignore[union-attr]
     return own.items() <= entry.arguments.items()
+
+
+# Confirmation
+
+
+async def _require_confirmation(caller: Any, entries: list[Entry], confirm: Confirm) -> None:
+    """Ask before calls that may change something: a log may come with somebody's project."""
+    safe = await _read_only(getattr(caller, "client", caller))
+    risky = [entry for entry in entries if entry.name not in safe]
+    if not risky:
+        return
+    answer = confirm(risky)
+    if not (await answer if inspect.isawaitable(answer) else answer):
+        names = join_words([label(name) for name in dict.fromkeys(one.name for one in risky)])
+        raise ValidationError(f"calls of {names} were not confirmed; nothing was sent")
+
+
+async def _read_only(client: Any) -> set[str]:
+    """Return the names of the tools that the server declares read-only."""
+    if not callable(getattr(client, "list_tools", None)):
+        return set()
+    found = client.list_tools()
+    tools = await found if inspect.isawaitable(found) else found
+    hints = ((tool.name, tool.annotations) for tool in tools)
+    return {name for name, hint in hints if hint is not None and hint.read_only_hint is True}
 
 
 # Secrets

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast._core.text import show_json, visible_lines
 from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.options import CLOSE, OPEN, OUTPUT, ServerCommand, files, pairs
 from holdfast.cli.output import Output
@@ -16,21 +18,24 @@ from holdfast.cli.target import ServerTarget, server_options
 from holdfast.errors import ValidationError
 
 if TYPE_CHECKING:
+    from holdfast.calllog.entries import Entry
     from holdfast.calllog.replay import Report
 
 GO_ON = click.option("--go-on", is_flag=True, help="Go on after a call that fails.")
 FILL = click.option(
     "--fill", metavar="K=V", multiple=True, help="A value for what the log has blacked out."
 )
+YES = click.option("--yes", is_flag=True, help="Do not ask before calls that may change something.")
 
 
 @click.command(cls=ServerCommand)
 @click.argument("words", nargs=-1, metavar="[SERVER] LOG")
 @GO_ON
 @FILL
+@YES
 @server_options
 async def replay(
-    target: ServerTarget, words: tuple[str, ...], go_on: bool, fill: tuple[str, ...]
+    target: ServerTarget, words: tuple[str, ...], go_on: bool, fill: tuple[str, ...], yes: bool
 ) -> int:
     """Send the calls of a log again, and compare each outcome with the recorded one.
 
@@ -43,7 +48,9 @@ async def replay(
     server, (log,) = target.take(words, "LOG")
     path, values = _path(log), _fills(fill)
     async with target.client(server) as client:
-        report = await play(client, path, stop=not go_on, fill=values)
+        report = await play(
+            client, path, stop=not go_on, fill=values, confirm=None if yes else _confirm
+        )
     return _reported(target, report)
 
 
@@ -51,6 +58,7 @@ async def replay(
 @click.argument("words", nargs=-1, metavar="[SERVER] FILE")
 @GO_ON
 @FILL
+@YES
 @click.option("--session", metavar="NAME", help="Run it in a session of this name.")
 @click.option(
     "--session-key",
@@ -61,8 +69,6 @@ async def replay(
 )
 @OPEN
 @CLOSE
-@click.option("--rename", metavar="OLD=NEW", multiple=True, help="Rename arguments; calls nothing.")
-@click.option("--write", is_flag=True, help="With --rename: write the file anew.")
 @server_options
 def run(
     target: ServerTarget,
@@ -70,25 +76,20 @@ def run(
     words: tuple[str, ...],
     go_on: bool,
     fill: tuple[str, ...],
+    yes: bool,
     session: str | None,
     session_key: str,
     open_tool: str,
     close_tool: str,
-    rename: tuple[str, ...],
-    write: bool,
 ) -> Any:
     """Run a stored sequence of calls: JSON lines, without a session.
 
     \b
     holdfast run browser login.jsonl --session test
-    holdfast run login.jsonl --rename id=sessionName --write
     """
-    if rename:
-        return _rename(target, words, pairs("--rename", rename, "="), write)
-    if write:
-        raise click.UsageError("--write goes with --rename.")
     server, (file,) = target.take(words, "FILE")
     options: dict[str, Any] = {"stop": not go_on, "fill": _fills(fill)}
+    options["confirm"] = None if yes else _confirm
     keys = (session_key, open_tool, close_tool)
     return _run(target, server, _path(file), options=options, session=session, keys=keys)
 
@@ -102,7 +103,7 @@ async def _run(
     session: str | None,
     keys: tuple[str, str, str],
 ) -> int:
-    from holdfast.calllog.sequence import run_sequence
+    from holdfast.calllog.replay import run_sequence
     from holdfast.handles import Handle, ParameterSession
 
     client = target.client(server)
@@ -113,22 +114,6 @@ async def _run(
     adapter = ParameterSession(key=key, open_tool=open_tool, close_tool=close_tool)
     async with Handle(client, session=session, adapter=adapter) as handle:
         return _reported(target, await run_sequence(handle, path, **options))
-
-
-def _rename(target: ServerTarget, words: tuple[str, ...], keys: dict[str, str], write: bool) -> int:
-    from holdfast.calllog.sequence import rename_file
-
-    if len(words) != 1:
-        raise click.UsageError("--rename takes one FILE and no server.")
-    renamed = rename_file(words[0], keys, write=write)
-    if target.output.json:
-        facts = {"file": words[0], "keys": renamed.keys, "changed": renamed.changed}
-        target.output.value({**facts, "written": write, "lines": renamed.lines})
-        return Exit.OK
-    if not write:
-        target.output.text("\n".join(renamed.lines))
-    target.output.note(f"{words[0]}: {renamed}{'' if write else ' (not written: add --write)'}")
-    return Exit.OK
 
 
 @click.command()
@@ -204,6 +189,18 @@ def _reported(target: ServerTarget, report: Report) -> int:
     code = Exit.TOOL if failed is None else exit_for(failed)
     told = "not all calls ended as recorded" if failed is None else str(failed)
     return target.output.verdict(told, code, "replay")
+
+
+def _confirm(calls: list[Entry]) -> bool:
+    """Ask at a terminal before calls of tools that are not read-only; elsewhere refuse."""
+    lines = [f"  {one.name} {show_json(one.arguments)}" for one in calls[:20]]
+    if len(calls) > 20:
+        lines.append(f"  and {len(calls) - 20} more")
+    text = visible_lines("\n".join(["These calls may change something:", *lines]))
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ValidationError(f"{text}\nNothing was sent. Add --yes to send them without asking.")
+    click.echo(text, err=True)
+    return click.confirm("Send them?", default=False, err=True)
 
 
 def _path(name: str) -> Path:
