@@ -129,23 +129,27 @@ async def test_a_missing_client_certificate_means_that_nothing_ran(authority: Au
         assert server.posts("tools/call") == []
 
 
-def forbidding(body: bytes, kind: str = "text/plain", **headers: str) -> Handler:
-    return lambda request, reply: reply.body(body, 403, kind, **headers)
+def forbidding(body: bytes, status: int = 403, **headers: str) -> Handler:
+    return lambda request, reply: reply.body(body, status, "text/plain", **headers)
 
 
 @pytest.mark.req("E2")
 @pytest.mark.parametrize(
-    "body",
+    ("body", "status"),
     [
-        b"Invalid Host header",
-        b"Forbidden: Origin not allowed",
-        b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Invalid Origin: null"}}',
-        b"DNS rebinding protection: host 127.0.0.1:80 is not in the list",
+        (b"Invalid Host header", 403),
+        (b"Invalid Host header", 421),
+        (b"", 421),
+        (b"Forbidden: Origin not allowed", 403),
+        (b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Invalid Origin: x"}}', 403),
+        (b"DNS rebinding protection: host 127.0.0.1:80 is not in the list", 403),
     ],
 )
-async def test_a_check_of_host_or_origin_is_no_matter_of_credentials(body: bytes) -> None:
+async def test_a_check_of_host_or_origin_is_no_matter_of_credentials(
+    body: bytes, status: int
+) -> None:
     async with Modern() as server, connect(server) as client:
-        server.on["POST"] = forbidding(body)
+        server.on["POST"] = forbidding(body, status)
         error = await failure(client.open())
         assert isinstance(error, TransportError)
         assert not isinstance(error, AuthError)

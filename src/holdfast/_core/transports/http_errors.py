@@ -24,7 +24,7 @@ from holdfast.errors import AuthError, HoldfastError, TransportError
 
 SESSION: Final = "Mcp-Session-Id"
 UNAUTHORIZED: Final = 401
-_BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _PROXY_LOGIN = 400, 403, 404, 407
+_BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _PROXY_LOGIN, _MISDIRECTED = 400, 403, 404, 407, 421
 _BUSY: Final = frozenset({408, 425, 429, 503})
 _RETRY_AFTER: Final = frozenset({429, 503})
 """RFC 9110 §15.6.4 and RFC 6585 §4: turned away, and nothing was done."""
@@ -59,8 +59,9 @@ def refusal(
     if status == UNAUTHORIZED:
         error: HoldfastError = AuthError(f"{text}; check the credentials (headers=…)", code=status)
         return Refused(error, Meaning.UNAUTHORIZED, processed=False)
-    if status == _FORBIDDEN:
-        return Refused(_forbidden(text, said, headers), Meaning.FORBIDDEN, processed=False)
+    if status in (_FORBIDDEN, _MISDIRECTED):
+        error = _forbidden(status, text, said, headers)
+        return Refused(error, Meaning.FORBIDDEN, processed=False)
     return Refused(
         TransportError(text, code=status),
         _meaning(status, fault, named=named),
@@ -70,17 +71,19 @@ def refusal(
     )
 
 
-def _forbidden(text: str, said: str, headers: Mapping[str, str]) -> HoldfastError:
+def _forbidden(status: int, text: str, said: str, headers: Mapping[str, str]) -> HoldfastError:
     """Tell a check of the Origin or Host header from one of the credentials.
 
     2026-07-28 basic/transports/streamable-http, Security & Endpoint: a server answers an invalid
-    Origin with 403; many check the Host header in the same way (DNS rebinding).
+    Origin with 403; many check the Host header in the same way (DNS rebinding), some with 421
+    (RFC 9110 §15.5.20).
     """
-    if "WWW-Authenticate" not in headers and _REBINDING.search(said):
+    rebinding = "WWW-Authenticate" not in headers and _REBINDING.search(said)
+    if status == _MISDIRECTED or rebinding:
         hint = "it does not accept the Host or Origin header: use the host name it was set up for"
-        return TransportError(f"{text}; {hint}", code=_FORBIDDEN)
+        return TransportError(f"{text}; {hint}", code=status)
     hint = "the credentials (headers=…) do not allow this, or it admits only certain hosts"
-    return AuthError(f"{text}; {hint}", code=_FORBIDDEN)
+    return AuthError(f"{text}; {hint}", code=status)
 
 
 def _meaning(status: int, fault: ErrorObject | None, *, named: bool) -> Meaning:
