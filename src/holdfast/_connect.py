@@ -17,6 +17,8 @@ from typing import (
     Unpack,
 )
 
+import msgspec
+
 from holdfast._core.calls.handlers import Handlers
 from holdfast._core.targets import Target, transport_for
 from holdfast._core.transports.stderr import Sink
@@ -150,11 +152,15 @@ def connect(
     for option, value in (("name", name), ("protocol", protocol)):
         if value is not None and not isinstance(value, str):
             raise ValidationError(f"{option}={value!r}: must be a string")
+    guard = None if lock is None else _lock(lock)
+    if guard is not None:
+        policy = _declaring(policy, guard.capabilities(name))
+    reached = None if guard is None else _reach(target, options, protocol)
     transport = transport_for(target, options, os.environ)
     observers = () if log is None else (_call_log(log, policy.observability.redaction),)
     client = Client(transport, policy, handlers, name=name, observers=observers)
-    if lock is not None:
-        _guard(client, lock)
+    if guard is not None:
+        client.guard_tools(guard.guard(client.name, reached))
     return client
 
 
@@ -235,8 +241,33 @@ def _call_log(log: LogTarget, redaction: Redaction) -> CallLog:
     return open_log(log, redaction)
 
 
-def _guard(client: Client, lock: LockTarget) -> None:
+def _lock(lock: LockTarget) -> Lock:
     from holdfast.lock.guard import Lock
 
-    policy = lock if isinstance(lock, Lock) else Lock(os.fspath(lock))
-    client.guard_tools(policy.guard(client.name))
+    return lock if isinstance(lock, Lock) else Lock(os.fspath(lock))
+
+
+def _declaring(policy: Policy, capabilities: dict[str, Any]) -> Policy:
+    """Declare what the lock was made with: servers list other tools to other clients."""
+    own = policy.identity
+    declared = {**capabilities, **own.capabilities}
+    identity = msgspec.structs.replace(own, capabilities=declared)
+    return msgspec.structs.replace(policy, identity=identity)
+
+
+def _reach(target: Target, options: dict[str, Any], protocol: str | None) -> str | None:
+    """Return the words of a command line that lead to the same server."""
+    from holdfast.lock.commands import reach
+
+    said = {
+        name: getattr(target, name, None) or options.get(name)
+        for name in ("env", "cwd", "headers", "transport")
+    }
+    if callable(said["headers"]):
+        said["headers"] = None
+    aim: Any = getattr(target, "command", None) or getattr(target, "url", None) or target
+    if isinstance(aim, os.PathLike):
+        aim = [os.fspath(aim)]
+    if not isinstance(aim, (str, list, tuple)):
+        return None
+    return reach(aim, protocol=protocol, **said)

@@ -21,7 +21,7 @@ def test_a_module_is_written_once(cli: Cli) -> None:
     compile(source, "tools.py", "exec")
     assert "Regenerate: holdfast codegen -o tools.py -- " in source
     assert cli(*words).err.endswith("No changes.\n")
-    assert "class Tools(Handle):" in cli("codegen", "--", *DEMO).out
+    assert "class Tools(Handle, RootTools):" in cli("codegen", "--", *DEMO).out
 
 
 @pytest.mark.req("F3")

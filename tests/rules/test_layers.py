@@ -45,7 +45,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_core.targets": ("_core.transports",),
     "_core.runners": ("_core.server",),
     # the products
-    "lock": ("schema", "_core.files"),
+    "lock": ("schema", "_core.files", "_core.redact"),
     "codegen": ("lock",),
     "calllog": ("_core.calls", "lock", "_core.runners"),
     "client": ("_core.calls", "_core.transports"),

@@ -101,6 +101,20 @@ class ServerTarget:
 
         return holdfast.connect(target, **self.options, **self._fitting(target))
 
+    def reach(self) -> str:
+        """Return the options that lead to the same server, quoted for a shell."""
+        from holdfast.lock.commands import reach
+
+        return reach(
+            self.command or self.url,
+            env=self.stdio.get("env"),
+            cwd=self.stdio.get("cwd"),
+            headers=self.http.get("headers"),
+            transport=self.http.get("transport"),
+            protocol=self.options.get("protocol"),
+            config=self.config,
+        )
+
     def _fitting(self, target: str | list[str]) -> dict[str, Any]:
         """The options for this kind of server; those for the other kind are refused."""
         if isinstance(target, str) and is_url(target):

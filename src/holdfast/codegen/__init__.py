@@ -38,6 +38,7 @@ def generate(
     stamp: str | None = None,
     session: Session | None = None,
     hide: Collection[str] = (),
+    capabilities: Collection[str] = (),
 ) -> Generated:
     """The source of a module with typed handles for these tools.
 
@@ -45,11 +46,16 @@ def generate(
     adds handles for code without an event loop. ``stamp`` is a time to note in the header;
     without it the same tools give the same bytes. ``session`` describes a server that keeps
     sessions by name, ``hide`` names tools (``"a.b"``) or namespaces (``"a.*"``) to leave out.
+    ``capabilities`` are those that the client had declared when it got the tools: the module
+    declares them too (``"sampling"``, ``"elicitation.form"``).
     """
     from holdfast.codegen import emit, model
 
     made = model.build(tools, hide=hide, session=session)
-    source = emit.render(made, command=command, target=target, sync=sync, stamp=stamp)
+    declared = tuple(sorted(capabilities))
+    source = emit.render(
+        made, command=command, target=target, sync=sync, stamp=stamp, capabilities=declared
+    )
     return Generated(source, tuple(made.reports), len(made.schemas), made.hash)
 
 

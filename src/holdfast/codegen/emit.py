@@ -38,18 +38,20 @@ def render(
     target: Target = None,
     sync: bool = False,
     stamp: str | None = None,
+    capabilities: tuple[str, ...] = (),
 ) -> str:
     """The module's source.
 
     ``command`` generates it again, ``target`` is what it connects to unless told otherwise,
     ``sync`` adds handles for code without an event loop, ``stamp`` is a time to note.
     """
-    return _Writer(model, sync).module(command, target, stamp)
+    return _Writer(model, sync, capabilities).module(command, target, stamp)
 
 
 class _Writer:
-    def __init__(self, model: Model, sync: bool) -> None:
+    def __init__(self, model: Model, sync: bool, capabilities: tuple[str, ...]) -> None:
         self.model = model
+        self.capabilities = capabilities
         self.sync = sync
         self.names = ClassNames(model.taken)
         self.typist = Typist(self.names)
@@ -105,6 +107,10 @@ class _Writer:
         schemas = [f"{literal(name)}: {literal(text)}" for name, text in self._schemas()]
         table = exploded("schemas={", schemas, "}", INDENT).lstrip() if schemas else "schemas={}"
         registry = ["hash=REGISTRY_HASH", f"command={literal(command)}", table]
+        if self.capabilities:
+            declared = ", ".join(map(literal, self.capabilities))
+            comma = "," if len(self.capabilities) == 1 else ""
+            registry.insert(2, f"capabilities=({declared}{comma})")
         if self.model.returns:
             results = [f"{literal(n)}: {literal(t)}" for n, t in sorted(self.model.returns.items())]
             registry.append(exploded("returns={", results, "}", INDENT).lstrip())

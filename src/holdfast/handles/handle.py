@@ -17,6 +17,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
+from msgspec.structs import replace
+
 from holdfast._connect import LogTarget, connect
 from holdfast._core.calls.handlers import ProgressHandler
 from holdfast._core.engine.state import State
@@ -32,6 +34,8 @@ from holdfast.handles.invoker import Invoker
 from holdfast.handles.namespace import Namespace, attribute_for
 from holdfast.handles.session import Session
 from holdfast.handles.unset import given
+from holdfast.lock.commands import capabilities
+from holdfast.policies import Identity
 from holdfast.types.tools import ToolResult
 
 Log: TypeAlias = "LogTarget | None"
@@ -71,12 +75,12 @@ class Handle:
         **options: Any,
     ) -> None:
         check_settings(session, adapter, open_arguments, drift)
-        client = client_for(target, log, options)
-        self._handle: Handle = self
-        self.client: Client = client
         self.registry: Registry | None = (
             getattr(self, "_REGISTRY", None) if registry is None else registry
         )
+        client = client_for(target, log, options, self.registry)
+        self._handle: Handle = self
+        self.client: Client = client
         self.adapter = adapter
         self._session: Session | None = None
         if adapter is not None and session is not None:
@@ -327,10 +331,21 @@ class Handle:
                 self._session.lost()
 
 
-def client_for(target: Target | Client, log: Log, options: dict[str, Any]) -> Client:
+def declaring(options: dict[str, Any], registry: Registry | None) -> dict[str, Any]:
+    """Declare what the module was made with: servers list other tools to other clients."""
+    if registry is None or not registry.capabilities:
+        return options
+    identity = options.get("identity") or Identity()
+    declared = {**capabilities(registry.capabilities), **identity.capabilities}
+    return {**options, "identity": replace(identity, capabilities=declared)}
+
+
+def client_for(
+    target: Target | Client, log: Log, options: dict[str, Any], registry: Registry | None
+) -> Client:
     """The client to use: the one that is there, or a new one."""
     if not isinstance(target, Client):
-        return connect(target, log=log, **options)
+        return connect(target, log=log, **declaring(options, registry))
     refuse_options(log, options)
     return target
 

@@ -11,7 +11,14 @@ from holdfast._core.calls.handlers import ProgressHandler
 from holdfast._core.targets import Target
 from holdfast.handles.adapters import SessionAdapter
 from holdfast.handles.drift import Drift, Registry
-from holdfast.handles.handle import PATIENCE, Handle, Log, check_settings, refuse_options
+from holdfast.handles.handle import (
+    PATIENCE,
+    Handle,
+    Log,
+    check_settings,
+    declaring,
+    refuse_options,
+)
 from holdfast.handles.namespace import Methods, attribute_for
 from holdfast.handles.results import HandleResult, structured
 from holdfast.types.tools import ToolResult
@@ -38,7 +45,8 @@ class SyncHandle:
         **options: Any,
     ) -> None:
         check_settings(session, adapter, open_arguments, drift)
-        client = client_for(target, log, options)
+        own = getattr(self, "_REGISTRY", None) if registry is None else registry
+        client = client_for(target, log, options, own)
         self._face: SyncHandle = self
         self.client: sync.Client = client
         self._portal = client._portal
@@ -48,7 +56,7 @@ class SyncHandle:
             adapter=adapter,
             drift=drift,
             open_arguments=open_arguments,
-            registry=getattr(self, "_REGISTRY", None) if registry is None else registry,
+            registry=own,
         )
         for attribute, kind in self._NAMESPACES.items():
             setattr(self, attribute, kind(self))
@@ -199,9 +207,11 @@ class SyncNamespace(SyncCalls, Methods):
         return found
 
 
-def client_for(target: Target | sync.Client, log: Log, options: dict[str, Any]) -> sync.Client:
+def client_for(
+    target: Target | sync.Client, log: Log, options: dict[str, Any], registry: Registry | None
+) -> sync.Client:
     """The client to use: the one that is there, or a new one."""
     if not isinstance(target, sync.Client):
-        return sync.connect(target, log=log, **options)
+        return sync.connect(target, log=log, **declaring(options, registry))
     refuse_options(log, options)
     return target

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from holdfast._core.text import LIMIT, join_words, label, quote, visible
 from holdfast.errors import DriftError, HoldfastError, ValidationError
@@ -77,9 +77,21 @@ class Lock:
         """Raise, warn or do nothing about what a server offers now."""
         self._guard.check(tools, instructions)
 
-    def guard(self, client: str) -> Check:
-        """`check` for the client of this name; for ``Client.guard_tools``."""
-        return _Guard(self, client).check
+    def guard(self, client: str, reach: str | None = None) -> Check:
+        """Return `check` for the client of this name; for ``Client.guard_tools``.
+
+        ``reach`` has the words of a command line that lead to the server.
+        """
+        return _Guard(self, client, reach).check
+
+    def capabilities(self, client: str | None) -> dict[str, Any]:
+        """Return what the client has to declare to be offered what was locked."""
+        try:
+            file = read(self.path)
+            entry = file.servers[entry_name(file, self.server, client, self.path)]
+        except ValidationError:
+            return {}  # `check` reports it
+        return entry.capabilities or {}
 
 
 def compare_locked(
@@ -118,8 +130,9 @@ def _names(file: LockFile) -> str:
 class _Guard:
     """A lock at work for one client, with what it has already warned of."""
 
-    def __init__(self, lock: Lock, client: str | None) -> None:
+    def __init__(self, lock: Lock, client: str | None, reach: str | None = None) -> None:
         self._lock = lock
+        self._reach = reach
         self._client = client
         self._told: set[str] = set()
 
@@ -141,8 +154,8 @@ class _Guard:
         shown = str(changes).replace("\n", "\n  ")
         return (
             f"the server is not as {visible(path, 300)} says; {shown}\n"
-            f"Look at it with: {check_command(path, name)}\n"
-            f"If it is as it should be, accept it with: {lock_command(path, name)}"
+            f"Look at it with: {check_command(path, name, self._reach)}\n"
+            f"If it is as it should be, accept it with: {lock_command(path, name, self._reach)}"
         )
 
     def _object(self, text: str, changes: Changes | None, cause: HoldfastError | None) -> None:

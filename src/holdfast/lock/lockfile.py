@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct, field
 
 from holdfast._core.files import RefusedFileError, read_bytes, reason, write_atomic
-from holdfast._core.text import LIMIT, label, quote, show_json, visible, visible_json
+from holdfast._core.text import label, quote, show_json, visible, visible_json
 from holdfast.errors import ValidationError
 from holdfast.lock.changes import ALL
 from holdfast.lock.fingerprint import canonical, definition, fingerprint
@@ -48,13 +48,21 @@ class LockedServer(Struct, frozen=True):
 
     instructions: str | None = None
     tools: dict[str, LockedTool] = field(default_factory=dict)
+    capabilities: dict[str, Any] | None = None
+    """What the client had declared: servers list other tools to other clients."""
 
     @classmethod
-    def of(cls, tools: Iterable[Tool], instructions: str | None = None) -> LockedServer:
-        found = definitions(tools)
-        return cls(
-            instructions, {name: LockedTool(one, fingerprint(one)) for name, one in found.items()}
-        )
+    def of(
+        cls,
+        tools: Iterable[Tool],
+        instructions: str | None = None,
+        capabilities: dict[str, Any] | None = None,
+    ) -> LockedServer:
+        """Return the entry of a server that offers these tools now."""
+        locked = {
+            name: LockedTool(one, fingerprint(one)) for name, one in definitions(tools).items()
+        }
+        return cls(instructions, locked, capabilities)
 
     @property
     def fingerprint(self) -> str:
@@ -72,20 +80,27 @@ class LockFile(Struct):
     servers: dict[str, LockedServer] = field(default_factory=dict)
 
 
-def lock_command(path: PathLike, server: str | None = None) -> str:
-    """What accepts the tools of a server as they are now."""
-    return _command("holdfast lock", path, server)
+def lock_command(path: PathLike, server: str | None = None, reach: str | None = None) -> str:
+    """Return the command that accepts the tools of a server as they are now.
+
+    ``reach`` has the words that lead to the server (see `holdfast.lock.commands`); without it
+    the server is a configured one.
+    """
+    return _command("holdfast lock", path, server, reach)
 
 
-def check_command(path: PathLike, server: str | None = None) -> str:
-    """What shows how they differ."""
-    return _command("holdfast check", path, server)
+def check_command(path: PathLike, server: str | None = None, reach: str | None = None) -> str:
+    """Return the command that shows how they differ."""
+    return _command("holdfast check", path, server, reach)
 
 
-def _command(verb: str, path: PathLike, server: str | None) -> str:
-    target = "TARGET" if server is None else shlex.quote(visible(server, LIMIT))
+def _command(verb: str, path: PathLike, server: str | None, reach: str | None) -> str:
     elsewhere = "" if os.fspath(path) == NAME else f" --lock {shlex.quote(_shown(path))}"
-    return f"{verb}{elsewhere} {target}"
+    name = None if server is None else shlex.quote(visible(server))
+    if reach is None:
+        return f"{verb}{elsewhere} {name or 'TARGET'}"
+    named = "" if name is None else f" --as {name}"
+    return f"{verb}{elsewhere}{named} {reach}"
 
 
 def definitions(
@@ -204,14 +219,18 @@ def _servers(raw: Any, path: PathLike) -> dict[str, Any]:
 def _server(raw: Any, path: PathLike, name: str) -> LockedServer:
     place = f"servers.{label(name)}"
     entry = _dict(raw, path, place)
-    _keys(entry, {"fingerprint", "instructions", "tools"}, path, place)
+    _keys(entry, {"capabilities", "fingerprint", "instructions", "tools"}, path, place)
+    capabilities = entry.get("capabilities")
+    if capabilities is not None:
+        _dict(capabilities, path, f"{place}.capabilities")
     instructions = entry.get("instructions")
     if not (instructions is None or isinstance(instructions, str)):
         raise _wrong(path, f"{place}.instructions", "must be a text or null")
     if entry.get("fingerprint") != _print(instructions):
         raise _edited(path, f"{place}.instructions")
     tools = _dict(entry.get("tools"), path, f"{place}.tools")
-    return LockedServer(instructions, {key: _tool(tools[key], path, place, key) for key in tools})
+    locked = {key: _tool(tools[key], path, place, key) for key in tools}
+    return LockedServer(instructions, locked, capabilities)
 
 
 def _tool(raw: Any, path: PathLike, server: str, name: str) -> LockedTool:
@@ -300,7 +319,9 @@ def render(file: LockFile) -> bytes:
 
 
 def _entry(server: LockedServer) -> dict[str, Any]:
+    declared = server.capabilities
     return {
+        **({} if declared is None else {"capabilities": declared}),
         "fingerprint": server.fingerprint,
         "instructions": server.instructions,
         "tools": {

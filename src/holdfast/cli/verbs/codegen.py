@@ -59,10 +59,14 @@ async def codegen(
     holdfast codegen https://example.org/mcp -o mcp_tools.py --sync
     """
     from holdfast.codegen import Session, generate
+    from holdfast.lock.commands import DECLARED
+    from holdfast.lock.commands import capabilities as declared
+    from holdfast.policies import Identity
 
     if check and out is None:
         raise click.UsageError("--check looks at a file: name it with -o.")
     name = target.only(server)
+    target.options["identity"] = Identity(capabilities=declared())
     async with target.client(name) as client:
         tools = await client.list_tools()
     words: dict[str, Any] = {"sync": sync, "session": session}
@@ -76,6 +80,7 @@ async def codegen(
         stamp=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) if stamp else None,
         session=None if session is None else Session(session, open_tool, close_tool),
         hide=hide,
+        capabilities=DECLARED,
     )
     for report in found.reports:
         target.output.note(report)
@@ -129,8 +134,6 @@ def _target(target: ServerTarget, name: str | None) -> str | list[str] | None:
 def _command(target: ServerTarget, name: str | None, words: dict[str, Any]) -> str:
     """The command that makes the same file again."""
     found = ["holdfast", "codegen", *([] if name is None else [name])]
-    for option, value in (("--url", target.url), ("--config", target.config)):
-        found += [] if value is None else [option, value]
     found += ["--sync"] if words["sync"] else []
     if words["session"]:
         found += ["--session", words["session"]]
@@ -139,5 +142,4 @@ def _command(target: ServerTarget, name: str | None, words: dict[str, Any]) -> s
     found += [part for one in words["hide"] for part in ("--hide", one)]
     found += [f"--{flag.replace('_', '-')}" for flag in ("no_target", "stamp") if words[flag]]
     found += [] if words["out"] is None else ["-o", words["out"]]
-    found += [] if target.command is None else ["--", *target.command]
-    return shlex.join(found)
+    return f"{shlex.join(found)} {target.reach()}".rstrip()

@@ -28,12 +28,16 @@ async def lock(target: ServerTarget, server: tuple[str, ...], label: str | None)
     different from what was written before.
     """
     from holdfast.lock import guard as locks
+    from holdfast.lock.commands import capabilities
+    from holdfast.policies import Identity
 
     path = target.options.pop("lock", NAME)
     name = target.only(server)
+    declared = capabilities()
+    target.options["identity"] = Identity(capabilities=declared)
     async with target.client(name) as client:
         tools = await client.list_tools()
-        found = locks.LockedServer.of(tools, client.instructions)
+        found = locks.LockedServer.of(tools, client.instructions, declared)
         label = label or name or client.name
     before = _before(path, label)
     changed = locks.write(path, locks.LockFile({label: found}))
@@ -92,8 +96,11 @@ async def _checked(
 ) -> dict[str, Any]:
     """How one server compares; one that cannot be asked is told, and the others are."""
     from holdfast.lock import guard as locks
+    from holdfast.policies import Identity
 
     try:
+        if locked.capabilities is not None:
+            target.options["identity"] = Identity(capabilities=locked.capabilities)
         async with target.client(name) as client:
             tools = await client.list_tools()
             changes = locks.compare_locked(locked, tools, client.instructions)

@@ -1,0 +1,62 @@
+"""The words of a command line that lead to a server, to be pasted into a shell.
+
+Values that look secret stay out of files and logs: a variable of the shell stands for them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from holdfast._core.redact import default_redactor
+
+DECLARED: Final = ("elicitation.form", "elicitation.url", "roots", "sampling")
+"""The capabilities that a lock or a module is made with, and used with: all that a client may
+have a handler for. Servers list other tools to clients that declare other ones."""
+
+
+def capabilities(names: Iterable[str] = DECLARED) -> dict[str, Any]:
+    """Return capabilities by name (``capability`` or ``capability.feature``) as they are sent."""
+    found: dict[str, Any] = {}
+    for name in names:
+        section, _, feature = name.partition(".")
+        features = found.setdefault(section, {})
+        if feature:
+            features[feature] = {}
+    return found
+
+
+def reach(
+    target: str | Iterable[str] | None,
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: object = None,
+    headers: Mapping[str, str] | None = None,
+    transport: str | None = None,
+    protocol: str | None = None,
+    config: str | None = None,
+) -> str:
+    """Return the options of ``holdfast`` for one server, quoted for a shell."""
+    words: list[str] = []
+    url = isinstance(target, str) and target.lower().startswith(("http://", "https://"))
+    if url:
+        words += ["--url", shlex.quote(str(target))]
+    for name, value in (headers or {}).items():
+        words += ["--header", _valued(f"{name}: ", name, value)]
+    for name, value in (env or {}).items():
+        words += ["--env", _valued(f"{name}=", name, value)]
+    plain = (("--cwd", cwd), ("--transport", transport), ("--protocol", protocol))
+    for option, said in (*plain, ("--config", config)):
+        words += [] if not said else [option, shlex.quote(str(said))]
+    if target is not None and not url:
+        command = shlex.split(target) if isinstance(target, str) else map(str, target)
+        words += ["--", shlex.join(command)]
+    return " ".join(words)
+
+
+def _valued(before: str, name: str, value: str) -> str:
+    if not default_redactor().is_secret(name):
+        return shlex.quote(before + value)
+    variable = "".join(char if char.isalnum() else "_" for char in name).upper()
+    return f'{shlex.quote(before)}"${variable}"'
