@@ -107,6 +107,8 @@ class ProtocolViolation(Event, frozen=True, kw_only=True):
     reason: str
     detail: str
     count: int
+    frame_size: int | None = None
+    """Bytes of the message, where known."""
 
 
 KINDS = (
@@ -210,6 +212,7 @@ class Events:
                 reason=violated.reason,
                 detail=violated.detail,
                 count=violated.count,
+                frame_size=violated.frame_size,
             )
         )
 

@@ -28,6 +28,7 @@ from holdfast._core.boundary import (
     Opened,
     ReadChecked,
     Report,
+    Room,
     Send,
     Ticket,
     Violated,
@@ -222,8 +223,11 @@ class Rig:
     def answer(self, wire_id: int, reply: Json | None = None) -> list[Effect]:
         return self.deliver({"jsonrpc": "2.0", "id": wire_id, **(reply or {"result": {}})})
 
+    def room(self) -> list[Effect]:
+        return self.report(Room(self.engine.generation))
+
     def busy(self, wire_id: WireId) -> list[Effect]:
-        return self.report(Busy(self.engine.generation, wire_id))
+        return self.report(Busy(self.engine.generation, Send(b"", wire_id)))
 
     def lose(
         self, error: HoldfastError = CRASH, unsent: frozenset[WireId] = frozenset()

@@ -34,7 +34,6 @@ from holdfast._core.engine import messages
 from holdfast._core.engine.inflight import NEVER
 from holdfast._core.engine.state import TABLE, State, Step
 from holdfast.errors import (
-    BackpressureError,
     HandshakeTimeout,
     HoldfastError,
     ProtocolError,
@@ -161,7 +160,7 @@ def test_a_report_that_does_not_fit_the_state_changes_nothing(rig: Rig) -> None:
         Lost(generation, CRASH),
         Delivered(generation, b'{"id":1,"result":{}}\n'),
         ReadChecked(generation, False),
-        Busy(generation, WireId(999)),
+        Busy(generation, Send(b"", WireId(999))),
     ]
     before = snapshot(rig)
     for report in reports:
@@ -177,7 +176,7 @@ def test_an_illegal_step_raises_and_changes_nothing(rig: Rig, step: Step) -> Non
         return
     before, out = snapshot(rig), list[Effect]()
     with pytest.raises(StateError, match=f"step '{step}' in state '{rig.state}'"):
-        rig.engine._move(step, out)
+        rig.engine._connector.move(step, out)
     assert out == []
     assert snapshot(rig) == before
 
@@ -475,7 +474,7 @@ def test_no_report_of_another_link_is_heard(rig: Rig) -> None:
         reports: list[Report] = [
             Opened(other),
             Delivered(other, b'{"id":1,"result":{}}\n{"id":7,"method":"ping"}\njunk\n'),
-            Busy(other, WireId(1)),
+            Busy(other, Send(b"", WireId(1))),
             ReadChecked(other, False),
             Lost(other, CRASH),
             Drained(other),
@@ -725,17 +724,12 @@ def test_matrix_timeout_a_slow_handshake_leads_to_backoff_and_calls_fail_at_once
 
 
 @pytest.mark.req("E4", "R7")
-def test_matrix_busy_three_attempts_then_backpressure() -> None:
+def test_matrix_busy_until_the_deadline_then_backpressure() -> None:
     rig = ready()
-    ticket, wire_id = rig.request()
-    sent = 1
-    while not rig.outcomes[ticket]:
-        rig.busy(wire_id)
-        for effect in only(rig.at(rig.now + 0.015), Send):
-            assert effect.wire_id is not None
-            wire_id, sent = effect.wire_id, sent + 1
-    assert sent == 3
-    assert isinstance(rig.error(ticket), BackpressureError)
+    ticket, wire_id = rig.request(idle=1.0)
+    rig.busy(wire_id)
+    rig.now = 1.0
+    rig.tick()
     assert rig.error(ticket).kind == "backpressure"
     assert rig.state == "ready"
 

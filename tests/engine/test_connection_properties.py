@@ -326,7 +326,7 @@ class Life(RuleBasedStateMachine):
         reports: list[Report] = [
             Opened(other),
             Delivered(other, b'{"id":%d,"result":{}}\n' % wire_id),
-            Busy(other, wire_id),
+            Busy(other, Send(b"", wire_id)),
             Lost(other, TransportError("old")),
             ReadChecked(other, False),
             Drained(other),

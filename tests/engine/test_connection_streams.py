@@ -331,6 +331,7 @@ def test_ending_the_stream_is_the_cancellation_of_a_stateless_request() -> None:
         wire_id,
         None,
         StreamOptions({"MCP-Protocol-Version": MODERN, "Mcp-Method": "notifications/cancelled"}),
+        ticket,
     )
 
 

@@ -12,14 +12,19 @@ from hypothesis import strategies as st
 from holdfast._core.boundary import (
     Asked,
     Completed,
+    Delivered,
     Dismissed,
     Failed,
+    Lost,
+    Meaning,
     Noticed,
     Progressed,
+    Refused,
     Related,
+    Unhandled,
     Violated,
 )
-from holdfast.errors import ProtocolError, RpcError
+from holdfast.errors import ProtocolError, RpcError, TransportError
 from tests.engine.rig import Rig, frames, one, only, ready, reconnect
 
 # Answers
@@ -503,3 +508,72 @@ def test_what_follows_the_end_of_the_link_in_the_same_read_is_not_heard() -> Non
     assert rig.state == "backoff"
     assert only(effects, Noticed) == []
     assert rig.violations() == []
+
+
+# Messages that cannot be read
+
+
+def feed(rig: Rig, data: bytes) -> list[Any]:
+    return rig.report(Delivered(rig.engine.generation, data))
+
+
+@pytest.mark.req("R2", "R10")
+def test_an_answer_that_cannot_be_read_fails_its_call_at_once_and_says_why() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    other, _ = rig.request()
+    feed(rig, b'{"jsonrpc":"2.0","id":%d,"result":{"n":NaN}}\n' % wire_id)
+    error = rig.error(ticket)
+    assert isinstance(error, ProtocolError)
+    assert "not JSON" in error.message
+    assert "NaN" in error.message
+    assert rig.open_tickets() == {other}
+    assert [violated.frame_size for violated in only(rig.effects, Violated)] == [43]
+
+
+@pytest.mark.req("R10")
+def test_a_request_of_the_server_that_cannot_be_read_is_answered_with_an_error() -> None:
+    rig = ready()
+    effects = feed(rig, b'{"jsonrpc":"2.0","id":7,"method":"roots/list","params":NaN}\n')
+    (refusal,) = frames(effects)
+    assert (refusal["id"], refusal["error"]["code"]) == (7, -32600)
+
+
+@pytest.mark.req("R10")
+def test_an_unreadable_answer_to_nobody_is_counted_only() -> None:
+    rig = ready()
+    effects = feed(rig, b'{"jsonrpc":"2.0","id":999,"result":NaN}\n')
+    assert [type(effect) for effect in effects] == [Violated]
+
+
+@pytest.mark.req("M1", "R9")
+@pytest.mark.parametrize("how", ["lost", "refused"])
+def test_a_message_above_the_limit_is_a_violation_with_its_size(how: str) -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    error = TransportError("more than 10 bytes")
+    if how == "lost":
+        rig.report(Lost(rig.engine.generation, error, frame_size=11))
+    else:
+        refused = Refused(error, Meaning.UNREADABLE, frame_size=11)
+        rig.report(refused.of(rig.engine.generation, wire_id))
+    (violated,) = only(rig.effects, Violated)
+    assert (violated.reason, violated.frame_size) == ("message too large", 11)
+    assert rig.error(ticket).kind == "transport"
+
+
+@pytest.mark.req("R2")
+def test_a_defect_in_one_message_costs_no_other_its_answer() -> None:
+    """Nothing is known to raise here: an era that does stands in for what is not known."""
+    rig = ready()
+    ticket, wire_id = rig.request()
+
+    class Broken(type(rig.engine.era)):  # type: ignore[misc]
+        def subscription(self, params: object) -> None:
+            raise KeyError("unexpected")
+
+    rig.engine.era.__class__ = Broken
+    notice = {"method": "notifications/subscriptions/acknowledged", "params": {}}
+    effects = rig.deliver(notice, {"id": wire_id, "result": {}})
+    assert isinstance(effects[0], Unhandled)
+    assert rig.result(ticket) == {}

@@ -77,24 +77,56 @@ def test_the_deadline_is_the_nearer_of_idle_and_total(inflight: Inflight) -> Non
     total = inflight.admit(Call("x", idle=5.0, total=3.0), 100.0)
     assert (idle.deadline, total.deadline) == (105.0, 103.0)
     assert inflight.deadline() == 103.0
-    assert inflight.expired(102.9) == []
-    assert inflight.expired(103.0) == [total]
-    assert inflight.expired(105.0) == [idle, total]
+    assert list(inflight.expired(102.9)) == []
+    assert list(inflight.expired(103.0)) == [total]
+    assert list(inflight.expired(105.0)) == [idle]
+
+
+def test_a_deadline_that_progress_moved_is_met_later(inflight: Inflight) -> None:
+    pending = inflight.admit(Call("x", idle=5.0, total=9.0), 0.0)
+    pending.idle_until = 8.0
+    assert list(inflight.expired(6.0)) == []
+    assert inflight.deadline() == 8.0
+    assert list(inflight.expired(8.0)) == [pending]
+
+
+@pytest.mark.req("S3")
+def test_answered_requests_leave_no_deadlines_behind(inflight: Inflight) -> None:
+    first = inflight.admit(CALL, 0.0)
+    for _ in range(10_000):
+        inflight.settle(inflight.dispatch(inflight.admit(CALL, 0.0)))
+        inflight.deadline()
+    assert inflight.deadline() == first.deadline
+    assert len(inflight._deadlines) < 100
+    inflight.end(first, 0.0)
+    assert inflight.deadline() == NEVER
+
+
+def test_requests_that_wait_for_room_go_in_the_order_of_their_tickets(inflight: Inflight) -> None:
+    one, two, three = (inflight.admit(CALL, 0.0) for _ in range(3))
+    for pending in (three, one, two, one):
+        inflight.queue(pending)
+    inflight.end(two, 0.0)
+    assert inflight.queued
+    assert [inflight.unqueue(), inflight.unqueue(), inflight.unqueue()] == [one, three, None]
+    assert not inflight.queued
 
 
 def test_a_lasting_request_has_no_deadline(inflight: Inflight) -> None:
     pending = inflight.admit(Call("subscriptions/listen", lasting=True), 0.0)
     assert pending.deadline == NEVER
     assert inflight.deadline() == NEVER
-    assert inflight.expired(1e12) == []
+    assert list(inflight.expired(1e12)) == []
 
 
 def test_a_retry_is_due_before_the_deadline(inflight: Inflight) -> None:
     pending = inflight.admit(CALL, 0.0)
-    pending.retry_at = 1.0
+    inflight.retry(pending, 0.5)
+    inflight.retry(pending, 1.0)
+    assert inflight.deadline() == 0.5
+    assert list(inflight.retries(0.9)) == []
     assert inflight.deadline() == 1.0
-    assert inflight.retries(0.9) == []
-    assert inflight.retries(1.0) == [pending]
+    assert list(inflight.retries(1.0)) == [pending]
 
 
 def test_iteration_allows_ending_requests_on_the_way(inflight: Inflight) -> None:

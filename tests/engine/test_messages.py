@@ -36,7 +36,7 @@ LOSS = TransportError("exited with code 3", exit_code=3, stderr_tail="KeyError: 
         (messages.lost("srv", CALL, LOSS, sent=True), TransportError),
         (messages.refused_by_server("srv", CALL, ErrorObject(-32000, "no")), RpcError),
         (messages.bad_answer("srv", CALL, "why"), ProtocolError),
-        (messages.backpressure("srv", CALL, 3), BackpressureError),
+        (messages.backpressure("srv", CALL, total=False), BackpressureError),
         (messages.unencodable("srv", CALL, TypeError("x")), ValidationError),
         (messages.cancelled("srv", CALL, sent=True), CancelledCallError),
         (messages.shut("srv", CALL, sent=True), ShutdownError),
@@ -127,8 +127,9 @@ def test_a_bad_answer_leaves_the_outcome_open() -> None:
 
 @pytest.mark.req("R7")
 def test_backpressure_says_that_nothing_was_sent() -> None:
-    error = messages.backpressure("srv", CALL, 3)
-    assert "busy after 3 attempts" in error.message
+    error = messages.backpressure("srv", CALL, total=False)
+    assert "could not be sent within 5 s" in error.message
+    assert "nothing of this request was sent" in error.message
     assert not error.outcome_unknown
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast._core.boundary import Effect, WireId
+from holdfast._core.boundary import Effect, Send, WireId
 from holdfast._core.engine.inflight import NEVER, Inflight
 from holdfast._core.engine.negotiating import Negotiator
 from holdfast._core.eras.negotiation import Agreement, NoAgreement, Plan
 from holdfast._core.wire.jsonrpc import Envelope
 from holdfast.policies import Identity
-from tests.engine.rig import DISCOVERED, INITIALIZED, MISSING, Json, frames, line
+from tests.engine.rig import DISCOVERED, INITIALIZED, MISSING, Json, Rig, frames, line
 
 _message = msgspec.json.Decoder(Envelope)
 
@@ -80,13 +80,39 @@ def test_an_answer_that_leads_on_gives_the_next_question() -> None:
     assert bench.hear(2, INITIALIZED) is not None
 
 
+ANONYMOUS = Envelope(id=None, error=msgspec.Raw(b'{"code":-32700,"message":"what?"}'))
+
+
 @pytest.mark.req("L3")
-def test_an_error_without_an_id_answers_the_only_question() -> None:
+def test_an_error_without_an_id_is_the_answer_only_if_no_other_follows() -> None:
     """Some servers answer what they cannot read with an error of id null."""
     bench = Bench().begin()
-    assert bench.negotiator.question(None) == 1
+    bench.negotiator.check_at = NEVER
+    assert bench.negotiator.anonymous(ANONYMOUS, 1.0)
+    assert bench.negotiator.check_at == 1.0 + bench.negotiator.plan.patience
+    mark = len(bench.out)
+    bench.negotiator.silence(False, 2.0, bench.out)
+    (sent,) = bench.out[mark:]
+    assert isinstance(sent, Send)
+    assert b"initialize" in sent.frame
+    assert "-32700" in bench.negotiator.waiting_for
+
+
+@pytest.mark.req("L3")
+def test_an_error_without_an_id_does_not_end_a_handshake_whose_good_answer_follows() -> None:
+    rig = Rig(opening="initialize")
+    rig.open()
+    (asked,) = frames(rig.opened())
+    rig.deliver({"id": None, "error": {"code": -32600, "message": "not you"}})
+    rig.deliver({"id": asked["id"], **INITIALIZED})
+    assert rig.state == "ready"
+
+
+def test_an_error_without_an_id_that_may_be_for_either_of_two_requests_is_for_none() -> None:
+    bench = Bench().begin()
     bench.negotiator.silence(False, 1.0, bench.out)
-    assert bench.negotiator.question(None) is None, "two questions: whose is it?"
+    assert not bench.negotiator.anonymous(ANONYMOUS, 1.0), "two questions: whose is it?"
+    assert not Bench().begin().negotiator.anonymous(Envelope(id=None), 1.0)
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
 import pytest
 
-from holdfast._core.boundary import Asked, Effect, Generation, Listen, Send
-from holdfast._core.engine.inflight import Inflight, Stray
+from holdfast._core.boundary import Asked, Effect, Generation, Listen, Send, Violated
+from holdfast._core.engine.inflight import NEVER, Inflight, Stray
 from holdfast._core.engine.link_state import LinkState
-from holdfast._core.engine.outbox import Outbox
+from holdfast._core.engine.outbox import MOST_REFUSED, Outbox
 from holdfast._core.eras.base import Era
 from holdfast._core.eras.handshake import Handshake
 from holdfast._core.eras.stateless import Stateless
+from holdfast.policies import Retry
 
 ASKED = Asked(Generation(1), "a", "roots/list", None)
 
@@ -31,7 +33,7 @@ def modern() -> Stateless:
 def outbox(era: Era, *, streams: bool = True) -> tuple[Outbox, Inflight]:
     inflight = Inflight(75, 100)
     line = LinkState(generation=Generation(1), streams=streams, era=era)
-    return Outbox(line, inflight), inflight
+    return Outbox(line, inflight, Retry(), itertools.repeat(0.5)), inflight
 
 
 def frame(effects: list[Effect]) -> Any:
@@ -104,3 +106,38 @@ def test_the_log_level_is_told_and_its_answer_is_nobodys() -> None:
     assert isinstance(told, Send)
     assert json.loads(told.frame)["params"] == {"level": "debug"}
     assert inflight.stray(told.wire_id, 1) is Stray.LATE
+
+
+@pytest.mark.req("R7")
+def test_a_message_that_nobody_waits_for_is_offered_three_times_and_then_dropped() -> None:
+    box, _ = outbox(legacy(), streams=False)
+    (command,) = box.notify("notifications/roots/list_changed", None)
+    assert isinstance(command, Send)
+    for offer in (1, 2):
+        out: list[Effect] = []
+        box.busy(command, 1.0, out)
+        assert out == []
+        assert box.retry_at == 1.01, offer
+        box.retry(out)
+        assert out == [command]
+        assert box.retry_at == NEVER
+    out = []
+    box.busy(command, 1.0, out)
+    (dropped,) = out
+    assert isinstance(dropped, Violated)
+    assert "roots/list_changed" in dropped.detail
+
+
+@pytest.mark.req("R7", "R9")
+def test_a_full_link_keeps_a_bounded_number_of_messages_and_a_lost_one_none() -> None:
+    box, _ = outbox(legacy(), streams=False)
+    out: list[Effect] = []
+    for _ in range(MOST_REFUSED + 5):
+        (command,) = box.notify("notifications/x", None)
+        assert isinstance(command, Send)
+        box.busy(command, 1.0, out)
+    assert len(out) == 5
+    box.forget()
+    out = []
+    box.retry(out)
+    assert out == []

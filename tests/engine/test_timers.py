@@ -6,11 +6,7 @@ import pytest
 
 from holdfast._core.boundary import Call, WireId
 from holdfast._core.engine.inflight import NEVER, Inflight
-from holdfast._core.engine.link_state import LinkState
-from holdfast._core.engine.negotiating import Negotiator
 from holdfast._core.engine.timers import SWEEP, Timers
-from holdfast._core.eras.negotiation import Plan
-from holdfast.policies import Identity
 
 
 @pytest.mark.req("R3")
@@ -45,17 +41,15 @@ def test_tombstones_are_swept_in_their_time_and_the_first_alarm_stands() -> None
 
 @pytest.mark.req("R3")
 def test_looking_at_everything_anew_finds_the_earliest_of_all() -> None:
-    timers, inflight, line = Timers(due=1.0), Inflight(75, 100), LinkState()
-    timers.arm(line, inflight, 2.0)
+    timers, inflight = Timers(due=1.0), Inflight(75, 100)
+    timers.arm(inflight, 2.0)
     assert timers.due == NEVER
     inflight.admit(Call("x", idle=10, total=20), 2.0)
-    timers.arm(line, inflight, 2.0)
+    timers.arm(inflight, 2.0)
     assert timers.due == 12.0
-    line.negotiator = Negotiator(Plan(Identity(name="x", version="1")), inflight)
-    line.negotiator.check_at = 6.0
-    timers.arm(line, inflight, 2.0)
+    timers.arm(inflight, 2.0, NEVER, 6.0)
     assert timers.due == 6.0
     timers.handshake = 5.0
     timers.retry = 4.0
-    timers.arm(line, inflight, 2.0)
+    timers.arm(inflight, 2.0)
     assert timers.due == 4.0

@@ -257,3 +257,101 @@ def test_a_snippet_is_short_and_printable() -> None:
     assert snippet(b"plain") == "plain"
     assert snippet(b"a\x1b[31m\xff") == "a\N{REPLACEMENT CHARACTER}[31m\N{REPLACEMENT CHARACTER}"
     assert snippet(b"x" * 1000) == "x" * 120 + "…"
+
+
+# Answers that cannot be read
+
+
+def answer_with(result: bytes, wire_id: bytes = b"5") -> bytes:
+    return b'{"jsonrpc":"2.0","id":' + wire_id + b',"result":' + result + b"}\n"
+
+
+UNREADABLE = [
+    b'{"n":NaN}',
+    b'{"n":-Infinity}',
+    b'{"n":01}',
+    b'{"n":+1}',
+    b'{"n":0x1f}',
+    b'{"n":1,}',
+    b"{'n':1}",
+    b'{"n":undefined}',
+    b'{"n":"a\tb"}',
+    b'{"n":"\x01"}',
+    b'{"n":"\\q"}',
+    b'{"n":"\\u12"}',
+    b'{"n":"unfinished',
+    b'{"n":[1,2',
+    b'{"n":1}}',
+    b"[" * 100_000 + b"]" * 100_000,
+    b'{"n":' * 50_000,
+]
+
+
+@pytest.mark.req("R2", "R10")
+@pytest.mark.parametrize("result", UNREADABLE, ids=lambda result: repr(result[:20]))
+@pytest.mark.parametrize(("wire_id", "read"), [(b"5", 5), (b'"five"', "five"), (b" -7 ", -7)])
+def test_the_id_of_an_answer_that_cannot_be_read_is_found(
+    result: bytes, wire_id: bytes, read: int | str
+) -> None:
+    (found,) = decode_lines(answer_with(result, wire_id))
+    assert isinstance(found, Junk)
+    assert (found.id, found.asks) == (read, False)
+    assert found.size == len(answer_with(result, wire_id)) - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "wire_id", "asks"),
+    [
+        (b'{"result":{"id":1,"x":NaN},"jsonrpc":"2.0","id":5}', 5, False),
+        (b'{"result":{"id":1},"x":NaN}', None, False),
+        (b'{"id":"\\u0041","x":NaN}', None, False),
+        (b'{"id":1e3,"x":NaN}', None, False),
+        (b'{"id":null,"x":NaN}', None, False),
+        (b'{"method":"ping","id":5,"params":NaN}', 5, True),
+        (b'{"x":"' + b"." * 100_000 + b'","y":NaN,"jsonrpc":"2.0","id":5}', 5, False),
+        (b'{"x":"' + b"." * 100_000 + b'","y":NaN,"id":5}', None, False),
+        (b'NaN "id":5', None, False),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_only_the_id_of_the_message_itself_counts(
+    text: bytes, wire_id: int | None, asks: bool
+) -> None:
+    (found,) = decode_lines(text + b"\n")
+    assert isinstance(found, Junk)
+    assert (found.id, found.asks) == (wire_id, asks)
+
+
+@pytest.mark.req("R10")
+@pytest.mark.parametrize(
+    ("escaped", "read"),
+    [
+        (rb"\ud83d", "\ufffd"),
+        (rb"\uDE00", "\ufffd"),
+        (rb"a\ud83db\ude00c", "a\ufffdb\ufffdc"),
+        (rb"\ude00\ud83d", "\ufffd\ufffd"),
+        (rb"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+        (rb"\\ud83d \ud83d", "\\ud83d \ufffd"),
+    ],
+)
+def test_half_of_an_emoji_is_replaced_and_the_rest_delivered(escaped: bytes, read: str) -> None:
+    (found,) = decode_lines(answer_with(b'{"n":"' + escaped + b'"}'))
+    assert isinstance(found, Envelope)
+    assert isinstance(found.result, Raw)
+    assert msgspec.json.decode(found.result) == {"n": read}
+
+
+def test_a_line_with_half_of_an_emoji_that_is_broken_otherwise_stays_unreadable() -> None:
+    (found,) = decode_lines(answer_with(rb'{"n":"\ud83d",}'))
+    assert isinstance(found, Junk)
+    assert found.id == 5
+
+
+def test_every_unreadable_answer_of_a_read_is_named_and_other_junk_once() -> None:
+    data = answer_with(b"NaN", b"1") + answer_with(b"NaN", b"2") + b"junk\njunk\n"
+    found = decode_lines(data)
+    assert [(junk.id, junk.count) for junk in found if isinstance(junk, Junk)] == [
+        (1, 1),
+        (2, 1),
+        (None, 2),
+    ]

@@ -98,6 +98,7 @@ class Retract(Struct, frozen=True):
     wire_id: WireId
     frame: bytes | None
     options: StreamOptions | None = None
+    ticket: Ticket | None = None
 
 
 class Finish(Struct, frozen=True):
@@ -175,7 +176,8 @@ class Refused(Exception):  # noqa: N818  (a finding: raised inside a transport, 
     """One request failed below the protocol; the link as such goes on.
 
     ``fault`` is the JSON-RPC error in the refusal's body, if there was one.
-    ``processed`` is False if the server cannot have run the request.
+    ``processed`` is False if the server cannot have run the request. ``frame_size`` is that of
+    an answer above the limit.
     """
 
     def __init__(
@@ -186,6 +188,7 @@ class Refused(Exception):  # noqa: N818  (a finding: raised inside a transport, 
         fault: ErrorObject | None = None,
         processed: bool = True,
         retry_after: float | None = None,
+        frame_size: int | None = None,
     ) -> None:
         super().__init__(str(error))
         self.error = error
@@ -193,6 +196,7 @@ class Refused(Exception):  # noqa: N818  (a finding: raised inside a transport, 
         self.fault = fault
         self.processed = processed
         self.retry_after = retry_after
+        self.frame_size = frame_size
         self.generation = Generation(0)
         self.wire_id = WireId(0)
 
@@ -215,14 +219,14 @@ class Expired(Struct, frozen=True):
 
 
 class Busy(Struct, frozen=True):
-    """The link takes no more for now; nothing of this request was sent."""
+    """The link takes no more for now; nothing of this message was sent."""
 
     generation: Generation
-    wire_id: WireId
+    command: Send
 
 
 class Room(Struct, frozen=True):
-    """A link that was busy takes frames again."""
+    """The link that was busy takes messages again."""
 
     generation: Generation
 
@@ -251,6 +255,8 @@ class Lost(Struct, frozen=True):
     generation: Generation
     error: HoldfastError
     unsent: frozenset[WireId] = frozenset()
+    frame_size: int | None = None
+    """Bytes read of a message above the limit, if that is why."""
 
 
 class Drained(Struct, frozen=True):
@@ -274,6 +280,8 @@ class Completed(Struct, frozen=True, gc=False):
 class Failed(Struct, frozen=True):
     ticket: Ticket
     error: HoldfastError
+    unsent: HoldfastError | None = None
+    """The error instead, if the link could still withdraw the request."""
 
 
 class Related(Struct, frozen=True, gc=False):
@@ -325,6 +333,14 @@ class Violated(Struct, frozen=True):
     detail: str
     count: int
     """How many of this kind so far; the first is worth a line in the log."""
+    frame_size: int | None = None
+    """Bytes of the message, where known."""
+
+
+class Unhandled(Struct, frozen=True):
+    """A defect of ours: it is logged, and the rest goes on."""
+
+    error: Exception
 
 
 Command: TypeAlias = Open | Send | Listen | Retract | Finish | CheckRead | Close
@@ -342,6 +358,7 @@ Outcome: TypeAlias = (
     | Moved
     | Starting
     | Violated
+    | Unhandled
 )
 Effect: TypeAlias = Command | Outcome
 

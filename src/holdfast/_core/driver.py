@@ -35,7 +35,7 @@ from holdfast._core.engine.inflight import NEVER
 from holdfast._core.engine.state import State
 from holdfast._core.eras.negotiation import Plan
 from holdfast._core.mailbox import Mailbox
-from holdfast.errors import HoldfastError, RequestTimeout
+from holdfast.errors import HoldfastError, RequestTimeout, TransportError
 from holdfast.policies import Policy
 from holdfast.types.notifications import Progress
 
@@ -88,6 +88,8 @@ class Driver:
         self._link: Link | None = None
         self._links: dict[Generation, Link] = {}
         """Every link that is not drained yet, the one in use among them."""
+        self._withdrawn: Ticket | None = None
+        """The request that the link withdrew last, before any byte of it had left."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = NEVER
         self._changed = self.loop.create_future()
@@ -120,11 +122,11 @@ class Driver:
         except asyncio.CancelledError as cancelled:
             if self._waiters.pop(ticket, None) is not None:
                 effects = self.engine.cancel(ticket, "cancelled", self.loop.time())
+                self._apply(effects)
                 for effect in effects:
                     if type(effect) is b.Failed and effect.ticket == ticket:
                         # Says whether the request had left for the server.
-                        cancelled.__cause__ = effect.error
-                self._apply(effects)
+                        cancelled.__cause__ = self._truth(effect)
             elif not future.cancelled():
                 # The outcome and the cancellation met; nobody will read the outcome now.
                 future.exception()
@@ -151,7 +153,8 @@ class Driver:
     async def close(self) -> bool:
         """End everything; True for the caller that did it, False for those that came later."""
         first = self.engine.state not in (State.CLOSING, State.CLOSED)
-        self._apply(self.engine.close(self.loop.time()))
+        unsent = frozenset() if self._link is None else self._link.unsent()
+        self._apply(self.engine.close(self.loop.time(), unsent))
         self.mailbox.close()
         self._rest()
         while self._links:
@@ -188,10 +191,33 @@ class Driver:
     # Inside
 
     def _apply(self, effects: list[Effect]) -> None:
+        """Carry out every effect, whatever one of them does."""
         for effect in effects:
-            _EFFECTS[type(effect)](self, effect)
+            try:
+                _EFFECTS[type(effect)](self, effect)
+            except Exception as error:
+                self._recover(effect, error)
         if self.engine.due < self._timer_at:
             self._set_timer(self.engine.due)
+
+    def _recover(self, effect: Effect, error: Exception) -> None:
+        """Replace the report that an effect which failed would have led to."""
+        log.error("%s: %s failed", self.engine.name, type(effect).__name__, exc_info=error)
+        report: Report
+        if type(effect) is b.Send and effect.wire_id is not None:
+            cause = TransportError(f"the request could not be handed to the transport: {error!r}")
+            refused = b.Refused(cause, b.Meaning.BROKEN)
+            report = refused.of(self.engine.generation, effect.wire_id)
+        elif type(effect) is b.Open:
+            cause = TransportError(f"the transport could not be opened: {error!r}")
+            report = b.Lost(effect.generation, cause)
+        elif type(effect) is b.Close:
+            report = b.Drained(effect.generation)
+        elif type(effect) is b.CheckRead:
+            report = b.ReadChecked(self.engine.generation, unread=False)
+        else:
+            return
+        self.loop.call_soon(self.report, report)
 
     def _set_timer(self, at: float) -> None:
         if self._timer is not None:
@@ -225,18 +251,25 @@ class Driver:
         if waiter is not None and waiter.context is not None:
             send = partial(waiter.context.run, send)
         if not send(command.frame, command.wire_id, command.options):
-            if command.wire_id is None:
-                log.debug("%s: busy; a message was dropped", self.engine.name)
-                return
-            busy = b.Busy(self.engine.generation, command.wire_id)
-            self._apply(self.engine.report(busy, self.loop.time()))
+            self._busy(command)
         elif waiter is not None and waiter.on_sent is not None and command.wire_id is not None:
             waiter.on_sent(command.wire_id)
 
     def _retract(self, command: b.Retract) -> None:
         link = self._link
-        if link is not None and not link.withdraw(command.wire_id) and command.frame is not None:
-            link.send(command.frame, None, command.options)
+        if link is None:
+            return
+        if link.withdraw(command.wire_id):
+            self._withdrawn = command.ticket
+        elif command.frame is not None:
+            self._send(b.Send(command.frame, None, command.options))
+
+    def _busy(self, command: b.Send) -> None:
+        busy = b.Busy(self.engine.generation, command)
+        self._apply(self.engine.report(busy, self.loop.time()))
+
+    def _unhandled(self, outcome: b.Unhandled) -> None:
+        log.error("%s: internal error", self.engine.name, exc_info=outcome.error)
 
     def _finish(self, command: b.Finish) -> None:
         if self._link is not None:
@@ -275,7 +308,12 @@ class Driver:
     def _failed(self, outcome: b.Failed) -> None:
         waiter = self._waiters.pop(outcome.ticket, None)
         if waiter is not None and not waiter.future.done():
-            waiter.future.set_exception(outcome.error)
+            waiter.future.set_exception(self._truth(outcome))
+
+    def _truth(self, outcome: b.Failed) -> HoldfastError:
+        """Return the error of a request, which says whether it may have run."""
+        withdrawn = self._withdrawn == outcome.ticket and outcome.unsent is not None
+        return outcome.unsent if withdrawn else outcome.error  # type: ignore[return-value]
 
     def _progressed(self, outcome: b.Progressed) -> None:
         waiter = self._waiters.get(outcome.ticket)
@@ -370,4 +408,5 @@ _EFFECTS: Final[dict[type, Callable[[Driver, Any], None]]] = {
     b.Moved: Driver._moved,
     b.Starting: Driver._starting,
     b.Violated: Driver._violated,
+    b.Unhandled: Driver._unhandled,
 }

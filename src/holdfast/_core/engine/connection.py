@@ -11,20 +11,13 @@ from typing import Any
 
 from holdfast._core import boundary as b
 from holdfast._core.boundary import Call, Effect, Generation, Ticket, WireId
-from holdfast._core.engine import messages
+from holdfast._core.engine.connecting import Connector
 from holdfast._core.engine.inbox import Inbox
-from holdfast._core.engine.inflight import NEVER, Inflight, Pending
-from holdfast._core.engine.link_state import LinkState
-from holdfast._core.engine.negotiating import Negotiator
-from holdfast._core.engine.outbox import Outbox
-from holdfast._core.engine.recovery import Recovery
-from holdfast._core.engine.requests import Requests
-from holdfast._core.engine.state import State, Step, advance
-from holdfast._core.engine.timers import Timers
+from holdfast._core.engine.inflight import NEVER, Inflight
+from holdfast._core.engine.state import State, Step
 from holdfast._core.eras.base import Era
-from holdfast._core.eras.negotiation import Agreement, Facts, NoAgreement, Opening, Plan, StartAgain
-from holdfast._core.wire.jsonrpc import Envelope
-from holdfast.errors import HoldfastError, ProtocolError, TransportError
+from holdfast._core.eras.negotiation import Facts, Opening, Plan, StartAgain
+from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
 
 _LIVE = frozenset({State.STARTING, State.INITIALIZING, State.READY})
@@ -36,17 +29,25 @@ class Connection:
     def __init__(self, name: str, policy: Policy, plan: Plan, jitter: Iterator[float]) -> None:
         self.name = name
         self.policy = policy
-        self.state: State = State.NEW
-        self.facts: Facts | None = None
-        self._recovery = Recovery(plan, policy.backoff, jitter)
-        self._link = LinkState()
-        self._requests = Requests(name, policy, self._link, jitter)
-        self._outbox = Outbox(self._link, self.inflight)
-        self._timers = Timers()
-        self._inbox = Inbox(name, self._link, self._requests.inflight, self._hear)
+        self._connector = connector = Connector(name, policy, plan, jitter)
+        self._recovery = connector.recovery
+        self._link = connector.link
+        self._requests = connector.requests
+        self._outbox = connector.outbox
+        self._timers = connector.timers
+        self._inbox = Inbox(name, self._link, self._requests.inflight, self._connector.answer)
 
     def __repr__(self) -> str:
         return f"<Connection {self.name} {self.state} #{self.generation} {self.inflight!r}>"
+
+    @property
+    def state(self) -> State:
+        return self._connector.state
+
+    @property
+    def facts(self) -> Facts | None:
+        """What the server said of itself last."""
+        return self._connector.facts
 
     @property
     def era(self) -> Era | None:
@@ -105,9 +106,9 @@ class Connection:
         """Start if need be; raise if the client is closed, or down and not to wait."""
         out: list[Effect] = []
         if self.state is State.NEW:
-            self._start(Step.OPEN, now, out)
+            self._connector.start(Step.OPEN, now, out)
         elif self.state is not State.READY:
-            self._check_open(Call("open", wait=wait), now)
+            self._connector.check_open(Call("open", wait=wait), now)
         return out
 
     def retry_now(self, now: float) -> list[Effect]:
@@ -119,13 +120,13 @@ class Connection:
         """Take a request; raise if this state does not allow it."""
         out: list[Effect] = []
         if self.state is not State.READY:
-            self._check_open(call, now)
+            self._connector.check_open(call, now)
         pending = self.inflight.admit(call, now)
         self._timers.alarm(pending.deadline)
         if self.state is State.READY:
-            self._requests.dispatch(pending, out)
+            self._requests.submit(pending, out)
         elif self.state is State.NEW:
-            self._start(Step.OPEN, now, out)
+            self._connector.start(Step.OPEN, now, out)
         return pending.ticket, out
 
     def cancel(self, ticket: Ticket, reason: str, now: float) -> list[Effect]:
@@ -155,19 +156,22 @@ class Connection:
     def end_calls(self, now: float) -> list[Effect]:
         """End every request under way, and leave the link for a last one."""
         out: list[Effect] = []
-        self._requests.shut(now, out)
+        self._requests.shut(frozenset(), now, out)
         return out
 
-    def close(self, now: float) -> list[Effect]:
-        """End everything at once; any state, any number of times."""
+    def close(self, now: float, unsent: frozenset[WireId] = frozenset()) -> list[Effect]:
+        """End everything at once, in any state, any number of times.
+
+        ``unsent`` lists the requests of which no byte has left.
+        """
         out: list[Effect] = []
         live = self.state in _LIVE
-        self._move(Step.CLOSE, out)
-        self._requests.shut(now, out)
+        self._connector.move(Step.CLOSE, out)
+        self._requests.shut(unsent, now, out)
         if live:
             farewell = self.era.farewell() if self._link.streams and self.era else None
             out.append(b.Close(self.generation, farewell))
-        self._rest()
+        self._connector.rest()
         return out
 
     # Reports from below
@@ -176,21 +180,19 @@ class Connection:
         """Take a report; one of an older link is not heard (the generation gate)."""
         out: list[Effect] = []
         if report.generation == self._link.generation:
-            _REPORTS[type(report)](self, report, now, out)
+            try:
+                _REPORTS[type(report)](self, report, now, out)
+            except Exception as error:
+                # What was decided before the defect is carried out all the same.
+                out.append(b.Unhandled(error))
         return out
 
     def _opened(self, report: b.Opened, now: float, out: list[Effect]) -> None:
         if self.state is not State.STARTING:
             return
         self._link.streams = report.streams
-        self._move(Step.OPENED, out)
-        self._negotiate(now, out)
-
-    def _negotiate(self, now: float, out: list[Effect]) -> None:
-        plan = self._recovery.plan(streams=self._link.streams)
-        self._link.negotiator = negotiator = Negotiator(plan, self.inflight)
-        negotiator.begin(now, out)
-        self._timers.alarm(negotiator.check_at)
+        self._connector.move(Step.OPENED, out)
+        self._connector.negotiate(now, out)
 
     def _delivered(self, report: b.Delivered, now: float, out: list[Effect]) -> None:
         if self.state is State.READY or self.state is State.INITIALIZING:
@@ -198,39 +200,23 @@ class Connection:
 
     def _refused(self, report: b.Refused, now: float, out: list[Effect]) -> None:
         negotiator = self._link.negotiator
+        self._inbox.oversized(report, out)
         if negotiator is not None and report.wire_id in negotiator.asked:
             if negotiator.can_go_on(report):
-                self._converse(negotiator, lambda: negotiator.refuse(report, now, out), now, out)
+                self._connector.converse(
+                    negotiator, lambda: negotiator.refuse(report, now, out), now, out
+                )
             else:
-                self._lose(report.error, frozenset(), now, out)
+                self._connector.lose(report.error, frozenset(), now, out)
         elif self._link.outdated_by(report) and (pending := self._requests.renew(report.wire_id)):
-            self._outdated(pending, report, now, out)
+            self._connector.outdated(pending, report, now, out)
         else:
             self._timers.alarm(self._requests.refused(report, now, out))
-
-    def _outdated(self, pending: Pending, report: b.Refused, now: float, out: list[Effect]) -> None:
-        """Negotiate again, unless that has been done since, and send the request then."""
-        if self.state is not State.READY:
-            return
-        if pending.epoch != self._link.epoch:
-            self._requests.dispatch(pending, out)
-        elif report.meaning is b.Meaning.NO_SUCH_SESSION:
-            self._renew("the server ended the session", now, out)
-        else:
-            self._recovery.opening = None
-            self._renew("the server speaks another protocol revision now", now, out)
 
     def _expired(self, report: b.Expired, now: float, out: list[Effect]) -> None:
         """Start a new session, unless the news is old: it may have been renewed already."""
         if self.state is State.READY and self.era and report.session == self.era.session:
-            self._renew("the server ended the session", now, out)
-
-    def _renew(self, reason: str, now: float, out: list[Effect]) -> None:
-        """Negotiate again over the same link; what is under way on it stays there."""
-        self._recovery.reason = TransportError(reason)
-        self._move(Step.EXPIRED, out)
-        self._timers.expect_agreement(now + self.policy.timeouts.handshake)
-        self._negotiate(now, out)
+            self._connector.renew("the server ended the session", now, out)
 
     def _starting(self, report: b.Starting, now: float, out: list[Effect]) -> None:
         if self.state is State.STARTING or self.state is State.INITIALIZING:
@@ -238,178 +224,68 @@ class Connection:
             out.append(report)
 
     def _busy(self, report: b.Busy, now: float, out: list[Effect]) -> None:
-        self._timers.alarm(self._requests.busy(report.wire_id, now, out))
+        if report.command.wire_id is None:
+            self._outbox.busy(report.command, now, out)
+        else:
+            self._requests.busy(report.command.wire_id, now)
+        self._connector.alarm()
+
+    def _room(self, report: b.Room, now: float, out: list[Effect]) -> None:
+        self._outbox.retry(out)
+        if self.state is State.READY:
+            self._requests.pump(now, out)
+        self._connector.alarm()
 
     def _read_checked(self, report: b.ReadChecked, now: float, out: list[Effect]) -> None:
         negotiator = self._link.negotiator
         if negotiator is not None:
             unread = report.unread
-            self._converse(negotiator, lambda: negotiator.silence(unread, now, out), now, out)
+            self._connector.converse(
+                negotiator, lambda: negotiator.silence(unread, now, out), now, out
+            )
 
     def _lost(self, report: b.Lost, now: float, out: list[Effect]) -> None:
+        self._inbox.oversized(report, out)
         if self.state is State.CLOSING or self.state is State.CLOSED:
-            self._move(Step.LOST, out)
+            self._connector.move(Step.LOST, out)
         elif self._recovery.died_of_probe(self._link.negotiator):
-            self._restart(StartAgain("initialize", None, report.error), now, out)
+            self._connector.restart(StartAgain("initialize", None, report.error), now, out)
         elif self.state in _LIVE:
-            self._lose(report.error, report.unsent, now, out)
+            self._connector.lose(report.error, report.unsent, now, out)
 
     def _drained(self, report: b.Drained, now: float, out: list[Effect]) -> None:
         if self.state is State.CLOSING:
-            self._move(Step.DRAINED, out)
+            self._connector.move(Step.DRAINED, out)
 
     # Time
 
     def tick(self, now: float) -> list[Effect]:
         """Do what is due; then ``due`` is the next time to call."""
         out: list[Effect] = []
-        timers = self._timers
-        if timers.handshake <= now:
-            self._handshake_timeout(now, out)
-        if timers.retry <= now:
-            self._start(Step.DUE, now, out)
-        negotiator = self._link.negotiator
-        if negotiator is not None and negotiator.check_at <= now:
-            negotiator.check_at = NEVER
-            out.append(b.CheckRead())
-        self._requests.expire(now, out)
-        if self.state is State.READY:
-            self._requests.dispatch_retries(now, out)
-        if timers.sweep <= now:
-            self.inflight.sweep(now)
-            timers.sweep = NEVER
-        timers.arm(self._link, self.inflight, now)
+        for step in (
+            self._connector.connect_if_due,
+            self._requests.expire,
+            self._send_if_due,
+            self._sweep,
+        ):
+            try:
+                step(now, out)
+            except Exception as error:
+                out.append(b.Unhandled(error))
+        negotiator, requests = self._link.negotiator, self._requests
+        check = NEVER if negotiator is None else negotiator.check_at
+        self._timers.arm(self.inflight, now, check, requests.pump_at, self._outbox.retry_at)
         return out
 
-    def _handshake_timeout(self, now: float, out: list[Effect]) -> None:
-        negotiator = self._link.negotiator
-        waiting_for = None if negotiator is None else negotiator.waiting_for
-        error = messages.slow_handshake(self.policy.timeouts.handshake, waiting_for)
-        self._lose(error, frozenset(), now, out)
+    def _send_if_due(self, now: float, out: list[Effect]) -> None:
+        if self._outbox.retry_at <= now:
+            self._outbox.retry(out)
+        self._requests.dispatch_due(now, out, connected=self.state is State.READY)
 
-    # Connecting
-
-    def _check_open(self, call: Call, now: float) -> None:
-        waits, retry_in = self._requests.waits(call), max(0.0, self._timers.retry - now)
-        self._recovery.check(self.name, call, self.state, waits=waits, retry_in=retry_in)
-
-    def _start(self, step: Step, now: float, out: list[Effect]) -> None:
-        self._move(step, out)
-        self._timers.expect_agreement(now + self.policy.timeouts.handshake)
-        out.append(b.Open(self._link.advance(), self._recovery.variant))
-
-    def _hear(self, message: Envelope, now: float, out: list[Effect]) -> bool:
-        """Give an answer to the negotiation, if it is for it."""
-        negotiator = self._link.negotiator
-        if negotiator is None:
-            return False
-        wire_id = negotiator.question(message.id)
-        if wire_id is None:
-            return False
-        self._converse(negotiator, lambda: negotiator.hear(wire_id, message, now, out), now, out)
-        return True
-
-    def _converse(
-        self,
-        negotiator: Negotiator,
-        turn: Callable[[], Agreement | None],
-        now: float,
-        out: list[Effect],
-    ) -> None:
-        try:
-            agreement = turn()
-        except StartAgain as again:
-            self._restart(again, now, out)
-        except NoAgreement as failure:
-            if failure.final:
-                self._give_up(failure.error, now, out)
-            else:
-                self._lose(failure.error, frozenset(), now, out)
-        else:
-            self._timers.alarm(negotiator.check_at)
-            if agreement is not None:
-                self._agree(negotiator, agreement, now, out)
-
-    def _restart(self, again: StartAgain, now: float, out: list[Effect]) -> None:
-        """A new link at once, without the pause: this was no failure of the server's."""
-        if not self._recovery.restart(again.opening, again.variant, again.error):
-            text = "the server answers each way of connecting by asking for the other"
-            self._lose(again.error or ProtocolError(text), frozenset(), now, out)
-            return
-        # A renewal may have left requests on the link that closes now.
-        loss = again.error or TransportError("the connection had to be opened again")
-        self._requests.lose(loss, frozenset(), connected=True, now=now, out=out)
-        self._leave(Step.LOST, out)
-        self._start(Step.DUE, now, out)
-
-    def _agree(
-        self, negotiator: Negotiator, agreement: Agreement, now: float, out: list[Effect]
-    ) -> None:
-        for wire_id in negotiator.asked:
-            self.inflight.bury(wire_id, now)
-            if self._link.streams:
-                out.append(b.Retract(wire_id, None))
-        self._timers.watch(self.inflight, now)
-        self._link.negotiator = None
-        self._link.era = agreement.era
-        self._link.epoch += 1
-        self.facts = agreement.facts
-        self._recovery.agreed(agreement.opening, now)
-        self._timers.handshake = NEVER
-        if self._link.streams and agreement.era.may_ask:
-            agreement.era.session = self._link.session
-        out.extend(self._outbox.open_conversation(agreement.era, now))
-        self._timers.watch(self.inflight, now)
-        self._move(Step.AGREED, out)
-        self._requests.dispatch_parked(out)
-
-    # Losing
-
-    def _lose(
-        self, error: HoldfastError, unsent: frozenset[WireId], now: float, out: list[Effect]
-    ) -> None:
-        """The link is gone: settle or keep what was under way, and plan the next attempt."""
-        connected = self.state is State.READY
-        error = self._recovery.lost(error, connected=connected, now=now)
-        self._requests.lose(error, unsent, connected=connected, now=now, out=out)
-        self._timers.watch(self.inflight, now)
-        self._leave(Step.LOST, out)
-        pause = self._recovery.pause()
-        if pause is None:
-            self._end(Step.GIVE_UP, error, now, out)
-        else:
-            self._timers.retry_at(now + pause)
-
-    def _give_up(self, error: HoldfastError, now: float, out: list[Effect]) -> None:
-        """Trying again cannot help."""
-        self._recovery.reason = error
-        out.append(b.Close(self._link.generation))
-        self._link.advance()
-        self._end(Step.GIVE_UP, error, now, out)
-
-    def _end(self, step: Step, error: HoldfastError, now: float, out: list[Effect]) -> None:
-        self._recovery.gave_up = True
-        self._requests.fail_all(error, now, out)
-        self._move(step, out)
-        self._rest()
-
-    def _leave(self, step: Step, out: list[Effect]) -> None:
-        """Drop the link; nothing of it is heard from here on."""
-        out.append(b.Close(self._link.generation))
-        self._timers.handshake = NEVER
-        self._link.advance()
-        self._move(step, out)
-
-    def _rest(self) -> None:
-        """No more timers of the connection's own."""
-        self._link.negotiator = None
-        self._timers.rest()
-
-    def _move(self, step: Step, out: list[Effect]) -> None:
-        old, self.state = self.state, advance(self.state, step)
-        if old is not self.state:
-            down = self.state is State.BACKOFF or self.state is State.CLOSED
-            out.append(b.Moved(old, self.state, self.reason if down else None))
+    def _sweep(self, now: float, out: list[Effect]) -> None:
+        if self._timers.sweep <= now:
+            self._timers.sweep = NEVER
+            self.inflight.sweep(now)
 
 
 _REPORTS: dict[type, Callable[[Connection, Any, float, list[Effect]], None]] = {
@@ -418,7 +294,7 @@ _REPORTS: dict[type, Callable[[Connection, Any, float, list[Effect]], None]] = {
     b.Refused: Connection._refused,
     b.Expired: Connection._expired,
     b.Busy: Connection._busy,
-    b.Room: lambda *_: None,
+    b.Room: Connection._room,
     b.Starting: Connection._starting,
     b.ReadChecked: Connection._read_checked,
     b.Lost: Connection._lost,

@@ -17,10 +17,13 @@ from holdfast._core.boundary import (
     Effect,
     Failed,
     Finish,
+    Lost,
     Noticed,
     Progressed,
+    Refused,
     Related,
     Send,
+    Unhandled,
     Violated,
     WireId,
 )
@@ -28,6 +31,7 @@ from holdfast._core.engine import messages
 from holdfast._core.engine.inflight import Inflight, Pending, Stray
 from holdfast._core.engine.link_state import LinkState
 from holdfast._core.wire import jsonrpc
+from holdfast._core.wire.codes import INVALID_REQUEST
 from holdfast._core.wire.jsonrpc import Envelope, Junk
 from holdfast.errors import HoldfastError
 from holdfast.types.notifications import Progress
@@ -51,25 +55,56 @@ class Inbox:
     def take(self, report: Delivered, now: float, out: list[Effect]) -> None:
         era = self._link.era
         batches = era is not None and era.batches
-        stream = report.stream
         self._link.session = report.session
         decode = jsonrpc.decode_text if report.whole else jsonrpc.decode_lines
         for message in decode(report.data, batches=batches):
             if self._link.generation != report.generation:
                 # An earlier message of this read ended the link.
                 return
-            if type(message) is Junk:
-                self._violate(message.reason, message.snippet, out, message.count)
-            elif message.method is UNSET:  # type: ignore[union-attr]
-                if stream is None or _says_nothing(message):  # type: ignore[arg-type]
-                    self._answer(message, now, out)  # type: ignore[arg-type]
-                elif self._belongs(message, stream, out):  # type: ignore[arg-type]
-                    self._answer(message, now, out)  # type: ignore[arg-type]
-                    out.append(Finish(stream))
-            elif message.id is UNSET:  # type: ignore[union-attr]
-                self._notice(message, now, out)  # type: ignore[arg-type]
-            else:
-                self._ask(message, out)  # type: ignore[arg-type]
+            try:
+                self._sort(message, report.stream, now, out)
+            except Exception as error:
+                # One message must not cost the others that came with it.
+                out.append(Unhandled(error))
+
+    def _sort(
+        self, message: Envelope | Junk, stream: WireId | None, now: float, out: list[Effect]
+    ) -> None:
+        if isinstance(message, Junk):
+            self._junk(message, out)
+        elif message.method is UNSET:
+            if stream is None or _says_nothing(message):
+                self._answer(message, now, out)
+            elif self._belongs(message, stream, out):
+                self._answer(message, now, out)
+                out.append(Finish(stream))
+        elif message.id is UNSET:
+            self._notice(message, now, out)
+        else:
+            self._ask(message, out)
+
+    # Messages that cannot be read
+
+    def _junk(self, junk: Junk, out: list[Effect]) -> None:
+        """Count it. An answer whose id is readable fails its request at once, not in time."""
+        self._violate(junk.reason, junk.snippet, out, times=junk.count, size=junk.size)
+        if junk.id is None:
+            return
+        if junk.asks:
+            # JSON-RPC 2.0 section 5.1: a request that cannot be read is answered.
+            frame = jsonrpc.error_response(junk.id, INVALID_REQUEST, junk.reason)
+            out.append(Send(frame, None, self._link.options("")))
+            return
+        pending = self._inflight.settle(junk.id)
+        if pending is not None:
+            out.append(self._bad(pending, f"{junk.reason}: {junk.snippet}"))
+            if self._link.streams:
+                out.append(Finish(pending.wire_id or WireId(0)))
+
+    def oversized(self, report: Refused | Lost, out: list[Effect]) -> None:
+        """Count a message above the limit, if that is what a report tells of."""
+        if report.frame_size is not None:
+            self._violate("message too large", str(report.error), out, size=report.frame_size)
 
     # Answers
 
@@ -196,10 +231,18 @@ class Inbox:
             params = None if message.params is UNSET else message.params
             out.append(Asked(self._link.generation, wire_id, str(method), params))
 
-    def _violate(self, reason: str, detail: str, out: list[Effect], times: int = 1) -> None:
+    def _violate(
+        self,
+        reason: str,
+        detail: str,
+        out: list[Effect],
+        *,
+        times: int = 1,
+        size: int | None = None,
+    ) -> None:
         before = self.violations[reason]
         self.violations[reason] = before + times
-        out.append(Violated(reason, detail, before + 1))
+        out.append(Violated(reason, detail, before + 1, size))
 
 
 def _says_nothing(message: Envelope) -> bool:

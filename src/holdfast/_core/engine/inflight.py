@@ -1,20 +1,27 @@
 """All requests under way, and the memory of those that ended early: one object, one mutator.
 
-A request is *parked* while it waits for a connection and *sent* once the link has taken it.
-When it ends without an answer its wire id becomes a tombstone, so that the late answer is
-recognised and dropped quietly.
+A request is *parked* while it waits for a connection, *queued* while it waits for room on the
+link, and *sent* once the link has taken it. When it ends without an answer its wire id becomes
+a tombstone, so that the late answer is recognised and dropped quietly.
+
+Nothing here looks at every request to find the few that are due: deadlines and retries are
+heaps with lazy deletion, so the cost of a call does not grow with the number in flight.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from enum import Enum, auto
+from heapq import heapify, heappop, heappush
 
 from msgspec import Struct
 
 from holdfast._core.boundary import Call, Ticket, WireId
 
 NEVER = float("inf")
+_FEW = 64
+"""Entries of a heap below which stale ones are not worth removing."""
 
 
 class Pending(Struct, gc=False):
@@ -27,8 +34,10 @@ class Pending(Struct, gc=False):
     wire_id: WireId | None = None
     """None while parked."""
     offers: int = 0
-    """How often a busy link was offered it."""
+    """How often it was refused for now."""
     retry_at: float = NEVER
+    queued: bool = False
+    """It waits for room on the link."""
     repeated: bool = False
     """It has been sent again after a loss; it is never sent a third time."""
     epoch: int = 0
@@ -38,7 +47,7 @@ class Pending(Struct, gc=False):
 
     @property
     def may_have_run(self) -> bool:
-        """It has left for the server, on this link or an earlier one."""
+        """True if it has left for the server, on this link or an earlier one."""
         return self.wire_id is not None or self.repeated
 
     @property
@@ -47,7 +56,7 @@ class Pending(Struct, gc=False):
 
 
 class Stray(Enum):
-    """What an answer that nobody waits for is."""
+    """The kinds of answers that nobody waits for."""
 
     LATE = auto()
     UNKNOWN = auto()
@@ -64,6 +73,13 @@ class Inflight:
         self._requests: dict[Ticket, Pending] = {}
         self._sent: dict[WireId, Pending] = {}
         self._tombstones: dict[WireId, float] = {}
+        self._buried: deque[WireId] = deque()
+        """The tombstones in order: the first key of a large dictionary is not found at once."""
+        self._deadlines: list[tuple[float, Ticket]] = []
+        """One entry for each request with a deadline; it may be earlier than the deadline."""
+        self._retries: list[tuple[float, Ticket]] = []
+        self._queue: list[Ticket] = []
+        """What waits for room, the oldest first."""
 
     def __repr__(self) -> str:
         parked = len(self._requests) - len(self._sent)
@@ -82,7 +98,7 @@ class Inflight:
     # Coming in
 
     def admit(self, call: Call, now: float) -> Pending:
-        """A new request, parked."""
+        """Take a new request, parked."""
         self._last_ticket += 1
         ticket = Ticket(self._last_ticket)
         if call.lasting:
@@ -90,11 +106,12 @@ class Inflight:
         else:
             since = now if call.since is None else call.since
             pending = Pending(ticket, call, since + call.idle, since + call.total)
+            heappush(self._deadlines, (pending.deadline, ticket))
         self._requests[ticket] = pending
         return pending
 
     def number(self) -> WireId:
-        """The next wire id, for whatever is sent."""
+        """Return the next wire id, for whatever is sent."""
         self._last_wire_id += 1
         return WireId(self._last_wire_id)
 
@@ -102,6 +119,7 @@ class Inflight:
         """Give a parked request its wire id."""
         assert pending.wire_id is None
         wire_id = pending.wire_id = self.number()
+        pending.retry_at, pending.queued = NEVER, False
         self._sent[wire_id] = pending
         return wire_id
 
@@ -110,6 +128,26 @@ class Inflight:
         assert pending.wire_id is not None
         del self._sent[pending.wire_id]
         pending.wire_id = None
+
+    def retry(self, pending: Pending, at: float) -> None:
+        """Have a parked request returned by ``retries`` at that time."""
+        pending.retry_at = at
+        heappush(self._retries, (at, pending.ticket))
+
+    def queue(self, pending: Pending) -> None:
+        """Have a parked request wait for room on the link."""
+        if not pending.queued:
+            pending.queued = True
+            heappush(self._queue, pending.ticket)
+
+    def unqueue(self) -> Pending | None:
+        """Return the oldest request that waits for room."""
+        while self._queue:
+            pending = self._requests.get(heappop(self._queue))
+            if pending is not None and pending.queued:
+                pending.queued = False
+                return pending
+        return None
 
     # Looking up
 
@@ -122,23 +160,49 @@ class Inflight:
     def parked(self) -> list[Pending]:
         return [pending for pending in self._requests.values() if pending.wire_id is None]
 
+    @property
+    def queued(self) -> bool:
+        """True if requests may be waiting for room."""
+        return bool(self._queue)
+
     def deadline(self) -> float:
-        """The earliest moment at which a request needs attention."""
-        soonest = NEVER
-        for pending in self._requests.values():
-            soonest = min(soonest, pending.idle_until, pending.total_until, pending.retry_at)
-        return soonest
+        """Return the earliest moment at which a request needs attention, or an earlier one."""
+        requests, deadlines, retries = self._requests, self._deadlines, self._retries
+        while deadlines and deadlines[0][1] not in requests:
+            heappop(deadlines)
+        if len(deadlines) > _FEW and len(deadlines) > 2 * len(requests):
+            # Answered requests leave their entries behind; removing them is paid by the answers.
+            deadlines[:] = [entry for entry in deadlines if entry[1] in requests]
+            heapify(deadlines)
+        soonest = deadlines[0][0] if deadlines else NEVER
+        return min(soonest, retries[0][0]) if retries else soonest
 
-    def expired(self, now: float) -> list[Pending]:
-        return [pending for pending in self._requests.values() if pending.deadline <= now]
+    def expired(self, now: float) -> Iterator[Pending]:
+        """Yield the requests whose deadline has passed, once each."""
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][0] <= now:
+            pending = self._requests.get(heappop(deadlines)[1])
+            if pending is None:
+                continue
+            if pending.deadline <= now:
+                yield pending
+            else:
+                # Progress has moved the deadline.
+                heappush(deadlines, (pending.deadline, pending.ticket))
 
-    def retries(self, now: float) -> list[Pending]:
-        return [pending for pending in self._requests.values() if pending.retry_at <= now]
+    def retries(self, now: float) -> Iterator[Pending]:
+        """Yield the requests that are to be sent again, once each."""
+        while self._retries and self._retries[0][0] <= now:
+            at, ticket = heappop(self._retries)
+            pending = self._requests.get(ticket)
+            if pending is not None and pending.retry_at == at:
+                pending.retry_at = NEVER
+                yield pending
 
     # Going out
 
     def settle(self, wire_id: object) -> Pending | None:
-        """The request that this answer ends; None if nobody waits for it."""
+        """Return the request that this answer ends; None if nobody waits for it."""
         pending = self._sent.pop(wire_id, None)  # type: ignore[call-overload]
         if pending is not None:
             del self._requests[pending.ticket]
@@ -156,18 +220,16 @@ class Inflight:
 
     def bury(self, wire_id: WireId, now: float) -> None:
         self._tombstones[wire_id] = now + self._ttl
+        self._buried.append(wire_id)
         if len(self._tombstones) > self._limit:
-            del self._tombstones[next(iter(self._tombstones))]
+            del self._tombstones[self._buried.popleft()]
 
     def stray(self, wire_id: object, now: float) -> Stray:
-        """What an answer to ``wire_id`` is, when nobody waits for it."""
+        """Classify an answer to ``wire_id`` that nobody waits for."""
         until = self._tombstones.get(wire_id)  # type: ignore[call-overload]
         return Stray.LATE if until is not None and until > now else Stray.UNKNOWN
 
     def sweep(self, now: float) -> None:
         """Drop expired tombstones: all have the same life, so the oldest come first."""
-        while self._tombstones:
-            wire_id = next(iter(self._tombstones))
-            if self._tombstones[wire_id] > now:
-                return
-            del self._tombstones[wire_id]
+        while self._buried and self._tombstones[self._buried[0]] <= now:
+            del self._tombstones[self._buried.popleft()]

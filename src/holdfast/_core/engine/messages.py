@@ -94,10 +94,11 @@ def refused(name: str, call: Call, report: Refused) -> HoldfastError:
     return error
 
 
-def backpressure(name: str, call: Call, offers: int) -> HoldfastError:
+def backpressure(name: str, call: Call, *, total: bool) -> HoldfastError:
+    span = seconds(call.total if total else call.idle)
     text = (
-        f"{name}: {subject(call)}: the server does not read what is sent "
-        f"(busy after {offers} attempts); nothing of this request was sent"
+        f"{name}: {subject(call)}: it could not be sent within {span}, because the server is busy "
+        "with what was sent before; nothing of this request was sent"
     )
     return BackpressureError(text)
 

@@ -39,6 +39,8 @@ class Negotiator:
         self.check_at: float = NEVER
         """When patience runs out."""
         self._inflight = inflight
+        self._anonymous: jsonrpc.Envelope | None = None
+        """An error without an id."""
         self._conversation: Conversation = negotiate(plan)
 
     def __repr__(self) -> str:
@@ -53,10 +55,20 @@ class Negotiator:
         self._take(next(self._conversation), now, out)
 
     def question(self, wire_id: object) -> WireId | None:
-        """The request that this answer is for. An error without an id answers the only one."""
-        if wire_id is None and len(self.asked) == 1:
-            return next(iter(self.asked))
+        """Return the request that an answer is for."""
         return next((asked for asked in self.asked if asked == wire_id), None)
+
+    def anonymous(self, message: jsonrpc.Envelope, now: float) -> bool:
+        """Keep an error without an id, in case that no better answer follows.
+
+        JSON-RPC 2.0 section 5: the id is null if it could not be read in the request. It may
+        as well be meant for something else, such as a notification, so it ends nothing at once.
+        """
+        if len(self.asked) != 1 or message.error is UNSET:
+            return False
+        self._anonymous = message
+        self.check_at = min(self.check_at, now + self.plan.patience)
+        return True
 
     def hear(
         self, wire_id: WireId, message: jsonrpc.Envelope, now: float, out: list[Effect]
@@ -92,6 +104,9 @@ class Negotiator:
         return self._feed(Reply(method, fault=fault, meaning=report.meaning), now, out)
 
     def silence(self, unread: bool, now: float, out: list[Effect]) -> Agreement | None:
+        message, self._anonymous = self._anonymous, None
+        if message is not None and len(self.asked) == 1:
+            return self.hear(next(iter(self.asked)), message, now, out)
         return self._feed(Silence(unread), now, out)
 
     def _feed(self, heard: Heard, now: float, out: list[Effect]) -> Agreement | None:

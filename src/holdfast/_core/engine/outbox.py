@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
-from holdfast._core.boundary import Asked, Effect, Listen, Send
-from holdfast._core.engine.inflight import Inflight
+from holdfast._core.boundary import Asked, Effect, Listen, Send, Violated
+from holdfast._core.engine.inflight import NEVER, Inflight
 from holdfast._core.engine.link_state import LinkState
 from holdfast._core.eras.base import Era
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import INTERNAL_ERROR, UNENCODABLE
+from holdfast.policies import Retry
+
+MOST_REFUSED: Final = 100
+"""Messages that are kept for a link that is full."""
 
 
 class Outbox:
     """Frames for the line of the moment, dressed as its streams need it."""
 
-    def __init__(self, link: LinkState, inflight: Inflight) -> None:
+    def __init__(
+        self, link: LinkState, inflight: Inflight, policy: Retry, jitter: Iterator[float]
+    ) -> None:
         self.log_level: str | None = None
-        """What the server is told on every new link."""
+        """Told to the server on every new link."""
+        self.retry_at: float = NEVER
+        """When messages that the link did not take are offered again."""
         self._link = link
         self._inflight = inflight
+        self._policy = policy
+        self._jitter = jitter
+        self._refused: list[tuple[Send, int]] = []
+        """Messages that the link did not take, and how often."""
+        self._offered: list[tuple[Send, int]] = []
+        """Those of them that it was offered again last."""
 
     def notify(self, method: str, params: dict[str, Any] | None) -> list[Effect]:
         return [Send(jsonrpc.notification(method, params), None, self._link.options(method))]
@@ -34,6 +49,27 @@ class Outbox:
     def refuse(self, asked: Asked, code: int, message: str) -> list[Effect]:
         frame = jsonrpc.error_response(asked.id, code, message)
         return [Send(frame, None, self._link.options(""))]
+
+    def busy(self, command: Send, now: float, out: list[Effect]) -> None:
+        """Offer a message that nobody waits for a few times in quick succession, then drop it."""
+        offers = 1 + next((times for one, times in self._offered if one is command), 0)
+        if offers < self._policy.attempts and len(self._refused) < MOST_REFUSED:
+            self._refused.append((command, offers))
+            self.retry_at = now + self._policy.pause(self._jitter)
+        else:
+            detail = jsonrpc.snippet(command.frame)
+            out.append(Violated("the server does not read; a message was dropped", detail, 1))
+
+    def retry(self, out: list[Effect]) -> None:
+        """Offer the messages that the link did not take again."""
+        self.retry_at = NEVER
+        self._offered, self._refused = self._refused, []
+        out.extend(command for command, _ in self._offered)
+
+    def forget(self) -> None:
+        """Drop what was meant for a link that is gone."""
+        self.retry_at = NEVER
+        self._offered, self._refused = [], []
 
     def open_conversation(self, era: Era, now: float) -> list[Effect]:
         """What a server is told once the revision is agreed, and a stream for what it says."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from holdfast._core.boundary import (
     Call,
@@ -18,11 +19,15 @@ from holdfast._core.engine import messages
 from holdfast._core.engine.inflight import NEVER, Inflight, Pending
 from holdfast._core.engine.link_state import LinkState
 from holdfast._core.wire import jsonrpc
-from holdfast._core.wire.codes import UNENCODABLE
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
 
-_FEW, _SOON = 8, 0.001
+BATCH: Final = 256 * 1024
+"""Bytes of queued requests that are encoded at once: until they are sent, they are in memory."""
+SOON: Final = 0.001
+"""Seconds between two batches."""
+POLL: Final = 0.05
+"""Seconds until a full link is tried again, for links that do not report when they have room."""
 
 
 class Requests:
@@ -34,67 +39,81 @@ class Requests:
         self._policy = policy
         self._link = link
         self._jitter = jitter
+        self.pump_at: float = NEVER
+        """When requests that wait for room are offered again."""
 
     def waits(self, call: Call) -> bool:
         """Whether a call waits for a server that is down."""
         return self._policy.when_down == "wait" if call.wait is None else call.wait
 
-    def dispatch(self, pending: Pending, out: list[Effect]) -> None:
-        """Send a parked request on the line of the moment."""
-        era = self._link.era
+    def submit(self, pending: Pending, out: list[Effect]) -> None:
+        """Send a request now, or after those that wait for room on the link."""
+        if self.inflight.queued:
+            self.inflight.queue(pending)
+        else:
+            self.dispatch(pending, out)
+
+    def dispatch(self, pending: Pending, out: list[Effect]) -> int:
+        """Send a parked request on the current link; return the size of its frame."""
+        call, link, era = pending.call, self._link, self._link.era
         assert era is not None
-        call = pending.call
-        if call.epoch is not None and call.epoch != self._link.epoch:
+        if call.epoch is not None and call.epoch != link.epoch:
             self.inflight.end(pending, 0.0)
             error = messages.link_changed(self.name, call, repeated=pending.repeated)
             out.append(Failed(pending.ticket, error))
-            return
+            return 0
         wire_id = self.inflight.dispatch(pending)
-        pending.epoch = self._link.epoch
-        token = wire_id if call.progress else None
+        pending.epoch = link.epoch
+        options = None
         try:
-            params = era.stamp(call.params, call.meta, token)
+            params = era.stamp(call.params, call.meta, wire_id if call.progress else None)
             frame = jsonrpc.request(wire_id, call.method, params)
-            options = (
-                era.options(call.method, call.params, call.param_headers)
-                if self._link.streams
-                else None
-            )
-        except UNENCODABLE as error:
+            if link.streams:
+                options = era.options(call.method, call.params, call.param_headers)
+        except Exception as error:
+            # The parameters are the caller's objects: encoding them may raise anything.
             self.inflight.end(pending, 0.0, bury=False)
             out.append(Failed(pending.ticket, messages.unencodable(self.name, call, error)))
-        else:
-            out.append(Send(frame, wire_id, options, pending.ticket))
+            return 0
+        out.append(Send(frame, wire_id, options, pending.ticket))
+        return len(frame)
 
-    def dispatch_parked(self, out: list[Effect]) -> None:
+    def dispatch_parked(self, now: float, out: list[Effect]) -> None:
+        """Send what waited for the connection, a batch at a time."""
         for pending in self.inflight.parked():
             pending.retry_at = NEVER
-            self.dispatch(pending, out)
+            self.inflight.queue(pending)
+        self.pump(now, out)
 
-    def dispatch_retries(self, now: float, out: list[Effect]) -> None:
-        """A few at a time: their frames are in memory until they are sent."""
-        waiting = self.inflight.retries(now)
-        for pending in waiting[:_FEW]:
-            pending.retry_at = NEVER
-            self.dispatch(pending, out)
-        for pending in waiting[_FEW:]:
-            pending.retry_at = now + _SOON
+    def dispatch_due(self, now: float, out: list[Effect], *, connected: bool) -> None:
+        """Send again what was refused for now, and what waits for room."""
+        for pending in self.inflight.retries(now):
+            if connected:
+                self.submit(pending, out)
+        if not connected:
+            # All that is parked is sent once there is a connection.
+            self.pump_at = NEVER
+        elif self.pump_at <= now:
+            self.pump(now, out)
 
-    def busy(self, wire_id: WireId, now: float, out: list[Effect]) -> float:
-        """The link did not take it: again later, or enough. Says when."""
+    def pump(self, now: float, out: list[Effect]) -> None:
+        """Offer the link a batch of the requests that wait for room."""
+        size = 0
+        self.pump_at = NEVER
+        while size < BATCH:
+            pending = self.inflight.unqueue()
+            if pending is None:
+                return
+            size += self.dispatch(pending, out)
+        self.pump_at = now + SOON
+
+    def busy(self, wire_id: WireId, now: float) -> None:
+        """Have a request that the link did not take wait for room, until its deadline."""
         pending = self.inflight.sent(wire_id)
-        if pending is None:
-            return NEVER
-        self.inflight.park(pending)
-        pending.offers += 1
-        if pending.offers < self._policy.retry.attempts:
-            pending.retry_at = now + self._policy.retry.pause(self._jitter)
-            return pending.retry_at
-        self.inflight.end(pending, now)
-        error = messages.backpressure(self.name, pending.call, pending.offers)
-        error.outcome_unknown = pending.repeated
-        out.append(Failed(pending.ticket, error))
-        return NEVER
+        if pending is not None:
+            self.inflight.park(pending)
+            self.inflight.queue(pending)
+            self.pump_at = now + POLL
 
     def refused(self, report: Refused, now: float, out: list[Effect]) -> float:
         """One request failed below the protocol: it fails, or is sent again. Says when."""
@@ -106,7 +125,7 @@ class Requests:
             self.inflight.park(pending)
             pending.offers += 1
             pending.repeated = pending.repeated or report.processed
-            pending.retry_at = again_at
+            self.inflight.retry(pending, again_at)
             return again_at
         self.inflight.end(pending, now)
         error = messages.refused(self.name, pending.call, report)
@@ -139,22 +158,24 @@ class Requests:
         pending = self.inflight.find(ticket)
         if pending is None:
             return
-        sent = pending.may_have_run
-        self._retract(pending, reason, now, out)
-        out.append(Failed(ticket, messages.cancelled(self.name, pending.call, sent=sent)))
+        unsent = messages.cancelled(self.name, pending.call, sent=False)
+        sent = messages.cancelled(self.name, pending.call, sent=True)
+        self._retract(pending, reason, (sent, unsent), now, out)
 
     def expire(self, now: float, out: list[Effect]) -> None:
         for pending in self.inflight.expired(now):
-            sent = pending.may_have_run
             total = pending.total_until <= now and pending.total_until < pending.idle_until
-            error = messages.timed_out(self.name, pending.call, sent=sent, total=total)
-            self._retract(pending, "timeout", now, out)
-            out.append(Failed(pending.ticket, error))
+            if pending.queued or pending.wire_id is not None:
+                unsent = messages.backpressure(self.name, pending.call, total=total)
+            else:
+                unsent = messages.timed_out(self.name, pending.call, sent=False, total=total)
+            sent = messages.timed_out(self.name, pending.call, sent=True, total=total)
+            self._retract(pending, "timeout", (sent, unsent), now, out)
 
-    def shut(self, now: float, out: list[Effect]) -> None:
-        """The client is closed: every caller hears it now."""
+    def shut(self, unsent: frozenset[WireId], now: float, out: list[Effect]) -> None:
+        """End every request, because the client is closed."""
         for pending in self.inflight:
-            sent = pending.may_have_run
+            sent = pending.may_have_run and (pending.repeated or pending.wire_id not in unsent)
             self.inflight.end(pending, now)
             out.append(Failed(pending.ticket, messages.shut(self.name, pending.call, sent=sent)))
 
@@ -177,7 +198,7 @@ class Requests:
                 if sent:
                     self.inflight.bury(pending.wire_id, now)
                 self.inflight.park(pending)
-            pending.retry_at, pending.offers = NEVER, 0
+            pending.retry_at, pending.offers, pending.queued = NEVER, 0, False
             pending.repeated = pending.repeated or sent
 
     def fail_all(self, error: HoldfastError, now: float, out: list[Effect]) -> None:
@@ -197,9 +218,22 @@ class Requests:
         self.inflight.end(pending, now)
         out.append(Failed(pending.ticket, messages.lost(self.name, pending.call, error, sent=sent)))
 
-    def _retract(self, pending: Pending, reason: str, now: float, out: list[Effect]) -> None:
+    def _retract(
+        self,
+        pending: Pending,
+        reason: str,
+        errors: tuple[HoldfastError, HoldfastError],
+        now: float,
+        out: list[Effect],
+    ) -> None:
+        """End a request: with the first error if it may have run, else with the second."""
+        sent, unsent = errors
         self.inflight.end(pending, now)
-        if pending.wire_id is not None and self._link.era is not None:
-            frame = self._link.era.cancel(pending.wire_id, reason, streams=self._link.streams)
-            options = self._link.options("notifications/cancelled")
-            out.append(Retract(pending.wire_id, frame, options))
+        ticket = pending.ticket
+        if pending.wire_id is None or self._link.era is None:
+            out.append(Failed(ticket, sent if pending.may_have_run else unsent))
+            return
+        frame = self._link.era.cancel(pending.wire_id, reason, streams=self._link.streams)
+        options = self._link.options("notifications/cancelled")
+        out.append(Retract(pending.wire_id, frame, options, ticket))
+        out.append(Failed(ticket, sent, None if pending.repeated else unsent))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec import Struct
 
 from holdfast._core.engine.inflight import NEVER, Inflight
-from holdfast._core.engine.link_state import LinkState
 
 SWEEP = 60.0
 """Seconds between sweeps of the tombstones."""
@@ -45,10 +44,9 @@ class Timers(Struct):
         """No more attempts to connect."""
         self.retry = self.handshake = NEVER
 
-    def arm(self, link: LinkState, inflight: Inflight, now: float) -> None:
-        """Look at everything anew."""
+    def arm(self, inflight: Inflight, now: float, *others: float) -> None:
+        """Find the next moment anew."""
         self.due = NEVER
         self.watch(inflight, now)
-        sound = NEVER if link.negotiator is None else link.negotiator.check_at
-        for at in (self.handshake, self.retry, self.sweep, sound, inflight.deadline()):
+        for at in (self.handshake, self.retry, self.sweep, inflight.deadline(), *others):
             self.alarm(at)

@@ -336,7 +336,7 @@ class HttpClient:
 
     def too_large(self, error: FrameTooLarge) -> Refused:
         text = f"{self.origin} sent {error}; Limits(frame_bytes=…) sets this"
-        return Refused(TransportError(text), Meaning.UNREADABLE)
+        return Refused(TransportError(text), Meaning.UNREADABLE, frame_size=error.size)
 
     def wrong_content(self, response: aiohttp.ClientResponse, body: bytes) -> Refused:
         kind = response.headers.get("Content-Type", "no content type")

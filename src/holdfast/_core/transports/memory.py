@@ -146,12 +146,12 @@ class MemoryLink:
         try:
             lines = self._lines.feed(data)
         except FrameTooLarge as error:
-            self._lose(TransportError(f"the server sent {error}"))
+            self._lose(TransportError(f"the server sent {error}"), error.size)
             return
         if lines:
             self._report(Delivered(self._generation, lines))
 
-    def _lose(self, error: TransportError) -> None:
+    def _lose(self, error: TransportError, frame_size: int | None = None) -> None:
         if not self.over:
             self.over = True
-            self._report(Lost(self._generation, error))
+            self._report(Lost(self._generation, error, frame_size=frame_size))

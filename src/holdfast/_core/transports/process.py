@@ -179,7 +179,8 @@ class StdioLink:
         try:
             lines = self._lines.feed(data)
         except FrameTooLarge as error:
-            self._lose(TransportError(f"the server sent {error}; Limits(frame_bytes=…) sets this"))
+            text = f"the server sent {error}; Limits(frame_bytes=…) sets this"
+            self._lose(TransportError(text), error.size)
             return
         if lines:
             self._report(Delivered(self._generation, lines))
@@ -252,10 +253,11 @@ class StdioLink:
             return None
         return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
-    def _lose(self, error: HoldfastError) -> None:
+    def _lose(self, error: HoldfastError, frame_size: int | None = None) -> None:
         if not self._lost:
             self._lost = True
-            self._report(Lost(self._generation, error, self._writer.unsent()))
+            unsent = self._writer.unsent()
+            self._report(Lost(self._generation, error, unsent, frame_size))
 
     # Teardown
 

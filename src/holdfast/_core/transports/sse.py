@@ -120,6 +120,7 @@ class SseLink:
     async def _read(self) -> None:
         """Open the stream and hand on what it carries, until it ends."""
         error: HoldfastError = TransportError(f"{self._client.origin} ended the stream")
+        size: int | None = None
         try:
             async with self._client.request("GET", {"Accept": EVENTS}) as response:
                 if content_type(response) != EVENTS:
@@ -128,10 +129,10 @@ class SseLink:
                     self._report(Opened(self._generation))
                 await self._read_events(response)
         except Refused as refusal:
-            error = refusal.error
+            error, size = refusal.error, refusal.frame_size
         if not self._over:
             self._over = True
-            self._report(Lost(self._generation, error))
+            self._report(Lost(self._generation, error, frame_size=size))
 
     async def _read_events(self, response: aiohttp.ClientResponse) -> None:
         events = SseParser(self._client.limit)

@@ -6,6 +6,7 @@ those straight into the type that it expects.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
@@ -36,11 +37,18 @@ class Envelope(Struct, gc=False):
 
 
 class Junk(Struct):
-    """Lines that are no JSON-RPC messages: what was wrong with them, how the first began."""
+    """Lines that are not JSON-RPC messages: the fault in them, and how the first began.
+
+    ``id`` is set if a line is a message but for that fault and its id could be read;
+    ``asks`` says that it has a method, so that it is a request.
+    """
 
     reason: str
     snippet: str
     count: int = 1
+    size: int = 0
+    id: Id | None = None
+    asks: bool = False
 
 
 _decoder = msgspec.json.Decoder(Envelope)
@@ -91,10 +99,10 @@ def _decode_slowly(data: bytes, batches: bool) -> list[Envelope | Junk]:
         lines.pop()
     for line in lines:
         for item in _decode_line(line, batches):
-            if type(item) is Junk and item.reason in junk:
-                junk[item.reason].count += 1
-                continue
-            if type(item) is Junk:
+            if type(item) is Junk and item.id is None:
+                if item.reason in junk:
+                    junk[item.reason].count += 1
+                    continue
                 junk[item.reason] = item
             found.append(item)
     return found
@@ -109,7 +117,64 @@ def _decode_line(line: bytes, batches: bool) -> list[Envelope | Junk]:
     try:
         return [_decoder.decode(text)]
     except MALFORMED as error:
-        return _salvage(text) or [Junk(_reason(text, error), snippet(text))]
+        return _repaired(text) or _salvage(text) or [_unreadable(text, error)]
+
+
+_SURROGATES: Final = re.compile(
+    rb"\\\\"
+    rb"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+"""An escaped backslash, a pair of surrogates, or a lone one (RFC 8259 section 8.2)."""
+
+
+def _repaired(text: bytes) -> list[Envelope | Junk]:
+    """Read a message in which half of a pair of surrogates is escaped, as U+FFFD."""
+    if b"\\u" not in text:
+        return []
+    mended = _SURROGATES.sub(lambda found: rb"\ufffd" if found[1] else found[0], text)
+    try:
+        return [] if mended == text else [_decoder.decode(mended)]
+    except MALFORMED:
+        return []
+
+
+_SEARCHED: Final = 64 * 1024
+"""Bytes in which the id of a message that cannot be read is looked for."""
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[][{}]')
+_ID: Final = re.compile(rb'\s*+:\s*+(?:(-?\d{1,18})(?=[\s,}])|"([^"\\\x00-\x1f]{1,200})")')
+_LAST_ID: Final = re.compile(
+    rb'"jsonrpc"\s*+:\s*+"2\.0"\s*+,\s*+"id"\s*+:\s*+(?:(-?\d{1,18})|"([^"\\\x00-\x1f]{1,200})")\s*+}$'
+)
+
+
+def _unreadable(text: bytes, error: Exception) -> Junk:
+    """Describe a line that cannot be read, with its id if that much can be."""
+    junk = Junk(_reason(text, error), snippet(text), size=len(text))
+    if not text.startswith(b"{"):
+        return junk
+    depth, end = 0, 0
+    for token in _TOKEN.finditer(text, 0, _SEARCHED):
+        found = token[0]
+        if found in b"{[":
+            depth += 1
+        elif found in b"}]":
+            depth -= 1
+        elif depth == 1 and found == b'"id"' and junk.id is None:
+            junk.id = _id(_ID.match(text, token.end()))
+        elif depth == 1 and found == b'"method"':
+            junk.asks = True
+        end = token.end()
+    if junk.id is None and end < len(text):
+        # Some servers write the id last, behind a long result.
+        junk.id = _id(_LAST_ID.search(text, len(text) - 300))
+    return junk
+
+
+def _id(found: re.Match[bytes] | None) -> Id | None:
+    if found is None:
+        return None
+    return int(found[1]) if found[1] is not None else found[2].decode("utf-8", "replace")
 
 
 def _salvage(text: bytes) -> list[Envelope | Junk]:
@@ -121,18 +186,18 @@ def _salvage(text: bytes) -> list[Envelope | Junk]:
         message = _decoder.decode(text[start:])
     except MALFORMED:
         return []
-    return [Junk("text before a message", snippet(text[:start])), message]
+    return [Junk("text before a message", snippet(text[:start]), size=start), message]
 
 
 def _decode_batch(text: bytes, allowed: bool) -> list[Envelope | Junk]:
     if not allowed:
-        return [Junk("batch", snippet(text))]
+        return [Junk("batch", snippet(text), size=len(text))]
     try:
         items = _batch_decoder.decode(text)
     except MALFORMED as error:
-        return [Junk(_reason(text, error), snippet(text))]
+        return [Junk(_reason(text, error), snippet(text), size=len(text))]
     if not items:
-        return [Junk("empty batch", snippet(text))]
+        return [Junk("empty batch", snippet(text), size=len(text))]
     found: list[Envelope | Junk] = []
     for item in items:
         # A batch holds messages, not batches.
