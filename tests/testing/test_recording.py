@@ -102,7 +102,7 @@ def test_never_opened(mcp_client_sync):
     found = manifests(pytester)
     told = {name: said["clients"][0]["tools"] for name, (said, _) in found.items()}
     assert told.pop("test_never_opened") is None
-    assert set(told.values()) == {path.stem}
+    assert set(told.values()) == {path.stem}, told
 
 
 @pytest.mark.req("F4")

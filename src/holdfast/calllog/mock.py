@@ -91,7 +91,7 @@ class MockServer:
         self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None
     ) -> None:
         """Serve on standard input and output until the input ends, or nobody reads the output."""
-        await serve_stdio(self.accept, stdin, stdout)
+        await serve_stdio(self.server, stdin, stdout)
 
     def missed(self, message: str) -> None:
         """Hear that a call was not recorded, before the client does."""

@@ -91,8 +91,7 @@ class RecordingLog(CallLog):
 
     def _write(self, call: ObservedCall, seq: int) -> None:
         """Write both lines; they wait until it is known what the schema says is secret."""
-        if self._tools is None and self.client is not None and self.client.tools:
-            self._take(self.client, list(self.client.tools.values()))
+        self._take_known()
         if call.tool is None and self._tools is None:
             self._waiting.append((call, seq))
             return
@@ -102,7 +101,13 @@ class RecordingLog(CallLog):
         call.tool = known
         self._end(call, self._before(call, seq), seq)
 
+    def _take_known(self) -> None:
+        """Take the tools that the client has listed, if it has."""
+        if self._tools is None and self.client is not None and self.client.tools:
+            self._take(self.client, list(self.client.tools.values()))
+
     def close(self) -> None:
+        self._take_known()
         self._tools = self._tools or []
         self._flush()
         super().close()

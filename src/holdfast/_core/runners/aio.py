@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, BinaryIO, Protocol
 
 import msgspec
@@ -65,14 +65,12 @@ def accept(server: Server, line: Line, number: int = 1) -> Session:
 
 
 async def serve_stdio(
-    accept: Callable[[Line], Callable[[bytes], None]],
-    stdin: BinaryIO | None = None,
-    stdout: BinaryIO | None = None,
+    server: Server, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None
 ) -> None:
     """Serve on standard input and output until the input ends, or nobody reads the output."""
     source = _input() if stdin is None else stdin
     line = _Output(sys.stdout.buffer if stdout is None else stdout)
-    take = accept(line)
+    session = accept(server, line)
     loop = asyncio.get_running_loop()
     frames: asyncio.Queue[bytes] = asyncio.Queue()
 
@@ -87,7 +85,8 @@ async def serve_stdio(
     # A daemon: a read that waits for input must not hold up the end.
     threading.Thread(target=read, name="holdfast-stdin", daemon=True).start()
     while line.open and (frame := await frames.get()):
-        take(frame)
+        session.feed(frame)
+    session.close()
 
 
 class _Output:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from holdfast._core.eras.serving import ClientRefused, Json
@@ -51,28 +51,19 @@ class Catalog:
         return {
             "tools/list": self.list_tools,
             "tools/call": self.call_tool,
-            "resources/list": self.list_resources,
-            "resources/templates/list": self.list_templates,
+            "resources/list": lambda incoming: self._list(incoming, "resources", self.resources),
+            "resources/templates/list": self._list_templates,
             "resources/read": self.read_resource,
-            "prompts/list": self.list_prompts,
+            "prompts/list": lambda incoming: self._list(incoming, "prompts", self.prompts),
             "prompts/get": self.get_prompt,
             "completion/complete": lambda incoming: {"completion": {"values": []}},
         }
 
     def list_tools(self, incoming: Incoming) -> Json:
-        tools = [tool.definition for tool in self.tools.values()]
-        return self._page(incoming, "tools", tools)
+        return self._list(incoming, "tools", self.tools)
 
-    def list_resources(self, incoming: Incoming) -> Json:
-        resources = [resource.definition for resource in self.resources.values()]
-        return self._page(incoming, "resources", resources)
-
-    def list_templates(self, incoming: Incoming) -> Json:
+    def _list_templates(self, incoming: Incoming) -> Json:
         return self._page(incoming, "resourceTemplates", self.templates)
-
-    def list_prompts(self, incoming: Incoming) -> Json:
-        prompts = [prompt.definition for prompt in self.prompts.values()]
-        return self._page(incoming, "prompts", prompts)
 
     def call_tool(self, incoming: Incoming) -> Any:
         """Run a tool; a failure that a model could mend is a result, not an error."""
@@ -93,7 +84,12 @@ class Catalog:
         prompt, arguments = _find(incoming, self.prompts, "prompt")
         return prompt.run(incoming, arguments)
 
-    def _page(self, incoming: Incoming, key: str, items: Sequence[Any]) -> Json:
+    def _list(
+        self, incoming: Incoming, key: str, offered: Mapping[str, Offered | Resource]
+    ) -> Json:
+        return self._page(incoming, key, [one.definition for one in offered.values()])
+
+    def _page(self, incoming: Incoming, key: str, items: Sequence[Json]) -> Json:
         start = _position(incoming.params.get("cursor"), len(items))
         end = start + (self.page_size or len(items))
         more = {"nextCursor": f"from-{end}"} if end < len(items) else {}

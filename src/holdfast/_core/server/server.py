@@ -73,7 +73,7 @@ class Server:
             kept["resourceSubscriptions"] = [*filter(self.watchable, kept["resourceSubscriptions"])]
         return kept
 
-    def introduction(self, incoming: Incoming) -> Json:
+    def introduction(self) -> Json:
         """Return what the answers to ``initialize`` and ``server/discover`` have in common."""
         told = {} if self.instructions is None else {"instructions": self.instructions}
         return {"capabilities": self.capabilities(), **told}
@@ -98,12 +98,12 @@ def _initialize(incoming: Incoming) -> Json:
     if incoming.session.era is not None:
         raise RequestError(INVALID_REQUEST, "already initialized")
     era = begin(incoming.params, server.versions)
-    return {**server.introduction(incoming), **era.introduce(server.capabilities(), server.info)}
+    return {**server.introduction(), **era.introduce(server.capabilities(), server.info)}
 
 
 def _discover(incoming: Incoming) -> Json:
     server = incoming.session.server
-    return {"supportedVersions": list(server.versions), **server.introduction(incoming)}
+    return {"supportedVersions": list(server.versions), **server.introduction()}
 
 
 def _empty(incoming: Incoming) -> Json:
