@@ -90,7 +90,7 @@ TEXTS: list[tuple[str, tuple[str, ...]]] = [
     # headers
     (f"Authorization: Basic {BASIC}", (BASIC,)),
     ("Authorization: Bearer hunter2", ("hunter2",)),
-    ("authorization: bearer abc", ("abc",)),
+    ("authorization: bearer xyzzy", ("xyzzy",)),
     ("Authorization: ApiKey hunter2 and more", ("hunter2", "more")),
     ('Authorization: Digest username="me", response="6629fae4"', ("6629fae4", '"me"')),
     ('> sent Digest username="me", realm="r", response="6629fae4"', ("6629fae4",)),
@@ -203,6 +203,8 @@ OPEN_TEXTS: list[str] = [
     "def token(self) -> str: ...",
     "http://[::1]:8080/a@b",
     "passed 12 tests, author=me",
+    "give --header 'Authorization: Bearer …'",
+    "set password=${DB_PASSWORD} or token=$TOKEN",
 ]
 
 OPEN_VALUES: list[Any] = [

@@ -33,6 +33,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 
+def _redacted(text: str) -> str:
+    """Return a text without credentials: errors are logged, and a server decides what they say."""
+    from holdfast._core.redact import redact_text
+
+    return redact_text(text)
+
+
 class HoldfastError(Exception):
     """The root of the tree: ``kind``, ``code``, ``message`` and ``data``."""
 
@@ -53,11 +60,11 @@ class HoldfastError(Exception):
         self.outcome_unknown = outcome_unknown
 
     def __str__(self) -> str:
-        return self.message
+        return _redacted(self.message)
 
     def __repr__(self) -> str:
         code = "" if self.code is None else f", code={self.code}"
-        return f"{type(self).__name__}({self.message!r}{code})"
+        return f"{type(self).__name__}({_redacted(self.message)!r}{code})"
 
     @property
     def final(self) -> bool:
@@ -93,10 +100,11 @@ class TransportError(HoldfastError):
         self.stderr_tail = stderr_tail
 
     def __str__(self) -> str:
+        message = super().__str__()
         if not self.stderr_tail:
-            return self.message
-        indented = self.stderr_tail.replace("\n", "\n    ")
-        return f"{self.message}\n  the end of its stderr:\n    {indented}"
+            return message
+        indented = _redacted(self.stderr_tail).replace("\n", "\n    ")
+        return f"{message}\n  the end of its stderr:\n    {indented}"
 
 
 class ProtocolError(HoldfastError):

@@ -63,6 +63,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
 }
 
 EXCEPTIONS: dict[tuple[str, str], str] = {
+    ("errors", "_core.redact"): "loads when an error is shown; redaction needs the policies",
     ("client", "agents"): "``client.toolset`` loads when it is used",
     ("agents.listing", "servers"): "a listing says which servers failed",
     ("agents.meta_tools", "servers"): "for type checkers only",

@@ -146,6 +146,11 @@ _PAIRED: Final = re.compile(
     r"\\{0,9}[\"']\s{0,9},\s{0,9}\\{0,9}[\"']values?\\{0,9}[\"']\s{0,9}:\s{0,9}(\\{0,9}[\"'])", re.I
 )
 """What follows the name in ``{"name": "Authorization", "value": "``."""
+_PAIRED_BEFORE: Final = re.compile(
+    r"alues?\\{0,9}[\"']\s{0,9}:\s{0,9}\\{0,9}[\"'](?P<value>[^\"']{1,500})[\"']\s{0,9},\s{0,9}"
+    r"\\{0,9}[\"'](?:name|key|header|field|variable)\\{0,9}[\"']\s{0,9}:\s{0,9}\\{0,9}[\"']",
+    re.I,
+)
 _TAGGED: Final = re.compile(r"(?:\s[^<>]{0,200})?>(?P<body>[^<>]{1,4096})(?=</)")
 _FLAGGED: Final = re.compile(r"[ \t]++(?![-\s])(?P<open>[\"']?+)")
 _USER: Final = re.compile(
@@ -157,8 +162,11 @@ _VALUE: Final = re.compile(
 _WORD: Final = re.compile(r"\S++")
 _LINE: Final = re.compile(r"[^\r\n]++")
 _QUOTED_LINE: Final = re.compile(r"(?:[^\r\n\"'\\]|\\(?![nrt\"'\\]))++")
-_NO_SECRET: Final = re.compile(r"|[|>]|(?i:null|true|false|none)|\$\{[\w:.]++\}?|\$[A-Za-z_]\w*+")
-"""Nothing, the start of a block of lines, a constant, or a variable that is not expanded."""
+_NO_SECRET: Final = re.compile(
+    r"|[|>]|(?i:null|true|false|none)|\$\{[\w:.]++\}?|\$[A-Za-z_]\w*+"
+    r"|(?:\w++ )?+(?:…|<[^<>]*+>|\*++)\W*+"
+)
+"""Nothing, the start of a block of lines, a constant, a variable, or a placeholder."""
 _WHOLE_LINE: Final = ("authorization", "cookie")
 _QUERY_ONLY: Final = frozenset({"sig", "signature"})
 _PREVIOUS: Final = re.compile(r"([A-Za-z]{1,24})[ \t]\Z")
@@ -188,10 +196,10 @@ def _hide_named(text: str, is_secret: IsSecret, positions: Iterable[int]) -> str
             continue
         begin = position - _run(text[max(at, position - 64) : position][::-1], 0)
         scan = position + _run(text, position)
-        start, end = _secret_value(text, begin, scan, is_secret)
+        start, end = _secret_value(text, begin, scan, is_secret, at)
         if end > start:
             found += [text[at:start], HIDDEN]
-            at = scan = end
+            at, scan = end, max(scan, end)
     return "".join([*found, text[at:]])
 
 
@@ -201,7 +209,9 @@ def _run(text: str, at: int) -> int:
     return 0 if found is None else found.end() - at
 
 
-def _secret_value(text: str, begin: int, stop: int, is_secret: IsSecret) -> tuple[int, int]:
+def _secret_value(
+    text: str, begin: int, stop: int, is_secret: IsSecret, floor: int
+) -> tuple[int, int]:
     """Return where the value of the name at begin:stop is; an empty span if it has none."""
     name = text[max(begin, stop - 128) : stop]
     before = text[max(0, begin - 1) : begin]
@@ -213,11 +223,20 @@ def _secret_value(text: str, begin: int, stop: int, is_secret: IsSecret) -> tupl
         return match.end(), _value_end(text, match, name, before)
     if before == "<" and (match := _TAGGED.match(text, stop)) is not None:
         return match.span("body")
+    if before in ("'", '"') and (match := _value_before(text, begin, floor)) is not None:
+        return match.span("value")
     if (match := _PAIRED.match(text, stop)) is not None:
         return match.end(), _closing(text, match.end(), match[1])
     if name.startswith("-") and (match := _FLAGGED.match(text, stop)) is not None:
         return match.end(), _flag_end(text, match)
     return stop, stop
+
+
+def _value_before(text: str, begin: int, floor: int) -> re.Match[str] | None:
+    """Return the value in ``{"value": …, "name": "Authorization"}``, if it is near."""
+    at = text.rfind("alue", max(floor, begin - 600), begin)
+    match = None if at < 0 else _PAIRED_BEFORE.match(text, at, begin)
+    return match if match is not None and match.end() == begin else None
 
 
 def _is_phrase(text: str, begin: int, name: str, is_secret: IsSecret) -> bool:

@@ -88,7 +88,7 @@ class OpenTelemetry:
         failure = _failure(call)
         if call.error is not None:
             error = call.error
-            text = error.message if isinstance(error, HoldfastError) else type(error).__name__
+            text = str(error) if isinstance(error, HoldfastError) else type(error).__name__
             span.set_status(Status(StatusCode.ERROR, text))
         elif failure:
             span.set_status(Status(StatusCode.ERROR))
