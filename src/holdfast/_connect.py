@@ -255,7 +255,7 @@ def _declaring(policy: Policy, capabilities: dict[str, Any]) -> Policy:
     return msgspec.structs.replace(policy, identity=identity)
 
 
-def _reach(target: Target, options: dict[str, Any], protocol: str | None) -> str | None:
+def _reach(target: Target, options: Mapping[str, Any], protocol: str | None) -> str | None:
     """Return the words of a command line that lead to the same server."""
     from holdfast.lock.commands import reach
 

@@ -78,7 +78,7 @@ def test_a_changed_tool_says_what_and_how_bad(
     before: Any, after: Any, impact: str, detail: str
 ) -> None:
     change = only(tool(**before), tool(**after))
-    assert (change.kind, change.name, change.was) == ("changed", "fetch", None)
+    assert (change.kind, change.name) == ("changed", "fetch")
     assert change.impact == impact
     assert change.details == (detail,)
 
@@ -97,17 +97,6 @@ def test_tools_come_and_go() -> None:
         Change("added", "b", impact="safe"),
     )
     assert changes.breaking
-
-
-@pytest.mark.req("H8")
-def test_a_renamed_tool_is_breaking_and_tells_what_else_changed() -> None:
-    old = tool("get", description="Gets one page.", inputSchema=takes(url={}))
-    new = tool("fetch", description="Gets one page.", inputSchema=takes(url={}), title="Fetch")
-    (change,) = compare({"get": old}, {"fetch": new})
-    assert change == Change(
-        "renamed", "fetch", "get", "breaking", ('new title: "Fetch"',), ("wording",)
-    )
-    assert str(change).startswith("~ get → fetch: renamed (breaking)\n")
 
 
 @pytest.mark.req("H8")
@@ -267,7 +256,7 @@ def test_every_difference_is_a_change_and_the_same_one_every_time(
     before: dict[str, Any], after: dict[str, Any]
 ) -> None:
     changes = compare(before, after)
-    named = {name for one in changes for name in (one.name, one.was) if name is not None}
+    named = {one.name for one in changes}
     assert before.keys() ^ after.keys() <= named <= before.keys() | after.keys()
     assert compare(shuffled(before), shuffled(after)) == changes
     assert str(changes)

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from holdfast.types.pointers import resolve
+from holdfast.schema.refs import resolve
 
 Schema: TypeAlias = dict[str, Any]
 

@@ -2,11 +2,12 @@
 
 handle      the handle itself: opening, calling, closing
 namespace   the tools of one namespace
-invoker     whose turn it is
+queue       the order of the calls
 session     one session over many connections
 adapters    how sessions are opened, closed and named
-drift       whether the tools are still the ones of the handle
-flight      what is done once for many
+drift       comparison with the tools that the handle was generated from
+results     what methods return
+single_flight  work that many wait for and that is done once
 unset       arguments that were left out
 sync        the same without ``await``
 """

@@ -29,10 +29,10 @@ from holdfast.errors import RpcError, StateError, ValidationError
 from holdfast.events import NotificationReceived, Transition
 from holdfast.handles.adapters import SessionAdapter
 from holdfast.handles.drift import MODES, Drift, Registry, Watch
-from holdfast.handles.flight import Flight, look
-from holdfast.handles.invoker import Invoker
 from holdfast.handles.namespace import Namespace, attribute_for
+from holdfast.handles.queue import CallQueue
 from holdfast.handles.session import Session
+from holdfast.handles.single_flight import Flight, look
 from holdfast.handles.unset import given
 from holdfast.lock.commands import capabilities
 from holdfast.policies import Identity
@@ -86,7 +86,7 @@ class Handle:
         if adapter is not None and session is not None:
             self._session = Session(client, adapter, session, open_arguments or {})
         self._watch = Watch(client.name, self.registry, drift)
-        self._invoker = Invoker(client.name)
+        self._queue = CallQueue(client.name)
         self._preparation = Flight(self._prepare)
         self._opened = False
         self._listed = not (self._watch.looks or self._session)
@@ -100,7 +100,7 @@ class Handle:
 
     def __repr__(self) -> str:
         session = "" if self._session is None else f" {self._session!r}"
-        state = "closed" if self._invoker.closed else "open" if self._opened else "new"
+        state = "closed" if self._queue.closed else "open" if self._opened else "new"
         return f"<{type(self).__name__} {self.client.name} {state}{session}>"
 
     @property
@@ -111,7 +111,7 @@ class Handle:
     @property
     def closed(self) -> bool:
         """Whether calls are refused for good."""
-        return self._invoker.closed
+        return self._queue.closed
 
     def __getitem__(self, name: str) -> Namespace:
         """A namespace by what stands before the first dot; ``_root`` for tools without one."""
@@ -145,7 +145,7 @@ class Handle:
 
     async def open(self) -> Self:
         """Start now rather than at the first call. If that fails, the handle is closed."""
-        self._invoker.check("open")
+        self._queue.check("open")
         await self._ready("open")
         if self.client.state is State.NEW:
             await self._start()
@@ -159,8 +159,8 @@ class Handle:
         any task: True for the call that closed the handle, which also raises what went wrong
         with the session; False for those that found it closed.
         """
-        first = not self._invoker.closed
-        self._invoker.close()
+        first = not self._queue.closed
+        self._queue.close()
         if self._ending is None:
             self._ending = asyncio.create_task(self._end(wait), name="holdfast-handle-end")
             self._ending.add_done_callback(look)
@@ -172,7 +172,7 @@ class Handle:
     async def _end(self, wait: float) -> None:
         try:
             await self._preparation.stop()
-            await self._invoker.idle(wait)
+            await self._queue.idle(wait)
             # A list that is refused must not keep the session from being closed.
             self._unfollow()
             if self._session is not None:
@@ -233,7 +233,7 @@ class Handle:
                 meta=meta,
             )
 
-        return await self._invoker.run(name, work, parallel=parallel)
+        return await self._queue.run(name, work, parallel=parallel)
 
     def _complete(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if self._session is None:
@@ -248,7 +248,7 @@ class Handle:
             if self._is_ready():
                 return
             if not await self._preparation.join():
-                raise self._invoker.refusal(subject)
+                raise self._queue.refusal(subject)
         if self._session is not None and not self._session.is_open:
             text = f"session {self.session!r} is lost each time it is opened; nothing was sent"
             raise StateError(f"{self.client.name}: {subject}: {text}", state=self.client.state)
@@ -300,7 +300,7 @@ class Handle:
 
     async def _give_up(self, error: Exception) -> None:
         """What could not be opened is closed."""
-        self._invoker.close(error)
+        self._queue.close(error)
         self._unfollow()
         try:
             if self._session is not None:

@@ -2,7 +2,6 @@
 
 fingerprint   a registry in a few digits
 changes       two registries compared, as a caller sees it; made of
-    renames       which tool is which, under another name
     hints         annotations
     schemas       input and output schemas, two versions of one
         shapes        a schema in one form, however it was written

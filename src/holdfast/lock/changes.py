@@ -1,7 +1,7 @@
 """What changed between two sets of tools, seen by a caller who knew the first one.
 
 breaking    code written before may fail now, or a tool does more than it said: a tool is gone
-            or renamed, arguments that were fine are refused, results lack what they had, a
+            now, arguments that were fine are refused, results lack what they had, a
             promise of safety was taken back. Also whatever cannot be told to be safe.
 safe        code written before still works: a new tool, a new optional parameter, a value
             more to choose from, a field more in the result.
@@ -18,7 +18,6 @@ from msgspec import Struct
 
 from holdfast._core.text import label
 from holdfast.lock import annotations as tool_annotations
-from holdfast.lock import renames
 from holdfast.schema import diff
 from holdfast.schema.report import (
     ARGUMENTS,
@@ -41,7 +40,7 @@ MOST_CHANGES: Final = 50
 MOST_DETAILS: Final = 20
 """What is shown of a long list. All of it counts."""
 
-Kind: TypeAlias = Literal["added", "removed", "renamed", "changed"]
+Kind: TypeAlias = Literal["added", "removed", "changed"]
 Definitions: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 
@@ -50,8 +49,6 @@ class Change(Struct, frozen=True):
 
     kind: Kind
     name: str
-    was: str | None = None
-    """The name that it had, if it was renamed."""
     impact: Impact = "breaking"
     details: tuple[str, ...] = ()
     """What differs, where: ``url: now required``."""
@@ -64,8 +61,6 @@ class Change(Struct, frozen=True):
 
     def _lines(self) -> Iterator[str]:
         name = label(self.name) if self.subject == "tool" else "the server's instructions"
-        if self.was is not None:
-            name = f"{label(self.was)} → {name}"
         yield f"{_MARKS[self.kind]} {name}: {self.kind} ({self.impact})"
         impacts = self.impacts or (self.impact,) * len(self.details)
         for detail, impact in list(zip(self.details, impacts, strict=True))[:MOST_DETAILS]:
@@ -74,7 +69,7 @@ class Change(Struct, frozen=True):
             yield f"    … and {len(self.details) - MOST_DETAILS} more differences"
 
 
-_MARKS: Final[dict[Kind, str]] = {"added": "+", "removed": "-", "renamed": "~", "changed": "~"}
+_MARKS: Final[dict[Kind, str]] = {"added": "+", "removed": "-", "changed": "~"}
 
 
 class Changes(Struct, frozen=True):
@@ -128,15 +123,11 @@ def compare(
     ``fields`` limits what counts. ``instructions`` are the server's, before and after.
     """
     work = _Work(fields)
-    removed = {name: before[name] for name in sorted(before.keys() - after.keys())}
-    added = {name: after[name] for name in sorted(after.keys() - before.keys())}
-    renamed = renames.find(removed, added, fields)
     found = [
         *_instructions(instructions),
         *(work.changed(name, before[name], after[name]) for name in before.keys() & after.keys()),
-        *(work.renamed(old, new, before[old], after[new]) for old, new in renamed.items()),
-        *(_removed(name) for name in removed if name not in renamed),
-        *(_added(name, after[name]) for name in added if name not in renamed.values()),
+        *(_removed(name) for name in before.keys() - after.keys()),
+        *(_added(name, after[name]) for name in after.keys() - before.keys()),
     ]
     return Changes(tuple(sorted((one for one in found if one is not None), key=_order)))
 
@@ -166,17 +157,15 @@ def _instructions(texts: tuple[str | None, str | None] | None) -> Iterator[Chang
     found = Findings()
     diff.compare_texts(name, old, new, found)
     details = tuple(one.text for one in found.report().findings)
-    yield Change("changed", name, None, "wording", details, subject="instructions")
+    yield Change("changed", name, "wording", details, subject="instructions")
 
 
 _Detail: TypeAlias = tuple[str, Impact]
 
 
-def _change(
-    kind: Kind, name: str, was: str | None, impact: Impact, details: list[_Detail]
-) -> Change:
+def _change(kind: Kind, name: str, impact: Impact, details: list[_Detail]) -> Change:
     texts, impacts = (tuple(text for text, _ in details), tuple(each for _, each in details))
-    return Change(kind, name, was, impact, texts, impacts)
+    return Change(kind, name, impact, texts, impacts)
 
 
 class _Work:
@@ -188,11 +177,7 @@ class _Work:
 
     def changed(self, name: str, before: Any, after: Any) -> Change | None:
         details, impact = self._differences(before, after)
-        return None if impact is None else _change("changed", name, None, impact, details)
-
-    def renamed(self, was: str, name: str, before: Any, after: Any) -> Change:
-        details, _ = self._differences(before, after)
-        return _change("renamed", name, was, "breaking", details)
+        return None if impact is None else _change("changed", name, impact, details)
 
     def _differences(
         self, before: Mapping[str, Any], after: Mapping[str, Any]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal, TypeAlias
 
+from holdfast.schema.refs import resolve
 from holdfast.schema.types import (
     TYPES,
     Effort,
@@ -25,7 +26,6 @@ from holdfast.schema.types import (
     types,
     wordy,
 )
-from holdfast.types.pointers import resolve
 
 REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 ODD: Final = "what is not a schema"

@@ -16,7 +16,7 @@ from holdfast.errors import StateError
 T = TypeVar("T")
 
 
-class Invoker:
+class CallQueue:
     """The queue of one handle."""
 
     def __init__(self, owner: str) -> None:
@@ -31,7 +31,7 @@ class Invoker:
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"
-        return f"<Invoker {state} {self._running} running, {len(self._queue)} queued>"
+        return f"<CallQueue {state} {self._running} running, {len(self._queue)} queued>"
 
     @property
     def closed(self) -> bool:

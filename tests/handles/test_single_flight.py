@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.errors import ToolError
-from holdfast.handles.flight import Flight
+from holdfast.handles.single_flight import Flight
 
 
 class Work:

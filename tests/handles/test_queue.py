@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import StateError
-from holdfast.handles.invoker import Invoker
+from holdfast.handles.queue import CallQueue
 
 
 class Works:
@@ -50,15 +50,15 @@ async def settle() -> None:
 
 
 def start(
-    invoker: Invoker, works: Works, name: str, *, parallel: bool = False
+    queue: CallQueue, works: Works, name: str, *, parallel: bool = False
 ) -> asyncio.Task[str]:
-    return asyncio.create_task(invoker.run(name, works(name), parallel=parallel))
+    return asyncio.create_task(queue.run(name, works(name), parallel=parallel))
 
 
 @pytest.mark.req("H6")
 async def test_calls_go_one_after_the_other_in_the_order_they_came() -> None:
-    invoker, works = Invoker("server"), Works()
-    calls = [start(invoker, works, name) for name in "abc"]
+    queue, works = CallQueue("server"), Works()
+    calls = [start(queue, works, name) for name in "abc"]
     await settle()
     assert works.story == ["a begins"]
     for name in "abc":
@@ -69,15 +69,15 @@ async def test_calls_go_one_after_the_other_in_the_order_they_came() -> None:
 
 @pytest.mark.req("H6")
 async def test_a_parallel_call_neither_waits_nor_keeps_others_waiting() -> None:
-    invoker, works = Invoker("server"), Works()
-    first = start(invoker, works, "first")
+    queue, works = CallQueue("server"), Works()
+    first = start(queue, works, "first")
     await settle()
-    aside = start(invoker, works, "aside", parallel=True)
+    aside = start(queue, works, "aside", parallel=True)
     await settle()
     assert works.story == ["first begins", "aside begins"]
     works.finish("first")
     assert await first == "first"
-    second = start(invoker, works, "second")
+    second = start(queue, works, "second")
     await settle()
     assert works.story[-1] == "second begins"
     works.finish("aside")
@@ -87,8 +87,8 @@ async def test_a_parallel_call_neither_waits_nor_keeps_others_waiting() -> None:
 
 @pytest.mark.req("H6")
 async def test_a_failed_call_does_not_poison_the_next() -> None:
-    invoker, works = Invoker("server"), Works()
-    bad, good = start(invoker, works, "bad"), start(invoker, works, "good")
+    queue, works = CallQueue("server"), Works()
+    bad, good = start(queue, works, "bad"), start(queue, works, "good")
     await settle()
     works.fail("bad")
     works.finish("good")
@@ -99,8 +99,8 @@ async def test_a_failed_call_does_not_poison_the_next() -> None:
 
 @pytest.mark.req("H6")
 async def test_a_cancelled_call_does_not_poison_the_next() -> None:
-    invoker, works = Invoker("server"), Works()
-    bad, good = start(invoker, works, "bad"), start(invoker, works, "good")
+    queue, works = CallQueue("server"), Works()
+    bad, good = start(queue, works, "bad"), start(queue, works, "good")
     await settle()
     bad.cancel()
     works.finish("good")
@@ -110,8 +110,8 @@ async def test_a_cancelled_call_does_not_poison_the_next() -> None:
 
 @pytest.mark.req("H6")
 async def test_a_call_cancelled_in_the_queue_never_begins() -> None:
-    invoker, works = Invoker("server"), Works()
-    first, second, third = (start(invoker, works, name) for name in ("1", "2", "3"))
+    queue, works = CallQueue("server"), Works()
+    first, second, third = (start(queue, works, name) for name in ("1", "2", "3"))
     await settle()
     second.cancel()
     works.finish("1")
@@ -121,16 +121,16 @@ async def test_a_call_cancelled_in_the_queue_never_begins() -> None:
 
 
 async def test_a_turn_that_meets_a_cancellation_goes_to_the_next() -> None:
-    invoker, works = Invoker("server"), Works()
+    queue, works = CallQueue("server"), Works()
 
     async def first() -> None:
-        await invoker.run("1", works("1"))
+        await queue.run("1", works("1"))
         # The second has its turn now, and has not taken it up yet.
         second.cancel()
 
     one = asyncio.create_task(first())
     await settle()
-    second, third = (start(invoker, works, name) for name in ("2", "3"))
+    second, third = (start(queue, works, name) for name in ("2", "3"))
     await settle()
     works.finish("1")
     works.finish("3")
@@ -141,8 +141,8 @@ async def test_a_turn_that_meets_a_cancellation_goes_to_the_next() -> None:
 
 
 async def test_many_cancellations_leave_the_queue_in_order() -> None:
-    invoker, works = Invoker("server"), Works()
-    calls = {str(number): start(invoker, works, str(number)) for number in range(50)}
+    queue, works = CallQueue("server"), Works()
+    calls = {str(number): start(queue, works, str(number)) for number in range(50)}
     await settle()
     for number in range(0, 50, 3):
         calls[str(number)].cancel()
@@ -151,15 +151,15 @@ async def test_many_cancellations_leave_the_queue_in_order() -> None:
     await asyncio.gather(*calls.values(), return_exceptions=True)
     begun = [int(one.split()[0]) for one in works.story if one.endswith("begins")]
     assert begun == [0, *(number for number in range(50) if number % 3)]
-    assert repr(invoker) == "<Invoker open 0 running, 0 queued>"
+    assert repr(queue) == "<CallQueue open 0 running, 0 queued>"
 
 
 @pytest.mark.req("H6")
 async def test_what_waits_is_refused_at_the_end_and_what_runs_goes_on() -> None:
-    invoker, works = Invoker("server"), Works()
-    running, waiting = start(invoker, works, "running"), start(invoker, works, "waiting")
+    queue, works = CallQueue("server"), Works()
+    running, waiting = start(queue, works, "running"), start(queue, works, "waiting")
     await settle()
-    invoker.close()
+    queue.close()
     with pytest.raises(StateError, match=r"^server: waiting: the handle is closed; nothing was"):
         await waiting
     works.finish("running")
@@ -170,23 +170,23 @@ async def test_what_waits_is_refused_at_the_end_and_what_runs_goes_on() -> None:
 @pytest.mark.req("H6")
 @pytest.mark.parametrize("parallel", [False, True])
 async def test_nothing_begins_after_the_end(parallel: bool) -> None:
-    invoker, works = Invoker("server"), Works()
-    invoker.close(ValueError("no luck"))
-    invoker.close()
+    queue, works = CallQueue("server"), Works()
+    queue.close(ValueError("no luck"))
+    queue.close()
     with pytest.raises(
         StateError, match=r"closed, since it could not be opened .no luck."
     ) as caught:
-        await invoker.run("late", works("late"), parallel=parallel)
+        await queue.run("late", works("late"), parallel=parallel)
     assert caught.value.state == "closed"
     assert works.story == []
 
 
 async def test_one_can_wait_until_nothing_runs() -> None:
-    invoker, works = Invoker("server"), Works()
-    assert await invoker.idle(60)
-    calls = [start(invoker, works, name, parallel=True) for name in "ab"]
+    queue, works = CallQueue("server"), Works()
+    assert await queue.idle(60)
+    calls = [start(queue, works, name, parallel=True) for name in "ab"]
     await settle()
-    waiting = asyncio.create_task(invoker.idle(60))
+    waiting = asyncio.create_task(queue.idle(60))
     await settle()
     works.finish("a")
     await settle()
@@ -197,10 +197,10 @@ async def test_one_can_wait_until_nothing_runs() -> None:
 
 
 async def test_the_wait_until_nothing_runs_has_an_end() -> None:
-    invoker, works = Invoker("server"), Works()
-    call = start(invoker, works, "a")
+    queue, works = CallQueue("server"), Works()
+    call = start(queue, works, "a")
     await settle()
-    assert not await invoker.idle(0)
+    assert not await queue.idle(0)
     works.finish("a")
     await call
 
@@ -216,10 +216,10 @@ FATES = ("finish", "fail", "cancel")
 async def test_whatever_becomes_of_calls_the_others_have_their_turn(
     plan: list[tuple[bool, str]], luck: Random
 ) -> None:
-    invoker, works = Invoker("server"), Works()
+    queue, works = CallQueue("server"), Works()
     names = [str(number) for number in range(len(plan))]
     calls = [
-        start(invoker, works, name, parallel=parallel)
+        start(queue, works, name, parallel=parallel)
         for name, (parallel, _) in zip(names, plan, strict=True)
     ]
     await settle()
@@ -242,4 +242,4 @@ async def test_whatever_becomes_of_calls_the_others_have_their_turn(
     assert [one.split()[0] for one in story[::2]] == [one.split()[0] for one in story[1::2]]
     begun = [int(one.split()[0]) for one in story[::2]]
     assert begun == sorted(begun)
-    assert repr(invoker) == "<Invoker open 0 running, 0 queued>"
+    assert repr(queue) == "<CallQueue open 0 running, 0 queued>"
