@@ -23,7 +23,7 @@ import holdfast
 ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src" / "holdfast"
 PAGE = ROOT / "docs" / "design" / "walk.md"
-SERVER = [sys.executable, "-m", "holdfast.demo_server"]
+SERVER = [sys.executable, "-m", "holdfast.demo.server"]
 ARGUMENTS = {"a": 1, "b": 2}
 
 

@@ -316,7 +316,7 @@ async def test_a_stored_login_is_not_used_for_another_server() -> None:
 @pytest.mark.req("A29")
 async def test_stdio_knows_nothing_of_it() -> None:
     with pytest.raises(holdfast.ValidationError, match="auth"):
-        holdfast.connect("python -m holdfast.demo_server", auth="oauth")
+        holdfast.connect("python -m holdfast.demo.server", auth="oauth")
 
 
 async def test_an_authorization_header_of_ones_own_switches_oauth_off() -> None:

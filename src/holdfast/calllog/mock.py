@@ -1,4 +1,4 @@
-"""A call log as a server: what was recorded is what is answered.
+"""Serve a call log: calls are answered as they were recorded.
 
     async with holdfast.connect(MockServer("calls.jsonl")) as client:
         await client.call_tool("session.open", {"sessionName": "a"})
@@ -37,9 +37,13 @@ _UNCACHED: Final = {"ttlMs": 0, "cacheScope": "private"}
 class MockServer:
     """Serves a log, in memory (as a target of ``connect``) or over stdio.
 
-    ``tools`` are the definitions to list; without them the list is made of the names and
-    arguments in the log. A call that comes more often than it was recorded is refused;
-    with ``loop`` its answers start over. ``redaction`` is that of the log.
+    Args:
+        log: The call log: a path, or its lines.
+        tools: The definitions to list; by default made of the names and arguments in the log.
+        name: The name of the server.
+        instructions: Text for the model.
+        loop: Start over when the recorded answers of a call run out, instead of refusing it.
+        redaction: The redaction that the log was written with.
     """
 
     def __init__(
@@ -80,7 +84,7 @@ class MockServer:
 
     @property
     def unused(self) -> list[Entry]:
-        """The recorded calls that nobody has made yet."""
+        """Return the recorded calls that no client has made yet."""
         return [entry for entry in self.log if entry.line not in self._served]
 
     def accept(self, line: Line) -> Callable[[bytes], None]:
@@ -133,7 +137,7 @@ class MockServer:
         return answers[count % len(answers)]
 
     def _fitting(self, name: str, given: Any) -> bytes:
-        """A recorded call with something blacked out that may be what came now."""
+        """Return the key of a recorded call with redacted values that fits; raise if none does."""
         recorded = self._known.get(name)
         if recorded is None:
             raise self._unknown(name)
@@ -172,7 +176,7 @@ class MockServer:
 
 
 def _derived(log: Log) -> dict[str, dict[str, Any]]:
-    """A list of tools made of what a log shows of them: names, and what their arguments were."""
+    """Return tool definitions made of the names and arguments in a log."""
     seen: dict[str, dict[str, set[str]]] = {}
     for entry in log:
         arguments = seen.setdefault(entry.name, {})
@@ -185,7 +189,7 @@ def _derived(log: Log) -> dict[str, dict[str, Any]]:
 
 
 def _typed(arguments: dict[str, set[str]]) -> dict[str, Any]:
-    """What was blacked out may have been anything."""
+    """Return properties with the types seen; a redacted value may have any type."""
     return {
         name: {} if "" in kinds else {"type": sorted(kinds)} for name, kinds in arguments.items()
     }

@@ -1,5 +1,5 @@
-"""A server to try clients against, and a story told with it.
+"""A server to try clients against, and a story that uses it.
 
-`python -m holdfast.demo` (or ``holdfast demo``) tells the story: a client at work while its server
+`python -m holdfast.demo` (or ``holdfast demo``) runs the story: a client at work while its server
 is killed. `python -m holdfast.demo.server` is the server alone, over stdio, in both eras.
 """

@@ -35,7 +35,7 @@ LONGEST_END: Final = 30.0
 _TRANSPORT_OPTIONS: Final = frozenset(_connect.Options.__annotations__)
 
 Thing: TypeAlias = "Client | sync.Client | Handle | SyncHandle"
-"""What the fixtures return."""
+"""The values of the fixtures."""
 
 
 class Destination(Struct):

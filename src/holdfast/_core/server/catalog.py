@@ -33,7 +33,7 @@ class Resource(NamedTuple):
 
 
 class Catalog:
-    """What a server offers; change the dictionaries at any time.
+    """The offers of a server; change the dictionaries at any time.
 
     Args:
         page_size: The number of items on a page of a list; None for all.
@@ -133,5 +133,8 @@ def error_result(message: str) -> Json:
 
 def user_message(content: str, description: str | None = None) -> Json:
     """Return a prompt of one message of the user."""
-    told = {} if description is None else {"description": description}
-    return {**told, "messages": [{"role": "user", "content": {"type": "text", "text": content}}]}
+    described = {} if description is None else {"description": description}
+    return {
+        **described,
+        "messages": [{"role": "user", "content": {"type": "text", "text": content}}],
+    }

@@ -76,7 +76,7 @@ class Incoming:
 
     @property
     def stateless(self) -> bool:
-        """Whether the request belongs to the stateless era."""
+        """Return whether the request belongs to the stateless era."""
         return not self.era.asks
 
     def progress(self, progress: float, **fields: Any) -> None:

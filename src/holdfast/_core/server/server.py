@@ -1,4 +1,4 @@
-"""What is served to every client that connects, and the methods that every server has."""
+"""The definition of a server, and the methods that every server has."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Server:
-    """What is served to every client that connects.
+    """A server: handlers, capabilities and revisions, for every client that connects.
 
     Args:
         name: The name that clients are given.
@@ -75,8 +75,8 @@ class Server:
 
     def introduction(self) -> Json:
         """Return what the answers to ``initialize`` and ``server/discover`` have in common."""
-        told = {} if self.instructions is None else {"instructions": self.instructions}
-        return {"capabilities": self.capabilities(), **told}
+        more = {} if self.instructions is None else {"instructions": self.instructions}
+        return {"capabilities": self.capabilities(), **more}
 
 
 def uri_of(incoming: Incoming) -> str:
