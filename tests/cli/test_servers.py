@@ -54,7 +54,7 @@ def test_they_fit_the_window(seen: Seen, configure: Configure, columns: int) -> 
 def test_none_is_told_with_what_to_do(cli: Cli) -> None:
     done = cli("servers")
     assert (done.code, done.out) == (0, "")
-    assert "No server is configured. Add one to .mcp.json" in done.err
+    assert "No server is configured. Add one: holdfast add NAME" in done.err
 
 
 def test_a_file_that_cannot_be_read_is_told(cli: Cli) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from holdfast._core.text import did_you_mean, visible_lines
+from holdfast.cli.consent import approve_in_place
 from holdfast.cli.options import OPTIONS, pairs
 from holdfast.cli.output import Output, show_stderr
 from holdfast.errors import ValidationError
@@ -129,6 +130,8 @@ class ServerTarget:
             raise ValidationError(f"There is no server {name!r}. {self._hint(name)}")
         from holdfast.config.resolution import admit, client_for
 
+        if not self.output.json:
+            approve_in_place(self.configuration, name)
         resolved = admit(entry, prompt=_ask)
         options = dict(self._fitting(resolved.url or list(resolved.command)))
         for key, said in (("env", resolved.env), ("headers", resolved.headers)):
@@ -154,7 +157,7 @@ class ServerTarget:
             return f"Configured: {', '.join(names)}. Or give --url URL, or -- COMMAND."
         return (
             "No server is configured: give --url URL, or a command after --, "
-            f"set {VARIABLE}, or add one to .mcp.json."
+            f"set {VARIABLE}, or see 'holdfast add --help'."
         )
 
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from holdfast._core.text import visible_lines
 from holdfast.cli.completers import servers as suggest_servers
+from holdfast.cli.consent import agreed
 from holdfast.cli.files import create
 from holdfast.cli.options import CONFIG, OUTPUT, files
 from holdfast.cli.output import Output
 from holdfast.errors import TrustError
 
 if TYPE_CHECKING:
-    from holdfast.config import Approval, ServerExplanation
+    from holdfast.config import ServerExplanation
 
 
 @click.group()
@@ -89,48 +87,42 @@ def _told(found: ServerExplanation) -> str:
     return "\n".join(lines)
 
 
-@config.command(short_help="approve a server of a project's own file")
-@click.argument("name", shell_complete=suggest_servers)
+@config.command(short_help="approve servers of a project's own file")
+@click.argument("names", nargs=-1, metavar="NAME...", shell_complete=suggest_servers)
+@click.option("--all", "everything", is_flag=True, help="Every server that needs an approval.")
 @click.option("-y", "--yes", is_flag=True, help="Approve without being asked.")
 @CONFIG
 @OUTPUT
-def trust(name: str, yes: bool, config: str | None, output: str) -> None:
-    """Approve a server of a project's own file, as it stands now.
+def trust(
+    names: tuple[str, ...], everything: bool, yes: bool, config: str | None, output: str
+) -> None:
+    """Approve servers of a project's own file, as they stand now.
 
     The approval holds until its command, arguments, environment, URL or files change.
     """
-    from holdfast.config import approve, load, preview
+    from holdfast.config import approve_all, load, preview
 
     out = Output(output)
     found = load(config)
-    before = preview(found, name)
-    if before.verdict in ("own", "trusted"):
-        out.note(f"{name}: {'is your own' if before.verdict == 'own' else 'is trusted already'}.")
-    elif yes or _agreed(before):
-        before = approve(found, name, seen=before)
-        out.note(f"{name}: approved, as {before.file} has it now.")
-    else:
-        raise TrustError(f"{name}: not approved")
+    if everything == bool(names):
+        raise click.UsageError("Name the servers, or give --all.")
+    if everything:
+        names = tuple(one.name for one in found if not one.errors and not one.trust().ok)
+    shown = {name: preview(found, name) for name in names}
+    wanted = {name: one for name, one in shown.items() if one.verdict in ("untrusted", "changed")}
+    for name in shown.keys() - wanted.keys():
+        own = shown[name].verdict == "own"
+        out.note(f"{name}: {'is your own' if own else 'is trusted already'}.")
+    if wanted and not (yes or agreed(list(wanted.values()))):
+        raise TrustError(f"{', '.join(wanted)}: not approved")
+    for done in approve_all(found, list(wanted), seen=wanted):
+        shown[done.name] = done
+        out.note(f"{done.name}: approved, as {done.file} has it now.")
+    if not shown:
+        out.note("Nothing needs an approval.")
     if out.json:
-        out.value(before)
-
-
-def _agreed(approval: Approval) -> bool:
-    """Whether the person approves; where there is none, nobody does."""
-    _present(approval)
-    if not sys.stdin.isatty():
-        command = f"holdfast config trust --yes {shlex.quote(approval.name)}"
-        raise TrustError(f"{approval.name}: nobody to ask; after reading it: {command}")
-    return click.confirm("Approve it?", err=True)
-
-
-def _present(approval: Approval) -> None:
-    """What is about to be approved, to the letter."""
-    text = json.dumps(approval.definition, indent=2, ensure_ascii=False)
-    lines = [f"{approval.name}, from {approval.file}:", text]
-    lines += [f"changed: {change}" for change in approval.changes]
-    lines += [f"careful: {caution}" for caution in approval.cautions]
-    print(visible_lines("\n".join(lines)), file=sys.stderr)
+        values = list(shown.values())
+        out.value(values[0] if len(values) == 1 and not everything else values)
 
 
 @config.command(short_help="take an approval back")

@@ -31,7 +31,7 @@ def servers(config: str | None, output: str) -> None:
     if rows:
         table(out, ("server", "standing", "what it is", "from"), rows)
     else:
-        out.note("No server is configured. Add one to .mcp.json, or see 'holdfast config --help'.")
+        out.note("No server is configured. Add one: holdfast add NAME -- COMMAND, or NAME URL.")
     for file in found.files:
         for problem in file.problems:
             out.note(problem)

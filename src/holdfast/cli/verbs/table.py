@@ -51,6 +51,11 @@ SECTIONS: dict[str, dict[str, Verb]] = {
         ),
     },
     "Set up": {
+        "add": Verb("setup", "add", "add a server to your configuration"),
+        "remove": Verb("setup", "remove", "remove a server", takes_server=False),
+        "import": Verb(
+            "setup", "import_", "copy the servers of other products", takes_server=False
+        ),
         "config": Verb(
             "config", "config", "show, explain, trust and import configuration", takes_server=False
         ),

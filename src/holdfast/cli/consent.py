@@ -1,0 +1,71 @@
+"""Asking a person: show what is about to run or to be written, and take yes or no."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast._core.text import visible_lines
+from holdfast.errors import TrustError
+
+if TYPE_CHECKING:
+    from holdfast.config import Approval, Configuration
+
+
+def is_interactive() -> bool:
+    """Return whether a person can be asked: stdin and stderr are a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def confirm(question: str) -> bool:
+    """Ask on stderr; an empty answer is no."""
+    return click.confirm(question, err=True)
+
+
+def present(approval: Approval) -> None:
+    """Show what is about to be approved, to the letter."""
+    text = json.dumps(approval.definition, indent=2, ensure_ascii=False)
+    lines = [f"{approval.name}, from {approval.file}:", text]
+    lines += [f"changed: {change}" for change in approval.changes]
+    lines += [f"careful: {caution}" for caution in approval.cautions]
+    print(visible_lines("\n".join(lines)), file=sys.stderr)
+
+
+def agreed(approvals: Sequence[Approval]) -> bool:
+    """Show each approval, and ask once for all of them.
+
+    Raises:
+        TrustError: Nobody can be asked.
+    """
+    for approval in approvals:
+        present(approval)
+    names = [approval.name for approval in approvals]
+    if not sys.stdin.isatty():
+        command = f"holdfast config trust --yes {shlex.join(names)}"
+        raise TrustError(f"{', '.join(names)}: nobody to ask; after reading it: {command}")
+    return confirm("Approve it?" if len(names) == 1 else f"Approve these {len(names)}?")
+
+
+def approve_in_place(config: Configuration, name: str) -> None:
+    """At a terminal, offer to approve a server that a verb is about to use.
+
+    Elsewhere nothing happens, and the server is refused.
+
+    Raises:
+        TrustError: The person said no.
+    """
+    entry = config[name]
+    if entry.errors or entry.disabled or not is_interactive() or entry.trust().ok:
+        return
+    from holdfast.config import approve, preview
+
+    seen = preview(config, name)
+    present(seen)
+    if not confirm("Approve it and go on?"):
+        raise TrustError(f"{name}: not approved")
+    approve(config, name, seen=seen)
