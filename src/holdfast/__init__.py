@@ -1,21 +1,37 @@
 """Holdfast: the MCP client that holds on.
 
-    cli/ · testing/                      the command line; a scripted server, a pytest plugin
-    handles/ · servers/ · sync/          typed handles; many servers; all without await
-    configuration/                       servers by name, from the files people have
-    connecting · client · targets        what you use
-    tape/ · registry/ · codegen/         calls written down; tools compared; tools as Python
-    calls/      pipeline · inputs        one call, start to end
-    runtime/    driver · mailbox         the loop, the clock, the futures
-    engine/     connection · inflight    the machine: states, requests, recovery   (pure)
-    eras/       negotiation              what depends on the protocol revision     (pure)
-    transports/ stdio · http · memory    ways to a server
-    wire/       jsonrpc · framing        bytes and messages                        (pure)
-    boundary                             the values that pass between these        (pure)
-    types/ · errors · config             what you read, catch and set              (pure)
-    demo                                 a server to try things with
+    import asyncio, holdfast
 
-Imports point downwards; the pure parts know no clock, no loop and no descriptor.
+    async def main():
+        async with holdfast.connect("uvx mcp-server-time") as client:
+            result = await client.call_tool("get_current_time", {"timezone": "UTC"})
+            print(result.text)
+
+    asyncio.run(main())
+
+Without ``await``: ``holdfast.sync.connect(...)``. Many servers: ``holdfast.Servers(...)``.
+Documentation of each option: ``help(holdfast.connect)``.
+
+Public, from the outside in:
+
+    connect, Client, errors, policies, events, types    one server
+    sync, servers, handles, agents                      without await; many; typed; for models
+    config, lock, codegen, calllog, schema              files people have; what tools promise;
+                                                        tools as Python; calls written down
+    testing, cli, demo                                  a scripted server and a pytest plugin;
+                                                        the command line; a server to try
+
+Private, under ``_core``, each standing on those below it:
+
+    calls, observers          one call as one function; who watches it
+    driver, mailbox           event loop, clock, futures
+    transports, auth          stdio, HTTP, SSE, memory; credentials
+    engine                    states, requests in flight, recovery               pure
+    server                    the server side of MCP                             pure
+    eras                      everything that depends on the revision            pure
+    boundary                  the values that pass between engine and shell      pure
+    wire                      JSON-RPC messages and framing                      pure
+    text, files, redact       shown text, safe files, hidden secrets
 """
 
 from __future__ import annotations

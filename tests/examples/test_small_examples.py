@@ -45,6 +45,18 @@ def test_an_example_runs_as_it_stands(name: str) -> None:
 
 
 @pytest.mark.req("N4")
+def test_the_typed_handle_is_made_and_used(tmp_path: Path) -> None:
+    command = ["codegen", "-o", "demo_tools.py", "--", sys.executable, "-m", "holdfast.demo.server"]
+    made = run("-m", "holdfast", *command, cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    (tmp_path / "typed_handle.py").write_text((EXAMPLES / "typed_handle.py").read_text())
+    done = run("typed_handle.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "3" in done.stdout
+    assert "hello" in done.stdout
+
+
+@pytest.mark.req("N4")
 def test_the_recording_is_made_and_replayed(tmp_path: Path) -> None:
     test = str(EXAMPLES / "test_with_recording.py")
     options = ["-p", "no:cacheprovider", "-o", "asyncio_mode=auto", "--rootdir", str(tmp_path)]
