@@ -27,6 +27,7 @@ from holdfast._core.boundary import (
     ReadChecked,
     Report,
     Send,
+    Starting,
     Violated,
     WireId,
 )
@@ -844,3 +845,43 @@ def test_the_log_level_is_remembered() -> None:
     assert rig.engine.log_level is None
     rig.engine.log_level = "debug"
     assert rig.engine.log_level == "debug"
+
+
+# Servers that take their time
+
+
+def at_work(rig: Rig, elapsed: float) -> list[Effect]:
+    return rig.report(Starting(rig.engine.generation, elapsed, again=1.0))
+
+
+@pytest.mark.req("N1", "L6")
+def test_the_handshake_counts_from_the_last_sign_of_a_launcher_at_work() -> None:
+    rig = Rig(policy=Policy(timeouts=Timeouts(handshake=5)))
+    rig.open()
+    rig.opened()
+    for second in range(60):
+        rig.at(float(second))
+        assert one(at_work(rig, second), Starting).elapsed == second
+    rig.at(64.9)
+    assert rig.state == "initializing"
+    rig.at(65.1)
+    assert rig.state == "backoff"
+
+
+@pytest.mark.req("N1", "R3")
+def test_a_call_waits_for_a_launcher_up_to_its_total_timeout() -> None:
+    rig = Rig()
+    ticket = rig.call(idle=2.0, total=30.0)
+    rig.opened()
+    for second in range(29):
+        rig.at(float(second))
+        at_work(rig, second)
+    assert rig.open_tickets() == {ticket}
+    rig.at(30.5)
+    assert not rig.error(ticket).outcome_unknown
+
+
+@pytest.mark.req("N1")
+def test_a_report_of_starting_changes_nothing_for_a_server_that_is_ready() -> None:
+    rig = ready()
+    assert at_work(rig, 1.0) == []

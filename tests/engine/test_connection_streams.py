@@ -547,6 +547,18 @@ def test_a_server_replaced_by_one_with_a_handshake_is_recognised_and_the_call_go
     assert rig.result(ticket) == {"n": 1}
 
 
+@pytest.mark.req("L3", "P2")
+def test_the_stream_of_a_subscription_ends_with_its_revision() -> None:
+    rig = ready("stateless", session=None)
+    lasting, stream = rig.request("subscriptions/listen", lasting=True)
+    ticket, wire_id = rig.request()
+    other, _ = rig.request()
+    effects = refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD)
+    assert [retract.wire_id for retract in only(effects, Retract)] == [stream]
+    assert isinstance(rig.error(lasting), TransportError)
+    assert rig.open_tickets() == {ticket, other}
+
+
 @pytest.mark.req("L3", "X2", "R2")
 def test_a_request_that_is_refused_by_both_revisions_fails_with_its_own_error() -> None:
     rig = ready("stateless", session=None)

@@ -103,6 +103,23 @@ async def test_http_sse_survives_answers_without_responses() -> None:
             await server.until(lambda: server.standing <= 8)
 
 
+@pytest.mark.req("R11")
+@pytest.mark.parametrize("shape", EVERY_SHAPE)
+async def test_a_call_that_waited_for_a_place_was_not_sent(
+    shape: type[Modern] | type[Legacy] | type[Old],
+) -> None:
+    async with shape() as server:
+        server.on["tools/call"] = never
+        async with connect(server, connections=3) as client:
+            await client.open()
+            held = [asyncio.create_task(failure(say(client))) for _ in range(3)]
+            await server.heard("tools/call", 3)
+            error = await failure(say(client, timeout=0.1))
+            assert not error.outcome_unknown
+            assert len(server.posts("tools/call")) == 3
+        assert all(error.outcome_unknown for error in await asyncio.gather(*held))
+
+
 @pytest.mark.req("X2")
 @pytest.mark.parametrize("shape", EVERY_SHAPE)
 async def test_calls_wait_for_a_place(shape: type[Modern] | type[Legacy] | type[Old]) -> None:

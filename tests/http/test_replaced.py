@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -101,3 +102,29 @@ async def test_a_modern_server_replaced_by_a_legacy_one_is_recognised(
         gateway.legacy.refusal = refusal
         assert await say(client, "after") == "after"
         assert client.protocol_version == LEGACY
+
+
+@pytest.mark.req("L3", "P2")
+async def test_the_stream_of_a_subscription_does_not_outlive_its_era() -> None:
+    open_streams: list[Any] = []
+
+    async def listening(request: Request, reply: Reply) -> None:
+        meta = {"io.modelcontextprotocol/subscriptionId": request.id}
+        notice = {"notifications": {"resourceSubscriptions": ["file:///a"]}, "_meta": meta}
+        method = "notifications/subscriptions/acknowledged"
+        await reply.stream(event({"jsonrpc": "2.0", "method": method, "params": notice}))
+        open_streams.append(request.id)
+        await reply.gone()
+        open_streams.remove(request.id)
+        gateway.changed()
+
+    async with Gateway(modern=True) as gateway:
+        gateway.modern.capabilities = {"resources": {"subscribe": True}}
+        gateway.modern.on["subscriptions/listen"] = listening
+        async with connect(gateway) as client:
+            async with asyncio.timeout(20):
+                await client.subscribe_resource("file:///a")
+            assert open_streams
+            gateway.is_modern = False
+            assert await say(client, "after") == "after"
+            await gateway.until(lambda: not open_streams)

@@ -165,7 +165,8 @@ async def test_a_launcher_gets_its_time_before_the_handshake_counts(tmp_path: Pa
     demo = shlex.join(DEMO)
     command = [launcher(tmp_path, f"read x < {release}\nexec {demo}"), "-y", "server"]
     seen: asyncio.Queue[float] = asyncio.Queue()
-    client = holdfast.connect(command, timeouts=Timeouts(handshake=0.5), backoff=ONCE)
+    times = Timeouts(handshake=0.5, request=0.5)
+    client = holdfast.connect(command, timeouts=times, backoff=ONCE)
     client.events.subscribe(lambda event: seen.put_nowait(event.elapsed), "server.starting")
     async with client:
         call = asyncio.create_task(client.call_tool("echo", {"text": "at last"}))

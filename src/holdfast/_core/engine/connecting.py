@@ -163,6 +163,7 @@ class Connector:
     def renew(self, reason: str, now: float, out: list[Effect]) -> None:
         """Negotiate again over the same link; what is under way on it stays there."""
         self.recovery.reason = TransportError(reason)
+        self.requests.end_lasting(self.recovery.reason, now, out)
         self.move(Step.EXPIRED, out)
         self.timers.expect_agreement(now + self.policy.timeouts.handshake)
         self.negotiate(now, out)

@@ -221,6 +221,7 @@ class Connection:
     def _starting(self, report: b.Starting, now: float, out: list[Effect]) -> None:
         if self.state is State.STARTING or self.state is State.INITIALIZING:
             self._timers.expect_agreement(now + report.again + self.policy.timeouts.handshake)
+            self._requests.keep_waiting(now + report.again)
             out.append(report)
 
     def _busy(self, report: b.Busy, now: float, out: list[Effect]) -> None:

@@ -205,6 +205,18 @@ class Requests:
         for pending in self.inflight:
             self._fail(pending, error, sent=pending.may_have_run, now=now, out=out)
 
+    def end_lasting(self, reason: HoldfastError, now: float, out: list[Effect]) -> None:
+        """End streams that were opened for a session or revision that is not in force any more."""
+        for pending in self.inflight:
+            if pending.call.lasting and pending.wire_id is not None:
+                error = messages.lost(self.name, pending.call, reason, sent=True)
+                self._retract(pending, reason.message, (error, error), now, out)
+
+    def keep_waiting(self, now: float) -> None:
+        """Reset the idle clocks of calls that wait for a server which is being started."""
+        for pending in self.inflight.parked():
+            pending.idle_until = max(pending.idle_until, now + pending.call.idle)
+
     def _keeps(self, pending: Pending, *, sent: bool, connected: bool) -> bool:
         """A sent request runs again only if that is harmless; an unsent one gets another try."""
         if sent:

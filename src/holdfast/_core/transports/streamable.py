@@ -233,8 +233,9 @@ class StreamableLink:
         stream: Stream | None = None
         try:
             session = response.headers.get(SESSION)
-            if content_type(response) != EVENTS:
-                await self._read_json(response, wire_id, session)
+            kind = content_type(response)
+            if kind != EVENTS:
+                await self._read_json(response, kind, wire_id, session)
             else:
                 stream = Stream(wire_id, options, SseParser(client.limit), session)
                 await self._read_events(response, stream)
@@ -248,10 +249,10 @@ class StreamableLink:
         return stream
 
     async def _read_json(
-        self, response: aiohttp.ClientResponse, wire_id: WireId, session: str | None
+        self, response: aiohttp.ClientResponse, kind: str, wire_id: WireId, session: str | None
     ) -> None:
         body = await self._client.read(response)
-        if content_type(response) != JSON:
+        if kind != JSON:
             raise self._client.wrong_content(response, body)
         self._report(Delivered(self._generation, body, wire_id, session, whole=True))
         if wire_id not in self._finished:
