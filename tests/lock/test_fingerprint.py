@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.lock.fingerprint import canonical, definition, fingerprint, registry_hash
+from holdfast.lock.fingerprint import definition, fingerprint, registry_hash
+from holdfast.schema.types import canonical
 from holdfast.types import Tool
 from holdfast.types.tools import ToolAnnotations
 

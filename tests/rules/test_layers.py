@@ -68,7 +68,6 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("agents.listing", "servers"): "a listing says which servers failed",
     ("agents.meta_tools", "servers"): "for type checkers only",
     ("agents.toolset", "servers"): "a toolset says which servers failed",
-    ("schema.types", "lock"): "the canonical text of a definition",
     ("__init__", "testing"): "for type checkers only: ``holdfast.testing`` loads when it is used",
 }
 """(module, imported unit): the reason, one sentence. Empty is best."""

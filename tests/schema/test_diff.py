@@ -10,15 +10,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from holdfast.schema.budget import Budget
 from holdfast.schema.diff import TOO_MUCH, compare
 from holdfast.schema.report import ARGUMENTS, RESULTS, Report, where, worst
-from holdfast.schema.types import Effort
 
 PLENTY = 20_000
 
 
 def report(before: Any, after: Any, *, returns: bool = False) -> Report:
-    return compare(before, after, Effort(PLENTY), returns=returns)
+    return compare(before, after, Budget(PLENTY), returns=returns)
 
 
 def told(before: Any, after: Any, *, returns: bool = False) -> list[str]:
@@ -417,7 +417,7 @@ def test_a_hostile_schema_costs_little_and_is_never_called_safe(name: str) -> No
 
 @pytest.mark.req("H8")
 def test_what_takes_too_long_is_said_to() -> None:
-    found = compare(*HOSTILE["wide"], Effort(100))
+    found = compare(*HOSTILE["wide"], Budget(100))
     assert [(one.text, one.effect) for one in found.findings] == [(TOO_MUCH, "different")]
 
 

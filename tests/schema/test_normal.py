@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from holdfast.schema.budget import Budget, TooMuch
 from holdfast.schema.normal import MOST_ALTERNATIVES, ODD, Document, merge
-from holdfast.schema.types import Effort, Flat, TooMuch
+from holdfast.schema.types import Flat
 
 
 def document(root: Any) -> Document:
-    return Document(root, Effort(10_000))
+    return Document(root, Budget(10_000))
 
 
 def flat(schema: Any, **root: Any) -> Flat:
@@ -117,9 +118,9 @@ def test_too_many_alternatives_stay_together() -> None:
     ],
 )
 def test_what_cannot_be_said_in_one_is_not_merged(one: Flat, other: Flat) -> None:
-    assert merge(one, other, Effort(100)) is None
+    assert merge(one, other, Budget(100)) is None
 
 
 def test_reading_a_schema_costs_effort() -> None:
     with pytest.raises(TooMuch):
-        Document({}, Effort(10)).flat({f"k{at}": at for at in range(20)})
+        Document({}, Budget(10)).flat({f"k{at}": at for at in range(20)})

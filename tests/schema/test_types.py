@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.schema.budget import Budget, TooMuch
 from holdfast.schema.types import (
-    Effort,
-    TooMuch,
     by_type,
     join_values,
     mark,
@@ -51,7 +50,7 @@ def test_values_of_any_depth_can_be_compared() -> None:
 
 def test_comparing_costs_effort() -> None:
     with pytest.raises(TooMuch):
-        same([[at] for at in range(100)], [[at] for at in range(100)], Effort(50))
+        same([[at] for at in range(100)], [[at] for at in range(100)], Budget(50))
 
 
 @pytest.mark.parametrize(

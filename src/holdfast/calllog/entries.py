@@ -21,7 +21,7 @@ from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.calllog import results
 from holdfast.calllog.sidecars import read_sidecar
 from holdfast.errors import ValidationError
-from holdfast.lock.fingerprint import canonical
+from holdfast.schema.types import canonical
 
 Source: TypeAlias = "str | os.PathLike[str] | Iterable[str | bytes | Mapping[str, Any]] | Log"
 """A file, a text of lines, the lines themselves, or a log that was read already."""

@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct
 from holdfast._core.redact import HIDDEN, Redactor
 from holdfast.calllog.entries import Entry
 from holdfast.calllog.lines import compact
-from holdfast.lock.fingerprint import canonical
+from holdfast.schema.types import canonical
 
 LONGEST: Final = 80
 """Characters of one value that are shown."""

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from holdfast.errors import ValidationError
+from holdfast.schema.refs import resolve as pointed
+from holdfast.schema.walk import properties
 
 Read = Callable[[str], str]
 
@@ -57,25 +59,20 @@ def _one(word: str, schema: Mapping[str, Any], read: Read) -> tuple[str, Any]:
 
 def _path(key: str, schema: Mapping[str, Any]) -> list[str]:
     """``a.b`` reaches into an object, unless there is a parameter of just that name."""
-    properties = _properties(schema)
-    if "." not in key or key in properties:
+    own = properties(schema)
+    if "." not in key or key in own:
         return [key]
     first = key.partition(".")[0]
-    return key.split(".") if first in properties else [key]
+    return key.split(".") if first in own else [key]
 
 
 def _schema_at(schema: Mapping[str, Any], path: list[str]) -> Any:
     found: Any = schema
     for key in path:
-        found = _properties(resolve(found, schema)).get(key)
+        found = properties(resolve(found, schema)).get(key)
         if found is None:
             return {}
     return resolve(found, schema)
-
-
-def _properties(schema: Any) -> Mapping[str, Any]:
-    found = schema.get("properties") if isinstance(schema, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
 
 
 def resolve(part: Any, schema: Mapping[str, Any], steps: int = 16) -> Any:
@@ -87,13 +84,9 @@ def resolve(part: Any, schema: Mapping[str, Any], steps: int = 16) -> Any:
     while isinstance(part, Mapping) and isinstance(part.get("$ref"), str) and steps:
         steps -= 1
         beside = {**part, **beside}
-        target: Any = schema
-        reference: str = part["$ref"]
-        if not reference.startswith("#"):
+        target = pointed(schema, part["$ref"])
+        if target is None:
             break
-        for key in reference[1:].strip("/").split("/"):
-            key = key.replace("~1", "/").replace("~0", "~")
-            target = target.get(key) if isinstance(target, Mapping) and key else target
         part = target
     beside.pop("$ref", None)
     return {**part, **beside} if isinstance(part, Mapping) else beside

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from holdfast._core.text import one_line
-from holdfast.lock.fingerprint import canonical
+from holdfast.schema.types import canonical
 
 LIMITS: Final = (
     ("format", "format {}"),

@@ -13,7 +13,8 @@ from holdfast.codegen.literals import quoted
 from holdfast.codegen.names import ROOT, ClassNames
 from holdfast.codegen.schemas import MOST_PARTS as SCHEMA_PARTS
 from holdfast.codegen.schemas import Reader
-from holdfast.lock.fingerprint import canonical, definition, registry_hash
+from holdfast.lock.fingerprint import definition, registry_hash
+from holdfast.schema.types import canonical
 from holdfast.schema.walk import properties, required
 from holdfast.types.tools import Tool
 

@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Struct, field
 
 from holdfast.errors import DriftError
-from holdfast.lock.fingerprint import canonical, definition, registry_hash
+from holdfast.lock.fingerprint import definition, registry_hash
+from holdfast.schema.types import canonical
 from holdfast.types.tools import Tool
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from msgspec import Struct
 from holdfast._core.text import label
 from holdfast.lock import annotations as tool_annotations
 from holdfast.schema import diff
+from holdfast.schema.budget import LIMITS, Budget
 from holdfast.schema.report import (
     ARGUMENTS,
     IMPACTS,
@@ -29,12 +30,12 @@ from holdfast.schema.report import (
     where,
     worst,
 )
-from holdfast.schema.types import Effort, same
+from holdfast.schema.types import same
 
 ALL: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
 """The fields of a definition that are compared."""
 
-EFFORT: Final = 20_000
+EFFORT: Final = 4 * LIMITS.work
 """Steps for one schema, and ten times as many for all of them."""
 MOST_CHANGES: Final = 50
 MOST_DETAILS: Final = 20
@@ -169,7 +170,7 @@ def _change(kind: Kind, name: str, impact: Impact, details: list[_Detail]) -> Ch
 
 
 class _Work:
-    """One comparison of two sets, with the effort that is left for it."""
+    """One comparison of two sets, with the budget that is left for it."""
 
     def __init__(self, fields: Collection[str]) -> None:
         self._fields = [*(name for name in ALL if name in fields)]
@@ -221,9 +222,9 @@ class _Work:
             self._compare_schemas(old, new, found, returns=True)
 
     def _compare_schemas(self, old: Any, new: Any, found: Findings, *, returns: bool) -> None:
-        effort = Effort(min(EFFORT, self._left))
-        found.include(diff.compare(old, new, effort, returns=returns))
-        self._left -= min(EFFORT, self._left) - max(0, effort.left)
+        budget = Budget(min(EFFORT, self._left))
+        found.include(diff.compare(old, new, budget, returns=returns))
+        self._left -= min(EFFORT, self._left) - max(0, budget.left)
 
 
 def _told(finding: Finding) -> str:

@@ -9,17 +9,12 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any, Final
 
-import msgspec
 from msgspec import UnsetType
 
+from holdfast.schema.types import canonical
 from holdfast.types.tools import Tool, decode_schema
 
 HASH_DIGITS: Final = 12
-
-
-def canonical(value: Any) -> bytes:
-    """The one JSON text of a value: keys sorted, no spaces, UTF-8."""
-    return msgspec.json.encode(value, order="sorted")
 
 
 def fingerprint(value: Any) -> str:

@@ -26,7 +26,8 @@ from holdfast._core.files import RefusedFileError, read_bytes, reason, write_ato
 from holdfast._core.text import label, quote, show_json, visible, visible_json
 from holdfast.errors import ValidationError
 from holdfast.lock.changes import ALL
-from holdfast.lock.fingerprint import canonical, definition, fingerprint
+from holdfast.lock.fingerprint import definition, fingerprint
+from holdfast.schema.types import canonical
 from holdfast.types.tools import Tool
 
 VERSION: Final = 1

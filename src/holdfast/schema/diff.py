@@ -13,11 +13,13 @@ from typing import Any, Final
 
 from holdfast._core.text import difference, join_words, label, quote, show_json
 from holdfast.schema import constraints
+from holdfast.schema.budget import Budget, TooMuch
 from holdfast.schema.constraints import ARGUMENTS, RESULTS, Words
 from holdfast.schema.diff_unions import disjoint, match, summary
-from holdfast.schema.normal import REFERENCES, Document
+from holdfast.schema.normal import Document
 from holdfast.schema.report import Findings, Report, named
-from holdfast.schema.types import Effort, Flat, TooMuch, same, wordy
+from holdfast.schema.types import Flat, same, wordy
+from holdfast.schema.walk import REFERENCES
 
 DEEPEST: Final = 40
 """Levels of schemas inside schemas that are compared."""
@@ -31,14 +33,14 @@ _DIALECTS: Final = ("2020-12", "2019-09", "draft-07", "draft-06")
 """Dialects that do not differ in what is compared here."""
 
 
-def compare(before: Any, after: Any, effort: Effort, *, returns: bool = False) -> Report:
+def compare(before: Any, after: Any, budget: Budget, *, returns: bool = False) -> Report:
     """What differs between two schemas of arguments, or of results (``returns``)."""
     if same(before, after):
         return _NOTHING
     found = Findings()
     try:
-        old, new = Document(before, effort), Document(after, effort)
-        found.include(_Comparison(old, new, RESULTS if returns else ARGUMENTS, effort).whole())
+        old, new = Document(before, budget), Document(after, budget)
+        found.include(_Comparison(old, new, RESULTS if returns else ARGUMENTS, budget).whole())
     except (TooMuch, RecursionError):
         found.add(TOO_MUCH, "different")
     report = found.report()
@@ -50,11 +52,11 @@ def compare(before: Any, after: Any, effort: Effort, *, returns: bool = False) -
 class _Comparison:
     """One comparison of two whole schemas."""
 
-    def __init__(self, before: Document, after: Document, words: Words, effort: Effort) -> None:
+    def __init__(self, before: Document, after: Document, words: Words, budget: Budget) -> None:
         self._before = before
         self._after = after
         self._words = words
-        self._effort = effort
+        self._budget = budget
         self._known: dict[tuple[int, int], tuple[Report, Any, Any]] = {}
         self._depth = 0
         self._plain = not (before.refers or after.refers)
@@ -73,8 +75,8 @@ class _Comparison:
         known = self._known.get(key)
         if known is not None:
             return known[0]
-        self._effort.spend()
-        if self._plain and same(before, after, self._effort):
+        self._budget.spend()
+        if self._plain and same(before, after, self._budget):
             return _NOTHING
         if self._depth >= DEEPEST:
             raise TooMuch
@@ -130,7 +132,7 @@ class _Comparison:
         return any(self._single(one, other).harmless for other in others)
 
     def _single(self, before: Flat, after: Flat) -> Report:
-        self._effort.spend()
+        self._budget.spend()
         if self._depth >= DEEPEST:
             raise TooMuch
         found = Findings()
@@ -140,7 +142,7 @@ class _Comparison:
     @cached_property
     def _back(self) -> _Comparison:
         """The same the other way round."""
-        return _Comparison(self._after, self._before, self._words, self._effort)
+        return _Comparison(self._after, self._before, self._words, self._budget)
 
     # One alternative
 
@@ -172,7 +174,7 @@ class _Comparison:
         old, new = before.get("properties", {}), after.get("properties", {})
         needed, needs = set(before.get("required", ())), set(after.get("required", ()))
         for name in sorted({*old, *new, *needed, *needs}):
-            self._effort.spend()
+            self._budget.spend()
             step = named(name)
             if name not in old and name not in needed:
                 self._new_property(name, before, after, found)
@@ -206,7 +208,7 @@ class _Comparison:
         elif "default" not in new:
             text = f"left out, it no longer means {show_json(old['default'])}"
             found.add(text, "different", step)
-        elif not same(old["default"], new["default"], self._effort):
+        elif not same(old["default"], new["default"], self._budget):
             now, was = show_json(new["default"]), show_json(old["default"])
             found.add(f"left out, it now means {now}, not {was}", "different", step)
 
@@ -240,7 +242,7 @@ class _Comparison:
             old, new = before[key], after[key]
             if key in _PARTS:
                 self._parts(key, _PARTS[key](old), _PARTS[key](new), found)
-            elif not same(old, new, self._effort):
+            elif not same(old, new, self._budget):
                 found.add(f"{label(key)} changed", "different")
 
     def _parts(self, key: str, old: dict[str, Any], new: dict[str, Any], found: Findings) -> None:

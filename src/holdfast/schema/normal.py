@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal, TypeAlias
 
+from holdfast.schema.budget import Budget
 from holdfast.schema.refs import resolve
 from holdfast.schema.types import (
     TYPES,
-    Effort,
     Flat,
     by_type,
     is_number,
@@ -26,8 +26,8 @@ from holdfast.schema.types import (
     types,
     wordy,
 )
+from holdfast.schema.walk import REFERENCES
 
-REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 ODD: Final = "what is not a schema"
 CHAIN: Final = 20
 """References, and schemas inside ``allOf``, that are followed at one place."""
@@ -54,9 +54,9 @@ Exclusion: TypeAlias = Literal["none", "all", "some"]
 class Document:
     """One whole schema, which its references lead around in."""
 
-    def __init__(self, root: Any, effort: Effort) -> None:
+    def __init__(self, root: Any, budget: Budget) -> None:
         self.root = root
-        self._effort = effort
+        self._budget = budget
         self._flats: dict[int, tuple[Any, Flat]] = {}
         self.refers: bool = False
         self.named: bool = False
@@ -77,7 +77,7 @@ class Document:
             return {ODD: schema}
         known = self._flats.get(id(schema))
         if known is None:
-            self._effort.spend(1 + len(schema))
+            self._budget.spend(1 + len(schema))
             # Held together with its schema, whose id would else be free for another one.
             known = self._flats[id(schema)] = (schema, self._flatten(schema, chain))
         return known[1]
@@ -96,7 +96,7 @@ class Document:
     def _fold(self, own: Flat, parts: list[Any], chain: int) -> Flat:
         left = []
         for part in parts:
-            merged = merge(own, self.flat(part, chain), self._effort) if chain > 0 else None
+            merged = merge(own, self.flat(part, chain), self._budget) if chain > 0 else None
             if merged is None:
                 left.append(part)
             else:
@@ -129,7 +129,7 @@ class Document:
         found: list[Flat] = []
         exclusions: set[Exclusion] = {"none" if keyword == "anyOf" else "all"}
         for part in flat[keyword][: MOST_ALTERNATIVES + 1]:
-            merged = merge(outer, self.flat(part, chain - 1), self._effort)
+            merged = merge(outer, self.flat(part, chain - 1), self._budget)
             if merged is None:
                 return [flat], "none"
             inner, exclusion = self._split(merged, chain - 1)
@@ -227,18 +227,18 @@ _TOGETHER: Final = (
 """Keywords that speak of each other: those of two schemas must not be mixed."""
 
 
-def merge(one: Flat, other: Flat, effort: Effort) -> Flat | None:
+def merge(one: Flat, other: Flat, budget: Budget) -> Flat | None:
     """What fits both, as one schema; None if that cannot be said in one."""
     if _entangled(one, other):
         return None
-    effort.spend(1 + len(one) + len(other))
+    budget.spend(1 + len(one) + len(other))
     merged = dict(other)
     for key, value in one.items():
-        if key not in other or wordy(key) or same(value, other[key], effort):
+        if key not in other or wordy(key) or same(value, other[key], budget):
             merged[key] = value
             continue
         join = _JOIN.get(key)
-        joined = join(value, other[key], effort) if join else None
+        joined = join(value, other[key], budget) if join else None
         if joined is None:
             return None
         merged[key] = joined
@@ -255,19 +255,19 @@ def _entangled(one: Flat, other: Flat) -> bool:
     return False
 
 
-def _join_properties(one: Flat, other: Flat, effort: Effort) -> Flat | None:
-    if any(not same(one[name], other[name], effort) for name in one.keys() & other.keys()):
+def _join_properties(one: Flat, other: Flat, budget: Budget) -> Flat | None:
+    if any(not same(one[name], other[name], budget) for name in one.keys() & other.keys()):
         return None
-    effort.spend(len(one) + len(other))
+    budget.spend(len(one) + len(other))
     return {**one, **other}
 
 
-def _join_types(one: Any, other: Any, effort: Effort) -> list[str] | None:
+def _join_types(one: Any, other: Any, budget: Budget) -> list[str] | None:
     both = types({"type": one}) & types({"type": other})
     return named_types(both) or None
 
 
-_JOIN: Final[dict[str, Callable[[Any, Any, Effort], Any]]] = {
+_JOIN: Final[dict[str, Callable[[Any, Any, Budget], Any]]] = {
     "properties": _join_properties,
     "required": lambda one, other, _: sorted({*one, *other}),
     "type": _join_types,

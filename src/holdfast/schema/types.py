@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Final, TypeAlias
 
-from holdfast.lock.fingerprint import canonical
+import msgspec
+
+from holdfast.schema.budget import Budget
 
 Flat: TypeAlias = dict[str, Any]
 """The keywords of one schema, with what it refers to folded in."""
@@ -37,23 +39,7 @@ def wordy(key: str) -> bool:
     return key in WORDING or (key.startswith("x-") and key != "x-mcp-header")
 
 
-class TooMuch(Exception):  # noqa: N818  (a finding, not a failure)
-    """A schema asks for more work than it is worth."""
-
-
-class Effort:
-    """Work that may still be done. Schemas are a server's, and may be built to take forever."""
-
-    def __init__(self, left: int) -> None:
-        self.left: int = left
-
-    def spend(self, steps: int = 1) -> None:
-        self.left -= steps
-        if self.left < 0:
-            raise TooMuch
-
-
-def same(one: Any, other: Any, effort: Effort | None = None) -> bool:
+def same(one: Any, other: Any, budget: Budget | None = None) -> bool:
     """Whether two JSON values are written the same, but for the order of keys.
 
     Not ``==``: to Python, ``1`` is ``True``, and a value nested deep enough cannot be compared.
@@ -63,8 +49,8 @@ def same(one: Any, other: Any, effort: Effort | None = None) -> bool:
         one, other = pairs.pop()
         if one is other:
             continue
-        if effort is not None:
-            effort.spend()
+        if budget is not None:
+            budget.spend()
         if isinstance(one, dict) and isinstance(other, dict):
             if one.keys() != other.keys():
                 return False
@@ -117,6 +103,11 @@ _TYPE_OF: Final[dict[type, str]] = {
     list: "array",
     dict: "object",
 }
+
+
+def canonical(value: Any) -> bytes:
+    """Return the one JSON text of a value: keys sorted, no spaces, UTF-8."""
+    return msgspec.json.encode(value, order="sorted")
 
 
 def mark(value: Any) -> Hashable:
