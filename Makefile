@@ -14,7 +14,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo demo-browser demo-service test interop conformance lint docs bench bench-peers
-.PHONY: requirements coverage fuzz release-check audit clean stale
+.PHONY: requirements walk coverage fuzz release-check audit clean stale
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -52,6 +52,9 @@ bench: $(STAMP) ## measure speed
 
 bench-peers: $(STAMP) ## measure other clients beside it, and how each takes a fault (installs them in .cache)
 	@$(RUN) benchmarks/peers/run.py $(ARGS)
+
+walk: $(STAMP) ## the functions that one call runs, in order (ARGS="stdio", ARGS=--summary)
+	@$(RUN) -m tools.walk $(ARGS)
 
 coverage: $(STAMP) ## the pure core at 100 % of branches (ARGS=--all: the whole suite, every module)
 	@$(RUN) -m tools.coverage $(ARGS)

@@ -263,7 +263,7 @@ async def test_a_call_may_wait_for_the_server_within_its_deadline() -> None:
         await reaches(client, State.BACKOFF)
         assert (await client.call_tool("quick")).text == "done"
     async with holdfast.connect(peer, backoff=SLOW, when_down="wait") as client:
-        await client.open()
+        await client.list_tools()
         peer.hang_up()
         await reaches(client, State.BACKOFF)
         with pytest.raises(TimeoutError, match="nothing was sent"):

@@ -57,13 +57,13 @@ def test_the_names_of_the_events_are_stable() -> None:
         "connection.transition": ("client", "old", "new", "reason"),
         "server.starting": ("client", "elapsed"),
         "notification.received": ("client", "method"),
-        "protocol.violation": ("client", "reason", "detail", "count"),
+        "protocol.violation": ("client", "reason", "detail", "count", "frame_size"),
     }
 
 
 @pytest.mark.req("M1")
 async def test_a_request_starts_and_stops(client: holdfast.Client) -> None:
-    await client.open()
+    await client.list_tools()
     events: list[Any] = []
     client.events.subscribe(events.append)
     await client.call_tool("greet")
@@ -81,6 +81,7 @@ async def test_a_request_starts_and_stops(client: holdfast.Client) -> None:
 @pytest.mark.req("M1")
 async def test_a_request_that_fails_says_why(client: holdfast.Client, peer: Peer) -> None:
     events: list[Any] = []
+    await client.list_tools()
     client.events.subscribe(events.append, "request.exception")
     with pytest.raises(holdfast.RequestTimeout) as caught:
         await client.call_tool("silent", timeout=0.01)
@@ -143,7 +144,7 @@ async def test_an_async_subscriber_hears_in_order(client: holdfast.Client) -> No
         if len(names) == 2:
             done.set()
 
-    await client.open()
+    await client.list_tools()
     client.events.subscribe(hear)
     await client.call_tool("greet")
     await done.wait()
@@ -190,7 +191,7 @@ async def test_nothing_is_made_while_nobody_listens(
     def fail(*_: Any, **__: Any) -> Any:
         raise AssertionError("something was made for nobody")
 
-    await client.open()
+    await client.list_tools()
     monkeypatch.setattr(Observers, "begin", fail)
     monkeypatch.setattr(Observers, "moved", fail)
     monkeypatch.setattr(Events, "emit", fail)

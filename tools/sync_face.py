@@ -80,7 +80,8 @@ class Method:
             return [f"return RunningCall(self._portal, {begun})"]
         if self.node.name in ("on_notification", "on_log"):
             call = call.replace("(handler", "(in_thread(handler)")
-        work = f"self._portal.run({call})" if self.is_async else f"self._portal.do(lambda: {call})"
+        action = f"lambda: {call}" if self.passed_on() else call.removesuffix("()")
+        work = f"self._portal.run({call})" if self.is_async else f"self._portal.do({action})"
         return [work if self.returns == "None" else f"return {work}"]
 
 
@@ -221,6 +222,50 @@ from holdfast.sync.portal import portal
     return head + imports_for(tree, used, own) + body
 
 
+def running_face() -> str:
+    """The one verb that differs: a call under way is not awaited, its result is asked for."""
+    tree = ast.parse((SRC / "_core" / "calls" / "running.py").read_text())
+    methods = "\n\n".join(method.render() for method in verbs(tree, "RunningCall", "_call"))
+    body = f'''
+R = TypeVar("R")
+
+
+class RunningCall(Generic[R]):
+    """A call under way. ``result()`` waits for it; ``cancel()`` ends it and tells the server."""
+
+    def __init__(self, portal: Portal, call: AsyncRunningCall[R]) -> None:
+        self._portal = portal
+        self._call = call
+
+    def __repr__(self) -> str:
+        return repr(self._call)
+
+{methods}
+
+    def result(self, timeout: float | None = None) -> R:
+        """Wait for the result.
+
+        Args:
+            timeout: Seconds to wait; the call goes on if they pass: ask again, or cancel it.
+
+        Raises:
+            TimeoutError: There is no result yet.
+        """
+        return self._portal.run(self._wait(), timeout)
+
+    async def _wait(self) -> R:
+        return await self._call  # Shielded: a wait that is given up leaves the call alone.
+'''
+    own = """
+from typing import Generic, TypeVar
+
+from holdfast._core.calls.running import RunningCall as AsyncRunningCall
+from holdfast.sync.portal import Portal
+"""
+    title = "A call under way, seen from a thread."
+    return HEAD.format(title=title, origin="_core/calls/running.py") + own + body
+
+
 def connect_face() -> str:
     tree = ast.parse((SRC / "_connect.py").read_text())
     (node,) = (
@@ -249,6 +294,7 @@ from holdfast.sync.portal import portal
 
 
 FACES = {
+    SRC / "sync" / "running.py": running_face,
     SRC / "sync" / "client.py": client_face,
     SRC / "sync" / "_connect.py": connect_face,
     SRC / "sync" / "servers.py": servers_face,

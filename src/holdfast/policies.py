@@ -176,7 +176,7 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
     timeouts: Mapping[str, float] = field(default_factory=dict)
     allow: Iterable[str] | None = None
     deny: Iterable[str] = ()
-    validate: Validate = "known"
+    validate: Validate = "always"
     results: Results = "warn"
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast
-from holdfast import RpcError, Timeouts
+from holdfast import RpcError, Timeouts, ValidationError
 from holdfast._core.eras.revisions import VERSIONS
 from holdfast.calllog.compare import compare
 from holdfast.calllog.log import CallLog
@@ -90,8 +90,10 @@ async def test_an_unmatched_call_names_the_nearest() -> None:
             '\'goto\' was not recorded with these arguments: {"url":"c","wait":2}; '
             'nearest is line 2: url: recorded "b", now "c"'
         ) in str(caught.value)
-        with pytest.raises(RpcError, match="no call of 'got' was recorded; did you mean 'goto'"):
+        with pytest.raises(ValidationError, match="Did you mean 'goto'"):
             await client.call_tool("got")
+        with pytest.raises(RpcError, match="no call of 'got' was recorded; did you mean 'goto'"):
+            await client.request("tools/call", {"name": "got", "arguments": {}})
         with pytest.raises(RpcError, match="method not found: resources/list"):
             await client.list_resources()
     assert [entry.line for entry in mock.unused] == [1, 2]

@@ -87,7 +87,8 @@ async def test_nothing_is_repeated_unless_it_is_asked_for(ledger: Path, tool: st
 @pytest.mark.req("R11")
 @pytest.mark.parametrize("tool", HARMLESS)
 async def test_a_tool_whose_hints_are_not_known_is_not_repeated(ledger: Path, tool: str) -> None:
-    async with connect(ledger, "safe") as client:
+    unlisted = holdfast.ToolPolicy(validate="known")
+    async with connect(ledger, "safe", tools=unlisted) as client:
         with pytest.raises(holdfast.TransportError):
             await client.call_tool(tool, {"key": "k", "die": "after"})
     assert ran(ledger) == {f"{tool} k": 1}

@@ -135,11 +135,10 @@ async def test_an_unknown_tool_is_refused_with_near_names(
 
 
 @pytest.mark.req("T4")
-async def test_before_the_first_list_the_server_decides(
-    client: holdfast.Client, shop: Shop
-) -> None:
-    with pytest.raises(holdfast.RpcError, match="unknown tool"):
-        await client.call_tool("serach", {})
+async def test_before_the_first_list_the_server_decides_if_that_is_asked_for(shop: Shop) -> None:
+    async with connect(shop, validate="known") as client:
+        with pytest.raises(holdfast.RpcError, match="unknown tool"):
+            await client.call_tool("serach", {})
     assert (shop.calls, shop.asked("tools/list")) == (1, 0)
 
 
@@ -217,9 +216,11 @@ async def test_arguments_that_fit_are_sent(client: holdfast.Client) -> None:
 
 
 @pytest.mark.req("T5")
-async def test_a_call_makes_exactly_one_request(client: holdfast.Client, shop: Shop) -> None:
-    await client.call_tool("search", {"query": "x"})
-    await client.call_tool("search", {"query": "x"})
+@pytest.mark.parametrize("validate", ["known", "off"])
+async def test_a_call_can_make_exactly_one_request(shop: Shop, validate: str) -> None:
+    async with connect(shop, validate=validate) as client:
+        await client.call_tool("search", {"query": "x"})
+        await client.call_tool("search", {"query": "x"})
     assert (shop.calls, shop.asked("tools/list")) == (2, 0)
 
 
@@ -264,13 +265,12 @@ async def test_checks_can_be_off(shop: Shop) -> None:
 
 
 @pytest.mark.req("T5")
-async def test_a_schema_that_is_out_of_date_refuses_nothing(
-    client: holdfast.Client, shop: Shop
-) -> None:
-    await client.list_tools()
-    shop.notify("notifications/tools/list_changed")
-    await client.ping()
-    await client.call_tool("search", {"query": "x", "limit": 11})
+async def test_a_schema_that_is_out_of_date_refuses_nothing(shop: Shop) -> None:
+    async with connect(shop, validate="known") as client:
+        await client.list_tools()
+        shop.notify("notifications/tools/list_changed")
+        await client.ping()
+        await client.call_tool("search", {"query": "x", "limit": 11})
     assert shop.calls == 1
 
 

@@ -140,7 +140,8 @@ async def test_whoever_reaps_our_children_the_client_recovers_and_closes(
 async def live(log: Log, *rules: str) -> None:
     """A short life with everything in it: a call, a timeout, a crash, a close under way."""
     async with no_leaks(log):
-        client = connect(command(log, *rules), {"grace": 0.1})
+        unlisted = holdfast.ToolPolicy(validate="known")
+        client = connect(command(log, *rules), {"grace": 0.1, "tools": unlisted})
         first = (await client.call_tool("echo")).text
         assert (await ending(client.call_tool("fault", timeout=0.1))).kind == "timeout"
         assert (await ending(client.request("tools/list", timeout=20))).kind == "lost"

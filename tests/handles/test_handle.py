@@ -115,12 +115,12 @@ async def test_a_server_that_does_not_start_closes_the_handle() -> None:
     assert mcp.client.state is State.CLOSED
 
 
-async def test_a_plain_handle_starts_when_it_is_opened_and_asks_for_no_list() -> None:
+async def test_a_plain_handle_starts_when_it_is_opened_and_lists_with_the_first_call() -> None:
     desk = Desk()
     async with Handle(desk.peer, **OPTIONS) as mcp:
         assert mcp.client.is_connected
+        assert "tools/list" not in [one.method for one in desk.peer.received]
         assert (await mcp.call("health")).text == "well"
-    assert "tools/list" not in [one.method for one in desk.peer.received]
     broken = Handle("/no/such/command")
     with pytest.raises(TransportError):
         await broken.open()

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import holdfast
-from holdfast import AuditRecord, Identity, Observability, Redaction, Timeouts
+from holdfast import AuditRecord, Identity, Observability, Redaction, Timeouts, ToolPolicy
 from holdfast.testing import SILENCE, Peer
 
 SOON = Timeouts(request=5)
@@ -42,11 +42,18 @@ def peer() -> Peer:
 
 
 def connect(
-    peer: Peer, audit: Callable[[AuditRecord], Any] | None, **options: Any
+    peer: Peer,
+    audit: Callable[[AuditRecord], Any] | None,
+    tools: ToolPolicy | None = None,
+    **options: Any,
 ) -> holdfast.Client:
-    telemetry = Observability(audit=audit, **options)
     return holdfast.connect(
-        peer, timeouts=SOON, name="shop", observability=telemetry, identity=Identity(name="agent")
+        peer,
+        timeouts=SOON,
+        name="shop",
+        observability=Observability(audit=audit, **options),
+        identity=Identity(name="agent"),
+        tools=tools,
     )
 
 
@@ -67,9 +74,8 @@ async def test_a_call_is_recorded_with_who_what_when_and_how_it_ended(peer: Peer
 @pytest.mark.parametrize("listed", [True, False])
 async def test_secrets_are_blacked_out(peer: Peer, listed: bool) -> None:
     records: list[AuditRecord] = []
-    async with connect(peer, records.append) as client:
-        if listed:
-            await client.list_tools()
+    tools = ToolPolicy(validate="always" if listed else "known")
+    async with connect(peer, records.append, tools=tools) as client:
         await client.call_tool("login", {"user": "me", "password": "hunter2", "phrase": "open"})
     assert records[0].arguments["password"] == "[redacted]"
     assert (records[0].arguments["phrase"] == "[redacted]") is listed
@@ -169,7 +175,7 @@ async def test_a_record_and_the_events_of_its_call_have_one_correlation_id(peer:
     records: list[AuditRecord] = []
     events: list[Any] = []
     async with connect(peer, records.append) as client:
-        await client.open()
+        await client.list_tools()
         client.events.subscribe(events.append, "request.start", "request.stop")
         await client.call_tool("login", {"user": "me"})
     assert {event.correlation_id for event in events} == {records[0].correlation_id}

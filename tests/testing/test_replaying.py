@@ -52,7 +52,7 @@ async def test_it(mcp_client, n):
     assert (await client.call_tool("add", {"b": 2, "a": n})).text == str(n + 2)
     assert (await client.call_tool("fail")).is_error
     assert len((await client.call_tool("novel")).text) == 4000
-    with pytest.raises(holdfast.RpcError, match="mine: tools/call 'unheard of'"):
+    with pytest.raises(holdfast.ValidationError, match="mine: tools/call 'unheard of'"):
         await client.call_tool("unheard of")
     tools = {tool.name: tool for tool in await client.list_tools()}
     assert tools["login"].input_schema["properties"]["pin"]["format"] == "password"

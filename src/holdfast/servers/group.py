@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from contextlib import AbstractAsyncContextManager
 from difflib import get_close_matches
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from holdfast._core.calls.handlers import ProgressHandler
+from holdfast._core.calls.options import CallOptions
 from holdfast.agents.listing import Partial, ServerTool
 from holdfast.agents.naming import LIMIT, Names, hint, question
 from holdfast.client import Client
@@ -188,22 +188,11 @@ class Servers:
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
-        on_progress: ProgressHandler | None = None,
-        meta: Mapping[str, Any] | None = None,
+        **options: Unpack[CallOptions],
     ) -> ToolResult:
         """Call ``"server.tool"``. Options, result and errors are those of `Client.call_tool`."""
         server, tool = self.resolve(name)
-        return await self[server].call_tool(
-            tool,
-            arguments,
-            timeout=timeout,
-            total_timeout=total_timeout,
-            on_progress=on_progress,
-            meta=meta,
-        )
+        return await self[server].call_tool(tool, arguments, **options)
 
     def _unresolved(self, name: str) -> ValidationError:
         text = f"no server for the tool {name!r}: it is called as server.tool"

@@ -1,4 +1,7 @@
-"""A call under way, seen from a thread."""
+"""A call under way, seen from a thread.
+
+Written by tools/sync_face.py from _core/calls/running.py: change that, and run it again.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,26 @@ class RunningCall(Generic[R]):
 
     @property
     def done(self) -> bool:
+        """True once there is a result or an error."""
         return self._call.done
 
     def cancel(self) -> bool:
-        """True if this ended it; False if it had ended already."""
+        """End the call and tell the server to stop.
+
+        Returns:
+            True if this ended it; False if it had ended already.
+        """
         return self._portal.do(self._call.cancel)
 
     def result(self, timeout: float | None = None) -> R:
-        """Wait for the result. A ``TimeoutError`` means it goes on: ask again, or cancel."""
+        """Wait for the result.
+
+        Args:
+            timeout: Seconds to wait; the call goes on if they pass: ask again, or cancel it.
+
+        Raises:
+            TimeoutError: There is no result yet.
+        """
         return self._portal.run(self._wait(), timeout)
 
     async def _wait(self) -> R:

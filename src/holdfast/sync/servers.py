@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from holdfast._core.calls.handlers import ProgressHandler, threaded
+from holdfast._core.calls.handlers import threaded
+from holdfast._core.calls.options import CallOptions
 from holdfast.agents.listing import Partial, ServerTool
 from holdfast.agents.naming import LIMIT, Names
 from holdfast.policies import CacheMode
@@ -145,26 +146,10 @@ class Servers:
         return self._portal.do(lambda: self._servers.resolve(name))
 
     def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
-        on_progress: ProgressHandler | None = None,
-        meta: Mapping[str, Any] | None = None,
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
     ) -> ToolResult:
         """Call ``"server.tool"``. Options, result and errors are those of `Client.call_tool`."""
-        return self._portal.run(
-            self._servers.call_tool(
-                name,
-                arguments,
-                timeout=timeout,
-                total_timeout=total_timeout,
-                on_progress=on_progress,
-                meta=meta,
-            )
-        )
+        return self._portal.run(self._servers.call_tool(name, arguments, **options))
 
     def list_tools(
         self,

@@ -108,8 +108,9 @@ class RecordingLog(CallLog):
 
     def close(self) -> None:
         self._take_known()
-        self._tools = self._tools or []
-        self._flush()
+        for call, seq in self._waiting:
+            self._end(call, self._before(call, seq), seq)
+        self._waiting.clear()
         super().close()
 
     def _flush(self) -> None:

@@ -22,7 +22,7 @@ from holdfast._core.engine import messages
 from holdfast._core.engine.state import State
 from holdfast._core.eras.base import COMPLETE, Era, Invalid, NeedsInput, Reading
 from holdfast._core.mailbox import handling, log
-from holdfast._core.observers.observer import Observers
+from holdfast._core.observers.observer import TOOL_CALL, Observers
 from holdfast.errors import HoldfastError, LoginRequired, ProtocolError, StateError
 from holdfast.policies import Policy
 from holdfast.types.base import Wire, decode
@@ -32,6 +32,8 @@ W = TypeVar("W", bound=Wire)
 
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises for bytes that are not what they should be."""
+PROGRESS_FACTOR: Final = 3
+"""Times a caller's ``timeout`` that a tool call may take in all while progress comes."""
 ENDED: Final = (State.CLOSING, State.CLOSED)
 
 
@@ -95,15 +97,17 @@ class Channel:
     ) -> Deadline:
         """Return the deadline of a call that begins now, or began at ``since``.
 
-        A caller's ``timeout`` bounds the whole call; beside a ``total_timeout`` it bounds the
-        silence only. Without either the policy's silence and total apply.
+        A caller's ``timeout`` bounds the whole call; a tool that reports progress may take a
+        few times as long, or up to its ``total_timeout``. Without either the policy applies.
         """
         times = self.policy.timeouts
         idle = times.for_method(method) if timeout is None else seconds("timeout", timeout)
         if total_timeout is not None:
             total = seconds("total_timeout", total_timeout)
+        elif timeout is None:
+            total = max(times.total, idle)
         else:
-            total = max(times.total, idle) if timeout is None else idle
+            total = idle * PROGRESS_FACTOR if method == TOOL_CALL else idle
         return Deadline(idle, total, self.driver.loop.time() if since is None else since)
 
     async def connected(self, deadline: Deadline) -> Era:

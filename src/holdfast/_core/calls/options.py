@@ -16,8 +16,8 @@ class CallOptions(TypedDict, total=False):
     """What may be said about one tool call.
 
     Attributes:
-        timeout: Seconds until the call fails, connecting and listing included. With a
-            ``total_timeout`` it is the longest silence instead: progress starts it again.
+        timeout: Seconds without an answer, connecting and listing included. Progress starts it
+            again, up to three times as long in all, or up to ``total_timeout``.
         total_timeout: Seconds for the whole call, progress or not.
         on_progress: Called with each `Progress` of this call, before its result is returned.
         meta: Entries for the ``_meta`` of the request.

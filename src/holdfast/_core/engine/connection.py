@@ -35,6 +35,7 @@ class Connection:
         self._requests = connector.requests
         self._outbox = connector.outbox
         self._timers = connector.timers
+        self.inflight: Inflight = self._requests.inflight
         self._inbox = Inbox(name, self._link, self._requests.inflight, self._connector.answer)
 
     def __repr__(self) -> str:
@@ -90,10 +91,6 @@ class Connection:
     def log_level(self, level: str) -> None:
         """Tell the server this on every new link."""
         self._outbox.log_level = level
-
-    @property
-    def inflight(self) -> Inflight:
-        return self._requests.inflight
 
     @property
     def violations(self) -> dict[str, int]:
