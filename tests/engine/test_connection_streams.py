@@ -603,6 +603,19 @@ def test_a_call_bound_to_an_epoch_is_not_sent_in_another() -> None:
     assert rig.engine.epoch == epoch + 1
 
 
+@pytest.mark.req("X2", "S1")
+def test_the_stream_of_a_subscription_does_not_outlive_its_era() -> None:
+    rig = ready("stateless", session=None)
+    stream, _ = rig.request("subscriptions/listen", lasting=True)
+    _, wire_id = rig.request()
+    (asked,) = frames(refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD))
+    (asked,) = frames(refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD))
+    assert stream in rig.open_tickets()
+    after = answer(rig, asked["id"], INITIALIZED, session="two")
+    assert "the stream ended with its session" in rig.error(stream).message
+    assert len(only(after, Retract)) == 1
+
+
 # Sessions that end
 
 

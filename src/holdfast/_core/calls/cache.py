@@ -186,6 +186,10 @@ class Hints(Struct, frozen=True):
     scope: str = "private"
 
 
+_LONGEST_MS: Final = 10**15
+"""A number of 400 digits is none that a float can hold."""
+
+
 def _read_hints(raw: Raw) -> Hints:
     try:
         found = _hints.decode(raw)
@@ -196,7 +200,7 @@ def _read_hints(raw: Raw) -> Hints:
         return Hints(None if ttl is None else 0.0)
     scope = PUBLIC if found.cacheScope == PUBLIC else "private"
     # Negative counts as 0; so does what is no number at all.
-    return Hints(ttl / 1000 if ttl > 0 else 0.0, scope)
+    return Hints(min(ttl, _LONGEST_MS) / 1000 if ttl > 0 else 0.0, scope)
 
 
 def _with_parents(uri: str) -> list[str]:

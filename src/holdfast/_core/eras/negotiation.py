@@ -1,13 +1,20 @@
-"""How client and server find the revision that both speak.
+"""Negotiate the protocol revision: ``server/discover``, else ``initialize``.
 
-Written as a conversation: a generator yields what to send and how long to listen, and is
-sent what was heard. It reads like the specification: discover, else initialize.
+The negotiation is a generator. It yields what to send and how long to wait for an answer, and
+receives the answer, or the silence. It follows 2026-07-28 basic/versioning, Backward
+Compatibility with Initialization-Based Versions, and the section of the same name of each
+transport (basic/transports/stdio, basic/transports/streamable-http):
 
-Real servers make it longer. Some older ones stay silent when probed, so after a short
-silence ``initialize`` is sent as well and both answers are listened for (the hedge). A
-silence counts only once the server has read the probe: one that is still starting up is
-not silent. Some servers die of the probe, and some, hedged, accept both openings; those are
-started again, knowing what to say first.
+* Probe with ``server/discover``. A ``DiscoverResult`` or a recognized modern error identifies a
+  modern server; use a revision that it names.
+* Any other error identifies a server of the handshake era, and so does silence over stdio. Send
+  ``initialize`` with the newest revision of that era (2025-11-25 basic/lifecycle, Version
+  Negotiation: "This SHOULD be the latest version supported by the client").
+* Over HTTP, a refused ``initialize`` leads to the transport of 2024-11-05.
+* The era of a server may be remembered, "re-probing if the cached assumption later fails".
+
+Real servers make it longer: see ``_hedge``, and ``StartAgain`` for servers that exit when they
+are probed or that accept both openings.
 """
 
 from __future__ import annotations
@@ -54,7 +61,7 @@ Opening: TypeAlias = Literal["discover", "initialize"]
 
 
 class Plan(Struct, frozen=True):
-    """What is known before the first message."""
+    """The facts known before the first message."""
 
     identity: Identity
     abilities: frozenset[str] = frozenset()
@@ -74,7 +81,7 @@ class Plan(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """What the server said of itself."""
+    """The server's description of itself."""
 
     version: str
     info: Raw | None = None
@@ -105,14 +112,14 @@ class Agreement(Struct, frozen=True):
 
 
 class Turn(Struct, frozen=True):
-    """A turn in the conversation: send, then listen for ``patience`` seconds (None: on)."""
+    """One turn: send ``requests``, then wait for ``patience`` seconds (None: without limit)."""
 
     requests: tuple[OutgoingRequest, ...] = ()
     patience: float | None = None
 
 
 class Reply(Struct, frozen=True):
-    """A reply: a result, or the fault that the server gave instead."""
+    """The answer to a request: a result, or an error."""
 
     method: str
     result: Raw | None = None
@@ -122,7 +129,7 @@ class Reply(Struct, frozen=True):
 
 
 class Silence(Struct, frozen=True):
-    """Patience ran out. ``unread``: the server has not even read what was sent."""
+    """No answer in time; ``unread``: the server has not even read the request."""
 
     unread: bool = False
 
@@ -132,7 +139,7 @@ Conversation: TypeAlias = Generator[Turn, Heard, Agreement]
 
 
 class StartAgain(Exception):  # noqa: N818  (a turn of the conversation, not a failure)
-    """This link is spoilt; open another and begin with ``opening``."""
+    """The link cannot be used; open another and begin with ``opening``."""
 
     def __init__(
         self,
@@ -147,7 +154,7 @@ class StartAgain(Exception):  # noqa: N818  (a turn of the conversation, not a f
 
 
 class NoAgreement(Exception):  # noqa: N818
-    """The conversation failed. ``final``: trying again cannot help."""
+    """The negotiation failed; ``final``: trying again cannot help."""
 
     def __init__(self, error: HoldfastError, *, final: bool = False) -> None:
         super().__init__(str(error))
@@ -156,7 +163,7 @@ class NoAgreement(Exception):  # noqa: N818
 
 
 def negotiate(plan: Plan) -> Conversation:
-    """Agree on a revision, or raise ``NoAgreement`` or ``StartAgain``."""
+    """Return the revision agreed on, or raise ``NoAgreement`` or ``StartAgain``."""
     if plan.pin in HANDSHAKE:
         return (yield from _initialize(plan, plan.pin))
     if plan.opening == "initialize" and plan.pin is None:
@@ -176,7 +183,7 @@ def _probe(plan: Plan) -> Conversation:
 
 
 def _judge(plan: Plan, answer: Reply, *, again: bool = True) -> Conversation:
-    """What the answer to the probe means."""
+    """Act on the answer to the probe."""
     offered = _offered(answer)
     if offered is None:
         return (yield from _fall_back(plan, answer))
@@ -184,14 +191,15 @@ def _judge(plan: Plan, answer: Reply, *, again: bool = True) -> Conversation:
     if version is not None and answer.result is not None:
         return _stateless_agreement(plan, version, answer.result)
     if version is not None and again:
-        # It refuses with a list that has our revision in it: take the list at its word, once.
+        # basic/versioning, Protocol Version Negotiation: "select a mutually supported version from
+        # the supported list and retry the request". Once: a list may contradict its error.
         answer = yield from _answer_to(_discover(plan, version))
         return (yield from _judge(plan, answer, again=False))
     return (yield from _from_list(plan, offered))
 
 
 def _from_list(plan: Plan, offered: list[Any]) -> Conversation:
-    """A modern server that does not take our modern revision: use one that it names."""
+    """Use a revision that a modern server names, if it does not speak our modern one."""
     version = best(offered, HANDSHAKE) if plan.pin is None else None
     if version is None:
         raise NoAgreement(_nothing_in_common(plan, offered), final=True)
@@ -199,28 +207,52 @@ def _from_list(plan: Plan, offered: list[Any]) -> Conversation:
 
 
 def _fall_back(plan: Plan, answer: Reply) -> Conversation:
-    """Any other answer means a server of the handshake era; which error it gives says nothing."""
+    """Fall back to ``initialize``: every error that is not a modern one means a legacy server."""
     if plan.pin is not None:
         story = _story(answer)
         message = f"the server does not speak {plan.pin}: {story}; drop protocol= to fall back"
         raise NoAgreement(ProtocolError(message), final=True)
     if answer.meaning is not None and answer.fault is not None and answer.fault.code in DEMANDS:
-        # Only a modern server refuses like this: another opening would not please it either.
+        # A recognized modern error identifies a modern server: falling back would not help.
         raise NoAgreement(_refused(answer))
     return (yield from _initialize(plan, HANDSHAKE[0], before=answer))
 
 
+# The hedge.
+#
+# 2026-07-28 basic/transports/stdio, Backward Compatibility, lets a client take silence for the
+# sign of a legacy server. But silence has three causes: a legacy server that ignores unknown
+# methods (it will never answer), a slow modern one, and a slow legacy one (both will). Waiting
+# long punishes the users of the first; falling back at once sends ``initialize`` to the second,
+# and a dual-era server then serves the whole process by legacy rules. So after a short silence,
+# counted only once the server has read the probe, ``initialize`` is sent as well, and both
+# answers are awaited. What they mean together:
+#
+# ``server/discover``   ``initialize``    the server is                        the outcome
+# -------------------   --------------    ----------------------------------   -----------------
+# nothing yet           result            legacy, deaf to unknown methods      handshake
+# error                 result            legacy, and slow                     handshake
+# modern                result            dual-era, in an era nobody knows     start again: probe
+# modern                error             modern, and slow                     stateless
+# modern                nothing           modern, deaf to ``initialize``       stateless, after
+#                                                                              another silence
+# nothing               modern error      modern; the probe's answer is lost   probe again
+# error                 error             neither, or of the older transport   start again: SSE,
+#                                                                              or no agreement
+#
+# "Modern" is a ``DiscoverResult`` that names a revision we speak, or an
+# ``UnsupportedProtocolVersionError`` (basic/versioning, Protocol Version Negotiation).
+
+
 def _hedge(plan: Plan) -> Conversation:
-    """Silence: say ``initialize`` too, and listen for both."""
+    """Send ``initialize`` after the probe was met with silence, and await both answers."""
     heard = yield Turn((_initialize_request(plan, HANDSHAKE[0]),))
     probe: Reply | None = None
     initialized: Reply | None = None
     while True:
         if isinstance(heard, Silence):
             if probe is not None:
-                # The probe was answered well, initialize was not: it is modern and ignores that.
                 return (yield from _judge(plan, probe))
-            # A modern refusal, but nothing to the probe: its answer must have been lost.
             return (yield from _judge(plan, (yield from _answer_to(_discover(plan)))))
         if heard.method == DISCOVER:
             probe = heard
@@ -229,7 +261,8 @@ def _hedge(plan: Plan) -> Conversation:
         modern = probe is not None and _is_modern(probe)
         if initialized is not None and initialized.result is not None:
             if modern:
-                # It took both openings. Which era the process is in now is anybody's guess.
+                # basic/versioning: "an initialize request selects legacy semantics, scoped to the
+                # stdio process". Which of the two it obeyed cannot be known.
                 raise StartAgain("discover")
             return _handshake_agreement(plan, HANDSHAKE[0], initialized.result)
         if probe is not None and initialized is not None:
@@ -277,7 +310,11 @@ def _may_be_replaced(plan: Plan, answer: Reply) -> bool:
 
 
 def _may_be_older(plan: Plan, answer: Reply) -> bool:
-    """Whether the address may be of the older kind, with a stream to be opened first."""
+    """Return True if the address may be of the transport of 2024-11-05.
+
+    2026-07-28 basic/transports/streamable-http, HTTP+SSE Transport (2024-11-05): after a 400, 404
+    or 405 to ``initialize``, "issue a GET request to the server URL".
+    """
     refused = answer.meaning in _OLDER and plan.streams and plan.variant is None
     code = None if answer.fault is None else answer.fault.code
     return refused and code not in (METHOD_NOT_FOUND, UNSUPPORTED_VERSION, *DEMANDS)
@@ -291,7 +328,7 @@ def _answer_to(request: OutgoingRequest) -> Generator[Turn, Heard, Reply]:
     return heard
 
 
-# What is sent.
+# Requests.
 
 
 def _discover(plan: Plan, version: str | None = None) -> OutgoingRequest:
@@ -318,11 +355,11 @@ def _stateless(plan: Plan) -> tuple[str, ...]:
     return STATELESS if plan.pin is None else (plan.pin,)
 
 
-# What is heard.
+# Answers.
 
 
 class _DiscoverResult(Struct):
-    """Strict in what decides, lenient in the rest."""
+    """2026-07-28 server/discover, Response: strict in what decides, lenient in the rest."""
 
     supportedVersions: list[Any]  # noqa: N815
     capabilities: Raw = Raw(b"{}")
@@ -342,7 +379,7 @@ _initialize_result = msgspec.json.Decoder(_InitializeResult)
 
 
 def _offered(answer: Reply) -> list[Any] | None:
-    """The revisions that a modern answer names; None if the answer is not a modern one."""
+    """Return the revisions that a modern answer names; None if the answer is not modern."""
     if answer.result is not None:
         try:
             return _discover_result.decode(answer.result).supportedVersions
@@ -353,7 +390,10 @@ def _offered(answer: Reply) -> list[Any] | None:
 
 
 def _listed(fault: ErrorObject | None) -> list[Any] | None:
-    """The revisions that an error names; before there was a code for it, others were used."""
+    """Return the revisions that an error names, whatever its code.
+
+    2025-11-25 basic/lifecycle, Error Handling, shows -32602 with ``data.supported``.
+    """
     if fault is None or not isinstance(fault.data, dict):
         return None
     supported = fault.data.get("supported")
@@ -382,7 +422,9 @@ def _handshake_agreement(plan: Plan, asked: str, raw: Raw) -> Agreement:
         raise NoAgreement(ProtocolError(message)) from None
     version = said.protocolVersion
     if version not in HANDSHAKE or plan.pin not in (None, version):
-        message = f"asked for {asked}, the server answered {version!r}, which we do not take"
+        # 2025-11-25 basic/lifecycle, Version Negotiation: a client that does not support the
+        # version in the server's response "SHOULD disconnect".
+        message = f"asked for {asked}, the server answered {version!r}, which is not supported"
         raise NoAgreement(ProtocolError(message + _cure(plan)), final=True)
     info = None if said.serverInfo is UNSET else said.serverInfo
     facts = Facts(version, info, said.capabilities, _text(said.instructions))
@@ -393,7 +435,7 @@ def _text(said: Any) -> str | None:
     return said if isinstance(said, str) else None
 
 
-# What is told when it fails.
+# Errors.
 
 
 def _cure(plan: Plan) -> str:
