@@ -13,7 +13,7 @@ from holdfast._core import boundary as b
 from holdfast._core.boundary import Call, Effect, Generation, Link, Report, Ticket, WireId
 from holdfast._core.driver import _EFFECTS, Driver
 from holdfast._core.engine.state import State
-from holdfast._core.eras.negotiation import Plan
+from holdfast._core.eras.conversation import Plan
 from holdfast.errors import HoldfastError, TransportError
 from holdfast.policies import Identity, Limits, Policy
 from holdfast.types.notifications import Progress

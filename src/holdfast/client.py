@@ -26,7 +26,7 @@ from holdfast._core.calls.tools import LIST, ToolTable
 from holdfast._core.driver import Driver
 from holdfast._core.engine.state import State
 from holdfast._core.eras import memory
-from holdfast._core.eras.negotiation import Facts, Plan
+from holdfast._core.eras.conversation import Facts, Plan
 from holdfast._core.observers.audit import Audit
 from holdfast._core.observers.observer import Observer, Observers
 from holdfast.errors import HoldfastError, ValidationError

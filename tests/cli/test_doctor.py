@@ -102,7 +102,7 @@ def test_words_on_stdout_are_told_of_a_server_that_never_answers(cli: Cli) -> No
     code, found = examined(cli, "--timeout", "1", "--", *command)
     assert code == 4
     assert "usage: this" in found["output"]["text"]
-    assert "no agreement within 1 s" in found["failure"]["text"]
+    assert "did not answer the handshake within 1 s" in found["failure"]["text"]
 
 
 @pytest.mark.req("F3")

@@ -36,7 +36,7 @@ from holdfast._core.boundary import (
 )
 from holdfast._core.engine.connection import Connection
 from holdfast._core.engine.inflight import NEVER
-from holdfast._core.eras.negotiation import Opening, Plan
+from holdfast._core.eras.conversation import Opening, Plan
 from holdfast.errors import HoldfastError, TransportError
 from holdfast.policies import Identity, Policy
 

@@ -718,7 +718,7 @@ def test_matrix_timeout_a_slow_handshake_leads_to_backoff_and_calls_fail_at_once
     with pytest.raises(StateError) as failure:
         rig.call()
     assert failure.value.kind == "state"
-    assert "no agreement within 10 s" in failure.value.message
+    assert "did not answer the handshake within 10 s" in failure.value.message
     rig.at(11.0)
     rig.at(21.0)
     assert rig.engine.due == 23.0, "the next pause is twice as long"

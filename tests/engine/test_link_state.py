@@ -8,8 +8,8 @@ from holdfast._core.boundary import Generation
 from holdfast._core.engine.inflight import Inflight
 from holdfast._core.engine.link_state import LinkState
 from holdfast._core.engine.negotiating import Negotiator
+from holdfast._core.eras.conversation import Plan
 from holdfast._core.eras.handshake import Handshake
-from holdfast._core.eras.negotiation import Plan
 from holdfast.policies import Identity
 
 

@@ -10,7 +10,7 @@ import pytest
 from holdfast._core.boundary import Effect, Send, WireId
 from holdfast._core.engine.inflight import NEVER, Inflight
 from holdfast._core.engine.negotiating import Negotiator
-from holdfast._core.eras.negotiation import Agreement, NoAgreement, Plan
+from holdfast._core.eras.conversation import Agreement, NoAgreement, Plan
 from holdfast._core.wire.jsonrpc import Envelope
 from holdfast.policies import Identity
 from tests.engine.rig import DISCOVERED, INITIALIZED, MISSING, Json, Rig, frames, line

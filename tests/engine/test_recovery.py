@@ -9,7 +9,7 @@ import pytest
 from holdfast._core.engine.inflight import Inflight
 from holdfast._core.engine.negotiating import Negotiator
 from holdfast._core.engine.recovery import MOST_RESTARTS, Recovery
-from holdfast._core.eras.negotiation import Opening, Plan
+from holdfast._core.eras.conversation import Opening, Plan
 from holdfast.errors import TransportError
 from holdfast.policies import Backoff, Identity
 

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from holdfast._core.eras.handshake import Handshake
-from holdfast._core.eras.negotiation import (
+from holdfast._core.eras.conversation import (
     Agreement,
     Heard,
     NoAgreement,
@@ -24,8 +23,9 @@ from holdfast._core.eras.negotiation import (
     Silence,
     StartAgain,
     Turn,
-    negotiate,
 )
+from holdfast._core.eras.handshake import Handshake
+from holdfast._core.eras.negotiation import negotiate
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
 from holdfast._core.eras.stateless import Stateless
 from holdfast._core.wire.jsonrpc import ErrorObject

@@ -1,8 +1,8 @@
-"""The thin async shell: carries out what the engine says, and tells it what happens.
+"""The thin async shell: carries out the engine's effects and reports what happens.
 
-Everything here runs on one event loop and returns at once, but for the few coroutines that
-wait for a future. The driver keeps a task of its own, so that a client may be opened and
-closed from any task in any order, and is torn down even when the loop ends without a close.
+Everything here runs on one event loop and returns at once, except for the coroutines that
+wait for a future. The driver owns a task, so that a client may be opened and closed from any
+task in any order, and is torn down even when the loop ends without a close.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from holdfast._core.engine import messages
 from holdfast._core.engine.connection import Connection
 from holdfast._core.engine.inflight import NEVER
 from holdfast._core.engine.state import State
-from holdfast._core.eras.negotiation import Plan
+from holdfast._core.eras.conversation import Plan
 from holdfast._core.mailbox import Mailbox
 from holdfast.errors import HoldfastError, RequestTimeout, TransportError
 from holdfast.policies import Policy
@@ -43,7 +43,7 @@ log: logging.Logger = logging.getLogger("holdfast")
 
 
 class Listener(Protocol):
-    """Who is told what the server does of its own accord. All calls return at once."""
+    """Receives what the server does of its own accord. All methods return at once."""
 
     def noticed(self, method: str, params: Raw | None) -> None: ...
     def asked(self, asked: Asked) -> None: ...
@@ -54,7 +54,7 @@ class Listener(Protocol):
 
 
 class Waiter(Struct, gc=False):
-    """A caller: its future, and who is told what comes before the answer."""
+    """A caller: its future, and its callbacks for what comes before the answer."""
 
     future: asyncio.Future[Raw]
     on_progress: Callable[[Progress], None] | None = None
@@ -226,7 +226,7 @@ class Driver:
         self._timer = self.loop.call_at(at, self._tick)
 
     def _stop_timer(self) -> None:
-        """No more ticks: nothing is under way, and nothing will be."""
+        """Stop the timer for good."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None
@@ -326,7 +326,7 @@ class Driver:
             waiter.on_related(outcome.params)
 
     def _inform(self, listener: Callable[..., None], *what: Any) -> None:
-        """Tell the listener. Should it fail, what remains to be done is still done."""
+        """Call a method of the listener; log what it raises."""
         try:
             listener(*what)
         except Exception:

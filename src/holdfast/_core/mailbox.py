@@ -1,7 +1,7 @@
-"""Handlers off the reading path: in order, one after the other, through a bounded queue.
+"""A bounded queue that runs handlers one after the other, off the reading path.
 
 Reading never waits for a handler, so a handler may call the client back, and one that blocks
-hurts only itself. What a full queue cannot hold is dropped, the oldest first, and counted.
+delays only itself. When the queue is full, the oldest values are dropped and counted.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Mailbox:
         return f"<Mailbox {len(self._queue)} of {self._limit}, {self.dropped} dropped>"
 
     def post(self, handler: Handler, value: Any) -> None:
-        """Have ``handler(value)`` run after those before it."""
+        """Queue ``handler(value)``."""
         if len(self._queue) >= self._limit:
             _, lost = self._queue.popleft()
             if inspect.iscoroutine(lost):
@@ -76,7 +76,7 @@ class Mailbox:
 
 
 async def run(handler: Handler, value: Any, name: str) -> None:
-    """Call a handler, sync or async; what it raises is logged and goes no further."""
+    """Call a handler, sync or async, and log what it raises."""
     try:
         result = handler(value)
         if isinstance(result, Awaitable):

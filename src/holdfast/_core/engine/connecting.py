@@ -17,7 +17,7 @@ from holdfast._core.engine.recovery import Recovery
 from holdfast._core.engine.requests import Requests
 from holdfast._core.engine.state import State, Step, advance
 from holdfast._core.engine.timers import Timers
-from holdfast._core.eras.negotiation import Agreement, Facts, NoAgreement, Plan, StartAgain
+from holdfast._core.eras.conversation import Agreement, Facts, NoAgreement, Plan, StartAgain
 from holdfast._core.wire.jsonrpc import Envelope
 from holdfast.errors import HoldfastError, ProtocolError, TransportError
 from holdfast.policies import Policy
@@ -79,7 +79,7 @@ class Connector:
         self.recovery.check(self.name, call, self.state, waits=waits, retry_in=retry_in)
 
     def answer(self, message: Envelope, now: float, out: list[Effect]) -> bool:
-        """Give an answer to the negotiation, if it is for it."""
+        """Give a message to the negotiation; return False if it is not an answer to it."""
         negotiator = self.link.negotiator
         if negotiator is None:
             return False
@@ -115,7 +115,7 @@ class Connector:
                 self._agree(negotiator, agreement, now, out)
 
     def restart(self, again: StartAgain, now: float, out: list[Effect]) -> None:
-        """A new link at once, without the pause: this was no failure of the server's."""
+        """Open a new link at once: this was not a failure of the server."""
         if not self.recovery.restart(again.opening, again.variant, again.error):
             text = "the server answers each way of connecting by asking for the other"
             self.lose(again.error or ProtocolError(text), frozenset(), now, out)
@@ -174,7 +174,7 @@ class Connector:
     def lose(
         self, error: HoldfastError, unsent: frozenset[WireId], now: float, out: list[Effect]
     ) -> None:
-        """The link is gone: settle or keep what was under way, and plan the next attempt."""
+        """Leave a lost link: fail or keep what was under way, and plan the next attempt."""
         connected = self.state is State.READY
         error = self.recovery.lost(error, connected=connected, now=now)
         self.requests.lose(error, unsent, connected=connected, now=now, out=out)
@@ -187,7 +187,7 @@ class Connector:
             self.timers.retry_at(now + pause)
 
     def _give_up(self, error: HoldfastError, now: float, out: list[Effect]) -> None:
-        """Trying again cannot help."""
+        """End the connection, because trying again cannot help."""
         self.recovery.reason = error
         out.append(b.Close(self.link.generation))
         self.link.advance()
@@ -200,7 +200,7 @@ class Connector:
         self.rest()
 
     def _leave(self, step: Step, out: list[Effect]) -> None:
-        """Drop the link; nothing of it is heard from here on."""
+        """Drop the link, and all reports of it from here on."""
         out.append(b.Close(self.link.generation))
         self.timers.handshake = NEVER
         self.link.advance()
@@ -209,7 +209,7 @@ class Connector:
         self.move(step, out)
 
     def rest(self) -> None:
-        """No more timers of the connection's own."""
+        """Stop the timers of the connection."""
         self.link.negotiator = None
         self.timers.rest()
 

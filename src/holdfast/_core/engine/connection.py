@@ -1,7 +1,7 @@
-"""The engine: one client's connection as a pure machine.
+"""The engine: the connection of one client as a pure state machine.
 
-Calls come from above, reports from below, and time as an argument; every method gives back
-effects for the driver to carry out. ``due`` says when ``tick`` wants to be called next.
+It takes calls from above, reports from below, and time as an argument; every method returns
+effects for the driver to carry out. ``due`` is the time at which to call ``tick`` next.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from holdfast._core.engine.inbox import Inbox
 from holdfast._core.engine.inflight import NEVER, Inflight
 from holdfast._core.engine.state import State, Step
 from holdfast._core.eras.base import Era
-from holdfast._core.eras.negotiation import Facts, Opening, Plan, StartAgain
+from holdfast._core.eras.conversation import Facts, Opening, Plan, StartAgain
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
 
@@ -70,17 +70,17 @@ class Connection:
 
     @property
     def opening(self) -> Opening | None:
-        """How this server wants to be addressed, once known."""
+        """The opening that this server accepts, once known."""
         return self._recovery.opening
 
     @property
     def param_headers(self) -> bool:
-        """Whether tools may want arguments repeated in headers."""
+        """True if tools may ask for arguments to be repeated in headers."""
         return self._link.streams and self.era is not None and self.era.param_headers
 
     @property
     def due(self) -> float:
-        """When ``tick`` wants to be called next."""
+        """When to call ``tick`` next."""
         return self._timers.due
 
     @property
@@ -94,7 +94,7 @@ class Connection:
 
     @property
     def violations(self) -> dict[str, int]:
-        """How often the server did what it must not, by kind."""
+        """Violations of the protocol by the server, counted by kind."""
         return dict(self._inbox.violations)
 
     # Calls from above
@@ -134,7 +134,7 @@ class Connection:
         return out
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> list[Effect]:
-        """Tell the server something; it is not worth waiting for a connection."""
+        """Send a notification, if there is a connection."""
         if self.state is not State.READY or self.era is None or not self.era.may_ask:
             return []
         return self._outbox.notify(method, params)
@@ -174,7 +174,7 @@ class Connection:
     # Reports from below
 
     def report(self, report: b.Report, now: float) -> list[Effect]:
-        """Take a report; one of an older link is not heard (the generation gate)."""
+        """Take a report; drop one of an older link (the generation gate)."""
         out: list[Effect] = []
         if report.generation == self._link.generation:
             try:

@@ -1,4 +1,4 @@
-"""Sorting what the server sends: answers, notifications, requests of its own, junk."""
+"""Dispatch what the server sends: answers, notifications, requests of its own, junk."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OBJECT: Final = ord("{")
 
 
 class Inbox:
-    """Whatever comes, every caller hears of its own request only, and once."""
+    """Gives every caller the outcome of its own request, once, whatever the server sends."""
 
     def __init__(self, name: str, link: LinkState, inflight: Inflight, hear: Hear) -> None:
         self.name = name
@@ -109,10 +109,11 @@ class Inbox:
     # Answers
 
     def _belongs(self, message: Envelope, stream: WireId, out: list[Effect]) -> bool:
-        """Whether an answer came on the stream of its own request.
+        """Return True if an answer came on the stream of its own request.
 
-        Another's answer is never handed on: a server that mixes streams up would give one
-        caller the data of another. An error under no name of ours is no such data.
+        2026-07-28 basic/transports/streamable-http, Receiving Messages: the stream carries the
+        response to its request. Attack: a server, or a proxy, that mixes up streams would give
+        one caller the data of another. An error without an id of ours contains no such data.
         """
         if message.error is not UNSET and not isinstance(message.id, int | float):
             message.id = stream
@@ -133,6 +134,8 @@ class Inbox:
             self._stray(message, now, out)
 
     def _settle(self, pending: Pending, message: Envelope, out: list[Effect]) -> None:
+        # 2025-03-26 basic/index, Responses: either a result or an error, never both. Null counts
+        # as absent: many servers write both keys.
         result, error = message.result, message.error
         if error is not UNSET and bytes(error) != _NULL:
             out.append(Failed(pending.ticket, self._fault(pending, result, error)))
@@ -179,6 +182,8 @@ class Inbox:
         out.append(Noticed(message.method, params))  # type: ignore[arg-type]
 
     def _progress(self, message: Envelope, now: float, out: list[Effect]) -> None:
+        # 2025-11-25 basic/lifecycle, Timeouts: implementations "MAY choose to reset the timeout
+        # clock when receiving a progress notification", with a maximum timeout enforced.
         try:
             progress = _progress.decode(message.params)  # type: ignore[arg-type]
         except (*jsonrpc.MALFORMED, TypeError) as error:
@@ -192,6 +197,7 @@ class Inbox:
             out.append(Progressed(pending.ticket, progress))
 
     def _acknowledged(self, message: Envelope, now: float, out: list[Effect]) -> None:
+        # 2026-07-28 basic/patterns/subscriptions, Acknowledgment: the first message of a stream.
         era = self._link.era
         raw = message.params
         wire_id = None if era is None or raw is UNSET else era.subscription(raw)
@@ -209,15 +215,20 @@ class Inbox:
             return
         pending = self._inflight.sent(wire_id)
         if pending is not None and pending.call.lasting:
-            # The server ends a subscription of ours.
+            # 2026-07-28 basic/patterns/subscriptions, Cancellation: the server tears it down.
             self._inflight.settle(wire_id)
             out.append(Completed(pending.ticket, Raw(b"{}")))
+        # 2025-11-25 basic/utilities/cancellation, Behavior Requirements: it may refer to a
+        # request of the server's; one that is unknown or completed is ignored.
         elif wire_id is not None and self._link.era is not None and self._link.era.may_ask:
             out.append(Dismissed(self._link.generation, wire_id))
 
     # Requests of the server
 
     def _ask(self, message: Envelope, out: list[Effect]) -> None:
+        # 2025-11-25 basic/index, Requests: "the ID MUST NOT be null"; basic/utilities/ping: the
+        # receiver "MUST respond promptly". 2026-07-28 basic/patterns/index: "Servers MUST NOT
+        # initiate JSON-RPC requests".
         era, wire_id, method = self._link.era, message.id, message.method
         if isinstance(wire_id, float) and wire_id.is_integer():
             wire_id = int(wire_id)
@@ -246,7 +257,7 @@ class Inbox:
 
 
 def _says_nothing(message: Envelope) -> bool:
-    """It is an object, but no message."""
+    """Return True for an object that is no message."""
     return message.id is UNSET and message.result is UNSET and message.error is UNSET
 
 

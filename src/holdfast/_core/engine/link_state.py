@@ -1,4 +1,4 @@
-"""What belongs to the link of the moment, shared by the parts of the engine."""
+"""The state of the current link, shared by the parts of the engine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast._core.eras.base import Era
 
 
 class LinkState(Struct):
-    """``generation`` is the gate: what belongs to another one is not heard."""
+    """``generation`` is the gate: reports of another generation are dropped."""
 
     generation: Generation = Generation(0)
     epoch: int = 0
@@ -20,18 +20,18 @@ class LinkState(Struct):
     streams: bool = False
     """Each request travels on a stream of its own."""
     session: str | None = None
-    """What came with the message that is being read."""
+    """The session id that came with the message that is being read."""
     era: Era | None = None
     """The revision agreed last; it outlives its link, so that callers can still ask."""
 
     def advance(self) -> Generation:
-        """From here on nothing of the earlier link is heard."""
+        """Begin a new generation; reports of the earlier link are dropped from here on."""
         self.generation = Generation(self.generation + 1)
         self.negotiator = None
         return self.generation
 
     def options(self, method: str, *, first: bool = False) -> StreamOptions | None:
-        """What a message other than a request wears, where messages wear anything."""
+        """Return the options of a message other than a request, where messages have any."""
         if not self.streams or self.era is None:
             return None
         options = self.era.options(method)

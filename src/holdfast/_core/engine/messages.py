@@ -1,4 +1,4 @@
-"""The sentences that callers read: which server, which call, what happened, what to try."""
+"""The errors that callers see: which server, which call, what happened, what to try."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast.errors import (
 
 
 def subject(call: Call) -> str:
-    """The call as a person would name it."""
+    """Return the name of a call for messages."""
     return f"{call.method} {call.about!r}" if call.about else call.method
 
 
@@ -83,7 +83,7 @@ def bad_answer(name: str, call: Call, reason: str) -> HoldfastError:
 
 
 def refused(name: str, call: Call, report: Refused) -> HoldfastError:
-    """The server, or what stands before it, did not take the request."""
+    """Return the error of a request that the server, or a proxy, did not accept."""
     if report.fault is not None:
         return refused_by_server(name, call, report.fault)
     told = "it may have run" if report.processed else "it was not run"
@@ -147,18 +147,19 @@ def down(name: str, call: Call, reason: HoldfastError | None, retry_in: float) -
 
 
 def slow_handshake(span: float, waiting_for: str | None) -> HoldfastError:
-    """``waiting_for`` is None if the server was not even reached."""
+    """Return the error of a handshake timeout; ``waiting_for`` None: not even reached."""
     if waiting_for is None:
         return HandshakeTimeout(f"could not be reached within {seconds(span)}")
     text = (
-        f"no agreement within {seconds(span)} (no answer to {waiting_for}); is it an MCP server, "
-        "does it wait for something else first? Timeouts(handshake=…) gives it longer"
+        f"the server did not answer the handshake within {seconds(span)} (no answer to "
+        f"{waiting_for}); is it an MCP server, or does it wait for something else first? "
+        "Timeouts(handshake=…) gives it longer"
     )
     return HandshakeTimeout(text)
 
 
 def died_of_probe(first: HoldfastError, second: HoldfastError) -> HoldfastError:
-    """Both openings failed: the error keeps both causes, unless they are the same."""
+    """Return an error with the causes of both failed openings, unless they are the same."""
     if first.message == second.message:
         return second
     error = second.again()

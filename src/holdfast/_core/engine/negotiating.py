@@ -1,4 +1,4 @@
-"""One run of the negotiation over one link: the conversation's turns as frames and timers."""
+"""One run of the negotiation over one link: turns become messages and timers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from msgspec import UNSET
 
 from holdfast._core.boundary import Effect, Meaning, Refused, Send, WireId
 from holdfast._core.engine.inflight import NEVER, Inflight
-from holdfast._core.eras.negotiation import (
-    DISCOVER,
+from holdfast._core.eras.conversation import (
     Agreement,
     Conversation,
     Heard,
@@ -17,8 +16,8 @@ from holdfast._core.eras.negotiation import (
     Reply,
     Silence,
     Turn,
-    negotiate,
 )
+from holdfast._core.eras.negotiation import DISCOVER, negotiate
 from holdfast._core.wire import jsonrpc
 
 _ANSWERS: Final = frozenset({Meaning.NO_SUCH_SESSION, Meaning.NOT_UNDERSTOOD, Meaning.REJECTED})
@@ -26,18 +25,18 @@ _ANSWERS: Final = frozenset({Meaning.NO_SUCH_SESSION, Meaning.NOT_UNDERSTOOD, Me
 
 
 class Negotiator:
-    """Feeds what is heard to the conversation and says what it wants said."""
+    """Gives answers to the negotiation and sends the requests that it yields."""
 
     def __init__(self, plan: Plan, inflight: Inflight) -> None:
         self.plan = plan
         self.asked: dict[WireId, str] = {}
         """Requests without an answer yet."""
         self.answered: bool = False
-        """The server has said something to us."""
+        """The server has answered something."""
         self.refused: str = ""
-        """What the server said no to, for the story if it ends badly."""
+        """The last refusal, for the error if the negotiation fails."""
         self.check_at: float = NEVER
-        """When patience runs out."""
+        """When the wait for an answer ends."""
         self._inflight = inflight
         self._anonymous: jsonrpc.Envelope | None = None
         """An error without an id."""
@@ -73,7 +72,7 @@ class Negotiator:
     def hear(
         self, wire_id: WireId, message: jsonrpc.Envelope, now: float, out: list[Effect]
     ) -> Agreement | None:
-        """An answer came; the agreement if that settles it."""
+        """Take an answer; return the agreement if that settles it."""
         self.answered = True
         method = self.asked.pop(wire_id)
         raw = message.error
@@ -87,7 +86,7 @@ class Negotiator:
         return self._feed(Reply(method, fault=fault), now, out)
 
     def can_go_on(self, report: Refused) -> bool:
-        """A refusal that says something of the request is an answer; others end the attempt."""
+        """Return True if a refusal is about the request; others end the attempt."""
         if report.meaning is Meaning.CRASHED:
             # Some servers break over a method that they do not know.
             unsure = self.plan.opening is None and self.plan.pin is None
@@ -95,7 +94,7 @@ class Negotiator:
         return report.meaning in _ANSWERS
 
     def refuse(self, report: Refused, now: float, out: list[Effect]) -> Agreement | None:
-        """A request was refused below the protocol."""
+        """Take a refusal below the protocol."""
         self.answered = True
         method = self.asked.pop(report.wire_id)
         fault = report.fault or jsonrpc.ErrorObject(

@@ -1,4 +1,4 @@
-"""What is sent besides requests: notifications, answers, and the words that open a conversation."""
+"""Messages other than requests: notifications, answers, and what follows an agreement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_REFUSED: Final = 100
 
 
 class Outbox:
-    """Frames for the line of the moment, dressed as its streams need it."""
+    """Encodes messages for the current link, with the options that its streams need."""
 
     def __init__(
         self, link: LinkState, inflight: Inflight, policy: Retry, jitter: Iterator[float]
@@ -72,7 +72,7 @@ class Outbox:
         self._offered, self._refused = [], []
 
     def open_conversation(self, era: Era, now: float) -> list[Effect]:
-        """What a server is told once the revision is agreed, and a stream for what it says."""
+        """Return what follows an agreement: ``initialized``, the server's own stream, log level."""
         options = self._link.options("", first=True)
         out: list[Effect] = [Send(frame, None, options) for frame in era.greet()]
         if era.may_ask and (options := self._link.options("")) is not None:

@@ -1,4 +1,4 @@
-"""What is remembered from one attempt to connect to the next: how, why not, how often."""
+"""The memory of a connection from one attempt to the next: opening, reason, failures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast._core.engine import messages
 from holdfast._core.engine.inflight import NEVER
 from holdfast._core.engine.negotiating import Negotiator
 from holdfast._core.engine.state import State
-from holdfast._core.eras.negotiation import Opening, Plan
+from holdfast._core.eras.conversation import Opening, Plan
 from holdfast.errors import HoldfastError
 from holdfast.policies import Backoff
 
@@ -21,13 +21,13 @@ MOST_RESTARTS: Final = 2
 
 
 class Recovery:
-    """The memory of a connection over its links."""
+    """Counts failures and remembers how the server is opened."""
 
     def __init__(self, plan: Plan, backoff: Backoff, jitter: Iterator[float]) -> None:
         self.opening = plan.opening
-        """How this server wants to be addressed, once known."""
+        """The opening that this server accepts, once known."""
         self.variant: str | None = None
-        """By which way it is reached, if not by the usual one."""
+        """The variant of the transport, if not the usual one."""
         self.reason: HoldfastError | None = None
         """Why the last link was lost."""
         self.gave_up = False
@@ -59,7 +59,7 @@ class Recovery:
             raise messages.closed(name, call, state)
 
     def plan(self, *, streams: bool) -> Plan:
-        """How to begin on a new link."""
+        """Return the plan of a negotiation on a new link."""
         return replace(self._plan, opening=self.opening, streams=streams, variant=self.variant)
 
     def agreed(self, opening: Opening, now: float) -> None:
@@ -69,7 +69,7 @@ class Recovery:
         self._ready_since = now
 
     def restart(self, opening: Opening, variant: str | None, error: HoldfastError | None) -> bool:
-        """Begin otherwise, on a new link and without a pause; False if that was done enough."""
+        """Note a restart with another opening; return False if there were too many."""
         self._restarts += 1
         if self._restarts > MOST_RESTARTS:
             return False
@@ -78,18 +78,18 @@ class Recovery:
         return True
 
     def died_of_probe(self, negotiator: Negotiator | None) -> bool:
-        """Some old servers die of an unknown first message; once, they get the other opening."""
+        """Return True, once, if the server may have exited because of the probe."""
         if negotiator is None or negotiator.answered or self._spoilt is not None:
             return False
         return negotiator.plan.opening is None and negotiator.plan.pin is None
 
     def lost(self, error: HoldfastError, *, connected: bool, now: float) -> HoldfastError:
-        """Note a loss. The count starts over only after a stretch of health."""
+        """Note a loss; the count starts over only after a healthy connection."""
         if self._spoilt is not None:
             error, self._spoilt = messages.died_of_probe(self._spoilt, error), None
         self._restarts = 0
         if not connected:
-            # What we remember of this server may be out of date: find out anew.
+            # What is remembered of the server may be out of date.
             self.opening = self.variant = None
         elif now - self._ready_since >= self._backoff.healthy_after:
             self._failures, self._attempts = 0, -1
@@ -99,7 +99,7 @@ class Recovery:
         return error
 
     def pause(self) -> float | None:
-        """Seconds to the next attempt; None if there shall be none.
+        """Return the seconds to the next attempt; None if there is none.
 
         An error that only a person can do something about is waited out without an end.
         """

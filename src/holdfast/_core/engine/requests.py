@@ -1,4 +1,4 @@
-"""What becomes of each request: sent, retried, timed out, cancelled, lost, kept."""
+"""The rules for requests: sent, retried, timed out, cancelled, lost, repeated."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Requests:
         """When requests that wait for room are offered again."""
 
     def waits(self, call: Call) -> bool:
-        """Whether a call waits for a server that is down."""
+        """Return True if a call waits for a server that is down."""
         return self._policy.when_down == "wait" if call.wait is None else call.wait
 
     def submit(self, pending: Pending, out: list[Effect]) -> None:
@@ -124,7 +124,7 @@ class Requests:
             self.pump_at = now + POLL
 
     def refused(self, report: Refused, now: float, out: list[Effect]) -> float:
-        """One request failed below the protocol: it fails, or is sent again. Says when."""
+        """Fail a request that was refused below the protocol, or send it again; return when."""
         pending = self.inflight.sent(report.wire_id)
         if pending is None:
             return NEVER
@@ -141,7 +141,7 @@ class Requests:
         return NEVER
 
     def _again_at(self, pending: Pending, report: Refused, now: float) -> float:
-        """When a refused request goes out again; never, if that could run it twice."""
+        """Return when to send a refused request again; never, if that could run it twice."""
         if report.processed:
             safe = self._policy.replay == "safe" and pending.call.repeatable
             repeat = safe and not pending.repeated and report.fault is None
@@ -196,7 +196,7 @@ class Requests:
         now: float,
         out: list[Effect],
     ) -> None:
-        """The link is gone: each request fails, or is kept for the next one."""
+        """Fail each request of a lost link, or keep it for the next link."""
         for pending in self.inflight:
             sent = pending.wire_id is not None and pending.wire_id not in unsent
             if error.final or not self._keeps(pending, sent=sent, connected=connected):
@@ -226,7 +226,7 @@ class Requests:
             pending.idle_until = max(pending.idle_until, now + pending.call.idle)
 
     def _keeps(self, pending: Pending, *, sent: bool, connected: bool) -> bool:
-        """A sent request runs again only if that is harmless; an unsent one gets another try."""
+        """Return True if a request is kept: unsent, or sent and harmless to repeat."""
         if sent:
             safe = self._policy.replay == "safe" and pending.call.repeatable
             return safe and not pending.repeated

@@ -69,7 +69,7 @@ TABLE: Final[dict[State, dict[Step, State]]] = {
 
 
 def advance(state: State, step: Step) -> State:
-    """The state after ``step``; an illegal step is refused by name."""
+    """Return the state after ``step``; raise ``StateError`` for an illegal step."""
     following = TABLE[state].get(step)
     if following is None:
         raise StateError(f"cannot take step '{step}' in state '{state}'", state=state)
@@ -77,7 +77,7 @@ def advance(state: State, step: Step) -> State:
 
 
 def table() -> str:
-    """The table as Markdown; the documentation prints this."""
+    """Return the table as Markdown, for the documentation."""
     head = ["| | " + " | ".join(Step) + " |", "|---" * (len(Step) + 1) + "|"]
     rows = [
         f"| **{state}** | " + " | ".join(TABLE[state].get(step, "") for step in Step) + " |"

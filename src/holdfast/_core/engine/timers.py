@@ -1,4 +1,4 @@
-"""The moments at which a connection wants to be called."""
+"""The times at which a connection has something to do."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ SWEEP = 60.0
 
 
 class Timers(Struct):
-    """``due`` is the earliest of all moments, or earlier: an early call does no harm."""
+    """``due`` is the earliest of all times, or earlier: an early call does no harm."""
 
     due: float = NEVER
     handshake: float = NEVER
-    """The end of the patience with an attempt to connect."""
+    """The deadline of the handshake."""
     retry: float = NEVER
     """The next attempt to connect."""
     sweep: float = NEVER
@@ -35,7 +35,7 @@ class Timers(Struct):
         self.alarm(at)
 
     def watch(self, inflight: Inflight, now: float) -> None:
-        """See to it that tombstones, if there are any, are swept."""
+        """Schedule the sweep of the tombstones, if there are any."""
         if self.sweep == NEVER and inflight.tombstones:
             self.sweep = now + SWEEP
             self.alarm(self.sweep)

@@ -1,6 +1,6 @@
-"""The questions that the engine and the call layer ask of a protocol revision.
+"""The interface of a protocol revision to the engine and the call layer.
 
-A difference between revisions is another question here, never a comparison elsewhere.
+A difference between revisions is another method here, never a comparison elsewhere.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ class Complete(Struct, frozen=True):
 
 
 class NeedsInput(Struct, frozen=True):
-    """The server wants answers before it goes on."""
+    """The server needs input before it goes on (2026-07-28 basic/patterns/mrtr)."""
 
     requests: dict[str, Raw]
     state: Raw | None
-    """``requestState`` exactly as it came: it is echoed byte for byte."""
+    """``requestState`` exactly as received: the client "MUST echo back the exact value"."""
 
 
 class Invalid(Struct, frozen=True):
-    """A result that this revision does not allow."""
+    """A result that the revision does not allow."""
 
     reason: str
 
@@ -37,7 +37,7 @@ COMPLETE: Final = Complete()
 
 
 class OutgoingRequest(Struct, frozen=True):
-    """A request that an era would have sent: method and parameters."""
+    """A request to send: method, parameters and stream options."""
 
     method: str
     params: dict[str, Any] | None = None
@@ -56,7 +56,7 @@ class Era(Protocol):
     """Change notifications come on a stream that is asked for, not by themselves."""
 
     def greet(self) -> list[bytes]:
-        """What is sent once the revision is agreed."""
+        """Return the messages to send once the revision is agreed."""
 
     def stamp(
         self,
@@ -64,15 +64,15 @@ class Era(Protocol):
         meta: dict[str, Any] | None = None,
         token: WireId | None = None,
     ) -> dict[str, Any] | None:
-        """The parameters as they go on the wire; ``token`` asks for progress under that name."""
+        """Return the parameters to send; ``token`` asks for progress under that name."""
 
     def read(self, method: str, result: Raw) -> Reading:
-        """Whether a result is final."""
+        """Classify a result: complete, in need of input, or invalid."""
 
     param_headers: bool
     """Tools may want arguments repeated in headers."""
     session: str | None
-    """What the server calls our conversation, where it gave it a name."""
+    """The session id that the server assigned, if it did."""
 
     def options(
         self,
@@ -80,13 +80,10 @@ class Era(Protocol):
         params: dict[str, Any] | None = None,
         param_headers: dict[str, str] | None = None,
     ) -> StreamOptions:
-        """What a message wears where each travels on a stream of its own."""
+        """Return headers and stream options of a message, where each has a stream of its own."""
 
     def cancel(self, wire_id: WireId, reason: str, *, streams: bool = False) -> bytes | None:
-        """The frame that tells the server to stop working on a request.
-
-        None where ending the request's own stream is what tells it.
-        """
+        """Return the message that cancels a request; None where closing its stream does that."""
 
     def contradicted_by(self, fault: ErrorObject | None) -> bool:
         """Return True if a refusal shows that the server speaks another revision than agreed.
@@ -95,36 +92,37 @@ class Era(Protocol):
         """
 
     def farewell(self) -> StreamOptions | None:
-        """What ends the conversation, where the server keeps one."""
+        """Return the options of the message that ends the session, if there is a session."""
 
     def ping(self) -> OutgoingRequest:
-        """The cheapest request that shows the server alive."""
+        """Return the cheapest request that shows that the server is alive."""
 
     def log_level(self, level: str) -> OutgoingRequest | None:
-        """Set the level from now on; a request if the server must be asked."""
+        """Set the log level; return the request to send, if the revision has one."""
 
     def watch(self, uri: str) -> OutgoingRequest:
-        """Ask for the updates of one resource (where updates come by themselves)."""
+        """Return the request that subscribes to one resource, where there is such a request."""
 
     def unwatch(self, uri: str) -> OutgoingRequest: ...
 
     def subscription(self, params: Raw) -> Id | None:
-        """The request for a stream that a notification belongs to, if it names one."""
+        """Return the id of the subscription that a notification names, if it names one."""
 
     def listen(self, uris: Iterable[str], changes: Iterable[str]) -> OutgoingRequest:
-        """Open a stream of updates and list changes (where it must be asked for)."""
+        """Return the request for a stream of updates and list changes, where there is one."""
 
 
 def best(offered: Iterable[object], ours: Iterable[str]) -> str | None:
-    """The newest of our revisions that is on offer."""
+    """Return the newest of ``ours`` that is offered."""
     theirs = {offer for offer in offered if isinstance(offer, str)}
     return next((version for version in ours if version in theirs), None)
 
 
 def declare(abilities: Iterable[str], extra: dict[str, Any], *, changes: bool) -> dict[str, Any]:
-    """The client capabilities for what has a handler, plus what the user adds.
+    """Return the client capabilities for what has a handler, and what the user adds.
 
-    ``changes``: this era lets a client announce that its roots changed.
+    ``changes``: the era has ``notifications/roots/list_changed`` (2025-11-25 client/roots,
+    Capabilities).
     """
     declared: dict[str, Any] = {}
     for ability in abilities:

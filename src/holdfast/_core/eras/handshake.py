@@ -16,7 +16,10 @@ from holdfast._core.wire.jsonrpc import ErrorObject, Id
 
 
 class Handshake:
-    """What is agreed once holds for the whole connection; messages carry nothing extra."""
+    """Version and capabilities hold for the whole connection, once agreed.
+
+    2025-11-25 basic/lifecycle, Initialization.
+    """
 
     may_ask = True
     listens = False
@@ -32,6 +35,8 @@ class Handshake:
         return f"<Handshake {self.version}>"
 
     def greet(self) -> list[bytes]:
+        # basic/lifecycle, Initialization: "After successful initialization, the client MUST send
+        # an initialized notification".
         return [jsonrpc.notification("notifications/initialized")]
 
     def stamp(
@@ -40,6 +45,7 @@ class Handshake:
         meta: dict[str, Any] | None = None,
         token: WireId | None = None,
     ) -> dict[str, Any] | None:
+        # basic/utilities/progress, Progress Flow: the progressToken is part of the metadata.
         if token is not None:
             meta = {"progressToken": token} if meta is None else {**meta, "progressToken": token}
         elif meta is None:
@@ -55,6 +61,9 @@ class Handshake:
         params: dict[str, Any] | None = None,
         param_headers: dict[str, str] | None = None,
     ) -> StreamOptions:
+        # basic/transports, Session Management: clients "MUST include it in the Mcp-Session-Id
+        # header on all of their subsequent HTTP requests"; Protocol Version Header: "the client
+        # MUST include the MCP-Protocol-Version"; Resumability and Redelivery allows resuming.
         options = self._options
         if options is None or options.headers.get(headers.SESSION) != self.session:
             named = {} if self.session is None else {headers.SESSION: self.session}
@@ -64,6 +73,8 @@ class Handshake:
         return options
 
     def cancel(self, wire_id: WireId, reason: str, *, streams: bool = False) -> bytes | None:
+        # basic/transports, Sending Messages to the Server: "Disconnection SHOULD NOT be
+        # interpreted as the client cancelling its request", hence the notification.
         return cancelled(wire_id, reason)
 
     def contradicted_by(self, fault: ErrorObject | None) -> bool:
@@ -71,6 +82,8 @@ class Handshake:
         return fault is None or fault.code in MODERN_ERRORS
 
     def farewell(self) -> StreamOptions | None:
+        # basic/transports, Session Management: clients that no longer need a session "SHOULD
+        # send an HTTP DELETE to the MCP endpoint with the Mcp-Session-Id header".
         return None if self.session is None else self.options("")
 
     def ping(self) -> OutgoingRequest:

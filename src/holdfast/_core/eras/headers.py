@@ -1,4 +1,4 @@
-"""What is repeated in HTTP headers: names and values as the transport's page has them."""
+"""HTTP headers that repeat parts of a message (basic/transports/streamable-http)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PRIMITIVE = frozenset({"string", "integer", "boolean"})
 
 
 def standard(version: str, method: str, params: Mapping[str, Any] | None) -> dict[str, str]:
-    """The headers of every stateless request."""
+    """Return the headers of a stateless request (Standard Request Headers)."""
     headers = {VERSION: version, METHOD: method}
     source = _NAMED.get(method)
     named = None if source is None or params is None else params.get(source)
@@ -43,7 +43,7 @@ def mismatch(
 
 
 def encode_value(value: str) -> str:
-    """A value as a header can carry it; Base64 in a sentinel where plain text cannot."""
+    """Encode a value for a header, in Base64 where plain text cannot hold it (Value Encoding)."""
     plain = all(" " <= char <= "~" or char == "\t" for char in value)
     sentinel = value.startswith(_PREFIX) and value.endswith(_SUFFIX)
     if plain and value == value.strip() and not sentinel:
@@ -56,7 +56,7 @@ HeaderPaths = dict[str, tuple[str, ...]]
 
 
 class BadParamHeader(ValueError):  # noqa: N818
-    """An ``x-mcp-header`` annotation that the specification does not allow."""
+    """An ``x-mcp-header`` annotation that the specification does not allow (Schema Extension)."""
 
 
 def header_paths(schema: Any) -> HeaderPaths:
@@ -115,7 +115,7 @@ def _check_name(header: Any) -> None:
 
 
 def param_headers(paths: HeaderPaths, arguments: Mapping[str, Any]) -> dict[str, str]:
-    """The headers for one call; what is absent or null is left out."""
+    """Return the headers of one call, without what is absent or null (Client Behavior)."""
     headers = {}
     for name, path in paths.items():
         value = _at(arguments, path)

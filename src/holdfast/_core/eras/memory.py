@@ -1,13 +1,14 @@
-"""How each server wants to be addressed, remembered for this process.
+"""The opening that each server accepts, remembered for this process.
 
-A server that was probed once is not probed again by the next client for it.
+2026-07-28 basic/versioning, Backward Compatibility: "Clients SHOULD cache the result for the
+lifetime of the server process (stdio) or origin (HTTP)".
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 
-from holdfast._core.eras.negotiation import Opening
+from holdfast._core.eras.conversation import Opening
 
 MOST = 1000
 _known: dict[Hashable, Opening] = {}
@@ -18,7 +19,7 @@ def recall(key: Hashable | None) -> Opening | None:
 
 
 def remember(key: Hashable | None, opening: Opening | None) -> None:
-    """Note what worked last; None: what was known does not work any more."""
+    """Remember the opening that worked last; None: forget it."""
     if key is None:
         return
     if opening is None:

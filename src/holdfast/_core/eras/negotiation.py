@@ -20,14 +20,26 @@ are probed or that accept both openings.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from holdfast._core.boundary import Meaning, StreamOptions
 from holdfast._core.eras import headers
-from holdfast._core.eras.base import Era, OutgoingRequest, best, declare
+from holdfast._core.eras.base import OutgoingRequest, best, declare
+from holdfast._core.eras.conversation import (
+    Agreement,
+    Conversation,
+    Facts,
+    Heard,
+    NoAgreement,
+    Plan,
+    Reply,
+    Silence,
+    StartAgain,
+    Turn,
+)
 from holdfast._core.eras.handshake import Handshake
 from holdfast._core.eras.revisions import (
     HANDSHAKE,
@@ -42,10 +54,7 @@ from holdfast._core.eras.revisions import (
 from holdfast._core.eras.stateless import Stateless, request_meta
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast._core.wire.jsonrpc import MALFORMED, ErrorObject, encode
-from holdfast.errors import HandshakeRefused, HoldfastError, ProtocolError, ValidationError
-from holdfast.policies import Identity
-from holdfast.types.base import decode
-from holdfast.types.lifecycle import Implementation, ServerCapabilities
+from holdfast.errors import HandshakeRefused, HoldfastError, ProtocolError
 
 DISCOVER: Final = "server/discover"
 INITIALIZE: Final = "initialize"
@@ -56,110 +65,6 @@ _OLDER: Final = (Meaning.NO_SUCH_SESSION, Meaning.NOT_UNDERSTOOD)
 """How an address of the older kind refuses a POST."""
 DEMANDS: Final = (HEADER_MISMATCH, MISSING_CAPABILITY)
 """A modern server wants other headers, or abilities that we lack."""
-
-Opening: TypeAlias = Literal["discover", "initialize"]
-
-
-class Plan(Struct, frozen=True):
-    """The facts known before the first message."""
-
-    identity: Identity
-    abilities: frozenset[str] = frozenset()
-    pin: str | None = None
-    opening: Opening | None = None
-    """How this server is known to want to be addressed; None: find out."""
-    patience: float = 0.5
-    streams: bool = False
-    """Each request travels on a stream of its own."""
-    variant: str | None = None
-    """The way by which the server is reached, if it is not the usual one."""
-
-    def __post_init__(self) -> None:
-        if self.pin is not None and self.pin not in VERSIONS:
-            known = ", ".join(VERSIONS)
-            raise ValidationError(f"protocol={self.pin!r}: not a revision we speak ({known})")
-
-
-class Facts(Struct, frozen=True):
-    """The server's description of itself."""
-
-    version: str
-    info: Raw | None = None
-    capabilities: Raw = Raw(b"{}")
-    instructions: str | None = None
-
-    @property
-    def server_info(self) -> Implementation | None:
-        """The server's name and version; None if it gave none that can be read."""
-        try:
-            return None if self.info is None else decode(self.info, Implementation)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return None
-
-    @property
-    def server_capabilities(self) -> ServerCapabilities:
-        """The server's capabilities; none if they cannot be read."""
-        try:
-            return decode(self.capabilities, ServerCapabilities)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return ServerCapabilities()
-
-
-class Agreement(Struct, frozen=True):
-    era: Era
-    facts: Facts
-    opening: Opening
-
-
-class Turn(Struct, frozen=True):
-    """One turn: send ``requests``, then wait for ``patience`` seconds (None: without limit)."""
-
-    requests: tuple[OutgoingRequest, ...] = ()
-    patience: float | None = None
-
-
-class Reply(Struct, frozen=True):
-    """The answer to a request: a result, or an error."""
-
-    method: str
-    result: Raw | None = None
-    fault: ErrorObject | None = None
-    meaning: Meaning | None = None
-    """The meaning of a refusal below the protocol."""
-
-
-class Silence(Struct, frozen=True):
-    """No answer in time; ``unread``: the server has not even read the request."""
-
-    unread: bool = False
-
-
-Heard: TypeAlias = Reply | Silence
-Conversation: TypeAlias = Generator[Turn, Heard, Agreement]
-
-
-class StartAgain(Exception):  # noqa: N818  (a turn of the conversation, not a failure)
-    """The link cannot be used; open another and begin with ``opening``."""
-
-    def __init__(
-        self,
-        opening: Opening,
-        variant: str | None = None,
-        error: HoldfastError | None = None,
-    ) -> None:
-        super().__init__(opening)
-        self.opening = opening
-        self.variant = variant
-        self.error = error
-
-
-class NoAgreement(Exception):  # noqa: N818
-    """The negotiation failed; ``final``: trying again cannot help."""
-
-    def __init__(self, error: HoldfastError, *, final: bool = False) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.final = final
 
 
 def negotiate(plan: Plan) -> Conversation:

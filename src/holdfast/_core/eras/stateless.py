@@ -40,7 +40,10 @@ _MODERN: Final = (
 
 
 class Stateless:
-    """Nothing is agreed for the connection; each request says version, identity, abilities."""
+    """Each request carries version, identity and capabilities.
+
+    2026-07-28 basic/index, Statelessness.
+    """
 
     may_ask = False
     batches = False
@@ -60,7 +63,7 @@ class Stateless:
         return []
 
     def _encode(self) -> None:
-        """What nearly every request carries, made once."""
+        """Encode once what nearly every request carries."""
         encoded = jsonrpc.encode(self._meta)
         self._encoded = Raw(encoded)
         self._before_token = encoded[:-1] + b',"progressToken":'
@@ -82,6 +85,8 @@ class Stateless:
         return {"_meta": stamped} if params is None else {**params, "_meta": stamped}
 
     def read(self, method: str, result: Raw) -> Reading:
+        # basic/index, ResultType: clients "MUST treat an absent resultType as complete"; any
+        # unrecognized value "MUST be considered invalid".
         try:
             seen = _result.decode(result)
         except jsonrpc.MALFORMED as error:
@@ -90,6 +95,7 @@ class Stateless:
             return COMPLETE
         if seen.resultType != "input_required":
             return Invalid(f"result type {seen.resultType!r} is not one that we know")
+        # basic/patterns/mrtr, Supported Requests and Server Requirements.
         if method not in _MAY_ASK:
             return Invalid(f"{method} must not be answered with input_required")
         if seen.inputRequests is UNSET and seen.requestState is UNSET:
@@ -109,6 +115,8 @@ class Stateless:
         )
 
     def cancel(self, wire_id: WireId, reason: str, *, streams: bool = False) -> bytes | None:
+        # basic/patterns/cancellation, Transport-Specific Cancellation: closing the response
+        # stream (HTTP), or notifications/cancelled (stdio).
         return None if streams else cancelled(wire_id, reason)
 
     def contradicted_by(self, fault: ErrorObject | None) -> bool:
@@ -129,6 +137,7 @@ class Stateless:
         return OutgoingRequest("server/discover")
 
     def log_level(self, level: str) -> OutgoingRequest | None:
+        # server/utilities/logging: the level travels in the _meta of each request.
         self._meta[LOG_LEVEL] = level
         self._encode()
         return None
@@ -145,6 +154,7 @@ class Stateless:
             return None
 
     def listen(self, uris: Iterable[str], changes: Iterable[str]) -> OutgoingRequest:
+        # basic/patterns/subscriptions, Notification Filter.
         wanted: dict[str, Any] = dict.fromkeys(changes, True)
         watched = sorted(uris)
         if watched:

@@ -1,4 +1,4 @@
-"""Cutting a byte stream into frames, linear in its size and bounded by a limit."""
+"""Split a byte stream into frames, in linear time and within a size limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class FrameTooLarge(Exception):  # noqa: N818  (a finding, handled by the transp
 
 
 class Lines:
-    """Collects reads and hands out whole lines, many at a time.
+    """Collects reads and returns whole lines, many at a time.
 
     A line that spans reads is kept as the list of its pieces and joined once, so a frame
     costs time linear in its size however it was cut. What is kept never passes the limit.
@@ -32,7 +32,7 @@ class Lines:
         return f"<Lines {self._kept} bytes of an unfinished line>"
 
     def feed(self, data: bytes) -> bytes:
-        """All lines completed by ``data``, newlines included; empty if there is none."""
+        """Return all lines completed by ``data``, with their newlines; empty if none is."""
         end = data.rfind(b"\n") + 1
         if not end:
             self._keep(data)
@@ -52,7 +52,7 @@ class Lines:
         return whole
 
     def rest(self) -> bytes:
-        """What is left of an unfinished line when the stream ends."""
+        """Return the unfinished line at the end of the stream."""
         left = b"".join(self._pieces)
         self._pieces.clear()
         self._kept = 0
@@ -85,7 +85,7 @@ class ServerSentEvent(Struct, frozen=True):
 
     @property
     def line(self) -> bytes:
-        """The message in it, as a line; empty if there is none.
+        """Return the message in the event as a line; empty if there is none.
 
         Priming events have no data, and those of other names only keep a stream alive.
         """
@@ -93,7 +93,7 @@ class ServerSentEvent(Struct, frozen=True):
 
 
 def one_line(text: bytes) -> bytes:
-    """A JSON text as one line: outside of strings its line ends are only white space."""
+    """Return a JSON text as one line: outside of strings, line ends are only white space."""
     if b"\n" in text or b"\r" in text:
         text = text.replace(b"\r", b" ").replace(b"\n", b" ")
     return text + b"\n"
@@ -115,7 +115,7 @@ class SseParser:
         self.restart()
 
     def restart(self) -> None:
-        """The stream comes by a new connection: what the last one left unfinished is dropped."""
+        """Drop the unfinished event: the stream continues on a new connection."""
         self._lines = Lines(self.limit + _FIELD)
         self._begun = False
         self._after_cr = False
@@ -128,7 +128,7 @@ class SseParser:
         return f"<SseParser {self._size} bytes of an unfinished event>"
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
-        """The events completed by ``chunk``."""
+        """Return the events completed by ``chunk``."""
         found: list[ServerSentEvent] = []
         try:
             lines = self._lines.feed(self._normal(chunk))
@@ -141,7 +141,7 @@ class SseParser:
         return found
 
     def _normal(self, chunk: bytes) -> bytes:
-        """The chunk with every line end as LF; a CRLF may be cut in two."""
+        """Return the chunk with every line end as LF; a CRLF may be cut in two."""
         if self._after_cr and chunk.startswith(b"\n"):
             chunk = chunk[1:]
             self._after_cr = False

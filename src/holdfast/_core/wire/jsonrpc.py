@@ -27,7 +27,7 @@ class ErrorObject(Struct, frozen=True, gc=False):
 
 
 class Envelope(Struct, gc=False):
-    """Any JSON-RPC message. Which one it is shows in what is set."""
+    """Any JSON-RPC message: a request, notification or response, by the fields that are set."""
 
     id: int | str | float | None | UnsetType = UNSET
     method: str | UnsetType = UNSET
@@ -64,7 +64,7 @@ MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Ove
 
 
 def decode_lines(data: bytes, *, batches: bool = False) -> list[Envelope | Junk]:
-    """Every message of ``data``, a run of whole lines. Junk is named, never raised."""
+    """Decode every message of ``data``, which consists of whole lines; never raise."""
     try:
         found = _decoder.decode_lines(data)
     except MALFORMED:
@@ -83,7 +83,7 @@ def decode_text(data: bytes, *, batches: bool = False) -> list[Envelope | Junk]:
 
 
 def _has_blank_line(data: bytes, found: int) -> bool:
-    """The decoder skips blank lines: fewer messages than lines means that one was there."""
+    """Return True if there is a blank line: the decoder skips those."""
     if found == 1:
         # One long line is the common case, and finding is ten times faster than counting.
         return data.find(b"\n") != len(data) - 1
@@ -91,7 +91,7 @@ def _has_blank_line(data: bytes, found: int) -> bool:
 
 
 def _decode_slowly(data: bytes, batches: bool) -> list[Envelope | Junk]:
-    """Line by line. Junk of one kind is told once a read: a flood of it must not cost much."""
+    """Decode line by line; report junk of one kind once, so that a flood of it costs little."""
     found: list[Envelope | Junk] = []
     junk: dict[str, Junk] = {}
     lines = data.split(b"\n")
@@ -178,7 +178,7 @@ def _id(found: re.Match[bytes] | None) -> Id | None:
 
 
 def _salvage(text: bytes) -> list[Envelope | Junk]:
-    """A message that a print without a newline ran into: the print is junk, the message is not."""
+    """Find the message behind text that was printed without a newline."""
     start = text.find(b'{"jsonrpc"', 1)
     if start < 0:
         return []
@@ -206,7 +206,7 @@ def _decode_batch(text: bytes, allowed: bool) -> list[Envelope | Junk]:
 
 
 def _reason(text: bytes, error: Exception) -> str:
-    """The kind of junk: one of a few words, so that each kind is logged once."""
+    """Return the kind of junk: one of a few, so that each is logged once."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
     if isinstance(error, msgspec.ValidationError):
@@ -219,14 +219,14 @@ def _reason(text: bytes, error: Exception) -> str:
 
 
 def snippet(text: bytes) -> str:
-    """The beginning of some bytes, printable."""
+    """Return the beginning of some bytes, printable."""
     cut = text[:_SNIPPET].decode("utf-8", "replace")
     shown = UNSEEN.sub("\N{REPLACEMENT CHARACTER}", cut)
     return shown + ("…" if len(text) > _SNIPPET else "")
 
 
 def decode_error_object(raw: Raw) -> ErrorObject | None:
-    """The error object of a response, or None if it is not one."""
+    """Return the error object of a response, or None if it is not one."""
     try:
         return _fault_decoder.decode(raw)
     except MALFORMED:

@@ -1,0 +1,123 @@
+"""The values of a negotiation: what is known before, each turn, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec import Raw, Struct
+
+from holdfast._core.boundary import Meaning
+from holdfast._core.eras.base import Era, OutgoingRequest
+from holdfast._core.eras.revisions import VERSIONS
+from holdfast._core.wire.jsonrpc import ErrorObject
+from holdfast.errors import HoldfastError, ValidationError
+from holdfast.policies import Identity
+from holdfast.types.base import decode
+from holdfast.types.lifecycle import Implementation, ServerCapabilities
+
+Opening: TypeAlias = Literal["discover", "initialize"]
+
+
+class Plan(Struct, frozen=True):
+    """The facts known before the first message."""
+
+    identity: Identity
+    abilities: frozenset[str] = frozenset()
+    pin: str | None = None
+    opening: Opening | None = None
+    """How this server is known to want to be addressed; None: find out."""
+    patience: float = 0.5
+    streams: bool = False
+    """Each request travels on a stream of its own."""
+    variant: str | None = None
+    """The way by which the server is reached, if it is not the usual one."""
+
+    def __post_init__(self) -> None:
+        if self.pin is not None and self.pin not in VERSIONS:
+            known = ", ".join(VERSIONS)
+            raise ValidationError(f"protocol={self.pin!r}: not a revision we speak ({known})")
+
+
+class Facts(Struct, frozen=True):
+    """The server's description of itself."""
+
+    version: str
+    info: Raw | None = None
+    capabilities: Raw = Raw(b"{}")
+    instructions: str | None = None
+
+    @property
+    def server_info(self) -> Implementation | None:
+        """The server's name and version; None if it gave none that can be read."""
+        try:
+            return None if self.info is None else decode(self.info, Implementation)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+    @property
+    def server_capabilities(self) -> ServerCapabilities:
+        """The server's capabilities; none if they cannot be read."""
+        try:
+            return decode(self.capabilities, ServerCapabilities)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return ServerCapabilities()
+
+
+class Agreement(Struct, frozen=True):
+    era: Era
+    facts: Facts
+    opening: Opening
+
+
+class Turn(Struct, frozen=True):
+    """One turn: send ``requests``, then wait for ``patience`` seconds (None: without limit)."""
+
+    requests: tuple[OutgoingRequest, ...] = ()
+    patience: float | None = None
+
+
+class Reply(Struct, frozen=True):
+    """The answer to a request: a result, or an error."""
+
+    method: str
+    result: Raw | None = None
+    fault: ErrorObject | None = None
+    meaning: Meaning | None = None
+    """The meaning of a refusal below the protocol."""
+
+
+class Silence(Struct, frozen=True):
+    """No answer in time; ``unread``: the server has not even read the request."""
+
+    unread: bool = False
+
+
+Heard: TypeAlias = Reply | Silence
+
+Conversation: TypeAlias = Generator[Turn, Heard, Agreement]
+
+
+class StartAgain(Exception):  # noqa: N818  (a turn of the conversation, not a failure)
+    """The link cannot be used; open another and begin with ``opening``."""
+
+    def __init__(
+        self,
+        opening: Opening,
+        variant: str | None = None,
+        error: HoldfastError | None = None,
+    ) -> None:
+        super().__init__(opening)
+        self.opening = opening
+        self.variant = variant
+        self.error = error
+
+
+class NoAgreement(Exception):  # noqa: N818
+    """The negotiation failed; ``final``: trying again cannot help."""
+
+    def __init__(self, error: HoldfastError, *, final: bool = False) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.final = final
