@@ -25,7 +25,7 @@ class World:
     def __init__(self) -> None:
         self.url = ""
         self.life = 3600.0
-        self.scopes = ("read",)
+        self.scopes: tuple[str, ...] = ("read",)
         self.wanted: tuple[str, ...] = ()
         """Scopes that a call needs."""
         self.count: Counter[str] = Counter()
