@@ -38,8 +38,9 @@ class Forbidden(OSError):  # noqa: N818  (raised where a socket is made)
 class AsClient:
     """Carries out ``Ask``. ``home`` is the kind of network that the MCP server is in."""
 
-    def __init__(self, reach: Reach, home: str) -> None:
+    def __init__(self, reach: Reach, home: str, *, timeout: float = TIMEOUT) -> None:
         self._reach = reach
+        self._timeout = timeout
         self._allowed = frozenset({"global", home})
         self._session: aiohttp.ClientSession | None = None
         self._rule: frozenset[str] | None = None
@@ -66,7 +67,7 @@ class AsClient:
         try:
             return await self._follow(ask, {**ask.headers, **(more or {})})
         except TimeoutError:
-            return Unreachable(f"no answer within {TIMEOUT:g} s"), {}
+            return Unreachable(f"no answer within {self._timeout:g} s"), {}
         except (aiohttp.ClientError, OSError, ValueError) as error:
             if self._stopped:
                 text = "its address is in a private network, where the server is not"
@@ -122,7 +123,7 @@ class AsClient:
             )
             self._session = aiohttp.ClientSession(
                 connector=connector,
-                timeout=aiohttp.ClientTimeout(total=TIMEOUT),
+                timeout=aiohttp.ClientTimeout(total=self._timeout),
                 auto_decompress=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
             )

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from typing import Any, Final, TextIO
 from urllib.parse import parse_qsl, urlsplit
@@ -181,7 +182,7 @@ def open_browser(url: str) -> bool:
         return False
     words = [url if one == "%s" else one for one in command]
     try:
-        subprocess.Popen(
+        process = subprocess.Popen(
             words if url in words else [*words, url],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -190,6 +191,8 @@ def open_browser(url: str) -> bool:
         )
     except OSError:
         return False
+    # Some browsers stay: whenever this one ends, it must not be left a zombie.
+    threading.Thread(target=process.wait, daemon=True).start()
     return True
 
 

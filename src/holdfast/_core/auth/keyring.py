@@ -10,8 +10,9 @@ import base64
 import logging
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from holdfast._core.auth.store import Seal
 from holdfast.errors import AuthError
@@ -52,70 +53,78 @@ class Sealed:
             return None
 
 
-def seal_for(folder: Path, *, required: bool = False) -> Seal | None:
-    """Return what seals the entries of a folder; None: nothing does.
+class Unusable(Exception):  # noqa: N818
+    """The keyring cannot be used; the text says why."""
 
-    The choice is remembered in the folder: a keyring that fails later is an error and not a
-    silent change to plain files.
+
+class Keyring:
+    """The keyring of this process: its key is asked for once.
+
+    D-Bus calls block, without end if a keyring is locked: the key is fetched in a thread.
     """
-    marker = folder / "store"
-    chosen = _remembered(marker)
-    if chosen == "file" and not required:
-        return None
-    try:
-        found = Sealed(_key())
-    except _Unusable as error:
-        if required or chosen == "keyring":
-            raise AuthError(
-                f"the keyring cannot be used: {error}; HOLDFAST_AUTH_STORE=file keeps logins "
-                f"in {folder} instead"
-            ) from None
-        _remember(marker, "file")
-        log.warning(
-            "logins are kept in %s, readable by you alone, because there is no keyring (%s)",
-            folder,
-            error,
-        )
-        return None
-    _remember(marker, "keyring")
-    return found
 
+    def __init__(
+        self, fetch: Callable[[], bytes] | None = None, patience: float = PATIENCE
+    ) -> None:
+        self._fetch = fetch or _fetch
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._key: bytes | None = None
 
-class _Unusable(Exception):  # noqa: N818
-    pass
+    def __repr__(self) -> str:
+        return "<Keyring>"
 
+    def seal_for(self, folder: Path, *, required: bool = False) -> Seal | None:
+        """Return what seals the entries of a folder; None: nothing does.
 
-_found: list[bytes] = []
-_lock = threading.Lock()
-
-
-def _key() -> bytes:
-    """Return the key, asked for once per process."""
-    with _lock:
-        if not _found:
-            _found.append(_within(PATIENCE, _fetch))
-        return _found[0]
-
-
-def _within(seconds: float, work: Any) -> bytes:
-    """Run ``work`` in a thread: D-Bus calls block, without end if a keyring is locked."""
-    result: list[Any] = []
-
-    def run() -> None:
+        The choice is remembered in the folder: a keyring that fails later is an error and not
+        a silent change to plain files.
+        """
+        marker = folder / "store"
+        chosen = _remembered(marker)
+        if chosen == "file" and not required:
+            return None
         try:
-            result.append(work())
-        except Exception as error:
-            result.append(error)
+            found = Sealed(self._once())
+        except Unusable as error:
+            if required or chosen == "keyring":
+                raise AuthError(
+                    f"the keyring cannot be used: {error}; set the variable HOLDFAST_AUTH_STORE "
+                    f"to 'file' to keep logins in {folder} instead"
+                ) from None
+            _remember(marker, "file")
+            log.warning(
+                "logins are kept in %s, readable by you alone, because there is no keyring (%s)",
+                folder,
+                error,
+            )
+            return None
+        _remember(marker, "keyring")
+        return found
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not result:
-        raise _Unusable("it did not answer")
-    if isinstance(result[0], Exception):
-        raise _Unusable(str(result[0]) or type(result[0]).__name__) from None
-    assert isinstance(result[0], bytes)
-    return result[0]
+    def _once(self) -> bytes:
+        with self._lock:
+            if self._key is None:
+                self._key = self._within(self._patience)
+            return self._key
+
+    def _within(self, seconds: float) -> bytes:
+        result: list[bytes | Exception] = []
+
+        def run() -> None:
+            try:
+                result.append(self._fetch())
+            except Exception as error:
+                result.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(seconds)
+        if not result:
+            raise Unusable("it did not answer")
+        if isinstance(result[0], Exception):
+            raise Unusable(str(result[0]) or type(result[0]).__name__) from None
+        return result[0]
 
 
 def _fetch() -> bytes:
@@ -124,9 +133,9 @@ def _fetch() -> bytes:
         import keyring
         import keyring.backends.fail
     except ImportError:
-        raise _Unusable("pip install 'holdfast[auth]' adds it") from None
+        raise Unusable("pip install 'holdfast[auth]' adds it") from None
     if isinstance(keyring.get_keyring(), keyring.backends.fail.Keyring):
-        raise _Unusable("none was found")
+        raise Unusable("none was found")
     text = keyring.get_password(SERVICE, NAME)
     if text is None:
         text = base64.b64encode(os.urandom(32)).decode("ascii")
@@ -134,7 +143,7 @@ def _fetch() -> bytes:
         text = keyring.get_password(SERVICE, NAME)
     key = base64.b64decode(text or "")
     if len(key) != 32:
-        raise _Unusable("it does not return what was stored")
+        raise Unusable("it does not return what was stored")
     return key
 
 
@@ -153,3 +162,6 @@ def _remember(marker: Path, choice: str) -> None:
         marker.write_text(choice + "\n", "ascii")
     except OSError:
         pass
+
+
+KEYRING: Final = Keyring()

@@ -257,4 +257,4 @@ def default_store() -> LoginStore:
 def _seal(folder: Path, wanted: str) -> Seal | None:
     from holdfast._core.auth import keyring
 
-    return keyring.seal_for(folder, required=wanted == "keyring")
+    return keyring.KEYRING.seal_for(folder, required=wanted == "keyring")

@@ -47,7 +47,8 @@ class Permit:
         self, response: aiohttp.ClientResponse, headers: Mapping[str, str], body: bytes | None
     ) -> bool:
         """Return whether a refused request is to be sent again; raise why it cannot be."""
-        if response.status not in (UNAUTHORIZED, FORBIDDEN):
+        if response.status not in (UNAUTHORIZED, FORBIDDEN) or response.method == "DELETE":
+            # A session that cannot be deleted ends by itself: nothing is asked for its sake.
             return False
         challenge = read_challenge(response.headers.getall("WWW-Authenticate", ()))
         if response.status == FORBIDDEN and challenge.error != "insufficient_scope":

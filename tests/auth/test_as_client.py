@@ -1,0 +1,228 @@
+"""Requests to authorization servers that lie, stall, grow, or live where they must not."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from holdfast._core.auth import as_client
+from holdfast._core.auth.as_client import AsClient, Peers, Reach
+from holdfast._core.auth.steps import Ask, Fetched, Unreachable
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def serving(handler: Handler) -> AsyncIterator[str]:
+    app = web.Application()
+    app.router.add_route("*", "/{tail:.*}", handler)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    assert site._server is not None
+    port = site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        await runner.cleanup()
+
+
+async def ask(url: str, *, home: str = "loopback", **options: Any) -> Fetched | Unreachable:
+    async with AsClient(Reach(), home) as client:
+        found, _ = await client.ask(Ask(url=url, **options))
+        return found
+
+
+async def test_an_answer_is_read() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        assert request.headers["Accept"] == "application/json"
+        assert "Cookie" not in request.headers
+        return web.json_response({"a": 1}, headers={"Set-Cookie": "x=y"})
+
+    async with serving(answer) as url:
+        found = await ask(f"{url}/x")
+        assert isinstance(found, Fetched)
+        assert (found.status, found.document()) == (200, {"a": 1})
+
+
+@pytest.mark.req("A31")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:{port}/",
+        "http://localhost:{port}/",
+        "http://0.0.0.0:{port}/",
+        "http://[::ffff:127.0.0.1]:{port}/",
+        "http://0x7f.1:{port}/",
+        "http://2130706433:{port}/",
+        "http://169.254.169.254/latest/meta-data/",
+        "http://10.0.0.1/",
+        "http://[::ffff:10.0.0.1]/",
+        "http://[64:ff9b::10.0.0.1]/",
+        "http://[fd00::1]/",
+        "http://100.64.0.1/",
+    ],
+)
+async def test_private_addresses_are_not_connected_to_from_the_internet(url: str) -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.append(str(request.url))
+        return web.json_response({})
+
+    async with serving(answer) as home:
+        found = await ask(url.format(port=home.rpartition(":")[2]), home="global")
+        assert isinstance(found, Unreachable)
+        assert not asked
+
+
+@pytest.mark.req("A31")
+async def test_a_place_that_the_user_pinned_may_be_private() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.json_response({})
+
+    async with serving(answer) as url:
+        assert isinstance(await ask(url, home="global", pinned=True), Fetched)
+        assert isinstance(await ask(url, home="private"), Unreachable)
+
+
+@pytest.mark.req("A31")
+def test_a_server_that_was_seen_in_two_networks_counts_as_public() -> None:
+    peers = Peers()
+    for address in ("8.8.8.8", "127.0.0.1"):
+        info = (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 80))
+        peers.socket(info).close()
+    assert peers.network == "global"
+
+
+@pytest.mark.req("A32")
+@pytest.mark.parametrize("hops", [3, 4])
+async def test_metadata_may_be_redirected_three_times(hops: int) -> None:
+    left = hops
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        nonlocal left
+        if left:
+            left -= 1
+            return web.Response(status=302, headers={"Location": f"/{left}"})
+        return web.json_response({})
+
+    async with serving(answer) as url:
+        found = await ask(url)
+        assert isinstance(found, Fetched if hops == 3 else Unreachable)
+
+
+@pytest.mark.req("A32", "A30")
+@pytest.mark.parametrize(
+    "place",
+    ["http://192.0.2.1/", "http://evil.example/", "file:///etc/passwd", "https://u:p@h/", "//x y/"],
+)
+async def test_a_redirect_obeys_the_same_rules(place: str) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=302, headers={"Location": place})
+
+    async with serving(answer) as url:
+        assert isinstance(await ask(url), Unreachable)
+
+
+@pytest.mark.req("A32")
+@pytest.mark.parametrize("options", [{"form": {"a": "b"}}, {"json": {"a": "b"}}, {"follow": False}])
+async def test_a_token_request_is_not_redirected(options: dict[str, Any]) -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path)
+        return web.Response(status=307, headers={"Location": "/elsewhere"})
+
+    async with serving(answer) as url:
+        found = await ask(f"{url}/token", **options)
+        assert isinstance(found, Fetched)
+        assert (found.status, asked) == (307, ["/token"])
+
+
+@pytest.mark.req("A32")
+@pytest.mark.parametrize("kind", ["large", "endless", "bomb", "torn", "odd"])
+async def test_a_body_is_bounded(kind: str) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if kind == "large":
+            return web.Response(body=b"x" * (as_client.MAX_BODY + 1))
+        if kind in ("bomb", "torn", "odd"):
+            packed = zlib.compress(b"0" * 50_000_000) if kind == "bomb" else b"no zlib"
+            coding = "br" if kind == "odd" else "deflate"
+            return web.Response(body=packed, headers={"Content-Encoding": coding})
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b"x" * 65536)
+
+    async with serving(answer) as url:
+        found = await ask(url)
+        assert isinstance(found, Unreachable)
+        assert found.forbidden
+
+
+async def test_a_compressed_body_is_read() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        packed = zlib.compress(b'{"a":1}')
+        return web.Response(body=packed, headers={"Content-Encoding": "deflate"})
+
+    async with serving(answer) as url:
+        found = await ask(url)
+        assert isinstance(found, Fetched)
+        assert found.document() == {"a": 1}
+
+
+@pytest.mark.req("A32")
+async def test_a_server_that_stalls_is_given_up() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with serving(answer) as url, AsClient(Reach(), "loopback", timeout=0.2) as client:
+        found, _ = await client.ask(Ask(url=url))
+        assert isinstance(found, Unreachable)
+        assert not found.forbidden
+
+
+async def test_a_server_that_is_not_there_is_unreachable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    found = await ask(f"http://127.0.0.1:{port}/")
+    assert isinstance(found, Unreachable)
+    assert not found.forbidden
+
+
+@pytest.mark.req("B7")
+async def test_the_skew_of_a_clock_is_read_from_its_date() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.json_response({}, headers={"Date": "Tue, 01 Jan 2036 00:00:00 GMT"})
+
+    async with serving(answer) as url:
+        found = await ask(url)
+        assert isinstance(found, Fetched)
+        assert found.skew > 1e6
+
+
+@pytest.mark.req("B21")
+async def test_the_proxy_of_the_server_is_used() -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.append(str(request.url))
+        return web.json_response({})
+
+    async with serving(answer) as proxy:
+        async with AsClient(Reach(proxy=lambda url: proxy), "global") as client:
+            found, _ = await client.ask(Ask(url="http://as.example/x"))
+            assert isinstance(found, Fetched)
+            literal, _ = await client.ask(Ask(url="http://169.254.169.254/x"))
+            assert isinstance(literal, Unreachable)
+        assert asked == ["http://as.example/x"]

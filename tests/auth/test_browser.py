@@ -1,0 +1,185 @@
+"""The loopback listener and the browser, with friends and enemies at the door."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from holdfast._core.auth.browser import (
+    MAX_CONNECTIONS,
+    Listener,
+    describe,
+    open_browser,
+    ssh_hint,
+)
+from holdfast._core.auth.options import LoginRequest
+from holdfast._core.auth.urls import BadUrl
+from holdfast.errors import LoginFailed
+
+
+async def say(listener: Listener, request: str, *, host: str | None = None) -> str:
+    parts = urlsplit(listener.redirect_uri)
+    assert parts.port is not None
+    reader, writer = await asyncio.open_connection("127.0.0.1", parts.port)
+    lines = f"{request}\r\nHost: {host or parts.netloc}\r\n\r\n"
+    writer.write(lines.encode())
+    found = await reader.read()
+    writer.close()
+    return found.decode()
+
+
+@pytest.mark.req("A16", "B12")
+async def test_only_the_right_state_ends_the_wait() -> None:
+    listener = await Listener.start(None, "/callback/x", fixed=False)
+    waiting = asyncio.create_task(listener.wait("STATE"))
+    await asyncio.sleep(0)
+    wrong = [
+        ("GET /callback/x?code=evil&state=OTHER HTTP/1.1", None, "400"),
+        ("GET /callback/x?code=evil HTTP/1.1", None, "400"),
+        ("GET /callback/x?code=a&code=b&state=STATE HTTP/1.1", None, "400"),
+        ("GET /callback/y?code=evil&state=STATE HTTP/1.1", None, "404"),
+        ("GET /favicon.ico HTTP/1.1", None, "404"),
+        ("POST /callback/x?code=evil&state=STATE HTTP/1.1", None, "400"),
+        ("GET /callback/x?code=evil&state=STATE HTTP/1.1", "evil.example", "400"),
+        ("nonsense", None, "400"),
+    ]
+    for request, host, status in wrong:
+        assert status in (await say(listener, request, host=host)).partition("\r\n")[0]
+    assert not waiting.done()
+    good = await say(listener, "GET /callback/x?code=CODE&state=STATE HTTP/1.1")
+    assert good.startswith("HTTP/1.1 303")
+    assert "Location: /done" in good
+    assert "CODE" not in good
+    second = await say(listener, "GET /callback/x?code=LATER&state=STATE HTTP/1.1")
+    assert second.startswith("HTTP/1.1 303")
+    assert (await waiting)["code"] == "CODE"
+    page = await say(listener, "GET /done HTTP/1.1")
+    for header in ("no-store", "no-referrer", "default-src 'none'"):
+        assert header in page
+    assert "<script" not in page
+    await listener.close()
+
+
+@pytest.mark.req("A16")
+async def test_nothing_counts_before_the_state_is_known() -> None:
+    listener = await Listener.start(None, "/callback", fixed=False)
+    assert "400" in await say(listener, "GET /callback?code=x&state= HTTP/1.1")
+    await listener.close()
+
+
+async def test_a_flood_of_connections_does_not_stop_the_browser() -> None:
+    listener = await Listener.start(None, "/callback", fixed=False)
+    waiting = asyncio.create_task(listener.wait("STATE"))
+    port = urlsplit(listener.redirect_uri).port
+    assert port is not None
+    silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MAX_CONNECTIONS - 1)]
+    huge = await say(listener, "GET /callback?" + "x" * 100_000 + " HTTP/1.1")
+    assert "303" not in huge
+    await say(listener, "GET /callback?code=CODE&state=STATE HTTP/1.1")
+    assert (await waiting)["code"] == "CODE"
+    for _, writer in silent:
+        writer.close()
+    await listener.close()
+
+
+@pytest.mark.req("B9")
+async def test_the_preferred_port_is_used_if_it_is_free() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        preferred = f"http://127.0.0.1:{port}/callback"
+        other = await Listener.start(preferred, "/callback", fixed=False)
+        assert other.redirect_uri != preferred
+        await other.close()
+        with pytest.raises(LoginFailed, match=str(port)):
+            await Listener.start(preferred, "/callback", fixed=True)
+    same = await Listener.start(preferred, "/callback", fixed=True)
+    assert same.redirect_uri == preferred
+    await same.close()
+
+
+@pytest.mark.req("A18")
+async def test_it_listens_on_loopback_alone() -> None:
+    listener = await Listener.start("http://localhost:0/cb", "/callback", fixed=False)
+    for server in listener._servers:
+        assert server.sockets[0].getsockname()[0] in ("127.0.0.1", "::1")
+    await listener.close()
+    away = await Listener.start("https://app.example/cb", "/callback", fixed=True)
+    assert away.redirect_uri == "https://app.example/cb"
+    assert not away._servers
+
+
+@pytest.mark.req("B12")
+@pytest.mark.parametrize(
+    ("pasted", "wrong"),
+    [
+        ("{uri}?code=C&state=STATE", ""),
+        ("  {uri}?code=C&state=STATE\n", ""),
+        ("{uri}?code=C&state=OTHER", "another login"),
+        ("https://evil.example/callback?code=C&state=STATE", "not the address"),
+        ("C", "not the address"),
+    ],
+)
+async def test_a_pasted_address_is_checked_like_a_visit(pasted: str, wrong: str) -> None:
+    listener = await Listener.start(None, "/callback", fixed=False)
+    waiting = asyncio.create_task(listener.wait("STATE"))
+    await asyncio.sleep(0)
+    assert wrong in listener.paste(pasted.format(uri=listener.redirect_uri))
+    if not wrong:
+        assert (await waiting)["code"] == "C"
+    await listener.close()
+    waiting.cancel()
+
+
+@pytest.mark.req("A19")
+@pytest.mark.skipif(sys.platform == "win32", reason="another way to open a browser")
+def test_a_url_is_one_argument_and_no_shell_sees_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = tmp_path / "shown"
+    program = tmp_path / "browser"
+    program.write_text(
+        f'#!/bin/sh\nprintf "%s\\n" "$#" "$1" > {shown}.part; mv {shown}.part {shown}\n'
+    )
+    program.chmod(0o700)
+    monkeypatch.setenv("BROWSER", str(program))
+    monkeypatch.delenv("HOLDFAST_NO_BROWSER", raising=False)
+    url = "https://as.example/authorize?a=$(id)&b=;reboot"
+    assert open_browser(url)
+    while not shown.exists():
+        os.sched_yield()
+    assert shown.read_text().splitlines() == ["1", url]
+
+
+@pytest.mark.req("A19")
+@pytest.mark.parametrize(
+    "url", ["--flag", "javascript:alert(1)", "file:///etc/passwd", "https://a b"]
+)
+def test_other_things_than_pages_are_not_opened(url: str) -> None:
+    with pytest.raises(BadUrl):
+        open_browser(url)
+
+
+def test_no_browser_is_opened_where_the_variable_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_NO_BROWSER", "1")
+    assert not open_browser("https://as.example/")
+
+
+@pytest.mark.req("B12")
+def test_over_ssh_the_tunnel_is_named() -> None:
+    environ = {"SSH_CONNECTION": "10.0.0.9 5000 10.0.0.7 22"}
+    assert "ssh -L 4000:127.0.0.1:4000 10.0.0.7" in ssh_hint("http://127.0.0.1:4000/cb", environ)
+    assert ssh_hint("http://127.0.0.1:4000/cb", {}) == ""
+
+
+def test_a_person_is_told_who_asks_for_what() -> None:
+    request = LoginRequest(
+        url="https://as/x", server="linear", issuer="https://as", scopes=("read",), account="work"
+    )
+    assert describe(request) == "linear asks you to log in as 'work' at https://as for: read."
+    assert "https://as/x" not in repr(request)
