@@ -486,3 +486,24 @@ async def test_a_real_server_s_schemas_are_kept_on_both_sides(protocol: str) -> 
             await client.call_tool("word_count", {"text": 5})
         with pytest.raises(ValidationError, match="/name: must match the pattern"):
             await client.call_tool("note", {"name": "a b", "text": "x"})
+
+
+@pytest.mark.req("T5")
+async def test_arguments_that_cannot_be_checked_in_time_are_left_to_the_server(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    schema: Any = {"type": "object"}
+    for _ in range(24):
+        schema = {"anyOf": [schema], "unevaluatedProperties": False}
+
+    @shop.tool(input_schema={"type": "object", **schema})
+    def frozen(a: int = 0) -> str:
+        return "ran"
+
+    async with connect(shop) as client:
+        await client.list_tools()
+        for _ in range(2):
+            assert (await client.call_tool("frozen", {"a": 1})).text == "ran"
+    said = [one for one in caplog.messages if "not checked" in one]
+    assert len(said) == 1
+    assert "'frozen'" in said[0]

@@ -42,6 +42,12 @@ _CAP: Final = 1 << 60
 _REPEATS: Final = frozenset(
     {"items", "additionalItems", "contains", "uniqueItems", "patternProperties", "propertyNames"}
 )
+_COMPARES: Final = frozenset(
+    {
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+        *("const", "enum", "uniqueItems"),
+    }
+)
 _COLLECTS: Final = ("unevaluatedProperties", "unevaluatedItems")
 _COUNTED: Final = re.compile(r"\{(\d{1,4})(?:,(\d{1,4}))?")
 
@@ -71,6 +77,8 @@ class Outline:
             "anyOf" in node.schema or "oneOf" in node.schema for node in inner
         )
         """It has alternatives, whose faults take long to explain."""
+        self.compares: bool = any(not _COMPARES.isdisjoint(node.schema) for node in graph.nodes)
+        """It compares numbers, which takes long if they have many digits."""
         self.skipped: frozenset[str] = frozenset()
         """Patterns that are not used."""
         order = ordered([graph.top], Node.all)

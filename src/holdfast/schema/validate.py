@@ -113,7 +113,8 @@ class Checker:
         size, bound = len(text), self._outline.bound
         if bound is not None and bound.each * (size // 2 + 1) <= cost.BUDGET:
             matching = cost.CHARACTER * bound.patterns * size
-            if matching <= cost.BUDGET and not _LONG_INTEGER.search(memoryview(text)):
+            long = self._outline.compares and _LONG_INTEGER.search(memoryview(text))
+            if matching <= cost.BUDGET and not long:
                 return self._validator
         work = self._outline.work(value)
         if work.patterns <= cost.BUDGET:
