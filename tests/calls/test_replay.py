@@ -6,6 +6,7 @@ import asyncio
 import random
 import sys
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 
 import holdfast
 from holdfast import Backoff, Timeouts
+from holdfast.testing import SILENCE, Incoming, Peer
+from holdfast.types import PromptReference
 
 SERVER = Path(__file__).with_name("ledger_server.py")
 QUICK = Backoff(first=0.001, max=0.01)
@@ -161,3 +164,59 @@ async def test_no_write_runs_twice_whenever_the_server_dies(
         elif times:
             assert isinstance(one, holdfast.HoldfastError)
             assert one.outcome_unknown, "what ran may not be called undone"
+
+
+READS: dict[str, Callable[[holdfast.Client], Awaitable[Any]]] = {
+    "prompts/get": lambda client: client.get_prompt("poem"),
+    "resources/read": lambda client: client.read_resource("memo://a"),
+    "resources/list": lambda client: client.list_resources(),
+    "prompts/list": lambda client: client.list_prompts(),
+    "completion/complete": lambda client: client.complete(
+        PromptReference(name="poem"), "topic", "s"
+    ),
+}
+
+
+def dying_peer(method: str) -> tuple[Peer, list[str]]:
+    """Return a server that dies at the first request for ``method``, and those requests."""
+    peer, asked = Peer(), []
+    peer.resource("memo://a", "memo")
+    peer.prompt("poem")(lambda topic="sea": topic)
+    answers = {
+        "completion/complete": {"completion": {"values": ["sea"]}},
+        "prompts/get": {"messages": []},
+        "resources/read": {"contents": []},
+        "resources/list": {"resources": []},
+        "prompts/list": {"prompts": []},
+    }
+
+    def answer(incoming: Incoming) -> Any:
+        asked.append(method)
+        if len(asked) == 1:
+            peer.hang_up()
+            return SILENCE
+        return answers[method]
+
+    peer.on(method, answer)
+    return peer, asked
+
+
+@pytest.mark.req("R11")
+@pytest.mark.parametrize("method", READS)
+async def test_a_read_is_repeated_once_where_that_is_asked_for(method: str) -> None:
+    peer, asked = dying_peer(method)
+    options: dict[str, Any] = {"backoff": QUICK, "timeouts": SOON, "when_down": "wait"}
+    async with holdfast.connect(peer, replay="safe", **options) as client:
+        await READS[method](client)
+    assert len(asked) == 2
+
+
+@pytest.mark.req("R11")
+@pytest.mark.parametrize("method", READS)
+async def test_a_read_is_not_repeated_by_default(method: str) -> None:
+    peer, asked = dying_peer(method)
+    options: dict[str, Any] = {"backoff": QUICK, "timeouts": SOON, "when_down": "wait"}
+    async with holdfast.connect(peer, **options) as client:
+        with pytest.raises(holdfast.TransportError):
+            await READS[method](client)
+    assert len(asked) == 1

@@ -1,0 +1,48 @@
+"""Durations: seconds everywhere in Python, milliseconds in the call log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+import pytest
+
+import holdfast
+from holdfast.events import Event, RequestStop
+from holdfast.testing import Incoming, Peer
+
+DELAY = 0.2
+"""Seconds for which the tool works."""
+
+
+@pytest.mark.req("T3", "T8", "G1", "M1")
+async def test_every_observer_measures_in_its_own_unit() -> None:
+    peer = Peer()
+
+    async def work(incoming: Incoming) -> object:
+        await asyncio.sleep(DELAY)  # the duration is what is tested, not waited for
+        return {"content": [{"type": "text", "text": "done"}]}
+
+    peer.tool("work")(lambda: "")
+    peer.on("tools/call", work)
+    records: list[holdfast.AuditRecord] = []
+    stops: list[RequestStop] = []
+    lines: list[str] = []
+    observability = holdfast.Observability(audit=records.append)
+    async with holdfast.connect(peer, observability=observability, log=lines.append) as client:
+
+        def hear(event: Event) -> None:
+            if isinstance(event, RequestStop) and event.method == "tools/call":
+                stops.append(event)
+
+        client.events.subscribe(hear)
+        await client.list_tools()
+        began = time.perf_counter()
+        invocation = await client.invoke_tool("work")
+        longest = time.perf_counter() - began
+        assert invocation.success
+    assert DELAY * 0.9 <= invocation.duration <= longest
+    assert DELAY * 0.9 <= records[0].duration <= longest
+    assert DELAY * 0.9 <= stops[0].duration <= longest
+    assert DELAY * 900 <= json.loads(lines[-1])["_ms"] <= longest * 1000 + 1
