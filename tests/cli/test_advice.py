@@ -45,7 +45,7 @@ def test_a_missing_variable_is_found_in_what_the_server_says(
         ),
         (errors.TransportError("Connection refused"), "nothing listens there"),
         (errors.TransportError("x", stderr_tail="A_KEY is required"), "--env A_KEY=…"),
-        (errors.TransportError("x", stderr_tail="HERE_TOKEN not set"), '"$HERE_TOKEN"'),
+        (errors.TransportError("x", stderr_tail="HERE_TOKEN not set"), "--env HERE_TOKEN"),
         (errors.TransportError("exited", exit_code=1), "start the command by hand"),
         (errors.HandshakeTimeout("no answer"), "--timeout"),
         (errors.AuthError("401"), "--header 'Authorization"),

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import DEMO, Cli, Open, Seen
+from tests.cli.conftest import DEMO, Cli, Configure, Open, Seen, stdio
 from tests.cli.rig import puppet, told, wait_for
 from tests.cli.terminal import PATIENCE, interruptible
+from tests.cli.web import Web
 
 
 @pytest.mark.req("F3")
@@ -27,7 +28,7 @@ def test_words_become_arguments_by_the_tools_schema(cli: Cli) -> None:
 @pytest.mark.req("F3")
 def test_arguments_come_from_stdin_a_file_or_one_object(cli: Cli, tmp_path: Path) -> None:
     assert cli("call", "add", "-", "b=1", "--", *DEMO, stdin='{"a": 1, "b": 9}').value["sum"] == 2
-    assert cli("call", "add", "--json", '{"a": 1}', "b=4", "--", *DEMO).value["sum"] == 5
+    assert cli("call", "add", "--args", '{"a": 1}', "b=4", "--", *DEMO).value["sum"] == 5
     text = tmp_path / "text"
     text.write_text("a\nb", encoding="utf-8")
     assert cli("call", "echo", f"text=@{text}", "--", *DEMO).out == "a\nb\n"
@@ -48,8 +49,8 @@ def test_arguments_come_from_stdin_a_file_or_one_object(cli: Cli, tmp_path: Path
         (["echo", "text=@nowhere"], 2, "@nowhere: cannot be read: No such file or directory"),
         (["echo", f"text=@{sys.executable}"], 2, "is not text in UTF-8"),
         (["echo", "text=@/"], 2, "@/: cannot be read: Is a directory"),
-        (["echo", "--json", "[1]"], 2, "the arguments must be a JSON object, not array"),
-        (["echo", "--json", "{"], 2, "--json: not JSON"),
+        (["echo", "--args", "[1]"], 2, "the arguments must be a JSON object, not array"),
+        (["echo", "--args", "{"], 2, "--args: not JSON"),
         (["echo", "-"], 2, "stdin: not JSON"),
         (["countdown", "steps=0"], 2, "steps"),
         (["fail", "message=oh no"], 1, "fail: oh no"),
@@ -172,3 +173,72 @@ def test_a_terminal_is_never_steered_by_a_server(seen: Seen, cli: Cli) -> None:
         for found in ("\x1b]", "\x1b[2J", "\x07", "\x9b", "\u202e"):
             assert found not in text, words
     assert cli("call", "good", "--", *command).out == EVIL + "\n"
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["demo", "add", "a=1", "b=2"],
+        ["demo.add", '{"a": 1, "b": 2}'],
+        ["demo", "add", '{"a": 1}', "b=2"],
+        ["demo.add", "--a", "1", "--b=2"],
+        ["demo.add", "--json", "--a", "1", "--b", "2"],
+        ["demo", "add", "--json", '{"a": 1, "b": 2}'],
+        ["demo.add", "--args", '{"a": 1, "b": 2}', "--output", "json"],
+        ["demo.add", "--a=4", "--b", "-1"],
+    ],
+    ids=" ".join,
+)
+def test_what_people_type_is_taken(cli: Cli, configure: Configure, words: list[str]) -> None:
+    configure(demo=stdio(DEMO))
+    done = cli("call", *words)
+    assert done.code == 0, done.err
+    is_json = "--json" in words or "json" in words
+    assert (done.value["structuredContent"] if is_json else done.value) == {"sum": 3}
+
+
+@pytest.mark.req("F3", "E2")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["demo.add", "--c", "1"], "--c is no option, and no parameter of the tool"),
+        (["demo.add", "--verbos"], "did you mean 'verbose'?"),
+        (["demo.add", "--a"], "--a: its value is missing"),
+        (["add", "a=1"], "Did you mean 'demo.add'?"),
+        (["ad", "a=1"], "Did you mean 'demo.add'?"),
+        (["other.add", "a=1"], "other has no tool 'add'. Did you mean 'demo.add'?"),
+    ],
+)
+def test_what_is_not_understood_comes_with_a_suggestion(
+    cli: Cli, configure: Configure, words: list[str], said: str
+) -> None:
+    configure(demo=stdio(DEMO), other=stdio(puppet(tools=["t"])))
+    assert cli("tools", "demo").code == 0
+    done = cli("call", *words)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_a_url_may_stand_before_the_tool(cli: Cli, web: Web) -> None:
+    done = cli("call", web.url, "echo", "text=hi")
+    assert (done.code, done.value) == (0, {"text": "hi"})
+
+
+def test_variables_are_taken_from_here(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_VALUE", "x y")
+    monkeypatch.setenv("OTHER_VALUE", "z")
+    for words in (["--env", "SOME_VALUE"], ["--inherit-env"], ["--inherit-env", "SOME_VALUE"]):
+        done = cli("doctor", *words, "--json", "--", *DEMO)
+        (shown,) = [one["text"] for one in done.value["findings"] if one["step"] == "environment"]
+        assert "SOME_VALUE=" in shown
+        assert ("OTHER_VALUE=" in shown) == (words == ["--inherit-env"])
+    done = cli("ping", "--env", "UNSET_VALUE", "--", *DEMO)
+    assert "--env UNSET_VALUE: it is not set here" in done.err
+
+
+def test_list_and_version_are_verbs(cli: Cli, configure: Configure) -> None:
+    configure(demo=stdio(DEMO))
+    assert cli("list").out == cli("ls").out == cli("servers").out
+    assert cli("ls", "demo").out == cli("tools", "demo").out
+    assert cli("version").out == cli("--version").out

@@ -78,7 +78,7 @@ def test_a_missing_variable(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--env SOME_API_KEY=…" in found["failure"]["advice"]
     monkeypatch.setenv("SOME_API_KEY", "x")
     _, found = examined(cli, "--", *command)
-    assert 'is set here and not passed on: --env SOME_API_KEY="$SOME' in found["failure"]["advice"]
+    assert "is set here and not passed on: --env SOME_API_KEY" in found["failure"]["advice"]
 
 
 def test_a_variable_that_the_configuration_misses(cli: Cli, configure: Configure) -> None:

@@ -16,7 +16,7 @@ def test_help_shows_apart_all_that_are_common() -> None:
     verb = click.command()(lambda **given: None)
     for option in OPTIONS:
         option(verb)
-    assert {one.name for one in verb.params} == COMMON | {"output"}
+    assert {one.name for one in verb.params} == COMMON | {"output", "json"}
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "-inf", "", "1s", "x"])

@@ -17,7 +17,7 @@ from holdfast.cli import options
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.verbs.table import SECTIONS, VERBS
 
-COMMON = options.COMMON | {"output"}
+COMMON = options.COMMON | {"output", "json"}
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 BLOCK = re.compile(r"(<!-- verbs:[^\n]*-->\n).*?(<!-- end -->)", re.S)
 

@@ -89,5 +89,5 @@ def advice(error: HoldfastError, environ: Mapping[str, str]) -> str:
 
 def _pass_on(variable: str, environ: Mapping[str, str]) -> str:
     if variable in environ:
-        return f'{variable} is set here and not passed on: --env {variable}="${variable}"'
+        return f"{variable} is set here and not passed on: --env {variable}"
     return f"it misses a variable: --env {variable}=…, or env in the configuration"

@@ -13,8 +13,9 @@ import click
 from holdfast._core.text import did_you_mean
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.main import columns_of_terminal, help_text
+from holdfast.cli.options import explicit
 from holdfast.cli.output import Output, abandon
-from holdfast.cli.verbs.table import VERBS
+from holdfast.cli.verbs.table import LISTS, VERBS
 from holdfast.errors import HoldfastError
 
 DEBUG = "HOLDFAST_DEBUG"
@@ -40,7 +41,7 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in VERBS:
-            near = did_you_mean(args[0], VERBS)
+            near = did_you_mean(args[0], [*VERBS, *LISTS, "help", "version"])
             hint = f" D{near[1:]}" if near else ""
             raise click.UsageError(f"There is no verb '{args[0]}'.{hint} See 'holdfast --help'.")
         return super().resolve_command(ctx, args)
@@ -54,7 +55,8 @@ root: Verbs = Verbs("holdfast", context_settings={"help_option_names": ["-h", "-
 
 def run(words: list[str]) -> int:
     """One command line, start to end."""
-    words, command = split(words)
+    words, command = split(expand(words))
+    words = explicit(words)
     output = Output(_form(words))
     try:
         return _ended(_invoke(words, command))
@@ -113,6 +115,15 @@ def _baffled(output: Output, error: Exception) -> int:
     return Exit.FAULT
 
 
+def expand(words: list[str]) -> list[str]:
+    """Return ``list`` and ``ls`` as the verb that is meant: of a server its tools, else servers."""
+    if not words or words[0] not in LISTS:
+        return words
+    rest = words[1:]
+    of_server = bool(rest) and (not rest[0].startswith("-") or {"--", "--url"} & set(rest))
+    return ["tools" if of_server else "servers", *rest]
+
+
 def split(words: list[str]) -> tuple[list[str], list[str] | None]:
     """The words, and the command after ``--``, where the verb is about a server."""
     verb = VERBS.get(words[0]) if words else None
@@ -125,7 +136,7 @@ def split(words: list[str]) -> tuple[list[str], list[str] | None]:
 def _form(words: list[str]) -> str:
     """Whether errors should be JSON too: asked before the words have been understood."""
     wanted = ("--output", "json") in pairwise(words)
-    return "json" if wanted or "--output=json" in words else "text"
+    return "json" if wanted or {"--output=json", "--json"} & set(words) else "text"
 
 
 def _usage(error: click.ClickException) -> str:

@@ -6,9 +6,11 @@ Pure: what ``@file`` and ``-`` stand for is handed in as functions.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from holdfast._core.text import did_you_mean
 from holdfast.errors import ValidationError
 from holdfast.schema.refs import resolve as pointed
 from holdfast.schema.walk import properties
@@ -23,13 +25,57 @@ def parse(words: Iterable[str], schema: Mapping[str, Any], read: Read) -> dict[s
     """
     base: dict[str, Any] = {}
     found: dict[str, Any] = {}
-    for word in words:
+    for word in _without_dashes(words, schema):
         if word == "-":
             base = whole(read("-"), "stdin")
+            continue
+        if word.startswith("{"):
+            base = {**base, **whole(word, "the arguments")}
             continue
         key, value = _one(word, schema, read)
         _put(found, _path(key, schema), value, _schema_at(schema, _path(key, schema)))
     return {**base, **found}
+
+
+def _without_dashes(words: Iterable[str], schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the words, with ``--name value`` and ``--name=value`` as ``name=value``."""
+    rest = deque(words)
+    while rest:
+        word = rest.popleft()
+        if not word.startswith("--") or word == "--":
+            yield word
+            continue
+        name, sign, text = word[2:].partition("=")
+        name = _parameter(name, schema)
+        if not sign:
+            text = _value_after(name, rest, schema)
+        yield f"{name}={text}"
+
+
+def _parameter(name: str, schema: Mapping[str, Any]) -> str:
+    """Return the parameter that an option means; ``--max-count`` is ``max_count``."""
+    known = properties(schema)
+    first, dot, more = name.partition(".")
+    for spelling in (first.rstrip(":"), first.rstrip(":").replace("-", "_")):
+        if not known or spelling in known:
+            return f"{spelling}{':' * first.endswith(':')}{dot}{more}"
+    hint = did_you_mean(first, [*known, *_OWN_OPTIONS])
+    raise ValidationError(
+        f"--{name} is no option, and no parameter of the tool"
+        + (f": {hint}" if hint else f" (it takes: {', '.join(known)})")
+    )
+
+
+def _value_after(name: str, rest: deque[str], schema: Mapping[str, Any]) -> str:
+    is_flag = types(_schema_at(schema, _path(name, schema))) == {"boolean"}
+    if rest and not rest[0].startswith("--") and (not is_flag or _read_boolean(rest[0])[0]):
+        return rest.popleft()
+    if is_flag:
+        return "true"
+    raise ValidationError(f"--{name}: its value is missing")
+
+
+_OWN_OPTIONS = ("args", "json", "output", "save", "timeout", "verbose", "header", "protocol")
 
 
 def whole(text: str, where: str) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def main(words: list[str] | None = None) -> int:
         root.main([], "holdfast")  # click answers the shell, and exits
     if words in ([], ["--help"], ["-h"], ["help"]):
         return _say(help_text(columns_of_terminal()))
-    if words in (["--version"], ["-V"]):
+    if words in (["--version"], ["-V"], ["version"]):
         from holdfast import __version__
 
         return _say(f"holdfast {__version__}")

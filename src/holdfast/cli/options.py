@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 TRANSPORTS: Final = ("auto", "streamable", "sse")
+EVERYTHING: Final = "*"
+"""What ``--inherit-env`` without names stands for."""
+
+_NAMES: Final = re.compile(r"[A-Z_][A-Z0-9_]*(,[A-Z_][A-Z0-9_]*)*")
 
 
 def seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
@@ -57,13 +65,42 @@ class ServerCommand(click.Command):
             formatter.write_dl(common)
 
 
-OUTPUT = click.option(
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    metavar="FORM",
-    help="text, or json: everything there is, as JSON.",
-)
+_JSON: Final = "holdfast.json"
+"""Where the context notes that ``--json`` was given."""
+
+
+def _note_json(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.meta[_JSON] = value
+
+
+def _form(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    return "json" if ctx.meta.get(_JSON) else value
+
+
+def output_options(function: F) -> F:
+    """Add ``--output FORM``, and ``--json`` for its most used form."""
+    form = click.option(
+        "--output",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        metavar="FORM",
+        callback=_form,
+        help="text, or json: everything there is, as JSON.",
+    )
+    short = click.option(
+        "--json",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_note_json,
+        help="The same as --output json.",
+    )
+    return form(short(function))
+
+
+OUTPUT: Final = output_options
+
+
 CONFIG = click.option(
     "--config", metavar="FILE", shell_complete=files, help="A configuration, not the usual ones."
 )
@@ -94,7 +131,19 @@ OPTIONS: Final = (
         metavar="HOW",
         help="Speak to the URL so: auto, streamable or sse.",
     ),
-    click.option("--env", metavar="K=V", multiple=True, help="A variable for the command."),
+    click.option(
+        "--env",
+        metavar="K[=V]",
+        multiple=True,
+        help="A variable for the command; without a value, the one set here.",
+    ),
+    click.option(
+        "--inherit-env",
+        metavar="[NAMES]",
+        is_flag=False,
+        flag_value=EVERYTHING,
+        help="Pass on these variables (A,B), or all of them.",
+    ),
     click.option("--cwd", metavar="DIR", shell_complete=folders, help="Where the command runs."),
     CONFIG,
     click.option(
@@ -118,9 +167,39 @@ OPTIONS: Final = (
 
 COMMON: Final = frozenset(
     {"url", "header", "transport", "env", "cwd", "config", "timeout", "protocol", "log", "lock"}
-    | {"verbose"}
+    | {"verbose", "inherit_env"}
 )
 """Those of them that help shows apart."""
+
+
+def explicit(words: list[str]) -> list[str]:
+    """Return the words, with ``--inherit-env`` tied to its names, or to none.
+
+    click would take any next word for its value, a server's name too.
+    """
+    found: list[str] = []
+    for word in words:
+        if found and found[-1] == "--inherit-env":
+            found[-1] = "--inherit-env=" + (word if _NAMES.fullmatch(word) else EVERYTHING)
+            if _NAMES.fullmatch(word):
+                continue
+        found.append(word)
+    return found
+
+
+def inherited(value: str | None) -> bool | tuple[str, ...]:
+    """Return ``inherit_env`` as `holdfast.connect` takes it."""
+    if value is None:
+        return ()
+    return True if value == EVERYTHING else tuple(filter(None, value.split(",")))
+
+
+def variables(texts: tuple[str, ...], environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of ``--env``; one without a value is taken from ``environ``."""
+    for name in texts:
+        if "=" not in name and name not in environ:
+            raise click.UsageError(f"--env {name}: it is not set here; give --env {name}=VALUE.")
+    return pairs("--env", tuple(t if "=" in t else f"{t}={environ[t]}" for t in texts), "=")
 
 
 def pairs(option: str, texts: tuple[str, ...], mark: str) -> dict[str, str]:

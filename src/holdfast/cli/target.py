@@ -17,7 +17,7 @@ import click
 
 from holdfast._core.text import did_you_mean, visible_lines
 from holdfast.cli.consent import approve_in_place
-from holdfast.cli.options import OPTIONS, pairs
+from holdfast.cli.options import OPTIONS, inherited, pairs, variables
 from holdfast.cli.output import Output, show_stderr
 from holdfast.errors import ValidationError
 
@@ -90,7 +90,24 @@ class ServerTarget:
             return None, word
         if word.rstrip(".") in names:
             raise click.UsageError(f"Which one of {word.rstrip('.')!r}? Write SERVER.NAME.")
-        raise ValidationError(f"{word!r} begins with no configured server. {self._hint(word)}")
+        hint = self._elsewhere(word) or self._hint(word)
+        raise ValidationError(f"{word!r} begins with no configured server. {hint}")
+
+    def _elsewhere(self, word: str) -> str:
+        """Return a hint, if ``word`` is a tool that a configured server was seen with."""
+        from holdfast.cli.tool_cache import seen_with
+
+        places = seen_with(self.configuration.servers, word)
+        return f"Did you mean {' or '.join(map(repr, places))}?" if places else ""
+
+    def named(self, word: str, words: tuple[str, ...]) -> tuple[str | None, str, tuple[str, ...]]:
+        """Return server, name and the rest of ``server.name …`` or ``server name …``."""
+        is_server = not self.given and (is_url(word) or word in self.configuration.servers)
+        if is_server and words and words[0][:1] not in "-{" and "=" not in words[0]:
+            return word, words[0], words[1:]
+        if is_server and is_url(word):
+            raise click.UsageError(f"Which one of {word!r}? Write URL NAME.")
+        return *self.split(word), words
 
     def client(self, server: str | None = None) -> Client:
         """A client for the server, not connected yet."""
@@ -119,7 +136,9 @@ class ServerTarget:
     def _fitting(self, target: str | list[str]) -> dict[str, Any]:
         """The options for this kind of server; those for the other kind are refused."""
         if isinstance(target, str) and is_url(target):
-            _refuse(self.stdio, ("env", "cwd"), "for a command, and the server is a URL")
+            _refuse(
+                self.stdio, ("env", "cwd", "inherit_env"), "for a command, and the server is a URL"
+            )
             return self.http
         _refuse(self.http, ("headers", "transport"), "for a URL, and the server is a command")
         return self.stdio
@@ -165,7 +184,13 @@ def is_url(text: str) -> bool:
     return text.lower().startswith(("http://", "https://"))
 
 
-_SAID_AS = {"env": "--env", "cwd": "--cwd", "headers": "--header", "transport": "--transport"}
+_SAID_AS = {
+    "env": "--env",
+    "inherit_env": "--inherit-env",
+    "cwd": "--cwd",
+    "headers": "--header",
+    "transport": "--transport",
+}
 
 
 def _refuse(options: dict[str, Any], names: tuple[str, ...], why: str) -> None:
@@ -220,7 +245,8 @@ def _gather(command: list[str] | None, given: dict[str, Any]) -> ServerTarget:
     verbose = given.pop("verbose")
     stdio = {
         "stderr": show_stderr if verbose else None,
-        "env": pairs("--env", given.pop("env"), "="),
+        "env": variables(given.pop("env"), os.environ),
+        "inherit_env": inherited(given.pop("inherit_env")),
         "cwd": given.pop("cwd"),
     }
     http = {

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holdfast._core.files import make_private_folder, read_bytes, write_atomic, xdg_folder
-from holdfast._core.text import did_you_mean
+from holdfast._core.text import close_matches, did_you_mean
 from holdfast.cli.target import VARIABLE, ServerTarget, is_url
 from holdfast.errors import RpcError, ValidationError
 
@@ -76,6 +76,17 @@ def load(key: str) -> CachedTools | None:
     return CachedTools(sound, seen, source)
 
 
+def seen_with(servers: Iterable[str], tool: str) -> list[str]:
+    """Return ``server.tool`` for the servers that were last seen with this tool, or one near it."""
+    known: dict[str, list[str]] = {}
+    for server in servers:
+        found = load(server)
+        for one in found.tools if found is not None else ():
+            known.setdefault(one["name"], []).append(f"{server}.{one['name']}")
+    near = [tool] if tool in known else close_matches(tool, known, 1)
+    return known[near[0]][:3] if near else []
+
+
 def require(key: str) -> CachedTools:
     """The same, where there is nothing to go on without it."""
     found = load(key)
@@ -124,6 +135,13 @@ async def schema_of(
         if error.code != METHOD_NOT_FOUND:
             raise
         return {}
+    if not any(one["name"] == tool for one in found) and not target.given:
+        others = seen_with(target.configuration.servers, tool)
+        if others:
+            where = f"{server} has" if server else "There is"
+            raise ValidationError(
+                f"{where} no tool {tool!r}. Did you mean {' or '.join(map(repr, others))}?"
+            )
     schema = pick(found, tool).get("inputSchema")
     return schema if isinstance(schema, dict) else {}
 

@@ -21,10 +21,10 @@ from holdfast.errors import ValidationError
 from holdfast.types.tools import ToolResult
 
 
-@click.command(cls=ServerCommand)
+@click.command(cls=ServerCommand, context_settings={"ignore_unknown_options": True})
 @click.argument("tool", shell_complete=tools)
 @click.argument("words", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=parameters)
-@click.option("--json", "text", metavar="JSON", help="The arguments as one JSON object.")
+@click.option("--args", "text", metavar="JSON", help="The arguments as one JSON object.")
 @click.option(
     "--save", metavar="DIR", shell_complete=folders, help="Where pictures and other files go."
 )
@@ -38,19 +38,22 @@ async def call(
     name=value    by the tool's schema: a number where it wants a number
     name:=json    JSON as it stands
     name=@file    the text of a file (@@ for a value that begins with @)
+    --name value  the same as name=value, unless it is an option of holdfast
+    {"name": 1}   a JSON object
     a.b=value     into an object; the same name again: into a list
     -             a JSON object from standard input
 
     \b
     holdfast call git.git_log repo_path=. max_count=5
+    holdfast call https://example.org/mcp add --a 2 --b 3
     holdfast call add a=2 b=3 -- python server.py
     """
-    server, name = target.split(tool)
+    server, name, words = target.named(tool, words)
     bar = Bar()
     target.options["handlers"] = handlers(bar)
     async with target.client(server) as client:
         schema = await schema_of(target, server, client, name)
-        arguments = whole(text, "--json") if text is not None else {}
+        arguments = whole(text, "--args") if text is not None else {}
         arguments.update(parse(words, schema, read_file))
         with bar.over(name):
             result = await client.call_tool(name, arguments, on_progress=bar.update)

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 
+from holdfast._core.text import did_you_mean
 from holdfast.cli import views
 from holdfast.cli.completers import prefixes
+from holdfast.cli.exit_codes import Exit
 from holdfast.cli.options import ServerCommand, folders
 from holdfast.cli.render import first_line
 from holdfast.cli.target import ServerTarget, server_options
-from holdfast.errors import ValidationError
+from holdfast.errors import HoldfastError, RpcError, ValidationError
 from holdfast.types import PromptReference, ResourceReference
+
+if TYPE_CHECKING:
+    from holdfast import Client
 
 
 @click.command(cls=ServerCommand)
 @click.argument("words", nargs=-1, metavar="[SERVER] URI")
 @click.option("--save", metavar="DIR", shell_complete=folders, help="Where what is no text goes.")
 @server_options
-async def read(target: ServerTarget, words: tuple[str, ...], save: str | None) -> None:
+async def read(target: ServerTarget, words: tuple[str, ...], save: str | None) -> int:
     """Read a resource.
 
     \b
@@ -28,8 +34,24 @@ async def read(target: ServerTarget, words: tuple[str, ...], save: str | None) -
     """
     server, (uri,) = target.take(words, "URI")
     async with target.client(server) as client:
-        found = await client.read_resource(uri)
+        try:
+            found = await client.read_resource(uri)
+        except RpcError as error:
+            code = target.output.fail(error)
+            if hint := await _near(client, uri):
+                target.output.note(f"D{hint[1:]}")
+            return code
     views.resource(target.output, found, uri, save)
+    return Exit.OK
+
+
+async def _near(client: Client, uri: str) -> str:
+    """Return the resources with a similar URI, as a question."""
+    try:
+        known = [one.uri for one in await client.list_resources()]
+    except HoldfastError:
+        return ""
+    return "" if uri in known else did_you_mean(uri, known, 3, 0.8)
 
 
 @click.command(cls=ServerCommand)
@@ -46,11 +68,34 @@ async def prompt(
     holdfast prompt demo.review language=python
     holdfast prompt review language=python -- python server.py
     """
-    server, name = target.split(prompt)
+    server, name, words = target.named(prompt, words)
     arguments = pairs(words)
     async with target.client(server) as client:
+        await _check_prompt(client, name, arguments)
         found = await client.get_prompt(name, arguments)
     views.prompt(target.output, found, name, save)
+
+
+async def _check_prompt(client: Client, name: str, arguments: dict[str, str]) -> None:
+    """Refuse a prompt that the server does not list, or arguments that it does not take."""
+    try:
+        prompts = {one.name: one for one in await client.list_prompts()}
+    except RpcError:
+        return
+    if name not in prompts:
+        raise ValidationError(f"There is no prompt {name!r}. {_hint(name, list(prompts))}")
+    known = [one.name for one in prompts[name].arguments or ()]
+    for argument in arguments:
+        if argument not in known:
+            raise ValidationError(
+                f"{name}: there is no argument {argument!r}. {_hint(argument, known)}"
+            )
+
+
+def _hint(name: str, known: list[str]) -> str:
+    if near := did_you_mean(name, known, 3):
+        return f"D{near[1:]}"
+    return f"There are: {', '.join(known[:20])}" if known else "There are none at all."
 
 
 @click.command(cls=ServerCommand)

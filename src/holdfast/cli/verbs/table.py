@@ -71,4 +71,7 @@ SECTIONS: dict[str, dict[str, Verb]] = {
     },
 }
 
+LISTS = ("list", "ls")
+"""Other words for ``tools`` with a server, and for ``servers`` without one."""
+
 VERBS: dict[str, Verb] = {name: verb for part in SECTIONS.values() for name, verb in part.items()}
