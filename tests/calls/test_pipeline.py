@@ -14,7 +14,11 @@ import pytest
 
 import holdfast
 from holdfast import Backoff, Cache, Handlers, Limits, Observability, Timeouts, ToolPolicy
+from holdfast._core.boundary import Traits
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
+from holdfast._core.transports.memory import Memory
+from holdfast.client import Client
+from holdfast.policies import Policy
 from holdfast.testing import SILENCE, Incoming, Peer, RequestError
 from holdfast.types import PromptReference
 
@@ -641,6 +645,39 @@ async def test_a_cancelled_close_goes_on_and_leaves_no_task() -> None:
     assert asyncio.all_tasks() == before
 
 
+class Polite(Memory):
+    """A way to a server that is asked to shut down before the link closes."""
+
+    grace = 0.2
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(shutdown_request=True)
+
+
+@pytest.mark.req("L7", "L8")
+@pytest.mark.parametrize("answered", [True, False])
+@pytest.mark.parametrize("cancelled", [True, False])
+async def test_callers_hear_of_a_close_before_the_server_answers_the_goodbye(
+    answered: bool, cancelled: bool
+) -> None:
+    peer = shop()
+    peer.on("shutdown", {} if answered else SILENCE)
+    client = Client(Polite(peer), Policy(timeouts=LONG), Handlers())
+    waiting = asyncio.ensure_future(client.call_tool("silent"))
+    await peer.expect("tools/call")
+    closing = [asyncio.create_task(client.close()) for _ in range(3)]
+    with pytest.raises(holdfast.ShutdownError):
+        await waiting
+    assert not any(one.done() for one in closing)
+    if cancelled:
+        closing[0].cancel()
+    await asyncio.wait(closing)
+    await client.close()
+    assert client.state == "closed"
+    assert asked(peer, "shutdown") == 1
+
+
 # Lists and resources
 
 
@@ -845,3 +882,50 @@ async def test_a_client_gives_its_tools_in_the_shape_of_a_provider() -> None:
         result = await client.call_tool(call.tool, call.arguments)
     assert sorted(names) == ["double", "silent"]
     assert result.text == "4"
+
+
+# The cache, through the client
+
+
+@eras
+@pytest.mark.req("C2")
+@pytest.mark.parametrize(
+    ("verb", "method", "notification"),
+    [
+        ("list_tools", "tools/list", "notifications/tools/list_changed"),
+        ("list_prompts", "prompts/list", "notifications/prompts/list_changed"),
+        ("list_resources", "resources/list", "notifications/resources/list_changed"),
+    ],
+)
+async def test_a_notification_of_the_server_discards_what_it_is_about(
+    versions: tuple[str, ...], verb: str, method: str, notification: str
+) -> None:
+    peer = shop(versions)
+    async with holdfast.connect(peer, timeouts=LONG, cache=Cache(ttl=600)) as client:
+        for expected in (1, 1):
+            await getattr(client, verb)()
+            assert asked(peer, method) == expected
+        peer.notify(notification)
+        await client.ping()
+        await getattr(client, verb)()
+        assert asked(peer, method) == 2
+
+
+class Personal(Memory):
+    """A way to a server on which each request has the credentials of its caller."""
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(credentials=None)
+
+
+@pytest.mark.req("C4")
+@pytest.mark.parametrize(("kind", "requests"), [(Memory, 1), (Personal, 5)])
+async def test_callers_whose_credentials_may_differ_share_no_answer(
+    kind: type[Memory], requests: int
+) -> None:
+    peer = shop()
+    async with Client(kind(peer), Policy(cache=Cache(ttl=600)), Handlers()) as client:
+        await client.open()
+        await asyncio.gather(*(client.read_resource("mem://a") for _ in range(5)))
+    assert asked(peer, "resources/read") == requests
