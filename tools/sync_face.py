@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -293,11 +294,126 @@ from holdfast.sync.portal import portal
     return HEAD.format(title=title, origin="_connect.py") + found + body
 
 
+def handles_face() -> str:
+    tree = ast.parse((SRC / "handles" / "handle.py").read_text())
+    source = (SRC / "handles" / "namespace.py").read_text()
+    methods = "\n\n".join(method.render() for method in verbs(tree, "Handle", "_handle"))
+    body = f'''
+T = TypeVar("T")
+
+
+class SyncHandle:
+    """A `Handle` for code without a loop. It may be shared by threads."""
+
+    _REGISTRY: ClassVar[Registry]
+    _NAMESPACES: ClassVar[Mapping[str, type[SyncNamespace]]] = {{}}
+
+    def __init__(
+        self,
+        target: Target | sync.Client = None,
+        *,
+        session: str | None = None,
+        adapter: SessionAdapter | None = None,
+        drift: Drift = "raise",
+        log: Log = None,
+        open_arguments: Mapping[str, object] | None = None,
+        registry: Registry | None = None,
+        **options: Any,
+    ) -> None:
+        check_settings(session, adapter, open_arguments, drift)
+        own = getattr(self, "_REGISTRY", None) if registry is None else registry
+        client = client_for(target, log, options, own)
+        self._face: SyncHandle = self
+        self.client: sync.Client = client
+        self._portal = client._portal
+        self._handle = Handle(
+            client._client,
+            session=session,
+            adapter=adapter,
+            drift=drift,
+            open_arguments=open_arguments,
+            registry=own,
+        )
+        self.registry: Registry | None = self._handle.registry
+        self.adapter: SessionAdapter | None = self._handle.adapter
+        for attribute, kind in self._NAMESPACES.items():
+            setattr(self, attribute, kind(self))
+        # A program that ends without closing: the session first, then the client.
+        self._portal.drop(client._client)
+        self._portal.keep(self._handle)
+
+    def __repr__(self) -> str:
+        return repr(self._handle).replace("<Handle", f"<{{type(self).__name__}}", 1)
+
+    def __getitem__(self, name: str) -> SyncNamespace:
+        """Return a namespace by the part before the first dot; ``_root`` for tools without."""
+        found: SyncNamespace = getattr(self, attribute_for(self._NAMESPACES, name))
+        return found
+
+    def __enter__(self) -> Self:
+        self._portal.run(self._handle.__aenter__())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._portal.end(self._handle, self._handle.__aexit__(kind, error, traceback))
+
+{methods}
+
+
+{_blocking(source, "Calls")}
+
+
+{_blocking(source, "Namespace")}
+
+
+def client_for(
+    target: Target | sync.Client, log: Log, options: dict[str, Any], registry: Registry | None
+) -> sync.Client:
+    """Return the given client, or a new one."""
+    if not isinstance(target, sync.Client):
+        return sync.connect(target, log=log, **declaring(options, registry))
+    refuse_options(log, options)
+    return target
+'''
+    own = """
+from collections.abc import Callable
+from typing import TypeVar
+
+from holdfast import sync
+from holdfast.handles.handle import (
+    PATIENCE, Handle, Log, check_settings, declaring, refuse_options
+)
+from holdfast.handles.namespace import Methods, attribute_for
+from holdfast.handles.results import HandleResult, structured
+"""
+    found = imports_for(tree, names_in(body) - {"Namespace"}, own)
+    title = "Handles, for code without a loop."
+    return HEAD.format(title=title, origin="handle.py and namespace.py") + found + body
+
+
+def _blocking(source: str, name: str) -> str:
+    """Return a class of ``handles/namespace.py`` without its ``await``."""
+    (node,) = (
+        one for one in ast.parse(source).body if isinstance(one, ast.ClassDef) and one.name == name
+    )
+    text = "\n".join(source.split("\n")[node.lineno - 1 : node.end_lineno])
+    text = text.replace("async def", "def").replace("await ", "").replace("Awaitable[Any]", "Any")
+    text = text.replace("self._handle", "self._face").replace("_handle: Handle", "_face: Handle")
+    text = text.replace("-> T:  # pyright", "-> T:  # type: ignore[type-var]  # pyright")
+    return re.sub(r"\b(Handle|Calls|Namespace)\b", r"Sync\1", text)
+
+
 FACES = {
     SRC / "sync" / "running.py": running_face,
     SRC / "sync" / "client.py": client_face,
     SRC / "sync" / "_connect.py": connect_face,
     SRC / "sync" / "servers.py": servers_face,
+    SRC / "handles" / "sync.py": handles_face,
 }
 
 

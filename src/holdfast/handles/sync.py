@@ -1,4 +1,7 @@
-"""The same handles without ``await``: a thin face over the async ones, on the background loop."""
+"""Handles, for code without a loop.
+
+Written by tools/sync_face.py from handle.py and namespace.py: change that, and run it again.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,7 @@ from holdfast._core.calls.handlers import ProgressHandler
 from holdfast._core.targets import Target
 from holdfast.handles.adapters import SessionAdapter
 from holdfast.handles.drift import Drift, Registry
-from holdfast.handles.handle import (
-    PATIENCE,
-    Handle,
-    Log,
-    check_settings,
-    declaring,
-    refuse_options,
-)
+from holdfast.handles.handle import PATIENCE, Handle, Log, check_settings, declaring, refuse_options
 from holdfast.handles.namespace import Methods, attribute_for
 from holdfast.handles.results import HandleResult, structured
 from holdfast.types.tools import ToolResult
@@ -58,6 +54,8 @@ class SyncHandle:
             open_arguments=open_arguments,
             registry=own,
         )
+        self.registry: Registry | None = self._handle.registry
+        self.adapter: SessionAdapter | None = self._handle.adapter
         for attribute, kind in self._NAMESPACES.items():
             setattr(self, attribute, kind(self))
         # A program that ends without closing: the session first, then the client.
@@ -67,26 +65,8 @@ class SyncHandle:
     def __repr__(self) -> str:
         return repr(self._handle).replace("<Handle", f"<{type(self).__name__}", 1)
 
-    @property
-    def registry(self) -> Registry | None:
-        return self._handle.registry
-
-    @property
-    def adapter(self) -> SessionAdapter | None:
-        return self._handle.adapter
-
-    @property
-    def session(self) -> str | None:
-        """The session's name."""
-        return self._handle.session
-
-    @property
-    def closed(self) -> bool:
-        """Whether calls are refused for good."""
-        return self._handle.closed
-
     def __getitem__(self, name: str) -> SyncNamespace:
-        """A namespace by what stands before the first dot; ``_root`` for tools without one."""
+        """Return a namespace by the part before the first dot; ``_root`` for tools without."""
         found: SyncNamespace = getattr(self, attribute_for(self._NAMESPACES, name))
         return found
 
@@ -102,13 +82,29 @@ class SyncHandle:
     ) -> None:
         self._portal.end(self._handle, self._handle.__aexit__(kind, error, traceback))
 
+    @property
+    def session(self) -> str | None:
+        """The session's name."""
+        return self._handle.session
+
+    @property
+    def closed(self) -> bool:
+        """Whether calls are refused for good."""
+        return self._handle.closed
+
     def open(self) -> Self:
         """Start now rather than at the first call. If that fails, the handle is closed."""
         self._portal.run(self._handle.open())
         return self
 
     def close(self, *, wait: float = PATIENCE) -> bool:
-        """End the session, then the client; see `Handle.close`."""
+        """End the session, then the client, whatever came of the session.
+
+        Calls that wait in the queue are refused at once; those under way have ``wait``
+        seconds to end, after which the client's end is theirs. Any time, any number of times,
+        any task: True for the call that closed the handle, which also raises what went wrong
+        with the session; False for those that found it closed.
+        """
         return self._portal.end(self._handle, self._handle.close(wait=wait))
 
     def call(
@@ -122,7 +118,10 @@ class SyncHandle:
         on_progress: ProgressHandler | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> ToolResult:
-        """Call a tool by its name; raise what it fails with; see `Handle.call`."""
+        """Call a tool by its name, in the session and in its turn; raise what the tool fails with.
+
+        ``parallel`` does not wait for the calls before it, nor keep those after it waiting.
+        """
         return self._portal.run(
             self._handle.call(
                 name,
@@ -146,7 +145,7 @@ class SyncHandle:
         on_progress: ProgressHandler | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> ToolResult:
-        """The same, but a tool that fails gives a result with ``is_error``."""
+        """The same, but a tool that fails gives a result with ``is_error``, as the client does."""
         return self._portal.run(
             self._handle.call_tool(
                 name,
@@ -193,7 +192,7 @@ class SyncCalls:
 
 
 class SyncNamespace(SyncCalls, Methods):
-    """The base class of generated namespaces of a `SyncHandle`."""
+    """The base class of generated namespaces."""
 
     def __init__(self, handle: SyncHandle) -> None:
         self._face = handle
@@ -210,7 +209,7 @@ class SyncNamespace(SyncCalls, Methods):
 def client_for(
     target: Target | sync.Client, log: Log, options: dict[str, Any], registry: Registry | None
 ) -> sync.Client:
-    """The client to use: the one that is there, or a new one."""
+    """Return the given client, or a new one."""
     if not isinstance(target, sync.Client):
         return sync.connect(target, log=log, **declaring(options, registry))
     refuse_options(log, options)
