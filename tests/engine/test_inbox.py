@@ -546,6 +546,17 @@ def test_an_unreadable_answer_to_nobody_is_counted_only() -> None:
     assert [type(effect) for effect in effects] == [Violated]
 
 
+@pytest.mark.req("R10", "L5")
+def test_an_answer_that_is_cut_off_by_the_end_of_the_stream_leaves_its_call_to_the_loss() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    half = b'{"jsonrpc":"2.0","id":%d,"resu\n' % wire_id
+    rig.report(Delivered(rig.engine.generation, half, ended=True))
+    assert rig.open_tickets() == {ticket}
+    rig.lose()
+    assert rig.error(ticket).kind == "transport"
+
+
 @pytest.mark.req("M1", "R9")
 @pytest.mark.parametrize("how", ["lost", "refused"])
 def test_a_message_above_the_limit_is_a_violation_with_its_size(how: str) -> None:

@@ -141,6 +141,8 @@ class Delivered(Struct, frozen=True, gc=False):
     session: str | None = None
     whole: bool = False
     """``data`` is one JSON text instead, such as the body of an HTTP response."""
+    ended: bool = False
+    """The stream ended here without a newline: the last message may be cut off."""
 
 
 class Meaning(StrEnum):

@@ -43,18 +43,22 @@ class Mailbox:
     def post(self, handler: Handler, value: Any) -> None:
         """Queue ``handler(value)``."""
         if len(self._queue) >= self._limit:
-            _, lost = self._queue.popleft()
-            if inspect.iscoroutine(lost):
-                lost.close()
+            self._discard()
             self._drop()
         self._queue.append((handler, value))
         if self._task is None:
             self._task = self._loop.create_task(self._deliver(), name=f"holdfast-{self._name}")
 
     def close(self) -> None:
-        self._queue.clear()
+        while self._queue:
+            self._discard()
         if self._task is not None and self._task is not handling.get():
             self._task.cancel()
+
+    def _discard(self) -> None:
+        _, value = self._queue.popleft()
+        if inspect.iscoroutine(value):
+            value.close()
 
     def _drop(self) -> None:
         self.dropped += 1

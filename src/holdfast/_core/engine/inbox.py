@@ -61,6 +61,9 @@ class Inbox:
             if self._link.generation != report.generation:
                 # An earlier message of this read ended the link.
                 return
+            if report.ended and isinstance(message, Junk):
+                # It is the link that is lost, which is reported next.
+                message.id = None
             try:
                 self._sort(message, report.stream, now, out)
             except Exception as error:

@@ -188,7 +188,7 @@ class StdioLink:
     def _end(self) -> None:
         rest = self._lines.rest()
         if rest and not self._lost:
-            self._report(Delivered(self._generation, rest + b"\n"))
+            self._report(Delivered(self._generation, rest + b"\n", ended=True))
         self._fade("closed its output")
 
     def _broken(self, error: OSError) -> None:
