@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from holdfast._core.boundary import (
     Busy,
+    Call,
     Close,
     Completed,
     Delivered,
@@ -33,7 +34,9 @@ from holdfast._core.boundary import (
 )
 from holdfast._core.engine import messages
 from holdfast._core.engine.inflight import NEVER
+from holdfast._core.engine.recovery import MOST_RESTARTS
 from holdfast._core.engine.state import TABLE, State, Step
+from holdfast._core.eras.conversation import StartAgain
 from holdfast.errors import (
     HandshakeTimeout,
     HoldfastError,
@@ -885,3 +888,57 @@ def test_a_call_waits_for_a_launcher_up_to_its_total_timeout() -> None:
 def test_a_report_of_starting_changes_nothing_for_a_server_that_is_ready() -> None:
     rig = ready()
     assert at_work(rig, 1.0) == []
+
+
+class FinalError(TransportError):
+    """Only a person can help."""
+
+    final = True
+
+
+@pytest.mark.req("L5")
+def test_an_error_that_only_a_person_can_help_with_waits_without_a_timer_until_retry_now() -> None:
+    rig = ready(policy=Policy(when_down="wait"))
+    ticket, _ = rig.request()
+    rig.lose(FinalError("log in first"))
+    assert "log in first" in rig.error(ticket).message
+    assert rig.engine.due > 1e12 or rig.engine.inflight.tombstones
+    with pytest.raises(TransportError, match="log in first"):
+        rig.engine.call(Call("tools/call"), rig.now)
+    assert len(only(rig.engine.retry_now(rig.now), Open)) == 1
+    assert rig.engine.retry_now(rig.now) == []
+
+
+@pytest.mark.req("L7")
+def test_ending_the_calls_leaves_the_link_for_a_last_one() -> None:
+    rig = ready()
+    ticket, _ = rig.request()
+    (failed,) = rig.engine.end_calls(rig.now)
+    assert isinstance(failed, Failed)
+    assert (failed.ticket, failed.error.kind) == (ticket, "shutdown")
+    assert rig.state == "ready"
+
+
+@pytest.mark.req("R7")
+def test_a_notification_that_a_full_link_does_not_take_is_offered_again() -> None:
+    rig = ready()
+    (command,) = rig.engine.notify("notifications/x")
+    assert isinstance(command, Send)
+    assert rig.report(Busy(rig.engine.generation, command)) == []
+    assert only(rig.at(rig.engine.due), Send) == [command]
+
+
+def test_the_connector_shows_name_state_and_link() -> None:
+    assert repr(ready().engine._connector) == "<Connector server ready #1>"
+
+
+@pytest.mark.req("L3", "R2")
+def test_a_server_that_has_each_opening_replaced_by_the_other_is_given_a_pause() -> None:
+    rig = Rig()
+    rig.open()
+    for _ in range(MOST_RESTARTS):
+        rig.engine._connector.restart(StartAgain("discover"), rig.now, [])
+        assert rig.state == "starting"
+    rig.engine._connector.restart(StartAgain("initialize"), rig.now, [])
+    assert rig.state == "backoff"
+    assert "asking for the other" in str(rig.engine.reason)

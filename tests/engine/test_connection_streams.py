@@ -11,6 +11,7 @@ from holdfast._core.boundary import (
     Close,
     Delivered,
     Expired,
+    Failed,
     Finish,
     LinkChanged,
     Listen,
@@ -22,6 +23,7 @@ from holdfast._core.boundary import (
     Send,
     StreamOptions,
     Ticket,
+    Unhandled,
     WireId,
 )
 from holdfast._core.wire.jsonrpc import ErrorObject
@@ -486,6 +488,17 @@ def test_a_call_that_waits_is_tried_again_when_the_server_cannot_be_reached() ->
     assert rig.result(ticket) == {}
 
 
+@pytest.mark.req("R7", "X2")
+def test_a_retry_that_is_due_while_the_session_is_renewed_waits_for_the_new_one() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    refuse(rig, wire_id, Meaning.BUSY, retry_after=1.0)
+    effects = rig.report(Expired(rig.engine.generation, "one"))
+    assert only(rig.at(2.0), Send) == []
+    assert methods(renewed(rig, effects)) == ["notifications/initialized", "tools/call"]
+    assert rig.open_tickets() == {ticket}
+
+
 # Servers that are replaced
 
 
@@ -603,17 +616,35 @@ def test_a_call_bound_to_an_epoch_is_not_sent_in_another() -> None:
     assert rig.engine.epoch == epoch + 1
 
 
-@pytest.mark.req("X2", "S1")
-def test_the_stream_of_a_subscription_does_not_outlive_its_era() -> None:
-    rig = ready("stateless", session=None)
-    stream, _ = rig.request("subscriptions/listen", lasting=True)
-    _, wire_id = rig.request()
-    (asked,) = frames(refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD))
-    (asked,) = frames(refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD))
-    assert stream in rig.open_tickets()
-    after = answer(rig, asked["id"], INITIALIZED, session="two")
-    assert "the stream ended with its session" in rig.error(stream).message
-    assert len(only(after, Retract)) == 1
+@pytest.mark.req("R2", "R10")
+def test_an_answer_on_a_stream_that_cannot_be_read_fails_its_call_and_ends_the_stream() -> None:
+    rig = ready("stateless")
+    ticket, wire_id = rig.request()
+    data = b'{"jsonrpc":"2.0","id":%d,"result":NaN}\n' % wire_id
+    effects = rig.report(Delivered(rig.engine.generation, data, WireId(wire_id)))
+    assert rig.error(ticket).kind == "protocol"
+    assert one(effects, Finish) == Finish(WireId(wire_id))
+
+
+@pytest.mark.req("R2")
+def test_a_defect_in_a_report_or_a_tick_is_handed_on_and_the_next_one_is_taken() -> None:
+    rig = ready("stateless")
+    ticket, wire_id = rig.request(idle=1.0)
+    other, _ = rig.request(idle=1.0)
+    strange = Refused(GONE, Meaning.CRASHED).of(rig.engine.generation, WireId(wire_id))
+    del strange.processed
+    assert isinstance(one(rig.engine.report(strange, rig.now), Unhandled).error, AttributeError)
+    era = rig.engine.era
+
+    class Broken(type(era)):
+        def cancel(self, wire_id: WireId, reason: str, *, streams: bool = False) -> bytes | None:
+            raise KeyError("unexpected")
+
+    era.__class__ = Broken
+    for expired in (ticket, other):
+        effects = rig.engine.tick(1.0)
+        assert isinstance(one(effects, Unhandled).error, KeyError)
+        assert one(effects, Failed).ticket == expired
 
 
 # Sessions that end

@@ -191,3 +191,8 @@ def test_after_a_sweep_nothing_expired_is_left(gaps: list[float], at: float) -> 
         ends.append(now + 75.0)
     inflight.sweep(at)
     assert inflight.tombstones == sum(end > at for end in ends)
+
+
+def test_the_deadline_of_an_answered_request_is_passed_over(inflight: Inflight) -> None:
+    inflight.settle(inflight.dispatch(inflight.admit(Call("x", idle=5.0, total=9.0), 0.0)))
+    assert list(inflight.expired(10.0)) == []

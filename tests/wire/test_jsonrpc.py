@@ -355,3 +355,11 @@ def test_every_unreadable_answer_of_a_read_is_named_and_other_junk_once() -> Non
         (2, 1),
         (None, 2),
     ]
+
+
+def test_a_text_of_several_lines_is_one_message_or_one_piece_of_junk() -> None:
+    (found,) = jsonrpc.decode_text(b'{"id": 5,\n "result": {}}\n')
+    assert isinstance(found, Envelope)
+    (junk,) = jsonrpc.decode_text(b'{"id": 5,\n "result": NaN}\n')
+    assert isinstance(junk, Junk)
+    assert junk.id == 5

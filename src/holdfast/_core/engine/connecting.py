@@ -145,7 +145,6 @@ class Connector:
         out.extend(self.outbox.open_conversation(agreement.era, now))
         self.timers.watch(self.requests.inflight, now)
         self.move(Step.AGREED, out)
-        self.requests.end_streams(now, out)
         self.requests.dispatch_parked(now, out)
         self.alarm()
 

@@ -102,7 +102,7 @@ class Inbox:
         if pending is not None:
             out.append(self._bad(pending, f"{junk.reason}: {junk.snippet}"))
             if self._link.streams:
-                out.append(Finish(pending.wire_id or WireId(0)))
+                out.append(Finish(WireId(junk.id)))  # type: ignore[arg-type]
 
     def oversized(self, report: Refused | Lost, out: list[Effect]) -> None:
         """Count a message above the limit, if that is what a report tells of."""

@@ -19,7 +19,7 @@ from holdfast._core.engine import messages
 from holdfast._core.engine.inflight import NEVER, Inflight, Pending
 from holdfast._core.engine.link_state import LinkState
 from holdfast._core.wire import jsonrpc
-from holdfast.errors import HoldfastError, TransportError
+from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
 
 BATCH: Final = 256 * 1024
@@ -84,14 +84,6 @@ class Requests:
             pending.retry_at = NEVER
             self.inflight.queue(pending)
         self.pump(now, out)
-
-    def end_streams(self, now: float, out: list[Effect]) -> None:
-        """End the streams of an earlier epoch: what they carry belongs to its revision."""
-        for pending in self.inflight:
-            if pending.call.lasting and pending.wire_id and pending.epoch != self._link.epoch:
-                out.append(Retract(pending.wire_id, None))
-                error = TransportError("the stream ended with its session")
-                self._fail(pending, error, sent=True, now=now, out=out)
 
     def dispatch_due(self, now: float, out: list[Effect], *, connected: bool) -> None:
         """Send again what was refused for now, and what waits for room."""
@@ -253,7 +245,9 @@ class Requests:
         if pending.wire_id is None or self._link.era is None:
             out.append(Failed(ticket, sent if pending.may_have_run else unsent))
             return
-        frame = self._link.era.cancel(pending.wire_id, reason, streams=self._link.streams)
-        options = self._link.options("notifications/cancelled")
-        out.append(Retract(pending.wire_id, frame, options, ticket))
-        out.append(Failed(ticket, sent, None if pending.repeated else unsent))
+        try:
+            frame = self._link.era.cancel(pending.wire_id, reason, streams=self._link.streams)
+            options = self._link.options("notifications/cancelled")
+            out.append(Retract(pending.wire_id, frame, options, ticket))
+        finally:
+            out.append(Failed(ticket, sent, None if pending.repeated else unsent))

@@ -1,0 +1,39 @@
+"""The values of a negotiation, and the memory of openings."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import Raw
+
+from holdfast._core.eras import memory
+from holdfast._core.eras.conversation import Facts
+
+
+@pytest.mark.req("L2")
+def test_the_server_is_described_by_what_can_be_read_of_its_answer() -> None:
+    facts = Facts("x", Raw(b'{"name":"s","version":"1"}'), Raw(b'{"tools":{}}'))
+    assert facts.server_info is not None
+    assert facts.server_info.name == "s"
+    assert facts.server_capabilities.tools is not None
+    assert Facts("x").server_info is None
+    broken = Facts("x", Raw(b'{"name":7}'), Raw(b"[]"))
+    assert broken.server_info is None
+    assert broken.server_capabilities.tools is None
+
+
+@pytest.mark.req("L3")
+def test_openings_are_remembered_by_the_key_of_the_server_and_forgotten() -> None:
+    memory.remember("key", "discover")
+    assert memory.recall("key") == "discover"
+    memory.remember("key", None)
+    assert memory.recall("key") is None
+    memory.remember(None, "discover")
+    assert memory.recall(None) is None
+
+
+@pytest.mark.req("L3", "R9")
+def test_the_memory_of_openings_is_bounded() -> None:
+    for number in range(memory.MOST + 1):
+        memory.remember(number, "initialize")
+    assert memory.recall(0) is None
+    assert memory.recall(memory.MOST) == "initialize"
