@@ -636,7 +636,7 @@ def test_a_defect_in_a_report_or_a_tick_is_handed_on_and_the_next_one_is_taken()
     assert isinstance(one(rig.engine.report(strange, rig.now), Unhandled).error, AttributeError)
     era = rig.engine.era
 
-    class Broken(type(era)):
+    class Broken(type(era)):  # type: ignore[misc]
         def cancel(self, wire_id: WireId, reason: str, *, streams: bool = False) -> bytes | None:
             raise KeyError("unexpected")
 
