@@ -133,7 +133,7 @@ def test_an_application_on_the_web_registers_as_one() -> None:
 def test_a_refused_redirect_is_tried_once_as_the_other_kind_and_then_told() -> None:
     refusal = ok({"error": "invalid_redirect_uri", "error_description": "no \x1b[31mnative"}, 400)
     play = Play({REGISTER: refusal})
-    with pytest.raises(LoginFailed, match=r"invalid_redirect_uri \(no \[31mnative\)"):
+    with pytest.raises(LoginFailed, match=r"invalid_redirect_uri \(no \\x1b\[31mnative\)"):
         play.run(identify(server(), OAuth(), bound=None, now=0))
     sent = [step.json or {} for step in play.asked if isinstance(step, Ask)]
     kinds = [one["application_type"] for one in sent]

@@ -156,6 +156,9 @@ class World:
             "tools/list": {"tools": [{"name": "hello", "inputSchema": {"type": "object"}}]},
             "tools/call": {"content": [{"type": "text", "text": "hello"}]},
         }
+        if said["method"] not in answers:
+            error = {"code": -32601, "message": "no such method"}
+            return web.json_response({"jsonrpc": "2.0", "id": said["id"], "error": error})
         found = {"jsonrpc": "2.0", "id": said["id"], "result": answers[said["method"]]}
         return web.json_response(found, headers={"Mcp-Session-Id": "s"})
 

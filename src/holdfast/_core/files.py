@@ -390,7 +390,7 @@ def locked(path: StrPath, timeout: float = 10.0) -> Iterator[None]:
     descriptor = _open_for_write(path, os.O_CREAT)
     try:
         until = time.monotonic() + timeout
-        while not _try_lock(descriptor):
+        while not try_lock(descriptor):
             if time.monotonic() >= until:
                 raise TimeoutError(errno.ETIMEDOUT, "is locked by another process", str(path))
             time.sleep(0.01)
@@ -399,7 +399,8 @@ def locked(path: StrPath, timeout: float = 10.0) -> Iterator[None]:
         os.close(descriptor)  # which unlocks
 
 
-def _try_lock(descriptor: int) -> bool:
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file if nobody else holds it; the lock ends with the descriptor."""
     try:
         if sys.platform == "win32":
             import msvcrt

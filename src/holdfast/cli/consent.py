@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast._core.text import visible_lines
-from holdfast.errors import TrustError
+from holdfast.errors import LoginFailed, TrustError
 
 if TYPE_CHECKING:
+    from holdfast import LoginRequest
     from holdfast.config import Approval, Configuration
 
 
@@ -69,3 +70,17 @@ def approve_in_place(config: Configuration, name: str) -> None:
     if not confirm("Approve it and go on?"):
         raise TrustError(f"{name}: not approved")
     approve(config, name, seen=seen)
+
+
+async def offer_login(request: LoginRequest) -> str | None:
+    """At a terminal, say who asks for a login and where, and start it if the person agrees.
+
+    Raises:
+        LoginFailed: The person said no.
+    """
+    from holdfast._core.auth.browser import browser_login, describe
+
+    print(visible_lines(describe(request)), file=sys.stderr)
+    if not click.confirm("Log in now?", default=True, err=True):
+        raise LoginFailed("the login was declined")
+    return await browser_login(request)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from holdfast._core.text import did_you_mean, visible_lines
-from holdfast.cli.consent import approve_in_place
+from holdfast.cli.consent import approve_in_place, is_interactive, offer_login
 from holdfast.cli.options import OPTIONS, inherited, pairs, variables
 from holdfast.cli.output import Output, show_stderr
 from holdfast.errors import ValidationError
@@ -117,7 +117,8 @@ class ServerTarget:
         target = self.command or self.url or server or os.environ.get(VARIABLE) or ""
         import holdfast
 
-        return holdfast.connect(target, **self.options, **self._fitting(target))
+        options = {**self.options, **self._fitting(target)}
+        return holdfast.connect(target, **self._with_login(options, target))
 
     def reach(self) -> str:
         """Return the options that lead to the same server, quoted for a shell."""
@@ -153,10 +154,28 @@ class ServerTarget:
             approve_in_place(self.configuration, name)
         resolved = admit(entry, prompt=_ask)
         options = dict(self._fitting(resolved.url or list(resolved.command)))
+        options = self._with_login({**self.options, **options}, resolved.url or "")
         for key, said in (("env", resolved.env), ("headers", resolved.headers)):
             if key in options:
                 options[key] = {**said, **options[key]}
-        return client_for(resolved, {**self.options, **options})
+        client = client_for(resolved, options)
+        authorizer = getattr(client.transport, "authorizer", None)
+        if authorizer is not None:
+            authorizer.name = name
+        return client
+
+    def _with_login(self, options: dict[str, Any], target: str | list[str]) -> dict[str, Any]:
+        """At a terminal a server that wants a login is offered one; elsewhere it is an error."""
+        if not (isinstance(target, str) and is_url(target)) or self.output.json:
+            return options
+        if not is_interactive() or os.environ.get("HOLDFAST_NO_BROWSER"):
+            return options
+        from msgspec import structs
+
+        from holdfast import Handlers
+
+        handlers = structs.replace(options.get("handlers") or Handlers(), login=offer_login)
+        return {"auth": "oauth", **options, "handlers": handlers}
 
     @property
     def _from_variable(self) -> bool:

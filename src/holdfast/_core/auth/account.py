@@ -374,7 +374,7 @@ class Account:
             login = decode(await slot.read(), Login) or login
             await slot.write(None)
         try:
-            await self._run(flow.revoke(login))
+            await self._run(flow.revoke(login), network=login.network)
         except HoldfastError:
             pass
         return True
@@ -398,11 +398,12 @@ class Account:
             network=self.owner.network or "global",
         )
 
-    async def _run(self, conversation: Conversation[T], person: Person | None = None) -> T:
-        network = self.owner.network
-        if network is None:
-            network = self.login.network if self.login is not None else "global"
-        return await self._runner.run(conversation, network, person)
+    async def _run(
+        self, conversation: Conversation[T], person: Person | None = None, network: str = "global"
+    ) -> T:
+        if self.login is not None:
+            network = self.login.network
+        return await self._runner.run(conversation, self.owner.network or network, person)
 
     def _tell(self, kind: str, need: Need | None, **more: Any) -> None:
         login = self.login

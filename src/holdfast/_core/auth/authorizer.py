@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -66,6 +67,8 @@ class Authorizer:
         """The account of the moment, in the caller's context."""
         source = self.options.account if isinstance(self.options, OAuth) else "default"
         name = source() if callable(source) else source
+        if name == "default":
+            name = os.environ.get("HOLDFAST_ACCOUNT") or name
         if not name or not isinstance(name, str):
             raise AuthError("account=…: must give the name of an account")
         found = self._accounts.get(name)

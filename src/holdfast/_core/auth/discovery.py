@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from holdfast._core.auth import urls
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Unreachable
+from holdfast._core.text import visible
 from holdfast.errors import DiscoveryError, TransportError
 
 MAX_SERVERS: Final = 5
@@ -73,7 +74,7 @@ class Trail:
         self.unreachable: bool = False
 
     def add(self, url: str, why: str, *, unreachable: bool = False) -> None:
-        self.tried.append((url, why))
+        self.tried.append((visible(url, 200), why))
         self.unreachable = self.unreachable or unreachable
 
     def error(self, text: str) -> DiscoveryError | TransportError:
@@ -180,7 +181,7 @@ def _metadata(
     try:
         urls.checked(issuer, insecure=wanted.insecure)
     except urls.BadUrl as error:
-        trail.add(issuer[:200], str(error))
+        trail.add(issuer, str(error))
         return None
     for url in urls.server_metadata_urls(issuer):
         document = yield from _fetch(url, wanted, trail, pinned=issuer == wanted.issuer)
@@ -201,7 +202,7 @@ def _fetch(
     try:
         urls.checked(url, insecure=wanted.insecure)
     except urls.BadUrl as error:
-        trail.add(url[:200], str(error))
+        trail.add(url, str(error))
         return None
     answer = yield Ask(url=url, headers=wanted.version_header, pinned=pinned)
     if isinstance(answer, Unreachable):

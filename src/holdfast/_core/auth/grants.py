@@ -14,6 +14,7 @@ from msgspec import Struct
 from holdfast._core.auth.challenge import split_scope
 from holdfast._core.auth.credentials import LONGEST_LIFE, Method, Registration, Secretive
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Sign, Unreachable
+from holdfast._core.text import one_line
 from holdfast.errors import AuthError, GrantError, TransportError
 
 JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -197,12 +198,8 @@ def error_in(fields: Mapping[str, Any], issuer: str) -> GrantError | None:
 
 
 def plain(value: object, limit: int = 200) -> str:
-    """Return a stranger's text on one line, shortened, without control characters."""
-    if not isinstance(value, str):
-        return ""
-    text = "".join(one if one.isprintable() else " " for one in value[: limit * 4])
-    text = " ".join(text.split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    """Return a stranger's text on one line, shortened, with unseen characters escaped."""
+    return one_line(value, limit) if isinstance(value, str) else ""
 
 
 def _seconds(value: object) -> float | None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import stat
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
+from holdfast._core import files
 from holdfast.errors import AuthError
 
 MAX_ENTRY: Final = 256 * 1024
@@ -128,32 +127,18 @@ class FileLogins:
             return []
         return sorted(one.stem for one in self.path.glob("*.json") if _KEY.fullmatch(one.stem))
 
-    def _make(self) -> None:
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if os.name == "posix":
-            found = self.path.stat()
-            if found.st_uid != os.getuid():
-                raise AuthError(f"{self.path} belongs to another user; logins are not kept there")
-            if stat.S_IMODE(found.st_mode) & 0o077:
-                self.path.chmod(0o700)
-
     def _open_lock(self, name: str) -> int:
         try:
-            self._make()
-            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
-            return os.open(self.path / f"{name}.lock", flags, 0o600)
+            files.make_private_folder(self.path)
+            flags = os.O_RDWR | os.O_CREAT
+            return files.open_without_links(self.path / f"{name}.lock", flags)
         except OSError as error:
-            raise AuthError(f"logins cannot be kept in {self.path}: {error.strerror}") from error
+            raise self._unusable(error) from error
 
     def load(self, name: str) -> bytes | None:
-        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
         try:
-            descriptor = os.open(self.path / f"{name}.json", flags)
+            data = files.read_without_links(self.path / f"{name}.json", MAX_ENTRY)
         except OSError:
-            return None
-        with open(descriptor, "rb") as file:
-            data = file.read(MAX_ENTRY + 1)
-        if len(data) > MAX_ENTRY:
             return None
         seal = self._seal() if self._seal is not None else None
         return data if seal is None else seal.open(name, data)
@@ -165,25 +150,13 @@ class FileLogins:
                 target.unlink(missing_ok=True)
             else:
                 seal = self._seal() if self._seal is not None else None
-                self._replace(target, data if seal is None else seal.seal(name, data))
+                sealed = data if seal is None else seal.seal(name, data)
+                files.write_atomic(target, sealed, private=True)
         except OSError as error:
-            raise AuthError(f"logins cannot be kept in {self.path}: {error.strerror}") from error
+            raise self._unusable(error) from error
 
-    def _replace(self, target: Path, data: bytes) -> None:
-        temporary = target.with_suffix(f".{os.getpid()}.tmp")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
-        descriptor = os.open(temporary, flags, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-        if os.name == "posix":
-            folder = os.open(self.path, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+    def _unusable(self, error: OSError) -> AuthError:
+        return AuthError(f"logins cannot be kept in {self.path}: {files.reason(error)}")
 
 
 class _FileSlot:
@@ -208,33 +181,16 @@ async def _lock(descriptor: int) -> None:
     """Lock a file without blocking the loop; the lock ends with the descriptor."""
     loop = asyncio.get_running_loop()
     until, pause = loop.time() + LOCK_TIMEOUT, 0.005
-    while not _try_lock(descriptor):
+    while not files.try_lock(descriptor):
         if loop.time() >= until:
             raise AuthError("another process has held the stored login for too long; try again")
         await asyncio.sleep(pause)
         pause = min(pause * 1.5, 0.1)
 
 
-def _try_lock(descriptor: int) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
 def default_folder() -> Path:
-    """Return the user's folder for logins (XDG Base Directory: they are data, not settings)."""
-    found = os.environ.get("XDG_DATA_HOME", "")
-    base = Path(found) if found and Path(found).is_absolute() else Path.home() / ".local/share"
-    return base / "holdfast" / "auth"
+    """Return the user's folder for logins."""
+    return files.xdg_folder("data") / "holdfast" / "auth"
 
 
 def default_store() -> LoginStore:

@@ -51,6 +51,9 @@ SECTIONS: dict[str, dict[str, Verb]] = {
         ),
     },
     "Set up": {
+        "login": Verb("auth", "login", "log in to a server behind a URL"),
+        "logout": Verb("auth", "logout", "revoke and delete a login"),
+        "auth": Verb("auth", "auth", "who is logged in where", takes_server=False),
         "add": Verb("setup", "add", "add a server to your configuration"),
         "remove": Verb("setup", "remove", "remove a server", takes_server=False),
         "import": Verb(

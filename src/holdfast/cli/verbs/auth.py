@@ -1,0 +1,165 @@
+"""``holdfast login``, ``logout`` and ``auth``: who is logged in where."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+import click
+
+from holdfast.cli.options import OUTPUT, ServerCommand
+from holdfast.cli.output import Output
+from holdfast.cli.render import table
+from holdfast.cli.target import ServerTarget, server_options
+from holdfast.errors import AuthError
+
+ACCOUNT = click.option("--account", metavar="NAME", help="Which login, of several.")
+
+
+@click.command(cls=ServerCommand)
+@click.argument("server", nargs=-1)
+@ACCOUNT
+@click.option("--scope", metavar="SCOPE", multiple=True, help="Ask for this scope and no others.")
+@click.option("--no-browser", is_flag=True, help="Print the address instead of opening it.")
+@click.option("--device", is_flag=True, help="Log in by a code, on any device.")
+@click.option("--port", metavar="PORT", type=int, help="Where the browser comes back to.")
+@click.option("--client-id", metavar="ID", help="A client that you registered yourself.")
+@click.option("--fresh", is_flag=True, help="Register anew, and log in again.")
+@server_options
+async def login(
+    target: ServerTarget,
+    server: tuple[str, ...],
+    *,
+    account: str | None,
+    scope: tuple[str, ...],
+    no_browser: bool,
+    device: bool,
+    port: int | None,
+    client_id: str | None,
+    fresh: bool,
+) -> None:
+    """Log in to a server; other commands use the login and renew it."""
+    if no_browser:
+        os.environ["HOLDFAST_NO_BROWSER"] = "1"
+    given = {
+        "account": account,
+        "scopes": scope or None,
+        "device": device or None,
+        "client_id": client_id,
+        "client_secret": os.environ.get("MCP_CLIENT_SECRET") if client_id else None,
+        "redirect_uri": None if port is None else f"http://127.0.0.1:{port}/callback",
+    }
+    async with _client(target, server, given) as client:
+        await client.login(fresh=fresh)
+        found = client.transport.authorizer.account.login
+    if target.output.json:
+        target.output.value(_row(found))
+    else:
+        who = f" as {found.subject}" if found.subject else ""
+        target.output.note(f"You are logged in to {found.server}{who}.")
+
+
+@click.command(cls=ServerCommand)
+@click.argument("server", nargs=-1)
+@ACCOUNT
+@server_options
+async def logout(target: ServerTarget, server: tuple[str, ...], account: str | None) -> None:
+    """Revoke and delete the login to a server."""
+    async with _client(target, server, {"account": account}) as client:
+        found = await client.logout()
+    done = "You are logged out" if found else "There was no login"
+    if target.output.json:
+        target.output.value({"logged_out": found})
+    else:
+        target.output.note(f"{done}.")
+
+
+def _client(target: ServerTarget, server: tuple[str, ...], given: dict[str, Any]) -> Any:
+    """A client with these settings over those that its configuration has."""
+    from msgspec import structs
+
+    from holdfast import OAuth
+
+    client = target.client(target.only(server))
+    authorizer = getattr(client.transport, "authorizer", None)
+    if authorizer is None or not isinstance(authorizer.options, OAuth):
+        raise AuthError(f"{client.name}: there is no login for this kind of server")
+    said = {name: value for name, value in given.items() if value is not None}
+    authorizer.options = structs.replace(authorizer.options, interactive=True, **said)
+    return client
+
+
+@click.group()
+def auth() -> None:
+    """Who is logged in where, and the document that describes this client."""
+
+
+@auth.command()
+@OUTPUT
+def status(output: str) -> None:
+    """The stored logins, without their secrets."""
+    import asyncio
+
+    out = Output(output)
+    rows = asyncio.run(_stored())
+    if out.json:
+        out.value(rows)
+        return
+    if not rows:
+        out.note("Nobody is logged in. Log in: holdfast login SERVER.")
+        return
+    shown = [
+        (row["server"], row["account"], row["who"] or "", row["state"], " ".join(row["scopes"]))
+        for row in rows
+    ]
+    table(out, ("server", "account", "who", "until", "scopes"), shown)
+
+
+async def _stored() -> list[dict[str, Any]]:
+    from holdfast._core.auth.credentials import Login, decode
+    from holdfast._core.auth.store import default_store
+
+    store = default_store()
+    keys = [key for key in await store.keys() if key.startswith("login-")]
+    found = [decode(await store.read(key), Login) for key in keys]
+    return sorted((_row(one) for one in found if one), key=lambda row: row["server"])
+
+
+def _row(login: Any) -> dict[str, Any]:
+    return {
+        "server": login.server,
+        "account": login.account,
+        "who": login.subject,
+        "issuer": login.issuer,
+        "scopes": list(login.granted),
+        "expires_at": login.expires_at,
+        "renewable": login.refresh_token is not None,
+        "state": _until(login),
+    }
+
+
+def _until(login: Any) -> str:
+    if login.refresh_token is not None:
+        return "renewed when due"
+    if login.expires_at is None:
+        return "not said"
+    if login.expires_at <= time.time():
+        return "expired"
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(login.expires_at))
+
+
+@auth.command("client-metadata")
+@click.argument("url")
+@click.option("--name", default="Holdfast", show_default=True, help="The client's name.")
+def client_metadata(url: str, name: str) -> None:
+    """The client metadata document to host at URL (give it as client_metadata_url)."""
+    from holdfast import OAuth
+    from holdfast._core.auth.registration import client_metadata as metadata
+
+    options = OAuth(client_metadata_url=url, client_name=name)
+    redirects = [f"http://{host}/callback" for host in ("127.0.0.1", "localhost")]
+    found = metadata(options, redirects[0], None)
+    document = {"client_id": url, **found, "redirect_uris": redirects}
+    click.echo(json.dumps({**document, "token_endpoint_auth_method": "none"}, indent=2))
