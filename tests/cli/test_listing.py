@@ -20,7 +20,7 @@ def test_tools_are_shown_from_memory_without_the_server(
     witness = tmp_path / "started"
     configure(git=stdio(["touch", str(witness)]))
     done = cli("tools", "git", "--offline")
-    assert done.out == first.out == "log\tDoes log.\nstatus\tDoes status.\n"
+    assert done.out == first.out == "log()\tDoes log.\nstatus()\tDoes status.\n"
     assert done.err.startswith("as seen on 20")
     assert str(path) in done.err
     assert cli("tools", "git", "--offline", "--output", "json").value["tools"][0]["name"] == "log"
@@ -32,7 +32,7 @@ def test_tools_are_shown_from_memory_without_the_server(
 def test_a_command_is_remembered_by_its_words(cli: Cli) -> None:
     assert cli("tools", "--offline", "--", *puppet()).code == 2
     assert cli("tools", "--", *puppet()).code == 0
-    assert cli("tools", "--offline", "--", *puppet()).out == "echo\tDoes echo.\n"
+    assert cli("tools", "--offline", "--", *puppet()).out == "echo()\tDoes echo.\n"
     assert cli("tools", "--offline", "--", *puppet(tools=[])).code == 2
 
 
@@ -49,7 +49,7 @@ def test_a_server_is_listed_through_all_its_pages(cli: Cli) -> None:
 @pytest.mark.req("F3")
 def test_a_tool_is_described_with_the_line_that_calls_it(cli: Cli) -> None:
     done = cli("describe", "add", "--", *DEMO)
-    assert done.out.endswith(f"\n\nholdfast call add a=NUMBER b=NUMBER -- {' '.join(DEMO)}\n")
+    assert done.out.endswith(f"\n\nholdfast call add a=1 b=1 -- {' '.join(DEMO)}\n")
     assert cli("describe", "add", "--output", "json", "--", *DEMO).value["name"] == "add"
     done = cli("describe", "nope", "--", *DEMO)
     assert (done.code, done.err) == (2, "holdfast: There is no tool 'nope'. Did you mean 'note'?\n")

@@ -36,8 +36,8 @@ def test_names_are_not_taken_apart_where_they_fit(seen: Seen) -> None:
     tool = {"name": "toggle-subscriber-updates", "description": words, "inputSchema": {}}
     screen = seen("tools", "--", *puppet(tools=[tool]), columns=40)
     assert max(map(len, screen.lines)) <= 40
-    name, *said = " ".join(screen.lines[2:]).split()
-    assert (name, " ".join(said)) == (tool["name"], words)
+    name, *said = " ".join(screen.lines).split()
+    assert (name, " ".join(said)) == (f"{tool['name']}()", words)
 
 
 @pytest.mark.req("F3")
@@ -50,9 +50,9 @@ def test_a_program_gets_a_line_for_each_with_tabs_between(cli: Cli) -> None:
     done = cli("tools", "--", *puppet(tools=TOOLS))
     rows = [line.split("\t") for line in done.out.splitlines()]
     assert [len(row) for row in rows] == [2, 2, 2, 2]
-    assert rows[0] == ["git_log", "Shows the commits."]
-    assert rows[2] == ["weit", "Umlaute äöü, 日本語 and tabs."]
-    assert rows[3] == ["bare", ""]
+    assert rows[0] == ["git_log()", "Shows the commits."]
+    assert rows[2] == ["weit()", "Umlaute äöü, 日本語 and tabs."]
+    assert rows[3] == ["bare()", ""]
 
 
 @pytest.mark.req("F3")

@@ -18,7 +18,7 @@ from tests.cli.web import Web
 def test_a_server_is_a_name_from_the_configuration(cli: Cli, configure: Configure) -> None:
     configure(demo=stdio(DEMO))
     assert cli("call", "demo.echo", "text=hi").out == "hi\n"
-    assert "echo\t" in cli("tools", "demo").out
+    assert "echo(text: str)\t" in cli("tools", "demo").out
     assert cli("read", "demo", "demo://tides").out.startswith("The tide")
     assert cli("prompt", "demo.greeting", "name=Bo").code == 0
 
@@ -34,10 +34,11 @@ def test_the_longest_name_is_meant(cli: Cli, configure: Configure) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["tools"], "Which server? Configured: demo, web. Or give --url URL, or -- COMMAND."),
+        (["resources"], "Which server? Configured: demo, web. Or give --url URL, or -- COMMAND."),
         (["tools", "dmo"], "There is no server 'dmo'. Did you mean 'demo'?"),
         (["tools", "xyzzy"], "There is no server 'xyzzy'. Configured: demo, web."),
-        (["tools", "demo", "x"], "Not understood: x."),
+        (["tools", "demo", "x"], "There is no server 'x'."),
+        (["resources", "demo", "x"], "Not understood: x."),
         (["call", "demo"], "Which one of 'demo'? Write SERVER.NAME."),
         (["call", "demo."], "Which one of 'demo'? Write SERVER.NAME."),
         (["call", "dmo.echo"], "'dmo.echo' begins with no configured server. Did you mean 'demo'?"),
@@ -108,7 +109,7 @@ def test_the_server_comes_from_the_environment(
     monkeypatch.setenv("MCP_SERVER_URL", " ".join(DEMO))
     assert cli("call", "echo", "text=hi").out == "hi\n"
     assert cli("read", "demo://tides").out.startswith("The tide")
-    assert cli("tools", "other").out.startswith("else\t")
+    assert cli("tools", "other").out.startswith("else()\t")
     assert "hello" in cli("ping", "--env", "A=b", "--", *puppet(exit=1, stderr="hello")).err
     assert "Not understood: nope" in cli("tools", "nope").err
 
@@ -132,7 +133,7 @@ def test_a_server_is_a_url(cli: Cli, web: Web, configure: Configure) -> None:
     words = ["call", "echo", "x=1", "--url", web.url, "--header", "Authorization: Bearer abc"]
     assert cli(*words).value == {"x": "1"}
     assert web.seen["authorization"] == "Bearer abc"
-    assert cli("tools", web.url, "--transport", "streamable").out == "echo\t\n"
+    assert cli("tools", web.url, "--transport", "streamable").out == "echo()\t\n"
     configure(web={"url": web.url, "headers": {"X-One": "1", "X-Two": "1"}})
     assert cli("call", "web.echo", "x=2", "--header", "X-Two: 2").value == {"x": "2"}
     assert (web.seen["x-one"], web.seen["x-two"]) == ("1", "2")

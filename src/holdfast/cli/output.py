@@ -8,6 +8,7 @@ that says why the command failed.
 from __future__ import annotations
 
 import os
+import re
 import select
 import sys
 from typing import Any, Final
@@ -81,8 +82,15 @@ _SAID_AS: Final = (
 )
 
 
-def as_said(text: str) -> str:
-    """An error's advice for programs, in the words of the command line."""
+_PATH: Final = re.compile(r" \(PATH is '[^'\n]*'\)")
+
+
+def as_said(text: str, *, with_path: bool = False) -> str:
+    """Return an error's advice for programs in the words of the command line.
+
+    The PATH is for ``doctor``, which asks for it ``with_path``.
+    """
+    text = text if with_path else _PATH.sub("", text)
     for there, here in _SAID_AS:
         text = text.replace(there, here)
     return text

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from holdfast._core.text import visible_lines
 from holdfast.cli.output import Output
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 _READABLE = 14
 """Columns of the window that each part of a table should have, before names are folded."""
@@ -55,3 +60,41 @@ def _names_width(names: Sequence[int], columns: int, window: int) -> int | None:
     room = min(window * 2 // 3, window - _READABLE * (columns - 1))
     whole = max((name for name in names if name <= room), default=0)
     return whole if whole and (whole == max(names) or whole * 2 >= room) else None
+
+
+# Blocks: a line that is bold up to its bracket, and words below it
+
+_INDENT = 4
+
+
+def heading(text: str) -> None:
+    """Draw a title on the terminal."""
+    from rich.console import Console
+    from rich.text import Text
+
+    Console(highlight=False).print(Text(visible_lines(first_line(text)), style="bold underline"))
+
+
+def blocks(rows: Sequence[tuple[str, str]], empty: str) -> None:
+    """Draw rows on the terminal, each below the other, with hanging indents."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    if not rows:
+        console.print(empty)
+    for first, words in rows:
+        title = Text(visible_lines(first_line(first)))
+        title.stylize("bold", 0, len(first.partition("(")[0]))
+        _hanging(console, title, 0)
+        if words.strip():
+            _hanging(console, Text(visible_lines(first_line(words)), style="dim"), _INDENT)
+
+
+def _hanging(console: Console, text: Text, first: int) -> None:
+    from rich.text import Text
+
+    lines = text.wrap(console, max(console.width - _INDENT, 10))
+    for at, line in enumerate(lines):
+        line.rstrip()
+        console.print(Text(" " * (first if at == 0 else _INDENT)) + line, soft_wrap=True)

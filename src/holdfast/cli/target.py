@@ -23,7 +23,7 @@ from holdfast.errors import ValidationError
 
 if TYPE_CHECKING:
     from holdfast import Client
-    from holdfast.config import ConfigInput, Configuration
+    from holdfast.config import ConfigInput, Configuration, ServerEntry
 
 VARIABLE = "MCP_SERVER_URL"
 """As `holdfast._core.targets` has it, which need not be loaded to ask whether it is set."""
@@ -64,7 +64,7 @@ class ServerTarget:
         server = None
         if not self.given and not (self._from_variable and not self._names_server(rest, wanted)):
             if not rest or (len(rest) <= len(wanted) and rest[0] not in self.configuration.servers):
-                raise click.UsageError(f"Which server? {self._hint()}")
+                raise click.UsageError(f"Which server? {self.hint()}")
             server = rest.pop(0)
         if len(rest) < len(wanted):
             raise click.UsageError(f"Missing: {' '.join(wanted[len(rest) :])}.")
@@ -90,7 +90,7 @@ class ServerTarget:
             return None, word
         if word.rstrip(".") in names:
             raise click.UsageError(f"Which one of {word.rstrip('.')!r}? Write SERVER.NAME.")
-        hint = self._elsewhere(word) or self._hint(word)
+        hint = self._elsewhere(word) or self.hint(word)
         raise ValidationError(f"{word!r} begins with no configured server. {hint}")
 
     def _elsewhere(self, word: str) -> str:
@@ -109,11 +109,16 @@ class ServerTarget:
             raise click.UsageError(f"Which one of {word!r}? Write URL NAME.")
         return *self.split(word), words
 
-    def client(self, server: str | None = None) -> Client:
-        """A client for the server, not connected yet."""
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing says which server is meant, so that all of them may be."""
+        return not self.given and not self._from_variable
+
+    def client(self, server: str | None = None, *, ask: bool = True) -> Client:
+        """A client for the server, not connected yet; ``ask`` a person for what is missing."""
         _show_logs(self.verbose)
         if server is not None and not is_url(server):
-            return self._configured(server)
+            return self._configured(server, ask)
         target = self.command or self.url or server or os.environ.get(VARIABLE) or ""
         import holdfast
 
@@ -144,15 +149,24 @@ class ServerTarget:
         _refuse(self.http, ("headers", "transport"), "for a URL, and the server is a command")
         return self.stdio
 
-    def _configured(self, name: str) -> Client:
+    def entry(self, name: str) -> ServerEntry:
+        """Return a configured server.
+
+        Raises:
+            ValidationError: There is none of this name.
+        """
         entry = self.configuration.servers.get(name)
         if entry is None:
-            raise ValidationError(f"There is no server {name!r}. {self._hint(name)}")
+            raise ValidationError(f"There is no server {name!r}. {self.hint(name)}")
+        return entry
+
+    def _configured(self, name: str, ask: bool) -> Client:
+        entry = self.entry(name)
         from holdfast.config.resolution import admit, client_for
 
-        if not self.output.json:
+        if ask and not self.output.json:
             approve_in_place(self.configuration, name)
-        resolved = admit(entry, prompt=_ask)
+        resolved = admit(entry, prompt=_ask if ask else None)
         options = dict(self._fitting(resolved.url or list(resolved.command)))
         options = self._with_login({**self.options, **options}, resolved.url or "")
         for key, said in (("env", resolved.env), ("headers", resolved.headers)):
@@ -187,7 +201,8 @@ class ServerTarget:
             return False
         return is_url(words[0]) or words[0] in self.configuration.servers
 
-    def _hint(self, word: str = "") -> str:
+    def hint(self, word: str = "") -> str:
+        """Return the servers that there are, or the one that ``word`` may mean."""
         names = list(self.configuration.servers)
         if hint := did_you_mean(word.partition(".")[0], names):
             return f"D{hint[1:]}"

@@ -3,26 +3,80 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast.cli.arguments import describe, resolve
+from holdfast.cli.arguments import describe
+from holdfast.cli.exit_codes import Exit
 from holdfast.cli.output import Output
-from holdfast.cli.render import table
+from holdfast.cli.render import blocks, first_line, heading, table
+from holdfast.cli.signature import example, fields, signature
 
 if TYPE_CHECKING:
+    from holdfast.cli.fleet import Standing
+    from holdfast.cli.offer import Offer
     from holdfast.types.prompts import Prompt, PromptResult
     from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
 
 Definition = Mapping[str, Any]
 
 
-def tools(output: Output, found: Sequence[Definition]) -> None:
+def tools(output: Output, found: Sequence[Definition], prefix: str = "") -> None:
+    """Show tools as signatures; ``prefix`` is the server's name and a dot, in a longer list."""
     if output.json:
         output.value({"tools": found})
         return
-    rows = [(one["name"], str(one.get("description") or one.get("title") or "")) for one in found]
-    table(output, ("tool", "what it does"), rows)
+    rows = [(f"{prefix}{signature(one)}", _words(one)) for one in found]
+    if output.is_terminal:
+        blocks(rows, "No tools.")
+        return
+    for called, words in rows:
+        output.text(f"{first_line(called)}\t{first_line(words)}")
+
+
+def grouped(output: Output, found: Sequence[Standing]) -> int:
+    """Show the tools of several servers, and which of the servers cannot be used."""
+    if output.json:
+        facts = [{"name": one.name, "state": one.state, "tools": one.found} for one in found]
+        output.value({"servers": facts})
+    bad = [one for one in found if one.exit]
+    for one in found:
+        if output.json or one.state != "ready":
+            continue
+        if output.is_terminal:
+            heading(one.name)
+        tools(output, one.found, "" if output.is_terminal else f"{one.name}.")
+    for one in bad:
+        output.note(f"{one.name}: {one.state}: {first_line(one.reason)}")
+    if not bad:
+        return Exit.OK
+    return output.verdict(f"{bad[0].name}: {bad[0].state}: {bad[0].reason}", bad[0].exit, "status")
+
+
+def overview(output: Output, found: Offer) -> None:
+    """Show a server in short: who it is, and everything that it offers."""
+    if output.json:
+        output.value(found)
+        return
+    who = found.server or "a server without a name"
+    lines = [f"{found.name}: {who}, protocol {found.protocol}"]
+    if found.instructions:
+        lines.append(f"\n{found.instructions.strip()}")
+    sections: tuple[tuple[str, Sequence[Definition] | None, Callable[[Definition], str]], ...] = (
+        ("Tools", found.tools, signature),
+        ("Resources", found.resources, lambda one: str(one.get("uri"))),
+        ("Templates", found.templates, lambda one: str(one.get("uriTemplate"))),
+        ("Prompts", found.prompts, lambda one: str(one.get("name"))),
+    )
+    for title, rows, called in sections:
+        if rows:
+            lines.append(f"\n{title}:")
+            lines += [f"  {first_line(called(one))}  {first_line(_words(one))}" for one in rows]
+    output.text("\n".join(lines))
+
+
+def _words(one: Definition) -> str:
+    return str(one.get("description") or one.get("title") or "")
 
 
 def tool(output: Output, definition: Definition, called: str, server: str = "") -> None:
@@ -97,39 +151,21 @@ def description(definition: Definition, called: str, server: str = "") -> str:
         said = ", ".join(f"{key} {json.dumps(value)}" for key, value in hints.items())
         parts.append(f"The server says: {said}")
     if definition.get("outputSchema") is not None:
-        parts.append("Gives structured results: see --output json for their schema.")
-    parts.append(f"{called}{_example(schema)}{server}")
+        parts.append("Gives structured results: see --json for their schema.")
+    parts.append(f"{called}{example(schema)}{server}")
     return "\n\n".join(part for part in parts if part)
 
 
 def _parameters(schema: Definition) -> str:
-    properties = _properties(schema)
-    if not properties:
+    found = list(fields(schema, schema))
+    if not found:
         return "Takes no parameters."
-    required = _required(schema)
-    width = min(24, max(len(name) for name in properties))
+    width = min(24, max(len(path) for path, _, _ in found))
     lines = ["Parameters:"]
-    for name, part in properties.items():
-        part = resolve(part, schema)
-        facts = [describe(part)] + ([] if name in required else ["optional"])
+    for path, part, needed in found:
+        facts = [describe(part)] + ([] if needed else ["optional"])
         if "default" in part:
             facts.append(f"default {json.dumps(part['default'])}")
         words = " ".join(str(part.get("description") or "").split())
-        lines.append(f"  {name:<{width}}  {', '.join(facts)}{'  ' + words if words else ''}")
+        lines.append(f"  {path:<{width}}  {', '.join(facts)}{'  ' + words if words else ''}")
     return "\n".join(lines)
-
-
-def _example(schema: Definition) -> str:
-    known = _properties(schema)
-    kinds = {name: describe(resolve(known.get(name), schema)) for name in _required(schema)}
-    return "".join(f" {name}={kind.upper().replace(' ', '-')}" for name, kind in kinds.items())
-
-
-def _properties(schema: Definition) -> Definition:
-    found = schema.get("properties")
-    return found if isinstance(found, Mapping) else {}
-
-
-def _required(schema: Definition) -> list[str]:
-    found = schema.get("required")
-    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []

@@ -21,6 +21,7 @@ from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.options import ServerCommand
 from holdfast.cli.output import Output, as_said
 from holdfast.cli.target import ServerTarget, server_options
+from holdfast.cli.verbs.status import show_all
 from holdfast.errors import HoldfastError, ProtocolError, RpcError
 from holdfast.events import Event, ProtocolViolation
 
@@ -50,8 +51,10 @@ async def doctor(target: ServerTarget, server: tuple[str, ...]) -> int:
     """Start a server step by step and say what is wrong, and what to do.
 
     Looks at the command, its environment, the start, what it writes where, the revisions it
-    speaks, its capabilities, its tools' schemas, and how it ends.
+    speaks, its capabilities, its tools' schemas, and how it ends. Without a name: see 'status'.
     """
+    if not server and target.is_open:
+        return await show_all(target)
     name = target.only(server)
     findings: list[Finding] = []
     code = Exit.CONNECT
@@ -61,9 +64,8 @@ async def doctor(target: ServerTarget, server: tuple[str, ...]) -> int:
             _show(target.output, finding)
     except HoldfastError as error:
         code = exit_for(error)
-        findings.append(
-            Finding("failure", "bad", as_said(str(error)), advice.advice(error, os.environ))
-        )
+        told = as_said(str(error), with_path=True)
+        findings.append(Finding("failure", "bad", told, advice.advice(error, os.environ)))
         _show(target.output, findings[-1])
     bad, summary = _summary(findings)
     if target.output.json:

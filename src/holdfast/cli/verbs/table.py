@@ -22,8 +22,10 @@ SECTIONS: dict[str, dict[str, Verb]] = {
         "servers": Verb(
             "servers", "servers", "the configured servers; starts none of them", takes_server=False
         ),
-        "tools": Verb("listing", "tools", "the tools of a server"),
-        "describe": Verb("listing", "describe", "one tool: what it does, what it takes"),
+        "status": Verb("status", "status", "start all servers, and show which can be used"),
+        "tools": Verb("listing", "tools", "the tools of a server, or of all"),
+        "describe": Verb("listing", "describe", "one tool, or a server: what it does and takes"),
+        "search": Verb("search", "search", "find tools by words, in all servers"),
         "resources": Verb("listing", "resources", "the resources of a server"),
         "prompts": Verb("listing", "prompts", "the prompts of a server"),
         "ping": Verb("listing", "ping", "see whether a server answers"),

@@ -1,0 +1,87 @@
+"""Many servers at once: connect to each, do one thing, and say for each what came of it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from holdfast.cli.exit_codes import Exit, exit_for
+from holdfast.cli.output import as_said
+from holdfast.cli.target import ServerTarget
+from holdfast.errors import AuthError, HoldfastError, TrustError
+
+if TYPE_CHECKING:
+    from holdfast import Client
+
+State = Literal["ready", "offline", "needs login", "not approved", "disabled", "broken"]
+Work = Callable[["Client"], Awaitable[Any]]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One server: whether it could be used, how long that took, and what was found."""
+
+    name: str
+    state: State
+    ms: float | None = None
+    reason: str = ""
+    found: Any = None
+    exit: Exit = Exit.OK
+
+
+async def visit(
+    target: ServerTarget,
+    names: Sequence[str],
+    work: Work,
+    done: Callable[[Standing], None] = lambda _: None,
+) -> list[Standing]:
+    """Do ``work`` with every server, a few at a time; nobody is asked anything.
+
+    Args:
+        target: The command line.
+        names: The configured servers.
+        work: Gets the open client; its result is ``found``.
+        done: Called with each standing, as they come.
+
+    Returns:
+        A standing for each name, in the order of the names.
+    """
+    import asyncio
+
+    room = asyncio.Semaphore(max(4, 2 * (os.cpu_count() or 1)))
+
+    async def one(name: str) -> Standing:
+        async with room:
+            standing = await _visit(target, name, work)
+        done(standing)
+        return standing
+
+    return list(await asyncio.gather(*map(one, names)))
+
+
+async def _visit(target: ServerTarget, name: str, work: Work) -> Standing:
+    entry = target.configuration.servers.get(name)
+    if entry is not None and entry.disabled:
+        return Standing(name, "disabled", reason=f"in {entry.source.file}")
+    began = time.perf_counter()
+    try:
+        async with target.client(name, ask=False) as client:
+            await client.open()
+            found = await work(client)
+            elapsed = round((time.perf_counter() - began) * 1000, 1)
+        return Standing(name, "ready", elapsed, found=found)
+    except HoldfastError as error:
+        elapsed = round((time.perf_counter() - began) * 1000, 1)
+        broken = entry is not None and bool(entry.errors)
+        state = "broken" if broken else _state(error)
+        reason = as_said(str(error)).removeprefix(f"{name}: ")
+        return Standing(name, state, elapsed, reason, exit=exit_for(error))
+
+
+def _state(error: HoldfastError) -> State:
+    if isinstance(error, TrustError):
+        return "not approved"
+    return "needs login" if isinstance(error, AuthError) else "offline"

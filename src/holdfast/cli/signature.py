@@ -1,0 +1,128 @@
+"""Tools as signatures and as calls: ``git_log(repo_path: str, max_count: int = 10)``. Pure."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from holdfast.cli.arguments import resolve, types
+from holdfast.schema.walk import properties, required
+
+Definition = Mapping[str, Any]
+
+DEPTH: Final = 4
+"""Levels of nested objects that are shown."""
+_FEW: Final = 5
+_NAMES: Final = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "array": "list",
+    "object": "dict",
+    "null": "None",
+}
+_SAMPLES: Final[dict[str, Any]] = {
+    "string": "text",
+    "integer": 1,
+    "number": 1,
+    "boolean": True,
+    "array": [],
+    "object": {},
+    "null": None,
+}
+_FORMATS: Final = {"uri": "https://example.org", "email": "someone@example.org"}
+
+
+def signature(definition: Definition) -> str:
+    """Return a tool as a signature; ``name?`` may be left out."""
+    schema = definition.get("inputSchema")
+    schema = schema if isinstance(schema, Mapping) else {}
+    needed = required(schema)
+    parts = []
+    for name, part in properties(schema).items():
+        part = resolve(part, schema)
+        kind = type_name(part, schema)
+        if "default" in part:
+            parts.append(f"{name}: {kind} = {_literal(part['default'])}")
+        else:
+            parts.append(f"{name}{'' if name in needed else '?'}: {kind}")
+    return f"{definition['name']}({', '.join(parts)})"
+
+
+def type_name(part: Any, schema: Definition, levels: int = DEPTH) -> str:
+    """Return a schema as a Python type, in few words."""
+    if not isinstance(part, Mapping):
+        return "any"
+    choices = part.get("enum")
+    if isinstance(choices, list) and 0 < len(choices) <= _FEW:
+        return " | ".join(_literal(one) for one in choices)
+    if "const" in part:
+        return _literal(part["const"])
+    kinds = [kind for kind in _NAMES if kind in types(part)]
+    if kinds == ["array"] and levels:
+        inner = type_name(resolve(part.get("items"), schema), schema, levels - 1)
+        return f"list[{inner}]" if inner != "any" else "list"
+    return " | ".join(_NAMES[kind] for kind in kinds) or "any"
+
+
+def _literal(value: Any) -> str:
+    text = repr(value) if not isinstance(value, dict | list) else json.dumps(value)
+    return text if len(text) <= 40 else "…"
+
+
+def fields(
+    schema: Any, root: Definition, prefix: str = "", levels: int = DEPTH
+) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
+    """Yield every parameter, nested ones too: path, schema, whether it is required."""
+    needed = required(schema)
+    for name, part in properties(schema).items():
+        found = resolve(part, root)
+        path = f"{prefix}{name}"
+        yield path, found, name in needed
+        if not levels:
+            continue
+        items = resolve(found.get("items"), root) if "items" in found else {}
+        if properties(found):
+            yield from fields(found, root, f"{path}.", levels - 1)
+        elif properties(items):
+            yield from fields(items, root, f"{path}[].", levels - 1)
+
+
+def sample(part: Any, root: Definition, levels: int = DEPTH) -> Any:
+    """Return a value that fits, from the schema's own examples where it has some."""
+    if not isinstance(part, Mapping):
+        return "text"
+    examples = part.get("examples")
+    for values in (examples, [part["default"]] if "default" in part else None, part.get("enum")):
+        if isinstance(values, list) and values and values[0] is not None:
+            return values[0]
+    if "const" in part:
+        return part["const"]
+    kind = next((one for one in _NAMES if one in types(part)), "string")
+    if kind == "object" and levels:
+        known = properties(part)
+        inside = {name: resolve(known.get(name), root) for name in required(part)}
+        return {name: sample(one, root, levels - 1) for name, one in inside.items()}
+    if kind == "array" and levels and isinstance(part.get("items"), Mapping):
+        return [sample(resolve(part["items"], root), root, levels - 1)]
+    if kind in ("integer", "number") and isinstance(part.get("minimum"), int | float):
+        return part["minimum"]
+    return _FORMATS.get(str(part.get("format")), _SAMPLES[kind])
+
+
+def example(schema: Any) -> str:
+    """Return the required arguments as words that can be pasted into a shell."""
+    known = properties(schema)
+    words = []
+    for name in required(schema):
+        value = sample(resolve(known.get(name), schema), schema)
+        if isinstance(value, str):
+            word = f"{name}={value}" if not value.startswith("@") else f"{name}=@{value}"
+        else:
+            text = json.dumps(value, ensure_ascii=False)
+            word = f"{name}:={text}" if isinstance(value, dict | list) else f"{name}={text}"
+        words.append(" " + shlex.quote(word))
+    return "".join(words)

@@ -1,0 +1,144 @@
+"""``holdfast status``: every configured server, one line each."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from holdfast.cli.completers import servers
+from holdfast.cli.exit_codes import Exit
+from holdfast.cli.fleet import Standing, visit
+from holdfast.cli.options import ServerCommand
+from holdfast.cli.render import first_line
+from holdfast.cli.target import ServerTarget, server_options
+from holdfast.errors import RpcError
+
+if TYPE_CHECKING:
+    from holdfast import Client
+
+_MARKS: Final = {
+    "ready": ("✓", "green"),
+    "offline": ("✗", "red"),
+    "broken": ("✗", "red"),
+    "needs login": ("!", "yellow"),
+    "not approved": ("!", "yellow"),
+    "disabled": ("·", "dim"),
+    "starting": ("…", "dim"),
+}
+
+
+@click.command(cls=ServerCommand)
+@click.argument("names", nargs=-1, metavar="[SERVER]...", shell_complete=servers)
+@server_options
+async def status(target: ServerTarget, names: tuple[str, ...]) -> int:
+    """Start all servers at the same time, and show which of them can be used.
+
+    The exit code is that of the first server that cannot.
+    """
+    return await show_all(target, names)
+
+
+async def show_all(target: ServerTarget, names: tuple[str, ...] = ()) -> int:
+    """Show the state of the named servers, by default of all that are configured."""
+    if target.given:
+        raise click.UsageError("This is about configured servers; for this one, see 'ping'.")
+    wanted = list(dict.fromkeys(names)) or list(target.configuration.servers)
+    out = target.output
+    if not wanted:
+        out.note("No server is configured. Add one: holdfast add NAME -- COMMAND, or NAME URL.")
+    live = _Live(wanted) if out.is_terminal and not out.json else None
+    try:
+        found = await visit(target, wanted, _look, live.update if live else lambda _: None)
+    finally:
+        if live:
+            live.stop()
+    if out.json:
+        out.value({"servers": [_facts(one) for one in found]})
+    elif live is None:
+        for one in found:
+            out.text(f"{one.name}\t{one.state}\t{first_line(_told(one))}")
+    bad = next((one for one in found if one.exit), None)
+    if bad is None:
+        return Exit.OK
+    return out.verdict(f"{bad.name}: {bad.state}: {bad.reason}", bad.exit, "status")
+
+
+async def _look(client: Client) -> dict[str, Any]:
+    info = client.server_info
+    try:
+        tools: int | None = len(await client.list_tools())
+    except RpcError:
+        tools = None
+    return {
+        "tools": tools,
+        "server": None if info is None else f"{info.name} {info.version}",
+        "protocol": client.protocol_version,
+    }
+
+
+def _facts(one: Standing) -> dict[str, Any]:
+    facts = {"name": one.name, "state": one.state, "ms": one.ms, **(one.found or {})}
+    return {**facts, "reason": one.reason} if one.reason else facts
+
+
+def _told(one: Standing) -> str:
+    if one.state == "ready":
+        tools = one.found["tools"]
+        count = "no tools" if not tools else f"{tools} tool{'s' * (tools != 1)}"
+        return f"{count}, {_time(one.ms or 0)}"
+    name = shlex.quote(one.name)
+    if one.state == "not approved":
+        return f"holdfast config trust {name}"
+    return f"holdfast login {name}" if one.state == "needs login" else one.reason
+
+
+def _time(ms: float) -> str:
+    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
+
+
+class _Live:
+    """The lines on a terminal, redrawn as servers answer."""
+
+    def __init__(self, names: list[str]) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._rows: dict[str, Standing | None] = dict.fromkeys(names)
+        console = Console(highlight=False, file=sys.stdout)
+        self._live = Live(
+            self._grid(),
+            console=console,
+            auto_refresh=False,
+            vertical_overflow="visible",
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._live.start()
+
+    def update(self, standing: Standing) -> None:
+        self._rows[standing.name] = standing
+        self._live.update(self._grid(), refresh=True)
+
+    def stop(self) -> None:
+        self._live.stop()
+
+    def _grid(self) -> Any:
+        from rich.table import Table
+        from rich.text import Text
+
+        from holdfast._core.text import visible_lines
+
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        grid.add_column(width=1)
+        grid.add_column(style="bold", overflow="fold")
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
+        for name, one in self._rows.items():
+            state = one.state if one else "starting"
+            mark, colour = _MARKS[state]
+            told = visible_lines(first_line(_told(one))) if one else ""
+            grid.add_row(Text(mark, colour), Text(name), Text(state, colour), Text(told))
+        return grid

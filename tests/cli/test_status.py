@@ -1,0 +1,115 @@
+"""``holdfast status``, and other verbs over all servers at once."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli import golden
+from tests.cli.conftest import DEMO, Cli, Configure, Seen, stdio
+from tests.cli.rig import puppet
+
+
+@pytest.fixture
+def servers(configure: Configure) -> None:
+    """One server of each state, but for a login."""
+    configure(
+        demo=stdio(DEMO),
+        gone=stdio(["no-such-command"]),
+        off=stdio(DEMO, disabled=True),
+    )
+    text = json.dumps({"mcpServers": {"theirs": stdio(DEMO)}})
+    Path(".mcp.json").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("words", [["status"], ["ping"], ["doctor"]], ids=" ".join)
+def test_all_servers_have_a_line_each(cli: Cli, servers: None, words: list[str]) -> None:
+    done = cli(*words)
+    lines = {line.split("\t")[0]: line.split("\t")[1:] for line in done.out.splitlines()}
+    assert lines["demo"][0] == "ready"
+    assert re.fullmatch(r"12 tools, [\d.]+ m?s", lines["demo"][1])
+    assert lines["gone"] == ["offline", "command not found: 'no-such-command'"]
+    assert lines["theirs"] == ["not approved", "holdfast config trust theirs"]
+    assert lines["off"][0] == "disabled"
+    assert done.code in (3, 5)
+
+
+def test_a_state_is_there_as_json(cli: Cli, servers: None) -> None:
+    found = cli("status", "demo", "--json").value["servers"]
+    assert [(one["name"], one["state"], one["tools"]) for one in found] == [("demo", "ready", 12)]
+    done = cli("status", "gone", "--json")
+    assert done.error["kind"] == "status"
+    assert done.value["servers"][0]["state"] == "offline"
+
+
+def test_without_servers_it_says_how_to_add_one(cli: Cli) -> None:
+    done = cli("status")
+    assert done.code == 0
+    assert "holdfast add NAME" in done.err
+
+
+def test_a_terminal_shows_each_state(seen: Seen, servers: None) -> None:
+    screen = seen("status", "gone", "off", "theirs")
+    assert [line.split()[:3] for line in screen.lines[:1]] == [["✗", "gone", "offline"]]
+    assert screen.lines[-1].split() == [
+        "!",
+        "theirs",
+        "not",
+        "approved",
+        "holdfast",
+        "config",
+        "trust",
+        "theirs",
+    ]
+
+
+# Tools of many servers
+
+
+@pytest.mark.req("F3")
+def test_the_tools_of_several_servers_are_grouped(cli: Cli, configure: Configure) -> None:
+    configure(one=stdio(puppet(tools=["a"])), two=stdio(puppet(tools=["b"])))
+    assert cli("tools").out == "one.a()\tDoes a.\ntwo.b()\tDoes b.\n"
+    assert cli("tools", "two", "one").out == "two.b()\tDoes b.\none.a()\tDoes a.\n"
+    found = cli("tools", "--json").value["servers"]
+    assert [one["tools"][0]["name"] for one in found] == ["a", "b"]
+
+
+def test_a_server_that_is_gone_does_not_hide_the_others(cli: Cli, servers: None) -> None:
+    done = cli("tools", "demo", "gone")
+    assert done.code == 3
+    assert "demo.add(a: float, b: float)\tAdds two numbers." in done.out
+    assert "gone: offline: command not found" in done.err
+
+
+@pytest.mark.req("F3")
+def test_tools_are_found_by_words(cli: Cli, configure: Configure) -> None:
+    configure(demo=stdio(DEMO))
+    assert cli("search", "count", "words").out.startswith("demo.word_count(text: str)\t")
+    first = cli("search", "--offline", "two numbers", "--json").value["tools"][0]
+    assert first["tool"] == "demo.add"
+    assert cli("search", "xyzzy").code == 1
+
+
+@pytest.mark.req("F3")
+def test_a_server_is_described_in_short(cli: Cli, configure: Configure, seen: Seen) -> None:
+    configure(demo=stdio(DEMO))
+    done = cli("describe", "demo")
+    assert done.out.startswith("demo: holdfast-demo 1.0.0, protocol ")
+    for line in (
+        "Tools:",
+        "  add(a: float, b: float)  Adds two numbers.",
+        "Resources:",
+        "Prompts:",
+    ):
+        assert line in done.out.splitlines()
+    assert cli("describe", "demo", "--json").value["tools"][0]["name"] == "echo"
+    assert cli("describe", "demo", "add").out == cli("describe", "demo.add").out
+
+
+def test_a_terminal_shows_signatures(seen: Seen) -> None:
+    golden.check("tools-demo-80", seen("tools", "--", *DEMO).lines)
