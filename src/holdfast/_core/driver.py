@@ -137,8 +137,6 @@ class Driver:
 
         An attempt that fails is raised, unless ``wait`` says to go on with the next.
         """
-        if self.engine.reason is not None and self.engine.reason.final:
-            self.retry_now()
         self._apply(self.engine.open(self.loop.time(), wait=wait))
         try:
             async with asyncio.timeout(timeout):

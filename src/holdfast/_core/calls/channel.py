@@ -116,11 +116,19 @@ class Channel:
         if driver.engine.state is not State.READY:
             wait = self.policy.when_down == "wait"
             left = deadline.since + min(deadline.idle, deadline.total) - driver.loop.time()
-            await self.open(wait=wait, timeout=max(0.0, left))
+            until = deadline.since + deadline.total
+            await self._open(wait=wait, timeout=max(0.0, left), until=until)
         assert driver.engine.era is not None
         return driver.engine.era
 
     async def open(self, *, wait: bool = False, timeout: float | None = None) -> None:
+        """Connect, also where attempts have ended because only a person could help."""
+        driver = self.driver
+        if driver.engine.reason is not None and driver.engine.reason.final:
+            driver.retry_now()
+        await self._open(wait=wait, timeout=timeout)
+
+    async def _open(self, *, wait: bool, timeout: float | None, until: float | None = None) -> None:
         """Connect, after a login where that is needed and allowed."""
         driver, logins = self.driver, 0
         while True:
@@ -128,7 +136,7 @@ class Channel:
                 return await driver.open(wait=wait, timeout=timeout)
             except LoginRequired as error:
                 logins += 1
-                await self.logins.recover(error, logins, None)
+                await self.logins.recover(error, logins, until)
                 driver.retry_now()
 
     async def log_in(self, *, fresh: bool) -> None:
