@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.cli.verbs import doctor
+from holdfast.events import ProtocolViolation
 from tests.cli.conftest import DEMO, Cli, Configure, Open, Seen, stdio
 from tests.cli.rig import puppet
 from tests.cli.web import Web
@@ -112,7 +113,13 @@ def test_a_slow_start(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert code == 0
     assert found["start"]["verdict"] == "warn"
     assert "which is slow" in found["start"]["text"]
-    assert "install it beforehand" in found["start"]["advice"]
+    assert "let it load less" in found["start"]["advice"]
+    assert found["transport"]["text"].startswith("stdio")
+
+
+def test_advice_about_a_slow_start_fits_the_command() -> None:
+    assert "install it beforehand" in doctor._started(9.0, ["npx", "-y", "thing"]).advice
+    assert "install" not in doctor._started(9.0, ["/usr/bin/thing"]).advice
 
 
 @pytest.mark.req("F3")
@@ -177,7 +184,8 @@ def test_secrets_among_the_arguments_are_not_shown(cli: Cli) -> None:
 def test_a_program_gets_plain_lines(cli: Cli) -> None:
     done = cli("doctor", "--", *puppet(banner="hi"))
     lines = done.out.splitlines()
-    assert lines[0].startswith("✓ command      ")
+    assert lines[0].startswith("· transport    stdio")
+    assert lines[1].startswith("✓ command      ")
     assert "! output       what it should not send:" in lines
     assert "               → a stdio server must write only messages to stdout: " in done.out
     assert lines[-1] == "It works, with 1 thing worth a look."
@@ -201,3 +209,17 @@ def test_it_can_be_interrupted(terminal: Open, tmp_path: Path) -> None:
     one.expect("environment")
     one.send("\x03")
     assert one.end() == 130
+
+
+@pytest.mark.req("F3")
+def test_an_answer_to_our_own_question_is_not_blamed(cli: Cli) -> None:
+    answer = '{"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "what?"}}'
+    code, found = examined(cli, "--", *puppet(banner=answer, stderr="unknown method"))
+    assert (code, found["output"]["verdict"]) == (0, "ok")
+    assert "no fault" in found["stderr"]["advice"]
+
+
+def test_words_on_http_have_no_advice_about_stdout() -> None:
+    violation = ProtocolViolation(client="x", reason="not JSON", detail="hi", count=1)
+    assert "stdout" in doctor._pollution([violation], is_stdio=True).advice
+    assert "stdout" not in doctor._pollution([violation], is_stdio=False).advice

@@ -14,11 +14,21 @@ from tests.cli.rig import puppet
 TALKERS = {"completion", "demo", "serve-log"}
 """Verbs that speak to a shell, to a person, to a client."""
 
+LOGINS = {"login", "logout", "auth"}
+"""Verbs about credentials: see their own tests."""
+
 SECONDS = {"watch"}
 """Verbs that do not end by themselves: see their own tests."""
 
 GOOD = [
     ["servers"],
+    ["status", "demo"],
+    ["search", "add", "demo", "--offline"],
+    ["add", "new", "--", "x"],
+    ["remove", "demo"],
+    ["import", "mcp.json", "--yes"],
+    ["resources", "none"],
+    ["prompts", "none"],
     ["tools", "demo"],
     ["tools", "demo", "--offline"],
     ["describe", "demo.add"],
@@ -58,7 +68,14 @@ BAD = [
     (["tools", "demo", "--log", "/nowhere/x"], 2, "validation"),
     (["describe", "demo.nope"], 2, "validation"),
     (["resources", "dead"], 3, "transport"),
-    (["prompts", "none"], 1, "jsonrpc"),
+    (["prompts", "dead"], 3, "transport"),
+    (["status", "dead"], 3, "status"),
+    (["search"], 2, "usage"),
+    (["search", "xyzzy", "--offline"], 1, "search"),
+    (["add", "demo", "--", "x"], 2, "validation"),
+    (["remove", "nowhere"], 2, "validation"),
+    (["import", "nowhere"], 2, "validation"),
+    (["import", "mcp.json"], 5, "trust"),
     (["ping", "dead"], 3, "transport"),
     (["doctor", "dead"], 3, "doctor"),
     (["call", "demo.fail"], 1, "tool"),
@@ -68,7 +85,7 @@ BAD = [
     (["call", "demo.add", "a=1", "b=2", "--lock", "nowhere.lock"], 6, "drift"),
     (["call", "demo.picture", "--protocol", "1999-01-01"], 2, "validation"),
     (["read", "demo", "demo://nowhere"], 1, "jsonrpc"),
-    (["prompt", "demo.nope"], 1, "jsonrpc"),
+    (["prompt", "demo.nope"], 2, "validation"),
     (["complete", "demo", "nope", "x="], 1, "jsonrpc"),
     (["watch", "dead"], 3, "transport"),
     (["shell", "dead"], 3, "transport"),
@@ -112,7 +129,7 @@ def place(cli: Cli, configure: Configure) -> Path:
 @pytest.mark.parametrize("words", GOOD, ids=" ".join)
 def test_a_result_is_json_and_stderr_is_empty(cli: Cli, place: Path, words: list[str]) -> None:
     prepare(cli, words)
-    done = cli(*words, "--output", "json", stdin="ping\n")
+    done = cli(*with_json(words), stdin="ping\n")
     assert (done.code, done.err) == (0, "")
     assert isinstance(done.value, dict | str)
     assert done.out.count("\n") == 1
@@ -124,11 +141,17 @@ def test_a_failure_is_one_line_of_json_on_stderr(
     cli: Cli, place: Path, words: list[str], code: int, kind: str
 ) -> None:
     prepare(cli, words)
-    done = cli(*words, "--output", "json")
+    done = cli(*with_json(words))
     assert (done.code, done.error["kind"]) == (code, kind)
     assert done.error["message"]
     for line in done.out.splitlines():
         json.loads(line)
+
+
+def with_json(words: list[str]) -> list[str]:
+    """The words with the option, which stands before a command."""
+    at = words.index("--") if "--" in words else len(words)
+    return [*words[:at], "--output", "json", *words[at:]]
 
 
 def prepare(cli: Cli, words: list[str]) -> None:
@@ -141,4 +164,4 @@ def prepare(cli: Cli, words: list[str]) -> None:
 
 def test_every_verb_is_tried() -> None:
     for tried in ({words[0] for words in GOOD}, {words[0] for words, _, _ in BAD}):
-        assert tried | TALKERS | SECONDS == VERBS.keys()
+        assert tried | TALKERS | SECONDS | LOGINS == VERBS.keys()

@@ -68,3 +68,12 @@ def test_ping_says_who_answers(cli: Cli) -> None:
     facts = cli("ping", "--output", "json", "--", *puppet()).value
     assert (facts["server"], facts["protocol"]) == ("puppet 1", "2025-11-25")
     assert facts["pingMs"] >= 0
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("verb", ["resources", "prompts"])
+def test_a_server_without_them_says_so(cli: Cli, configure: Configure, verb: str) -> None:
+    configure(git=stdio(puppet()))
+    done = cli(verb, "git")
+    assert (done.code, done.out, done.err) == (0, "", f"git has no {verb}.\n")
+    assert cli(verb, "git", "--json").value[verb] == []

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
 from holdfast import Progress
-from holdfast.cli.progress import Bar
+from holdfast.cli.progress import Bar, StartNotice
+from holdfast.events import ServerStarting, Transition
 from tests.cli.conftest import DEMO, Cli, Open
 from tests.cli.terminal import attached
 
@@ -65,3 +67,16 @@ def test_the_bar_comes_back_after_a_question(monkeypatch: pytest.MonkeyPatch) ->
     assert "meanwhile" not in screen.text
     assert json.dumps("after \x1b[31m")[1:-1].replace("u00", "x") in screen.text
     assert "[red]" in screen.text
+
+
+@pytest.mark.req("F3")
+def test_a_slow_start_is_shown_and_wiped_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    client = holdfast.connect(["npx", "thing"])
+    with attached(monkeypatch) as screen:
+        assert StartNotice.wanted()
+        StartNotice(client)
+        client.events.emit(ServerStarting(client="npx", elapsed=7.2))
+        client.events.emit(Transition(client="npx", old="opening", new="ready"))
+    assert "starting npx … 7 s (it may be downloading)" in screen.text
+    assert screen.lines == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.errors import RpcError
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
     from holdfast import Client
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,14 @@ async def offered(client: Client) -> Offer:
 
 async def raw(listing: Awaitable[Sequence[Any]]) -> list[dict[str, Any]] | None:
     """Return a list as the server sent it; None if the server does not know the method."""
+    found = await known(listing)
+    return None if found is None else [one.raw for one in found]
+
+
+async def known(listing: Awaitable[Sequence[T]]) -> Sequence[T] | None:
+    """Return a list; None if the server does not know the method."""
     try:
-        return [one.raw for one in await listing]
+        return await listing
     except RpcError as error:
         if error.code != METHOD_NOT_FOUND:
             raise

@@ -7,10 +7,37 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast._core.text import visible_lines
+from holdfast.events import ServerStarting, Transition
 from holdfast.types.notifications import Progress
+
+if TYPE_CHECKING:
+    from holdfast import Client
+
+
+class StartNotice:
+    """A line at the terminal while a server starts: a launcher may be downloading it."""
+
+    def __init__(self, client: Client) -> None:
+        self._name = client.name
+        self._is_drawn = False
+        client.events.subscribe(self._hear, ServerStarting.name, Transition.name)
+
+    @staticmethod
+    def wanted() -> bool:
+        return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+    def _hear(self, event: ServerStarting | Transition) -> None:
+        if isinstance(event, ServerStarting):
+            name = visible_lines(self._name)
+            words = f"starting {name} … {event.elapsed:.0f} s (it may be downloading)"
+            print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
+            self._is_drawn = True
+        elif self._is_drawn:
+            self._is_drawn = False
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 class Bar:

@@ -117,6 +117,12 @@ class ServerTarget:
     def client(self, server: str | None = None, *, ask: bool = True) -> Client:
         """A client for the server, not connected yet; ``ask`` a person for what is missing."""
         _show_logs(self.verbose)
+        client = self._client(server, ask)
+        if ask and not self.output.json:
+            _show_start(client)
+        return client
+
+    def _client(self, server: str | None, ask: bool) -> Client:
         if server is not None and not is_url(server):
             return self._configured(server, ask)
         target = self.command or self.url or server or os.environ.get(VARIABLE) or ""
@@ -312,6 +318,13 @@ def _policies(given: dict[str, Any]) -> dict[str, Any]:
         total = max(seconds, Timeouts().total)
         options["timeouts"] = Timeouts(request=seconds, handshake=seconds, total=total)
     return {name: value for name, value in options.items() if value is not None}
+
+
+def _show_start(client: Client) -> None:
+    from holdfast.cli.progress import StartNotice
+
+    if StartNotice.wanted():
+        StartNotice(client)
 
 
 def _show_logs(verbose: bool) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -89,36 +89,45 @@ async def _examine(target: ServerTarget, name: str | None) -> AsyncIterator[Find
     heard: list[str] = []
     target.stdio.setdefault("stderr", heard.append)
     client = target.client(name)
+    is_stdio = getattr(client.transport, "command", None) is not None
     for finding in _before(client):
         yield finding
     violations: list[ProtocolViolation] = []
+    is_open = False
 
     def violated(event: Event) -> None:
-        if isinstance(event, ProtocolViolation):
+        if isinstance(event, ProtocolViolation) and not _is_ours(event, is_open):
             violations.append(event)
 
     client.events.subscribe(violated, ProtocolViolation.name)
     try:
         began = time.perf_counter()
         await client.open()
-        yield _started(time.perf_counter() - began)
+        is_open = True
+        yield _started(time.perf_counter() - began, getattr(client.transport, "command", ()))
         for finding in _introduced(client):
             yield finding
         for finding in await _tools(client):
             yield finding
     except HoldfastError:
         if violations:
-            yield _pollution(violations)
+            yield _pollution(violations, is_stdio)
         raise
     finally:
         await client.close()
-    yield _pollution(violations)
+    yield _pollution(violations, is_stdio)
     if heard:
         tail = "\n".join(line.rstrip() for line in heard[-10:])
-        yield Finding("stderr", "note", f"{len(heard)} line(s); the last of them:\n{tail}")
+        words = f"{len(heard)} line(s); the last of them:\n{tail}"
+        yield Finding(
+            "stderr",
+            "note",
+            words,
+            _PROBED if _revision_era(client.protocol_version) == "handshake" else "",
+        )
     yield _ended(client)
     for protocol, era in _eras():
-        yield await _speaks(target, name, protocol, era)
+        yield await _speaks(target, name, (protocol, era), client.protocol_version)
 
 
 # How findings look
@@ -167,7 +176,9 @@ def _before(client: Client) -> Iterable[Finding]:
     command = getattr(transport, "command", None)
     if command is None:
         yield Finding("address", "note", display.url(str(transport.key[1])))
+        yield Finding("transport", "note", "HTTP")
         return
+    yield Finding("transport", "note", "stdio: messages through the command's stdin and stdout")
     from holdfast._core.transports.spawn import environment
 
     env = environment(transport.env, transport.inherit_env, os.environ)
@@ -176,16 +187,30 @@ def _before(client: Client) -> Iterable[Finding]:
         told = " ".join(display.arguments(tuple(command)))
         yield Finding("command", "ok", f"{told}\n{command[0]} is {found}")
     text = "\n".join(f"{key}={value}" for key, value in sorted(display.table(env).items()))
-    advice = "more is passed on with --env K=V, or env in the configuration"
+    advice = "more is passed on with --env NAME or --inherit-env, or env in the configuration"
     yield Finding("environment", "note", text, advice)
 
 
-def _started(seconds: float) -> Finding:
+_PROBED: Final = (
+    "words about a method or revision that it does not know are answers to our question for the "
+    "newest revision, and no fault"
+)
+_OF_PROBE: Final = ("error without an id", "answer to an unknown request")
+
+
+def _is_ours(event: ProtocolViolation, is_open: bool) -> bool:
+    """Return whether a violation may be the answer to the question for the newest revision."""
+    return not is_open and event.reason in _OF_PROBE
+
+
+def _started(seconds: float, command: Sequence[str]) -> Finding:
     if seconds < SLOW_START:
         return Finding("start", "ok", f"answered after {seconds * 1000:.0f} ms")
-    advice = (
-        "install it beforehand rather than at each start (npx, uvx); some clients give up at 10 s"
-    )
+    from holdfast._core.transports.launchers import is_launcher
+
+    advice = "some clients give up at 10 s: let it load less before it answers"
+    if is_launcher(command or ()):
+        advice = "install it beforehand rather than at each start; some clients give up at 10 s"
     return Finding("start", "warn", f"answered after {seconds:.1f} s, which is slow", advice)
 
 
@@ -230,11 +255,13 @@ def _tool(tool: Tool) -> Iterable[Finding]:
         yield Finding("schemas", "warn", f"{tool.name}: no description for models to go by")
 
 
-def _pollution(violations: list[ProtocolViolation]) -> Finding:
+def _pollution(violations: list[ProtocolViolation], is_stdio: bool) -> Finding:
     if not violations:
         return Finding("output", "ok", "nothing but messages of the protocol")
     lines = [f"{one.reason}: {one.detail[:120]}" for one in violations[:5]]
-    advice = "a stdio server must write only messages to stdout: send its logs to stderr"
+    advice = "a server must send nothing but messages of the protocol"
+    if is_stdio:
+        advice = "a stdio server must write only messages to stdout: send its logs to stderr"
     return Finding("output", "warn", "\n".join(["what it should not send:", *lines]), advice)
 
 
@@ -257,8 +284,17 @@ def _eras() -> list[tuple[str, str]]:
     return [(STATELESS[0], "stateless"), (HANDSHAKE[0], "handshake")]
 
 
-async def _speaks(target: ServerTarget, name: str | None, protocol: str, era: str) -> Finding:
+def _revision_era(revision: str | None) -> str:
+    from holdfast._core.eras.revisions import STATELESS
+
+    return "stateless" if revision in STATELESS else "handshake"
+
+
+async def _speaks(
+    target: ServerTarget, name: str | None, asked: tuple[str, str], spoken: str | None
+) -> Finding:
     """Whether it speaks the newest revision of an era, asked on a connection of its own."""
+    protocol, era = asked
     kept = dict(target.options)
     target.options["protocol"] = protocol
     try:
@@ -266,7 +302,9 @@ async def _speaks(target: ServerTarget, name: str | None, protocol: str, era: st
             await client.open()
             return Finding(era, "ok", f"speaks {client.protocol_version}")
     except (ProtocolError, RpcError):
-        return Finding(era, "note", f"does not speak {protocol}")
+        older = _revision_era(spoken) == era and spoken != protocol
+        more = f"; {spoken}, which it speaks, is used" if older else ""
+        return Finding(era, "note", f"does not speak {protocol}{more}")
     except HoldfastError as error:
         return Finding(era, "note", f"{protocol} cannot be tried: {error.message}")
     finally:

@@ -13,7 +13,7 @@ from holdfast.cli.completers import servers
 from holdfast.cli.completers import tools as suggest_tools
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.fleet import visit
-from holdfast.cli.offer import offered
+from holdfast.cli.offer import known, offered
 from holdfast.cli.options import ServerCommand
 from holdfast.cli.target import ServerTarget, is_url, server_options
 from holdfast.cli.tool_cache import key_of, listed, pick
@@ -157,9 +157,11 @@ def _remembered(target: ServerTarget, name: str | None) -> list[dict[str, Any]]:
 async def resources(target: ServerTarget, server: tuple[str, ...]) -> None:
     """The resources of a server, and its templates for more."""
     async with target.client(target.only(server)) as client:
-        found = await client.list_resources()
-        templates = await client.list_resource_templates()
-    views.resources(target.output, found, templates)
+        found = await known(client.list_resources())
+        templates = await known(client.list_resource_templates())
+    if found is None and templates is None:
+        target.output.note(f"{client.name} has no resources.")
+    views.resources(target.output, found or (), templates or ())
 
 
 @click.command(cls=ServerCommand)
@@ -168,8 +170,10 @@ async def resources(target: ServerTarget, server: tuple[str, ...]) -> None:
 async def prompts(target: ServerTarget, server: tuple[str, ...]) -> None:
     """The prompts of a server, with their arguments."""
     async with target.client(target.only(server)) as client:
-        found = await client.list_prompts()
-    views.prompts(target.output, found)
+        found = await known(client.list_prompts())
+    if found is None:
+        target.output.note(f"{client.name} has no prompts.")
+    views.prompts(target.output, found or ())
 
 
 @click.command(cls=ServerCommand)

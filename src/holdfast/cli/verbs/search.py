@@ -44,7 +44,7 @@ async def search(target: ServerTarget, words: tuple[str, ...], most: int, offlin
         views.tools(target.output, rows)
     else:
         target.output.note("No tool fits.")
-    return Exit.OK if hits else Exit.TOOL
+    return Exit.OK if hits else target.output.verdict("No tool fits.", Exit.TOOL, "search")
 
 
 def _seen(target: ServerTarget) -> list[ServerTool]:
