@@ -7,6 +7,11 @@
     server.starting         the server is still being downloaded, built or started
     notification.received   the server sent a notification
     protocol.violation      the server broke the protocol; the message was dropped
+    auth.required           the server wants a login
+    auth.login              a person is sent to log in
+    auth.granted            a token was granted
+    auth.refreshed          a token was renewed
+    auth.failed             a login or a renewal failed
 
 No event is made while nobody is subscribed.
 """
@@ -111,6 +116,40 @@ class ProtocolViolation(Event, frozen=True, kw_only=True):
     """Bytes of the message, where known."""
 
 
+class AuthRequired(Event, frozen=True, kw_only=True):
+    """All events of authorization have these fields, and no secret among them.
+
+    ``expires_at`` is in seconds since the epoch; None: not known.
+    """
+
+    name: ClassVar[str] = "auth.required"
+
+    server: str
+    account: str
+    issuer: str | None = None
+    resource: str | None = None
+    scopes: tuple[str, ...] = ()
+    expires_at: float | None = None
+    reason: str | None = None
+    """The error's code, where something failed."""
+
+
+class AuthLogin(AuthRequired, frozen=True, kw_only=True):
+    name: ClassVar[str] = "auth.login"
+
+
+class AuthGranted(AuthRequired, frozen=True, kw_only=True):
+    name: ClassVar[str] = "auth.granted"
+
+
+class AuthRefreshed(AuthRequired, frozen=True, kw_only=True):
+    name: ClassVar[str] = "auth.refreshed"
+
+
+class AuthFailed(AuthRequired, frozen=True, kw_only=True):
+    name: ClassVar[str] = "auth.failed"
+
+
 KINDS = (
     RequestStart,
     RequestStop,
@@ -119,8 +158,14 @@ KINDS = (
     ServerStarting,
     NotificationReceived,
     ProtocolViolation,
+    AuthRequired,
+    AuthLogin,
+    AuthGranted,
+    AuthRefreshed,
+    AuthFailed,
 )
 
+_OF_AUTHORIZATION = {kind.name: kind for kind in KINDS if issubclass(kind, AuthRequired)}
 _OF_REQUESTS = frozenset((RequestStart.name, RequestStop.name, RequestException.name))
 
 Subscriber: TypeAlias = Callable[[Any], Any]
@@ -178,6 +223,11 @@ class Events:
         for names, subscriber in self._subscribers:
             if event.name in names:
                 self._tell(subscriber, event)
+
+    def authorization(self, name: str, facts: dict[str, Any]) -> None:
+        """Emit an event of authorization."""
+        if self.active:
+            self.emit(_OF_AUTHORIZATION[name](client=self._client, **facts))
 
     # As an observer: among the client's observers only while somebody listens
 

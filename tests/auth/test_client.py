@@ -345,6 +345,30 @@ async def test_a_bearer_token_is_sent_as_it_is() -> None:
         assert asked
 
 
+async def test_events_tell_of_a_login_and_of_its_renewal() -> None:
+    async with world() as here, here.connect() as client:
+        seen: list[Any] = []
+        client.events.subscribe(seen.append, "auth.required", "auth.login", "auth.granted")
+        client.events.subscribe(seen.append, "auth.refreshed")
+        await client.list_tools()
+        await expire(here, client)
+        await client.call_tool("hello")
+        names = [event.name for event in seen]
+        assert names == ["auth.required", "auth.login", "auth.granted", "auth.refreshed"]
+        assert {event.issuer for event in seen} == {here.url}
+        assert {event.account for event in seen} == {"default"}
+
+
+@pytest.mark.req("A37")
+async def test_the_extension_in_use_is_declared() -> None:
+    options = holdfast.ClientCredentials(client_id="svc", client_secret="s")
+    async with world() as here:
+        async with here.connect(auth=options) as client:
+            await client.list_tools()
+        declared = here.initialized["capabilities"]["extensions"]
+        assert declared == {"io.modelcontextprotocol/oauth-client-credentials": {}}
+
+
 @pytest.mark.req("B20")
 async def test_no_secret_is_shown_anywhere(
     tmp_path: Any, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]

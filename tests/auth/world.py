@@ -42,7 +42,7 @@ class World:
         """Held open: the token endpoint waits for it."""
         self.entered: asyncio.Event = asyncio.Event()
         self.metadata: dict[str, Any] = {}
-        self.redirects: dict[str, str] = {}
+        self.initialized: dict[str, Any] = {}
 
     def make(self, kind: str) -> str:
         self.count[kind] += 1
@@ -140,6 +140,8 @@ class World:
         if request.method == "DELETE":
             return web.Response()
         said = json.loads(await request.read())
+        if said["method"] == "initialize":
+            self.initialized = said["params"]
         if "id" not in said:
             return web.Response(status=202)
         missing = set(self.wanted) - set(self.tokens[token])

@@ -376,6 +376,8 @@ class Traits(Struct, frozen=True):
     is sent from the context of its caller, and nothing is shared between callers."""
     shutdown_request: bool = False
     """The server is told by a request before the link closes."""
+    extensions: tuple[str, ...] = ()
+    """Extensions of the protocol that it uses, to be declared to the server."""
 
 
 class Link(Protocol):

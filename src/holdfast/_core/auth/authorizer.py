@@ -10,7 +10,7 @@ from typing import Any, Final
 from holdfast._core.auth import urls
 from holdfast._core.auth.account import Account
 from holdfast._core.auth.as_client import Reach
-from holdfast._core.auth.options import Bearer, Machine, OAuth
+from holdfast._core.auth.options import DPOP_EXTENSION, EXTENSIONS, Bearer, Machine, OAuth
 from holdfast._core.auth.runner import supplied
 from holdfast._core.auth.store import LoginStore, default_store
 from holdfast.errors import AuthError
@@ -48,6 +48,14 @@ class Authorizer:
     def personal(self) -> bool:
         """Whether a function says for each request whose it is."""
         return isinstance(self.options, OAuth) and callable(self.options.account)
+
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """The extensions of authorization in use, by their names in ``capabilities``."""
+        found = [name for kind, name in EXTENSIONS.items() if isinstance(self.options, kind)]
+        if getattr(self.options, "dpop", False) is True:
+            found.append(DPOP_EXTENSION)
+        return tuple(found)
 
     @property
     def identity(self) -> str:

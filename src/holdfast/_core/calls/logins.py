@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast._core.boundary import Transport
@@ -29,6 +30,13 @@ class Logins:
         self._name = name
         self._authorizer = getattr(transport, "authorizer", None)
         self._handler = handler
+        self.on_event: Callable[[str, dict[str, Any]], None] | None = None
+        if self._authorizer is not None:
+            self._authorizer.on_event = self._tell
+
+    def _tell(self, kind: str, facts: dict[str, Any]) -> None:
+        if self.on_event is not None:
+            self.on_event(kind, facts)
 
     @property
     def account(self) -> Account:

@@ -168,10 +168,12 @@ class Http:
     def traits(self) -> Traits:
         """What the driver needs to know: credentials that may change with each request."""
         own, authorizer = self._settings.headers, self.authorizer
+        extensions = () if authorizer is None else authorizer.extensions
         if callable(own) or (authorizer is not None and authorizer.personal):
-            return Traits(None)
+            return Traits(None, extensions=extensions)
         account = "" if authorizer is None else authorizer.identity
-        return Traits(repr((sorted((own or {}).items()), account)))
+        who = repr((sorted((own or {}).items()), account))
+        return Traits(who, extensions=extensions)
 
     def open(
         self,
