@@ -16,6 +16,16 @@ from holdfast.events import KINDS, Events, Transition
 from holdfast.testing import SILENCE, Peer
 
 SOON = Timeouts(request=5)
+AUTHORIZATION = (
+    "client",
+    "server",
+    "account",
+    "issuer",
+    "resource",
+    "scopes",
+    "expires_at",
+    "reason",
+)
 
 
 @pytest.fixture(params=[STATELESS, HANDSHAKE], ids=["stateless", "handshake"])
@@ -58,6 +68,10 @@ def test_the_names_of_the_events_are_stable() -> None:
         "server.starting": ("client", "elapsed"),
         "notification.received": ("client", "method"),
         "protocol.violation": ("client", "reason", "detail", "count", "frame_size"),
+        **{
+            f"auth.{name}": AUTHORIZATION
+            for name in ("required", "login", "granted", "refreshed", "failed")
+        },
     }
 
 

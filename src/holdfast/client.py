@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 import msgspec
 from msgspec import Raw
-from msgspec.structs import replace
 
 from holdfast._core.boundary import Call
 from holdfast._core.calls.cache import AnswerCache, partition
@@ -32,7 +31,7 @@ from holdfast._core.observers.audit import Audit
 from holdfast._core.observers.observer import Observer, Observers
 from holdfast.errors import HoldfastError, ValidationError
 from holdfast.events import Events
-from holdfast.policies import CacheMode, Identity, Policy
+from holdfast.policies import CacheMode, Policy
 from holdfast.types.base import Wire
 from holdfast.types.lifecycle import Implementation, ServerCapabilities
 from holdfast.types.prompts import Prompt, PromptResult
@@ -83,7 +82,7 @@ class Client:
         self._closing: asyncio.Task[bool] | None = None
         opening = memory.recall(transport.key) if policy.protocol is None else None
         self._plan = Plan(
-            _declaring(policy.identity, transport.traits.extensions),
+            policy.identity.with_extensions(transport.traits.extensions),
             handlers.abilities,
             pin=policy.protocol,
             opening=opening,
@@ -667,12 +666,3 @@ class Client:
     ) -> Listing[W]:
         deadline = self._channel.deadline(method, timeout)
         return await self._cached.listing(method, key, kind, deadline, cache)
-
-
-def _declaring(identity: Identity, extensions: tuple[str, ...]) -> Identity:
-    """Return the identity with the extensions that the transport uses."""
-    if not extensions:
-        return identity
-    own = identity.capabilities.get("extensions", {})
-    declared = {**{name: {} for name in extensions}, **own}
-    return replace(identity, capabilities={**identity.capabilities, "extensions": declared})

@@ -161,6 +161,14 @@ class Identity(Struct, frozen=True, kw_only=True):
         title = {} if self.title is None else {"title": self.title}
         return {"name": self.name, "version": self.version, **title}
 
+    def with_extensions(self, names: Iterable[str]) -> Identity:
+        """Return the same identity, declaring these extensions as well."""
+        own = self.capabilities.get("extensions", {})
+        declared = {**{name: {} for name in names}, **own}
+        if declared == own:
+            return self
+        return replace(self, capabilities={**self.capabilities, "extensions": declared})
+
 
 class ToolPolicy(Struct, frozen=True, kw_only=True):
     """Which tools are called, for how long, and what is checked.
