@@ -162,12 +162,13 @@ OPTIONS: Final = (
         shell_complete=files,
         help="Refuse tools that are not as the lock file says.",
     ),
+    click.option("--trace", is_flag=True, help="Show each message, without secrets, on stderr."),
     click.option("-v", "--verbose", is_flag=True, help="Show the server's stderr, and logs."),
 )
 
 COMMON: Final = frozenset(
     {"url", "header", "transport", "env", "cwd", "config", "timeout", "protocol", "log", "lock"}
-    | {"verbose", "inherit_env"}
+    | {"verbose", "inherit_env", "trace"}
 )
 """Those of them that help shows apart."""
 

@@ -40,6 +40,7 @@ class ServerTarget:
     url: str | None = None
     config: str | None = None
     verbose: bool = False
+    trace: bool = False
     options: dict[str, Any] = field(default_factory=dict)
     """Of ``holdfast.connect``, for any server."""
     stdio: dict[str, Any] = field(default_factory=dict)
@@ -129,7 +130,17 @@ class ServerTarget:
         import holdfast
 
         options = {**self.options, **self._fitting(target)}
-        return holdfast.connect(target, **self._with_login(options, target))
+        options = self._with_login(options, target) if ask else options
+        return self._traced(target, options) if self.trace else holdfast.connect(target, **options)
+
+    def _traced(self, target: str | list[str], options: dict[str, Any]) -> Client:
+        """Return a client that shows its messages."""
+        from holdfast._connect import Options, connect
+        from holdfast._core.targets import transport_for
+
+        own = {name: value for name, value in options.items() if name in Options.__optional_keys__}
+        rest = {name: value for name, value in options.items() if name not in own}
+        return connect(_wrapper(True)(transport_for(target, own, os.environ)), **rest)
 
     def reach(self) -> str:
         """Return the options that lead to the same server, quoted for a shell."""
@@ -174,11 +185,12 @@ class ServerTarget:
             approve_in_place(self.configuration, name)
         resolved = admit(entry, prompt=_ask if ask else None)
         options = dict(self._fitting(resolved.url or list(resolved.command)))
-        options = self._with_login({**self.options, **options}, resolved.url or "")
+        options = {**self.options, **options}
+        options = self._with_login(options, resolved.url or "") if ask else options
         for key, said in (("env", resolved.env), ("headers", resolved.headers)):
             if key in options:
                 options[key] = {**said, **options[key]}
-        client = client_for(resolved, options)
+        client = client_for(resolved, options, _wrapper(self.trace))
         authorizer = getattr(client.transport, "authorizer", None)
         if authorizer is not None:
             authorizer.name = name
@@ -218,6 +230,15 @@ class ServerTarget:
             "No server is configured: give --url URL, or a command after --, "
             f"set {VARIABLE}, or see 'holdfast add --help'."
         )
+
+
+def _wrapper(trace: bool) -> Callable[[Any], Any]:
+    """Return what makes a transport show its messages; or leaves it alone."""
+    if not trace:
+        return lambda transport: transport
+    from holdfast.cli.trace import TracedTransport
+
+    return TracedTransport
 
 
 def is_url(text: str) -> bool:
@@ -299,6 +320,7 @@ def _gather(command: list[str] | None, given: dict[str, Any]) -> ServerTarget:
         url,
         given.pop("config"),
         verbose,
+        given.pop("trace"),
         _policies(given),
         _said(stdio),
         _said(http),

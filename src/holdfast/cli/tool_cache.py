@@ -135,7 +135,7 @@ async def schema_of(
         if error.code != METHOD_NOT_FOUND:
             raise
         return {}
-    if not any(one["name"] == tool for one in found) and not target.given:
+    if not target.given and not close_matches(tool, [one["name"] for one in found], 1):
         others = seen_with(target.configuration.servers, tool)
         if others:
             where = f"{server} has" if server else "There is"

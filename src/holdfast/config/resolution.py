@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -120,13 +120,20 @@ def admit(
     return _Resolution(entry, environ, prompt).result(env_file)
 
 
-def client_for(resolved: ResolvedServer, overrides: Mapping[str, Any]) -> Client:
-    """Return a client for a resolved entry; overrides are options of `holdfast.connect`."""
+def client_for(
+    resolved: ResolvedServer,
+    overrides: Mapping[str, Any],
+    wrap: Callable[[Any], Any] = lambda transport: transport,
+) -> Client:
+    """Return a client for a resolved entry; overrides are options of `holdfast.connect`.
+
+    ``wrap`` gets the transport, and returns the one to use.
+    """
     from holdfast._connect import Options, connect
 
     own = {name: value for name, value in overrides.items() if name in Options.__optional_keys__}
     rest = {name: value for name, value in overrides.items() if name not in own}
-    return connect(_build(resolved, own), **{**resolved.options(), **rest})
+    return connect(wrap(_build(resolved, own)), **{**resolved.options(), **rest})
 
 
 def _build(resolved: ResolvedServer, overrides: dict[str, Any]) -> Any:

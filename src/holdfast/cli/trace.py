@@ -1,0 +1,109 @@
+"""``--trace``: each message as it leaves and arrives, with the time, without secrets."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast._core.boundary import Delivered, Report
+from holdfast._core.redact import default_redactor
+from holdfast._core.text import visible_json
+from holdfast.cli.output import paint
+
+if TYPE_CHECKING:
+    from holdfast._core.boundary import (
+        Generation,
+        Link,
+        StreamOptions,
+        Traits,
+        Transport,
+        WireId,
+    )
+    from holdfast.policies import Limits
+
+MOST: Final = 4000
+"""Characters of a message that are shown."""
+
+Write = Callable[[str, float, bytes], None]
+
+
+def line(arrow: str, seconds: float, frame: bytes) -> str:
+    """Return a message as one line: arrow, seconds since the start, JSON without secrets."""
+    try:
+        value: Any = default_redactor().value(json.loads(frame))
+        text = json.dumps(value, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        text = json.dumps(default_redactor().text(frame.decode("utf-8", "replace")))
+    cut = f"… ({len(text):,} characters)" if len(text) > MOST else ""
+    return f"{arrow} {seconds:8.3f}  {visible_json(text[:MOST])}{cut}"
+
+
+def show(arrow: str, seconds: float, frame: bytes) -> None:
+    """Write a message to stderr."""
+    style = "36" if arrow == "→" else "32"
+    print(paint(line(arrow, seconds, frame), style), file=sys.stderr, flush=True)
+
+
+class TracedTransport:
+    """A transport that writes down every message of the one inside it."""
+
+    def __init__(self, inner: Transport, write: Write = show) -> None:
+        self._inner = inner
+        self._write = write
+        self._began = time.perf_counter()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    @property
+    def key(self) -> Hashable | None:
+        return self._inner.key
+
+    @property
+    def traits(self) -> Traits:
+        return self._inner.traits
+
+    def open(
+        self,
+        generation: Generation,
+        limits: Limits,
+        report: Callable[[Report], None],
+        variant: str | None = None,
+    ) -> Link:
+        def heard(one: Report) -> None:
+            if isinstance(one, Delivered):
+                for frame in [one.data] if one.whole else one.data.splitlines():
+                    self.note("←", frame)
+            report(one)
+
+        return _TracedLink(self._inner.open(generation, limits, heard, variant), self)
+
+    def note(self, arrow: str, frame: bytes) -> None:
+        if frame.strip():
+            self._write(arrow, time.perf_counter() - self._began, frame)
+
+
+class _TracedLink:
+    """A link whose frames are written down before they are sent."""
+
+    def __init__(self, inner: Link, transport: TracedTransport) -> None:
+        self._inner = inner
+        self._transport = transport
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def send(
+        self, frame: bytes, wire_id: WireId | None, options: StreamOptions | None = None
+    ) -> bool:
+        taken = self._inner.send(frame, wire_id, options)
+        if taken:
+            self._transport.note("→", frame)
+        return taken

@@ -1,0 +1,49 @@
+"""``--trace``: the messages, as they leave and arrive."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.cli.trace import MOST, line
+from tests.cli.conftest import DEMO, Cli, Configure, stdio
+from tests.cli.web import Web
+
+
+def messages(text: str, arrow: str) -> list[dict[str, object]]:
+    """The messages that are shown to their end."""
+    lines = [one for one in text.splitlines() if one.startswith(arrow) and one.endswith("}")]
+    return [json.loads(one.split(maxsplit=2)[2]) for one in lines]
+
+
+@pytest.mark.req("F3")
+def test_each_message_is_shown_with_arrow_and_time(cli: Cli, configure: Configure) -> None:
+    configure(demo=stdio(DEMO))
+    for words in (["call", "demo.add"], ["call", "add"]):
+        command = ["--", *DEMO] if words[1] == "add" else []
+        done = cli(*words, "a=1", "b=2", "--trace", *command)
+        assert done.value == {"sum": 3}
+        (call,) = [one for one in messages(done.err, "→") if one["method"] == "tools/call"]
+        answers = {one.get("id"): one for one in messages(done.err, "←")}
+        assert "result" in answers[call["id"]]
+
+
+def test_messages_over_http_are_shown_too(cli: Cli, web: Web) -> None:
+    done = cli("call", web.url, "echo", "text=hi", "--trace")
+    assert done.value == {"text": "hi"}
+    assert any(one.get("method") == "tools/call" for one in messages(done.err, "→"))
+    assert messages(done.err, "←")
+
+
+@pytest.mark.req("F3")
+def test_secrets_are_not_shown(cli: Cli) -> None:
+    done = cli("call", "echo", '{"text": "x", "api_key": "s3cret"}', "--trace", "--", *DEMO)
+    assert "s3cret" not in done.err
+
+
+@given(st.binary(max_size=40) | st.just(b"[" * MOST))
+def test_whatever_comes_is_one_line(frame: bytes) -> None:
+    assert len(line("←", 0.0, frame).splitlines()) == 1
