@@ -115,7 +115,7 @@ def effects(ticket: Ticket) -> Iterator[Effect]:
     yield b.Open(Generation(9))
     yield b.Send(b"{}\n", WireId(99), None, ticket)
     yield b.Send(b"{}\n")
-    yield b.Listen(options)
+    yield b.OpenStream(options)
     yield b.Retract(WireId(99), b"{}\n")
     yield b.Finish(WireId(99))
     yield b.CheckRead()

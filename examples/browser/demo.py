@@ -20,7 +20,7 @@ from pathlib import Path
 import holdfast
 from examples.browser.browser import HOME, PROJECT, MissingError, chromium, command, install
 from examples.browser.shop import open_shop
-from holdfast.calllog.replay import Report, replay
+from holdfast.calllog.replay import ReplayReport, replay
 
 HERE = Path(__file__).resolve().parent
 TAPE = HOME / "tape"
@@ -37,7 +37,7 @@ def specs(*arguments: str, **environment: str) -> bool:
     return done.returncode == 0
 
 
-async def again(log: Path, port: int, folder: Path) -> Report:
+async def again(log: Path, port: int, folder: Path) -> ReplayReport:
     """Send the calls of a log to a browser of their own."""
     async with holdfast.connect(command(port, folder), cwd=folder) as client:
         return await replay(client, log, stop=False)

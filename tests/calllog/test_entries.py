@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from holdfast.calllog.entries import Entry, Log, read_log
+from holdfast.calllog.entries import Entry, RecordedLog, read_log
 from holdfast.calllog.results import NotRecorded
 from holdfast.errors import ValidationError
 
@@ -82,7 +82,7 @@ def test_lines_may_be_bytes_or_mappings() -> None:
     assert [entry.name for entry in log] == ["a", "b"]
     assert read_log(log) is log
     assert [entry.name for entry in log[:1]] == ["a"]
-    assert repr(log) == "<Log the log: 2 calls>"
+    assert repr(log) == "<RecordedLog the log: 2 calls>"
 
 
 @pytest.mark.parametrize(
@@ -174,4 +174,4 @@ def test_every_line_finds_its_place(script: list[tuple[bool, int, str]]) -> None
     asked = sum(not end for end, _, _ in script)
     assert sum(entry.asked for entry in log) == asked
     assert sum(entry.ok is not None for entry in log) == len(script) - asked
-    assert isinstance(log, Log)
+    assert isinstance(log, RecordedLog)

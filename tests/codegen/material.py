@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from hypothesis import strategies as st
 
-from holdfast.codegen import Generated, Session, generate
+from holdfast.codegen import Generated, SessionTools, generate
 from holdfast.types.tools import Tool
 
 HERE: Final = Path(__file__).parent
@@ -67,7 +67,7 @@ def _tool(plain: dict[str, Any]) -> Tool:
 def golden(name: str) -> Generated:
     """What is generated for a registry in ``data``."""
     words = COMMANDS[name]
-    session = Session() if name == "sessions" else None
+    session = SessionTools() if name == "sessions" else None
     options = "--session sessionName " if session else ""
     command = f"holdfast codegen {options}--sync -o {name}.py -- {' '.join(words)}"
     return generate(recorded(name), command=command, target=words, sync=True, session=session)

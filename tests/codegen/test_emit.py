@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.codegen import Generated, Session, generate
+from holdfast.codegen import Generated, SessionTools, generate
 from holdfast.codegen.emit import render
 from holdfast.codegen.model import build
 from holdfast.handles import Handle, Namespace, SyncHandle
@@ -236,6 +236,6 @@ def test_both_fronts_come_of_one_run_and_differ_in_nothing_else() -> None:
 
 
 def test_a_model_is_rendered_as_often_as_one_likes() -> None:
-    model = build(recorded("playwright"), session=Session())
+    model = build(recorded("playwright"), session=SessionTools())
     first = render(model, command="x", sync=True)
     assert render(model, command="x", sync=True) == first

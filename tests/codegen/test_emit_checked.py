@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from holdfast.codegen import Session, generate
+from holdfast.codegen import SessionTools, generate
 from holdfast.types.tools import Tool
 from tests.codegen.material import COMMANDS, golden, hostile, registries
 
@@ -83,7 +83,7 @@ def made_up() -> list[str]:
     )
     @given(registries(), hostile(), st.randoms(use_true_random=False))
     def make(tools: list[Tool], command: str, chance: random.Random) -> None:
-        session = Session("a", "a.b", "a.a") if len(found) % 3 == 0 else None
+        session = SessionTools("a", "a.b", "a.a") if len(found) % 3 == 0 else None
         target = [command, "x"] if len(found) % 2 else command
         made = generate(tools, command=command, target=target, sync=True, session=session)
         chance.shuffle(tools)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.codegen.ir import ANY, NONE, STRING, Choice, Either, Listing, Plain, choice, either
+from holdfast.codegen.ir import ANY, NONE, STRING, Array, Choice, Either, Plain, choice, either
 
 INT = Plain("int")
 
@@ -21,8 +21,8 @@ def test_any_swallows_the_rest() -> None:
 
 
 def test_choices_are_joined() -> None:
-    found = either([Choice(("a",)), Listing(INT), Choice(("b", "a"))])
-    assert found == Either((Choice(("a", "b")), Listing(INT)))
+    found = either([Choice(("a",)), Array(INT), Choice(("b", "a"))])
+    assert found == Either((Choice(("a", "b")), Array(INT)))
 
 
 def test_true_is_not_one() -> None:

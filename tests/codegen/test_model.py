@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.codegen.ir import ANY, Named
-from holdfast.codegen.model import Model, Session, build
+from holdfast.codegen.model import Model, SessionTools, build
 from holdfast.lock.fingerprint import registry_hash
 from holdfast.types.tools import Tool, ToolAnnotations
 from tests.codegen.material import recorded, registries, tool
@@ -96,7 +96,7 @@ def test_many_schemas_without_end_have_one_end_together() -> None:
 @pytest.mark.req("H1", "H5")
 def test_the_session_is_left_to_the_adapter() -> None:
     names = ["session.open", "session.close", "session.list", "nav.goto", "health"]
-    model = build([tool(name, input_schema=SESSION) for name in names], session=Session())
+    model = build([tool(name, input_schema=SESSION) for name in names], session=SessionTools())
     assert calls(model).keys() == {"nav.goto", "health"}
     for space in model.spaces:
         for method in space.methods:
@@ -110,20 +110,20 @@ def test_the_session_is_left_to_the_adapter() -> None:
 @pytest.mark.parametrize(
     ("session", "hidden"),
     [
-        (Session(), {"session.open", "session.close", "session.*"}),
-        (Session("id", "open", "close"), {"open", "close"}),
-        (Session("id", "a.open", "b.close"), {"a.open", "b.close"}),
-        (Session("id", "a.open", None), {"a.open", "a.*"}),
-        (Session("id", None, None), set()),
+        (SessionTools(), {"session.open", "session.close", "session.*"}),
+        (SessionTools("id", "open", "close"), {"open", "close"}),
+        (SessionTools("id", "a.open", "b.close"), {"a.open", "b.close"}),
+        (SessionTools("id", "a.open", None), {"a.open", "a.*"}),
+        (SessionTools("id", None, None), set()),
     ],
 )
-def test_what_a_session_hides(session: Session, hidden: set[str]) -> None:
+def test_what_a_session_hides(session: SessionTools, hidden: set[str]) -> None:
     assert set(session.hidden) == hidden
 
 
 @pytest.mark.parametrize("names", [["nav.goto"], ["session.open", "nav.goto"]])
 def test_an_opening_that_takes_nothing_has_no_type(names: list[str]) -> None:
-    assert build([tool(name) for name in names], session=Session()).opening is None
+    assert build([tool(name) for name in names], session=SessionTools()).opening is None
 
 
 def test_tools_and_namespaces_can_be_hidden() -> None:

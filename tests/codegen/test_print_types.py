@@ -6,9 +6,9 @@ from holdfast.codegen.ir import (
     ANY,
     NONE,
     STRING,
+    Array,
     Choice,
     Either,
-    Listing,
     Named,
     Plain,
     Row,
@@ -25,7 +25,7 @@ def typist() -> Typist:
 
 
 def test_kinds_are_written_as_types() -> None:
-    kind = Either((Table(Listing(INT)), Row((STRING, ANY)), Row(()), Choice(("a", 1)), NONE))
+    kind = Either((Table(Array(INT)), Row((STRING, ANY)), Row(()), Choice(("a", 1)), NONE))
     text = 'dict[str, list[int]] | tuple[str, Any] | tuple[()] | Literal["a", 1] | None'
     assert typist().inline(kind) == text
 
@@ -38,7 +38,7 @@ def test_what_has_to_be_imported_is_remembered() -> None:
 
 def test_a_builtin_that_a_method_hides_is_found_elsewhere() -> None:
     writer = typist()
-    assert writer.inline(Listing(STRING), {"list"}) == "builtins.list[str]"
+    assert writer.inline(Array(STRING), {"list"}) == "builtins.list[str]"
     assert "builtins" in writer.used
 
 
@@ -50,7 +50,7 @@ def test_what_is_named_needs_nothing_from_elsewhere() -> None:
 
 def test_a_type_with_room_stays_where_it_is() -> None:
     writer = typist()
-    assert writer.fit(Listing(STRING), 9, ("x",)) == "list[str]"
+    assert writer.fit(Array(STRING), 9, ("x",)) == "list[str]"
     assert writer.aliases == []
 
 
@@ -82,13 +82,13 @@ def test_parts_that_are_too_long_are_named_before_the_whole() -> None:
 def test_a_list_stays_a_list_and_its_items_are_named() -> None:
     writer = typist()
     long = Choice(tuple(f"{number}" * 40 for number in range(3)))
-    assert writer.fit(Listing(long), 20, ("x",)) == "list[XItem]"
+    assert writer.fit(Array(long), 20, ("x",)) == "list[XItem]"
     assert len(writer.aliases) == 1
 
 
 def test_a_list_without_any_room_is_named_with_its_items() -> None:
     writer = typist()
-    assert writer.fit(Listing(Choice(("a", "b"))), -1, ("x",)) == "X"
+    assert writer.fit(Array(Choice(("a", "b"))), -1, ("x",)) == "X"
     assert writer.aliases == [
         'XItem: TypeAlias = Literal["a", "b"]',
         "X: TypeAlias = list[XItem]",

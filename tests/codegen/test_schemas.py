@@ -10,12 +10,12 @@ from hypothesis import given
 from holdfast.codegen.ir import ANY, Kind, Named
 from holdfast.codegen.names import ClassNames
 from holdfast.codegen.print_types import Typist
-from holdfast.codegen.schemas import DEEPEST, MOST_PARTS, Reader
+from holdfast.codegen.schemas import DEEPEST, MOST_PARTS, SchemaReader
 from tests.codegen.material import schemas
 
 
 def typed(schema: Any, document: Any = None) -> str:
-    reader = Reader(schema if document is None else document, ClassNames(), ("x",))
+    reader = SchemaReader(schema if document is None else document, ClassNames(), ("x",))
     return text(reader.kind(schema, ("x",)))
 
 
@@ -25,7 +25,7 @@ def text(kind: Kind) -> str:
 
 def records(schema: Any) -> dict[str, list[str]]:
     """Each record with its fields, a question mark after those that may be missing."""
-    reader = Reader(schema, ClassNames(), ("x",))
+    reader = SchemaReader(schema, ClassNames(), ("x",))
     reader.kind(schema, ("x",))
     return {
         record.name: [
@@ -37,7 +37,7 @@ def records(schema: Any) -> dict[str, list[str]]:
 
 
 def parameters(schema: Any) -> tuple[list[str], str | None]:
-    reader = Reader(schema, ClassNames(), ("x",))
+    reader = SchemaReader(schema, ClassNames(), ("x",))
     fields, extra = reader.arguments()
     shown = [f"{one.wire}{'' if one.required else '?'}: {text(one.kind)}" for one in fields]
     return shown, None if extra is None else text(extra)
@@ -258,7 +258,7 @@ def test_what_is_too_deep_is_any() -> None:
     schema: Any = STRING
     for _ in range(DEEPEST * 3):
         schema = {"type": "array", "items": schema}
-    reader = Reader(schema, ClassNames(), ("x",))
+    reader = SchemaReader(schema, ClassNames(), ("x",))
     assert "Any" in text(reader.kind(schema, ("x",)))
     assert reader.cut
 
@@ -270,7 +270,7 @@ def test_what_is_too_large_is_any() -> None:
         for number in range(60)
     }
     schema = {"$ref": "#/$defs/d0", "$defs": definitions}
-    reader = Reader(schema, ClassNames(), ("x",))
+    reader = SchemaReader(schema, ClassNames(), ("x",))
     assert reader.kind(schema, ("x",)) == ANY
     assert reader.cut
 
@@ -278,7 +278,7 @@ def test_what_is_too_large_is_any() -> None:
 def test_many_sums_end_too() -> None:
     part = {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}
     schema = {**part, "$defs": {"a": part}}
-    reader = Reader(schema, ClassNames(), ("x",))
+    reader = SchemaReader(schema, ClassNames(), ("x",))
     reader.arguments()
     assert reader.cut
 
@@ -288,7 +288,7 @@ def test_many_alternatives_of_many_keys_end_too() -> None:
     many = {"type": "object", "properties": {f"k{number}": STRING for number in range(2000)}}
     options = [{"properties": {f"o{number}": STRING}} for number in range(2000)]
     schema = {"properties": {"a": {**many, "anyOf": options}}, "anyOf": [many] * 2000}
-    reader = Reader(schema, ClassNames(), ("x",))
+    reader = SchemaReader(schema, ClassNames(), ("x",))
     fields, extra = reader.arguments()
     assert reader.cut
     assert [field.wire for field in fields] == ["a"]
@@ -298,7 +298,7 @@ def test_many_alternatives_of_many_keys_end_too() -> None:
 
 def test_many_keys_are_kept() -> None:
     schema = {"properties": {f"k{number}": STRING for number in range(2000)}}
-    reader = Reader(schema, ClassNames(), ("x",))
+    reader = SchemaReader(schema, ClassNames(), ("x",))
     assert reader.kind(schema, ("x",)) == Named("X")
     assert len(reader.records[0].fields) == 2000
     assert not reader.cut
@@ -306,6 +306,6 @@ def test_many_keys_are_kept() -> None:
 
 @given(schemas())
 def test_no_schema_is_too_odd(schema: Any) -> None:
-    reader = Reader(schema, ClassNames(), ("x",))
+    reader = SchemaReader(schema, ClassNames(), ("x",))
     reader.kind(schema, ("x",))
     reader.arguments()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.codegen.ir import STRING, Choice, Field, Kind, Listing, Named, Plain, Record
+from holdfast.codegen.ir import STRING, Array, Choice, Field, Kind, Named, Plain, Record
 from holdfast.codegen.names import ClassNames
 from holdfast.codegen.print_types import Typist
 from holdfast.codegen.typed_dicts import render
@@ -48,7 +48,7 @@ def test_descriptions_are_in_the_docstring() -> None:
     "key", ["a-b", "class", "1", "__x", "größe", "str", "Any", "Point", "Other", "a b", "k" * 80]
 )
 def test_keys_that_cannot_be_attributes_are_strings(key: str) -> None:
-    found = source((key, Listing(Named("Other")), False), ("y", INT, True))
+    found = source((key, Array(Named("Other")), False), ("y", INT, True))
     assert found == (
         "Point = TypedDict(\n"
         '    "Point",\n'

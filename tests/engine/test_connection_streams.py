@@ -14,10 +14,10 @@ from holdfast._core.boundary import (
     Failed,
     Finish,
     LinkChanged,
-    Listen,
     Meaning,
     Open,
     Opened,
+    OpenStream,
     Refused,
     Retract,
     Send,
@@ -154,7 +154,7 @@ def test_a_session_is_worn_by_all_that_follows() -> None:
     for send in only(rig.effects, Send)[1:]:
         assert send.options is not None
         assert send.options.headers == expected
-    assert one(rig.effects, Listen).options.headers == expected
+    assert one(rig.effects, OpenStream).options.headers == expected
     mark = len(rig.effects)
     rig.call()
     assert options(rig.effects[mark:]) == expected
@@ -198,7 +198,7 @@ def test_a_session_is_taken_only_from_a_good_answer_to_initialize() -> None:
 
 @pytest.mark.req("X2")
 def test_a_stateless_conversation_has_no_stream_of_the_servers_own() -> None:
-    assert only(ready("stateless").effects, Listen) == []
+    assert only(ready("stateless").effects, OpenStream) == []
 
 
 @pytest.mark.req("P5")
@@ -746,7 +746,7 @@ def test_what_is_under_way_in_the_old_session_may_still_end_there() -> None:
 def test_a_session_that_ends_between_calls_is_renewed_for_its_stream() -> None:
     rig = ready()
     after = renewed(rig, rig.report(Expired(rig.engine.generation, "one")))
-    assert one(after, Listen).options.headers["Mcp-Session-Id"] == "two"
+    assert one(after, OpenStream).options.headers["Mcp-Session-Id"] == "two"
 
 
 @pytest.mark.req("X2", "L6")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast._core.boundary import Asked, Effect, Generation, Listen, Send, Violated
+from holdfast._core.boundary import Asked, Effect, Generation, OpenStream, Send, Violated
 from holdfast._core.engine.inflight import NEVER, Inflight, Stray
 from holdfast._core.engine.link_state import LinkState
 from holdfast._core.engine.outbox import MOST_REFUSED, Outbox
@@ -81,7 +81,7 @@ def test_a_conversation_opens_with_initialized_before_all_else_and_then_listens(
     assert isinstance(told, Send)
     assert told.options is not None
     assert told.options.first
-    assert isinstance(listen, Listen)
+    assert isinstance(listen, OpenStream)
     assert not listen.options.first
 
 

@@ -10,7 +10,7 @@ import pytest
 from holdfast import DriftError, State, Tool
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast.handles import Registry
-from holdfast.handles.drift import Drift, Watch
+from holdfast.handles.drift import Drift, DriftCheck
 from tests.handles.rig import COMMAND, TEXT, Desk, handle, next_state, schema
 
 ERAS = [pytest.param(STATELESS, id="stateless"), pytest.param(HANDSHAKE, id="handshake")]
@@ -29,7 +29,7 @@ def desk(request: pytest.FixtureRequest) -> Desk:
 
 
 def check(*tools: Tool, mode: Drift = "raise", registry: Registry | None = REGISTRY) -> None:
-    Watch("szkrabok", registry, mode).check(tools, None)
+    DriftCheck("szkrabok", registry, mode).check(tools, None)
 
 
 def drift(*tools: Tool) -> DriftError:
@@ -107,7 +107,7 @@ def test_a_tool_listed_twice_is_drift_too() -> None:
 def test_a_warning_comes_once_for_each_state_of_the_tools(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    watch = Watch("szkrabok", REGISTRY, "warn")
+    watch = DriftCheck("szkrabok", REGISTRY, "warn")
     with caplog.at_level(logging.WARNING, "holdfast"):
         for tools in (TOOLS, TOOLS[:1], TOOLS, TOOLS[:1], TOOLS[1:], TOOLS[:1]):
             watch.check(tools, None)
@@ -119,9 +119,9 @@ def test_a_warning_comes_once_for_each_state_of_the_tools(
 def test_no_registry_or_no_wish_is_no_look() -> None:
     check(mode="off")
     check(registry=None)
-    assert not Watch("s", REGISTRY, "off").looks
-    assert not Watch("s", None, "raise").looks
-    assert Watch("s", REGISTRY, "warn").looks
+    assert not DriftCheck("s", REGISTRY, "off").looks
+    assert not DriftCheck("s", None, "raise").looks
+    assert DriftCheck("s", REGISTRY, "warn").looks
 
 
 # On a connection

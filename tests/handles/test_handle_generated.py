@@ -12,7 +12,7 @@ import pytest
 
 import holdfast
 from holdfast import DriftError
-from holdfast.codegen import Session, generate
+from holdfast.codegen import SessionTools, generate
 from tests.handles import szkrabok
 
 SERVER = [sys.executable, str(Path(szkrabok.__file__))]
@@ -23,7 +23,7 @@ COMMAND = "holdfast codegen --session sessionName -o mcp_tools.py -- szkrabok"
 async def mcp_tools() -> ModuleType:
     async with holdfast.connect(SERVER) as client:
         tools = await client.list_tools()
-    made = generate(tools, command=COMMAND, target=SERVER, sync=True, session=Session())
+    made = generate(tools, command=COMMAND, target=SERVER, sync=True, session=SessionTools())
     module = ModuleType("mcp_tools")
     exec(compile(made.source, "mcp_tools.py", "exec"), module.__dict__)
     return module

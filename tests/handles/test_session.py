@@ -9,7 +9,7 @@ import pytest
 
 import holdfast
 from holdfast import Client, RequestTimeout, Tool, ToolError
-from holdfast.handles.session import Phase, Session
+from holdfast.handles.session import HandleSession, Phase
 from holdfast.testing import Peer
 
 
@@ -38,8 +38,8 @@ class Adapter:
         return tool.name == "inside"
 
 
-def make(adapter: Any) -> Session:
-    return Session(holdfast.connect(Peer()), adapter, "s", {})
+def make(adapter: Any) -> HandleSession:
+    return HandleSession(holdfast.connect(Peer()), adapter, "s", {})
 
 
 async def test_it_is_opened_once_and_closed_once() -> None:

@@ -14,7 +14,7 @@ from holdfast._core.eras.revisions import (
 )
 from holdfast._core.runners.stdlib import Turns, decode, encode
 from holdfast._core.server.server import Server
-from holdfast._core.server.session import Session
+from holdfast._core.server.session import ServerSession
 
 Json = dict[str, Any]
 
@@ -27,7 +27,7 @@ class Wire:
     def __init__(self, server: Server) -> None:
         self._written: deque[bytes] = deque()
         self.turns = Turns()
-        self.session = Session(
+        self.session = ServerSession(
             server, self._written.append, self.turns, encode=encode, decode=decode
         )
         self.count = 0

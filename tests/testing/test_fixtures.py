@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.codegen import Session, generate
+from holdfast.codegen import SessionTools, generate
 from holdfast.types.tools import Tool
 from tests.testing.suites import run, suite, try_out
 
@@ -26,7 +26,7 @@ def generated(*, sync: bool = True, target: str | None = None) -> str:
         Tool.make("session.close", input_schema=names),
         Tool.make("nav.goto", input_schema=page),
     ]
-    return generate(tools, sync=sync, target=target, session=Session()).source
+    return generate(tools, sync=sync, target=target, session=SessionTools()).source
 
 
 SESSIONS = """

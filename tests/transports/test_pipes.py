@@ -8,7 +8,7 @@ import os
 import pytest
 
 from holdfast._core.boundary import WireId
-from holdfast._core.transports.pipes import CHUNK, TURNS, Reader, Writer
+from holdfast._core.transports.pipes import CHUNK, TURNS, PipeReader, Writer
 
 
 def pipe_writer(limit: int = 100) -> tuple[int, Writer, list[OSError]]:
@@ -108,11 +108,16 @@ async def test_a_broken_pipe_is_told_once_and_its_frame_counts_as_unsent() -> No
     writer.close()
 
 
-def pipe_reader() -> tuple[int, Reader, list[bytes], asyncio.Event]:
+def pipe_reader() -> tuple[int, PipeReader, list[bytes], asyncio.Event]:
     reading, writing = os.pipe()
     got: list[bytes] = []
     ended = asyncio.Event()
-    return writing, Reader(reading, asyncio.get_running_loop(), got.append, ended.set), got, ended
+    return (
+        writing,
+        PipeReader(reading, asyncio.get_running_loop(), got.append, ended.set),
+        got,
+        ended,
+    )
 
 
 @pytest.mark.req("R8")
@@ -150,13 +155,13 @@ async def test_the_end_is_told_once() -> None:
 async def test_a_reader_closed_by_its_own_data_stops_reading() -> None:
     reading, writing = os.pipe()
     got: list[bytes] = []
-    readers: list[Reader] = []
+    readers: list[PipeReader] = []
 
     def take(data: bytes) -> None:
         got.append(data)
         readers[0].close()
 
-    readers.append(Reader(reading, asyncio.get_running_loop(), take, lambda: None))
+    readers.append(PipeReader(reading, asyncio.get_running_loop(), take, lambda: None))
     os.write(writing, b"x")
     readers[0].read()
     readers[0].drain()

@@ -11,8 +11,8 @@ from holdfast.agents import Hit, Partial, ServerTool, Toolset
 from holdfast.calllog.compare import Difference, compare
 from holdfast.calllog.log import CallLog
 from holdfast.calllog.mock import MockServer
-from holdfast.calllog.replay import Report, replay, run_sequence
-from holdfast.codegen import Generated, Session, generate
+from holdfast.calllog.replay import ReplayReport, replay, run_sequence
+from holdfast.codegen import Generated, SessionTools, generate
 from holdfast.config import Configuration, ServerEntry, load
 from holdfast.handles import Handle, ParameterSession, SessionAdapter
 from holdfast.lock import changes, fingerprint, guard
@@ -30,7 +30,7 @@ def attributes() -> None:
     assert_type(holdfast.servers.Servers(), Servers)
     assert_type(holdfast.handles.ParameterSession(), ParameterSession)
     assert_type(holdfast.config.load(), Configuration)
-    assert_type(holdfast.codegen.Session(), Session)
+    assert_type(holdfast.codegen.SessionTools(), SessionTools)
     assert_type(holdfast.agents.Toolset, type[Toolset])
 
 
@@ -42,9 +42,9 @@ async def tapes(client: holdfast.Client) -> None:
     holdfast.connect("python server.py", log=log)
     holdfast.connect("python server.py", log=print)
     report = await replay(client, "calls.jsonl", stop=False, fill={"password": "x"})
-    assert_type(report, Report)
+    assert_type(report, ReplayReport)
     assert_type(report.ok, bool)
-    assert_type(await run_sequence(client, Path("sums.jsonl"), timeout=3), Report)
+    assert_type(await run_sequence(client, Path("sums.jsonl"), timeout=3), ReplayReport)
     assert_type(compare("a.jsonl", "b.jsonl", durations=True), Difference)
     assert_type(holdfast.connect(MockServer("calls.jsonl", loop=True)), holdfast.Client)
 
@@ -101,6 +101,6 @@ async def handled() -> None:
 
 
 def generated(tools: list[holdfast.Tool]) -> None:
-    made = generate(tools, target=["python", "server.py"], sync=True, session=Session())
+    made = generate(tools, target=["python", "server.py"], sync=True, session=SessionTools())
     assert_type(made, Generated)
     assert_type(made.source, str)

@@ -83,7 +83,7 @@ class Send(Struct, frozen=True, gc=False):
     """That of the call, if it is one."""
 
 
-class Listen(Struct, frozen=True):
+class OpenStream(Struct, frozen=True):
     """Open a stream for what the server says of its own accord, and keep it open."""
 
     options: StreamOptions
@@ -345,7 +345,7 @@ class Unhandled(Struct, frozen=True):
     error: Exception
 
 
-Command: TypeAlias = Open | Send | Listen | Retract | Finish | CheckRead | Close
+Command: TypeAlias = Open | Send | OpenStream | Retract | Finish | CheckRead | Close
 Report: TypeAlias = (
     Opened | Starting | Delivered | Refused | Expired | Busy | Room | ReadChecked | Lost | Drained
 )

@@ -42,7 +42,7 @@ from holdfast.types.notifications import Progress
 log: logging.Logger = logging.getLogger("holdfast")
 
 
-class Listener(Protocol):
+class DriverListener(Protocol):
     """Receives what the server does of its own accord. All methods return at once."""
 
     def noticed(self, method: str, params: Raw | None) -> None: ...
@@ -73,7 +73,7 @@ class Driver:
         transport: Transport,
         policy: Policy,
         plan: Plan,
-        listener: Listener,
+        listener: DriverListener,
         *,
         jitter: Iterator[float] | None = None,
     ) -> None:
@@ -273,7 +273,7 @@ class Driver:
         if self._link is not None:
             self._link.finish(command.wire_id)
 
-    def _listen(self, command: b.Listen) -> None:
+    def _listen(self, command: b.OpenStream) -> None:
         if self._link is not None:
             self._link.listen(command.options)
 
@@ -392,7 +392,7 @@ _EFFECTS: Final[dict[type, Callable[[Driver, Any], None]]] = {
     b.Open: Driver._open,
     b.Send: Driver._send,
     b.Finish: Driver._finish,
-    b.Listen: Driver._listen,
+    b.OpenStream: Driver._listen,
     b.Retract: Driver._retract,
     b.CheckRead: Driver._check_read,
     b.Close: Driver._close,

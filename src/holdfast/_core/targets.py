@@ -16,13 +16,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from holdfast._core.boundary import Transport
-from holdfast._core.transports.memory import Memory, Server
+from holdfast._core.transports.memory import Memory, MemoryServer
 from holdfast._core.transports.stdio import Stdio
 from holdfast.errors import ValidationError
 
 VARIABLE: Final = "MCP_SERVER_URL"
 
-Target: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Transport | Server | None"
+Target: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Transport | MemoryServer | None"
 
 SCRIPTS: Final[dict[str, tuple[str, ...]]] = {
     ".py": (sys.executable,),

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import UNSET, Struct
 
 from holdfast._core.redact import Redactor
-from holdfast.calllog.entries import Entry, Log, Source, read_log
+from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log
 from holdfast.calllog.matching import differences, key, normal, normal_arguments, told
 from holdfast.calllog.results import NotRecorded, summary_of
 from holdfast.policies import Redaction
@@ -17,7 +17,7 @@ from holdfast.policies import Redaction
 Kind: TypeAlias = Literal["arguments", "outcome", "removed", "added"]
 
 
-class Change(Struct, frozen=True):
+class CallChange(Struct, frozen=True):
     """One call that is not the same in both logs. ``details`` say how, ``first`` and then."""
 
     kind: Kind
@@ -40,12 +40,12 @@ class Difference(Struct, frozen=True):
     second: str
     same: int
     """Calls that are the same in both."""
-    items: tuple[Change, ...] = ()
+    items: tuple[CallChange, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.items)
 
-    def __iter__(self) -> Iterator[Change]:
+    def __iter__(self) -> Iterator[CallChange]:
         return iter(self.items)
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ def compare(
     one, two = read_log(first), read_log(second)
     redactor = Redactor(redaction or Redaction())
     keys = [_keys(log, redactor) for log in (one, two)]
-    found: list[Change] = []
+    found: list[CallChange] = []
     same = 0
     for entry, other in _aligned(one, two, *keys):
         change = _change((one, entry), (two, other), redactor, times=durations)
@@ -77,7 +77,7 @@ def compare(
     return Difference(one.label, two.label, same, tuple(found))
 
 
-def _keys(log: Log, redactor: Redactor) -> list[bytes]:
+def _keys(log: RecordedLog, redactor: Redactor) -> list[bytes]:
     return [key(entry.name, normal_arguments(entry.arguments, redactor)) for entry in log]
 
 
@@ -87,7 +87,9 @@ def _keys(log: Log, redactor: Redactor) -> list[bytes]:
 _Pair: TypeAlias = "tuple[Entry | None, Entry | None]"
 
 
-def _aligned(one: Log, two: Log, ones: list[bytes], twos: list[bytes]) -> Iterator[_Pair]:
+def _aligned(
+    one: RecordedLog, two: RecordedLog, ones: list[bytes], twos: list[bytes]
+) -> Iterator[_Pair]:
     """The calls of both logs, each with its like; None where there is none."""
     start = _common(ones, twos)
     end = _common(ones[start:][::-1], twos[start:][::-1])
@@ -126,11 +128,15 @@ def _by_name(first: Sequence[Entry], second: Sequence[Entry]) -> Iterator[_Pair]
 
 
 def _change(
-    one: tuple[Log, Entry | None], two: tuple[Log, Entry | None], redactor: Redactor, *, times: bool
-) -> Change | None:
+    one: tuple[RecordedLog, Entry | None],
+    two: tuple[RecordedLog, Entry | None],
+    redactor: Redactor,
+    *,
+    times: bool,
+) -> CallChange | None:
     first, second = one[1], two[1]
     if first is None or second is None:
-        return Change("added" if first is None else "removed", first, second)
+        return CallChange("added" if first is None else "removed", first, second)
     asked = [normal_arguments(entry.arguments, redactor) for entry in (first, second)]
     changed = _told(asked[0], asked[1])
     details = [*changed, *_outcomes(one[0], first, two[0], second)]
@@ -138,10 +144,10 @@ def _change(
         details.append(f"took {first.ms} ms, then {second.ms} ms")
     if not details:
         return None
-    return Change("arguments" if changed else "outcome", first, second, tuple(details))
+    return CallChange("arguments" if changed else "outcome", first, second, tuple(details))
 
 
-def _outcomes(one: Log, first: Entry, two: Log, second: Entry) -> list[str]:
+def _outcomes(one: RecordedLog, first: Entry, two: RecordedLog, second: Entry) -> list[str]:
     if first.ok is not second.ok:
         return [f"{_ended(first)}, then {_ended(second)}"]
     if not first.ok:

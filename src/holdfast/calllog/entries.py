@@ -23,7 +23,9 @@ from holdfast.calllog.sidecars import read_sidecar
 from holdfast.errors import ValidationError
 from holdfast.schema.types import canonical
 
-Source: TypeAlias = "str | os.PathLike[str] | Iterable[str | bytes | Mapping[str, Any]] | Log"
+Source: TypeAlias = (
+    "str | os.PathLike[str] | Iterable[str | bytes | Mapping[str, Any]] | RecordedLog"
+)
 """A file, a text of lines, the lines themselves, or a log that was read already."""
 
 MOST_BYTES: Final = 512 * 1024 * 1024
@@ -56,7 +58,7 @@ class Entry(Struct, kw_only=True):
         return f"{self.name!r} (line {self.line})"
 
 
-class Problem(Struct, frozen=True):
+class LogProblem(Struct, frozen=True):
     """A line that cannot be read, and why."""
 
     line: int
@@ -66,27 +68,27 @@ class Problem(Struct, frozen=True):
         return f"line {self.line}: {self.reason}"
 
 
-class Log(Sequence[Entry]):
+class RecordedLog(Sequence[Entry]):
     """The calls of a log, in the order in which they began."""
 
     def __init__(
         self,
         entries: Sequence[Entry] = (),
-        problems: Sequence[Problem] = (),
+        problems: Sequence[LogProblem] = (),
         *,
         label: str = "the log",
         base: Path | None = None,
         folders: Sequence[Path] = (),
     ) -> None:
         self._entries = list(entries)
-        self.problems: list[Problem] = list(problems)
+        self.problems: list[LogProblem] = list(problems)
         """The lines that could not be read."""
         self.label = label
         self._base = Path.cwd() if base is None else base
         self._folders = (self._base, *folders)
 
     def __repr__(self) -> str:
-        return f"<Log {self.label}: {len(self)} calls>"
+        return f"<RecordedLog {self.label}: {len(self)} calls>"
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -123,7 +125,7 @@ def read_log(
     *,
     sidecars: str | os.PathLike[str] | None = None,
     strict: bool = True,
-) -> Log:
+) -> RecordedLog:
     """Read a log, or any calls as JSON lines.
 
     A string that begins with ``{``, or has several lines, is the lines themselves; any other
@@ -131,7 +133,7 @@ def read_log(
     Lines that cannot be read raise `ValidationError`, or, if not ``strict``, are listed in
     ``problems``. A log's lines that break off, as crashes leave them, are only listed.
     """
-    if isinstance(source, Log):
+    if isinstance(source, RecordedLog):
         return source
     label, base, lines = _open(source)
     reading = _Reading()
@@ -144,7 +146,7 @@ def read_log(
         more = f"\n  and {len(bad) - MOST_TOLD} more" if len(bad) > MOST_TOLD else ""
         raise ValidationError(f"{label} has lines that are no calls:\n{told}{more}", data=bad)
     folders = () if sidecars is None else (Path(os.path.abspath(base / sidecars)),)
-    return Log(reading.entries, problems, label=label, base=base, folders=folders)
+    return RecordedLog(reading.entries, problems, label=label, base=base, folders=folders)
 
 
 def _open(source: Any) -> tuple[str, Path, list[Any]]:
@@ -221,14 +223,14 @@ class _Reading:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self.problems: list[Problem] = []
+        self.problems: list[LogProblem] = []
         self._open: dict[tuple[int | None, bytes], list[Entry]] = {}
 
     def take(self, number: int, line: str | bytes | Mapping[str, Any]) -> None:
         try:
             found = decode_line(line)
         except BadLine as error:
-            self.problems.append(Problem(number, str(error)))
+            self.problems.append(LogProblem(number, str(error)))
             return
         if found is None:
             return

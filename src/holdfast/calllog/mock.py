@@ -20,7 +20,7 @@ from holdfast._core.server.incoming import Incoming
 from holdfast._core.server.server import Server
 from holdfast._core.text import close_matches
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
-from holdfast.calllog.entries import Entry, Log, Source, read_log
+from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log
 from holdfast.calllog.matching import brief, fits, has_hidden, key, nearest, normal_arguments, told
 from holdfast.calllog.results import NotRecorded
 from holdfast.lock.fingerprint import definition
@@ -57,7 +57,7 @@ class MockServer:
         redaction: Redaction | None = None,
     ) -> None:
         self.name = name
-        self.log: Log = read_log(log)
+        self.log: RecordedLog = read_log(log)
         self._loop = loop
         self._redactor = Redactor(redaction or Redaction())
         self._tools = _derived(self.log) if tools is None else _listed(tools)
@@ -175,7 +175,7 @@ class MockServer:
 # Definitions
 
 
-def _derived(log: Log) -> dict[str, dict[str, Any]]:
+def _derived(log: RecordedLog) -> dict[str, dict[str, Any]]:
     """Return tool definitions made of the names and arguments in a log."""
     seen: dict[str, dict[str, set[str]]] = {}
     for entry in log:

@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct, field
 
 from holdfast._core.redact import HIDDEN, Redactor
 from holdfast._core.text import join_words, label
-from holdfast.calllog.entries import Entry, Log, Source, read_log
+from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log
 from holdfast.calllog.matching import differences, has_hidden, normal, told
 from holdfast.calllog.results import NotRecorded, short, show, summary_of, whole_of
 from holdfast.errors import HoldfastError, ToolError, ValidationError
@@ -55,7 +55,7 @@ class Outcome(Struct, kw_only=True):
         return "\n      ".join([f"{self.entry}: {how}", *why, *([self.note] if self.note else [])])
 
 
-class Report(Struct):
+class ReplayReport(Struct):
     """What came of all of them."""
 
     outcomes: list[Outcome] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Report(Struct):
         """What each call gave; None for one that raised, or was not sent."""
         return [outcome.result for outcome in self.outcomes]
 
-    def raise_for_error(self) -> Report:
+    def raise_for_error(self) -> ReplayReport:
         """This report, or the error of the first call that failed and had not failed before."""
         for outcome in self.outcomes:
             if outcome.ok or outcome.expected or outcome.verdict == "unsent":
@@ -106,13 +106,13 @@ async def replay(
     redacted: Literal["refuse", "send"] = "refuse",
     redaction: Redaction | None = None,
     confirm: Confirm | None = None,
-) -> Report:
+) -> ReplayReport:
     """Send the calls of a log again, in order, one at a time.
 
     Args:
         caller: A client, or anything else with ``call_tool``. A handle adds its session, which it
             opens and closes by itself: calls of the log that do so are left out.
-        lines: The log: a path, its lines, or a `Log`.
+        lines: The log: a path, its lines, or a `RecordedLog`.
         stop: End at the first call that fails without having failed in the log.
         compare: Compare each outcome with the recorded one.
         timeout: Seconds for each call.
@@ -137,7 +137,7 @@ async def replay(
     if confirm is not None:
         await _require_confirmation(caller, entries, confirm)
     player = _Player(caller, log, compare, timeout, Redactor(redaction or Redaction()))
-    report = Report([Outcome(entry=entry) for entry in entries])
+    report = ReplayReport([Outcome(entry=entry) for entry in entries])
     for outcome, arguments in zip(report.outcomes, given, strict=True):
         await player.play(outcome, arguments)
         if stop and not outcome.ok and outcome.entry.ok is not False:
@@ -153,7 +153,7 @@ async def run_sequence(
     timeout: float | None = None,
     fill: Mapping[str, Any] | None = None,
     confirm: Confirm | None = None,
-) -> Report:
+) -> ReplayReport:
     """Run the calls of a file in order; ``results`` of the report are what they returned.
 
     The file has JSON lines without a session: a handle adds its own where a tool takes one.
@@ -166,7 +166,12 @@ class _Player:
     """Sends one call after the other."""
 
     def __init__(
-        self, caller: Any, log: Log, compare: bool, timeout: float | None, redactor: Redactor
+        self,
+        caller: Any,
+        log: RecordedLog,
+        compare: bool,
+        timeout: float | None,
+        redactor: Redactor,
     ) -> None:
         self._call = _call_of(caller)
         self._options = {} if timeout is None else {"timeout": timeout}

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from holdfast._core.lazy import lazily
 
 if TYPE_CHECKING:
-    from holdfast.codegen.model import Session
+    from holdfast.codegen.model import SessionTools
     from holdfast.types.tools import Tool
 
-__all__ = ["Generated", "Session", "generate"]
+__all__ = ["Generated", "SessionTools", "generate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def generate(
     target: str | Sequence[str] | None = None,
     sync: bool = False,
     stamp: str | None = None,
-    session: Session | None = None,
+    session: SessionTools | None = None,
     hide: Collection[str] = (),
     capabilities: Collection[str] = (),
 ) -> Generated:
@@ -60,4 +60,4 @@ def generate(
 
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, {"model": ("Session",)})
+    __getattr__, __dir__ = lazily(__name__, {"model": ("SessionTools",)})

@@ -12,7 +12,7 @@ from holdfast._core.text import one_line
 from holdfast.codegen import typed_dicts
 from holdfast.codegen.ir import ANY, UNSET, either
 from holdfast.codegen.literals import ascii_literal, docstring, literal, paragraphs, width
-from holdfast.codegen.model import Method, Model, Parameter, Session, Space
+from holdfast.codegen.model import Method, Model, Parameter, SessionTools, Space
 from holdfast.codegen.names import ROOT, TYPE_NAMES, ClassNames, spare
 from holdfast.codegen.print_types import COLUMNS, INDENT, Typist, bracketed, exploded
 
@@ -340,7 +340,7 @@ def _target(target: Target) -> str:
     return bracketed(f"{name} = [", [ascii_literal(word) for word in target], "]")
 
 
-def _adapter(session: Session) -> str:
+def _adapter(session: SessionTools) -> str:
     def text(value: str | None) -> str:
         return "None" if value is None else literal(value)
 

@@ -22,7 +22,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class Array:
     """An array of one kind of items."""
 
     item: Kind
@@ -57,7 +57,7 @@ class Either:
 
 
 Value: TypeAlias = "str | int | bool | None"
-Kind: TypeAlias = "Plain | Choice | Listing | Row | Table | Named | Either"
+Kind: TypeAlias = "Plain | Choice | Array | Row | Table | Named | Either"
 
 ANY: Final = Plain("Any")
 NONE: Final = Plain("None")

@@ -12,7 +12,7 @@ from holdfast.codegen.ir import ANY, NONE, Field, Kind, Named, Record
 from holdfast.codegen.literals import quoted
 from holdfast.codegen.names import ROOT, ClassNames
 from holdfast.codegen.schemas import MOST_PARTS as SCHEMA_PARTS
-from holdfast.codegen.schemas import Reader
+from holdfast.codegen.schemas import SchemaReader
 from holdfast.lock.fingerprint import definition, registry_hash
 from holdfast.schema.types import canonical
 from holdfast.schema.walk import properties, required
@@ -24,7 +24,7 @@ MOST_PARTS: Final = 300_000
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SessionTools:
     """A server that keeps sessions by name: the parameter, and the tools that open and close."""
 
     key: str = "sessionName"
@@ -91,7 +91,7 @@ class Model:
     returns: Mapping[str, str]
     """The same of output schemas."""
     hash: str
-    session: Session | None = None
+    session: SessionTools | None = None
     opening: Kind | None = None
     """The arguments of the tool that opens a session."""
     reports: list[str] = field(default_factory=list)
@@ -104,7 +104,7 @@ def build(
     tools: Sequence[Tool],
     *,
     hide: Collection[str] = (),
-    session: Session | None = None,
+    session: SessionTools | None = None,
 ) -> Model:
     """Return the model of these tools, in whatever order they come.
 
@@ -119,7 +119,7 @@ class _Builder:
         self,
         tools: Sequence[Tool],
         hide: Collection[str],
-        session: Session | None,
+        session: SessionTools | None,
     ) -> None:
         self.reports: list[str] = []
         self.records: list[Record] = []
@@ -261,10 +261,10 @@ class _Builder:
         self.records.append(Record(OPEN_ARGUMENTS, kept, text))
         return Named(OPEN_ARGUMENTS)
 
-    def _reader(self, schema: Any, path: tuple[str, ...]) -> Reader:
-        return Reader(schema, self.classes, path, max(0, min(SCHEMA_PARTS, self.parts_left)))
+    def _reader(self, schema: Any, path: tuple[str, ...]) -> SchemaReader:
+        return SchemaReader(schema, self.classes, path, max(0, min(SCHEMA_PARTS, self.parts_left)))
 
-    def _keep(self, tool: str, reader: Reader) -> None:
+    def _keep(self, tool: str, reader: SchemaReader) -> None:
         self.parts_left -= reader.parts
         self.records += reader.records
         if reader.cut:

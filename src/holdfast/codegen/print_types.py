@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from holdfast.codegen.ir import Choice, Either, Kind, Listing, Named, Plain, Row, Table, Value
+from holdfast.codegen.ir import Array, Choice, Either, Kind, Named, Plain, Row, Table, Value
 from holdfast.codegen.literals import literal, width
 from holdfast.codegen.names import TYPE_NAMES, ClassNames
 
@@ -55,7 +55,7 @@ class Typist:
         text = self.inline(kind, shadowed)
         if width(text) <= room:
             return text
-        if isinstance(kind, Listing | Table):
+        if isinstance(kind, Array | Table):
             text = self._around(kind, room, path, shadowed)
             if width(text) <= room:
                 return text
@@ -65,7 +65,7 @@ class Typist:
         return name
 
     def _around(
-        self, kind: Listing | Table, room: int, path: tuple[str, ...], shadowed: Collection[str]
+        self, kind: Array | Table, room: int, path: tuple[str, ...], shadowed: Collection[str]
     ) -> str:
         """Brackets as they are, around a name for what is in them."""
         word, parts = _brackets(kind)
@@ -107,7 +107,7 @@ class Typist:
 
 def _brackets(kind: Kind) -> tuple[str, Sequence[Kind]]:
     match kind:
-        case Listing(item):
+        case Array(item):
             return "list", (item,)
         case Table(value):
             return "dict", (Plain("str"), value)

@@ -16,9 +16,9 @@ from holdfast.codegen.ir import (
     ANY,
     NONE,
     STRING,
+    Array,
     Field,
     Kind,
-    Listing,
     Named,
     Plain,
     Record,
@@ -54,7 +54,7 @@ ARRAY_WORDS: Final = frozenset({"items", "prefixItems"})
 UNIONS: Final = ("anyOf", "oneOf")
 
 
-class Reader:
+class SchemaReader:
     """Reads the schemas of one document, and keeps the records that it comes upon.
 
     ``path`` is what their names begin with.
@@ -177,10 +177,10 @@ class Reader:
         if row is None and isinstance(items, list):
             items, row = schema.get("additionalItems"), items
         if not isinstance(row, list) or not row:
-            return Listing(self.kind(items, (*path, "item")))
+            return Array(self.kind(items, (*path, "item")))
         kinds = [self.kind(one, (*path, f"item{at}")) for at, one in enumerate(row, 1)]
         if isinstance(items, dict):
-            return Listing(either([*kinds, self.kind(items, (*path, "item"))]))
+            return Array(either([*kinds, self.kind(items, (*path, "item"))]))
         return Row(tuple(kinds))
 
     def _object(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from holdfast._core.eras.serving import Json, select
 from holdfast._core.runners.stdlib import run
-from holdfast._core.server.catalog import Catalog, Offered, Resource, user_message
+from holdfast._core.server.catalog import Catalog, CatalogResource, Offered, user_message
 from holdfast._core.server.incoming import Incoming
 from holdfast._core.server.server import Server
 from holdfast._core.wire.codes import INVALID_PARAMS, RequestError
@@ -123,7 +123,7 @@ def _offer_resources(catalog: Catalog) -> None:
         catalog.resources[uri] = resource(uri, name, description, mime, _FIXED, text=text)
     uri = "demo://picture"
     listed = resource(uri, "picture", "A colour gradient", image, _FIXED).definition
-    catalog.resources[uri] = Resource(listed, lambda: _picture(uri))
+    catalog.resources[uri] = CatalogResource(listed, lambda: _picture(uri))
     catalog.templates.append(_TEMPLATE)
 
 

@@ -90,7 +90,7 @@ class Screen:
         print(text.rstrip(), file=self._out, flush=True)
 
 
-class Log(logging.Handler):
+class _LogHandler(logging.Handler):
     """Shows the client's log: state changes and audit records."""
 
     def __init__(self, screen: Screen) -> None:
@@ -316,7 +316,7 @@ def main(*, verbose: bool = False) -> int:
     screen = Screen(sys.stdout, os.environ)
     if verbose:
         log = logging.getLogger("holdfast")
-        log.addHandler(Log(screen))
+        log.addHandler(_LogHandler(screen))
         log.setLevel(logging.DEBUG)
     try:
         asyncio.run(play(screen))

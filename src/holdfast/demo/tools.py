@@ -13,7 +13,13 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from holdfast._core.eras.serving import Json
-from holdfast._core.server.catalog import Catalog, Offered, Resource, ToolFailure, text_result
+from holdfast._core.server.catalog import (
+    Catalog,
+    CatalogResource,
+    Offered,
+    ToolFailure,
+    text_result,
+)
 from holdfast._core.server.incoming import Incoming
 
 NOTE_PREFIX: Final = "demo://note/"
@@ -266,11 +272,11 @@ def offer_tools(catalog: Catalog) -> None:
 
 def resource(
     uri: str, name: str, description: str, mime: str, hints: Json, **body: str
-) -> Resource:
+) -> CatalogResource:
     """Return a resource with fixed contents."""
     definition = {"uri": uri, "name": name, "description": description, "mimeType": mime}
     contents = [{"uri": uri, "mimeType": mime, **body}]
-    return Resource(definition, lambda: {"contents": contents, **hints})
+    return CatalogResource(definition, lambda: {"contents": contents, **hints})
 
 
 def gradient(width: int, height: int) -> str:

@@ -83,7 +83,7 @@ def texts(tools: Sequence[Tool]) -> tuple[dict[str, str], dict[str, str]]:
     return schemas, returns
 
 
-class Watch:
+class DriftCheck:
     """Looks at each list of tools that a client gets (see ``Client.guard_tools``)."""
 
     def __init__(self, owner: str, registry: Registry | None, mode: Drift) -> None:

@@ -28,10 +28,10 @@ from holdfast.client import Client
 from holdfast.errors import RpcError, StateError, ValidationError
 from holdfast.events import NotificationReceived, Transition
 from holdfast.handles.adapters import SessionAdapter
-from holdfast.handles.drift import MODES, Drift, Registry, Watch
+from holdfast.handles.drift import MODES, Drift, DriftCheck, Registry
 from holdfast.handles.namespace import Namespace, attribute_for
 from holdfast.handles.queue import CallQueue
-from holdfast.handles.session import Session
+from holdfast.handles.session import HandleSession
 from holdfast.handles.single_flight import Flight, look
 from holdfast.handles.unset import given
 from holdfast.lock.commands import capabilities
@@ -82,10 +82,10 @@ class Handle:
         self._handle: Handle = self
         self.client: Client = client
         self.adapter = adapter
-        self._session: Session | None = None
+        self._session: HandleSession | None = None
         if adapter is not None and session is not None:
-            self._session = Session(client, adapter, session, open_arguments or {})
-        self._watch = Watch(client.name, self.registry, drift)
+            self._session = HandleSession(client, adapter, session, open_arguments or {})
+        self._watch = DriftCheck(client.name, self.registry, drift)
         self._queue = CallQueue(client.name)
         self._preparation = Flight(self._prepare)
         self._opened = False

@@ -22,7 +22,7 @@ class Phase(StrEnum):
     """It was asked for, and no answer came."""
 
 
-class Session:
+class HandleSession:
     """What a handle keeps open at the server for its calls."""
 
     def __init__(

@@ -28,8 +28,8 @@ from holdfast._core.eras.revisions import VERSIONS
 from holdfast._core.runners.aio import accept
 from holdfast._core.server.catalog import (
     Catalog,
+    CatalogResource,
     Offered,
-    Resource,
     Run,
     ToolFailure,
     text_result,
@@ -37,7 +37,7 @@ from holdfast._core.server.catalog import (
 )
 from holdfast._core.server.incoming import SILENCE, Handler, Incoming
 from holdfast._core.server.server import Server
-from holdfast._core.server.session import Session
+from holdfast._core.server.session import ServerSession
 from holdfast._core.transports.memory import ServerLine
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import RequestError
@@ -86,7 +86,7 @@ class Peer:
         self._server.heard = self._heard
         self._server.grant = lambda wanted: wanted  # type: ignore[method-assign]
         self._line: ServerLine | None = None
-        self._session: Session | None = None
+        self._session: ServerSession | None = None
         self._arrival: asyncio.Event | None = None
 
     def __repr__(self) -> str:
@@ -155,7 +155,9 @@ class Peer:
         is_text = isinstance(content, str)
         body = {"text": content} if is_text else {"blob": base64.b64encode(content).decode()}  # type: ignore[arg-type]
         result = {"contents": [{**listed, **body}]}
-        self.catalog.resources[uri] = Resource({"name": name or uri, **listed}, lambda: result)
+        self.catalog.resources[uri] = CatalogResource(
+            {"name": name or uri, **listed}, lambda: result
+        )
 
     def prompt(
         self, name: str | None = None, *, description: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from holdfast._core.boundary import Asked, Effect, Listen, Send, Violated
+from holdfast._core.boundary import Asked, Effect, OpenStream, Send, Violated
 from holdfast._core.engine.inflight import NEVER, Inflight
 from holdfast._core.engine.link_state import LinkState
 from holdfast._core.eras.base import Era
@@ -76,7 +76,7 @@ class Outbox:
         options = self._link.options("", first=True)
         out: list[Effect] = [Send(frame, None, options) for frame in era.greet()]
         if era.may_ask and (options := self._link.options("")) is not None:
-            out.append(Listen(options))
+            out.append(OpenStream(options))
         request = None if self.log_level is None else era.log_level(self.log_level)
         if request is not None:
             # Nobody waits for this answer: it is expected as a late one.

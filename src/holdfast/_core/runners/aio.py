@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast._core.server.incoming import Incoming
 from holdfast._core.server.server import Server
-from holdfast._core.server.session import Session
+from holdfast._core.server.session import ServerSession
 from holdfast._core.wire.codes import PARSE_ERROR, RequestError
 from holdfast._core.wire.jsonrpc import MALFORMED, encode
 
@@ -54,14 +54,14 @@ def decode(frame: bytes) -> Any:
         raise RequestError(PARSE_ERROR, f"not JSON: {error}") from None
 
 
-def accept(server: Server, line: Line, number: int = 1) -> Session:
+def accept(server: Server, line: Line, number: int = 1) -> ServerSession:
     """Return the session of a client that connected in memory."""
 
     def write(data: bytes) -> None:
         if line.open:
             line.write(data)
 
-    return Session(server, write, Tasks(), encode=encode, decode=decode, number=number)
+    return ServerSession(server, write, Tasks(), encode=encode, decode=decode, number=number)
 
 
 async def serve_stdio(

@@ -23,7 +23,7 @@ from holdfast._core.eras.serving import Json, is_stateless, known_version
 from holdfast._core.runners.aio import Tasks, decode
 from holdfast._core.server.incoming import Write, is_id, meta_of
 from holdfast._core.server.server import Server
-from holdfast._core.server.session import Session
+from holdfast._core.server.session import ServerSession
 from holdfast._core.wire.codes import RequestError
 from holdfast._core.wire.jsonrpc import encode
 
@@ -33,12 +33,12 @@ MOST_WAITING: Final = 1_000
 LARGEST_BODY: Final = 64 * 1024 * 1024
 
 
-class Connection:
+class HostConnection:
     """A handshake session, and the messages that wait for its GET stream."""
 
     def __init__(self, server: Server, number: int) -> None:
         self.waiting: asyncio.Queue[bytes] = asyncio.Queue(MOST_WAITING)
-        self.session: Session = _session(server, self._write, number)
+        self.session: ServerSession = _session(server, self._write, number)
 
     def _write(self, line: bytes) -> None:
         """Keep a message for the GET stream; the oldest goes if nobody reads them."""
@@ -66,7 +66,7 @@ class HttpServer:
     ) -> None:
         self._hosts = frozenset(hosts)
         self._token = token
-        self._connections: OrderedDict[str, Connection] = OrderedDict()
+        self._connections: OrderedDict[str, HostConnection] = OrderedDict()
         self._count = 0
         app = web.Application(client_max_size=LARGEST_BODY)
         for path, server in servers.items():
@@ -135,7 +135,7 @@ class HttpServer:
     async def _post_initialize(
         self, request: web.Request, server: Server, message: Json
     ) -> web.StreamResponse:
-        connection = Connection(server, self._next())
+        connection = HostConnection(server, self._next())
         name = secrets.token_urlsafe(24)
         reply = await _exchange(request, connection.session, message, {headers.SESSION: name})
         if connection.session.era is not None:
@@ -155,7 +155,7 @@ class HttpServer:
         del self._connections[request.headers[headers.SESSION]]
         return web.Response(status=204)
 
-    def _connection(self, request: web.Request) -> Connection:
+    def _connection(self, request: web.Request) -> HostConnection:
         if not known_version(request.headers.get(headers.VERSION)):
             raise web.HTTPBadRequest(text=f"{headers.VERSION} is not supported")
         name = request.headers.get(headers.SESSION)
@@ -183,8 +183,8 @@ def _route(app: web.Application, path: str, http: HttpServer, server: Server) ->
         app.router.add_route(method, path, handler)
 
 
-def _session(server: Server, write: Write, number: int) -> Session:
-    return Session(server, write, Tasks(), encode=encode, decode=decode, number=number)
+def _session(server: Server, write: Write, number: int) -> ServerSession:
+    return ServerSession(server, write, Tasks(), encode=encode, decode=decode, number=number)
 
 
 def _discard(line: bytes) -> None:
@@ -192,7 +192,10 @@ def _discard(line: bytes) -> None:
 
 
 async def _exchange(
-    request: web.Request, session: Session, message: Any, extra: Mapping[str, str] | None = None
+    request: web.Request,
+    session: ServerSession,
+    message: Any,
+    extra: Mapping[str, str] | None = None,
 ) -> web.StreamResponse:
     """Answer a POST: with JSON if the response is all there is, else with a stream."""
     written: asyncio.Queue[bytes] = asyncio.Queue()

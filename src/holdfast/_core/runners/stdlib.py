@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Final
 
 from holdfast._core.server.incoming import Incoming
 from holdfast._core.server.server import Server
-from holdfast._core.server.session import Session
+from holdfast._core.server.session import ServerSession
 from holdfast._core.wire.codes import PARSE_ERROR, RequestError
 
 LONGEST_END: Final = 0.5
@@ -32,12 +32,12 @@ LONGEST_END: Final = 0.5
 class Wait:
     """Something a handler waits for; settled once."""
 
-    def __init__(self, resume: Callable[[Turn], None]) -> None:
+    def __init__(self, resume: Callable[[HandlerTurn], None]) -> None:
         self._resume = resume
         self._result: Any = None
         self._error: BaseException | None = None
         self._done = False
-        self.turn: Turn | None = None
+        self.turn: HandlerTurn | None = None
 
     def done(self) -> bool:
         return self._done
@@ -62,7 +62,7 @@ class Wait:
         return self._result
 
 
-class Turn:
+class HandlerTurn:
     """A handler that runs until it waits."""
 
     def __init__(self, work: Coroutine[Any, Any, None]) -> None:
@@ -88,12 +88,12 @@ class Turns:
     """Runs handlers, and sleeps until one of them can go on."""
 
     def __init__(self) -> None:
-        self._ready: deque[Turn] = deque()
+        self._ready: deque[HandlerTurn] = deque()
         self._sleeping: list[tuple[float, int, Wait]] = []
         self._count = 0
 
     def start(self, incoming: Incoming, work: Coroutine[Any, Any, None]) -> None:
-        turn = Turn(work)
+        turn = HandlerTurn(work)
         incoming.stop = turn.stop
         turn.run()
 
@@ -126,7 +126,7 @@ def serve(server: Server, source: BinaryIO, target: BinaryIO) -> None:
         target.flush()
 
     turns = Turns()
-    session = Session(server, write, turns, encode=encode, decode=decode)
+    session = ServerSession(server, write, turns, encode=encode, decode=decode)
     frames: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_read, args=(source, frames), daemon=True).start()
     while True:

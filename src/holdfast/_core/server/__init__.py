@@ -1,5 +1,5 @@
 """The server side of MCP, both eras. Pure: runners (`aio`, `stdlib`) do input, output and time.
 
-A `Server` says what is offered and who handles what; a `Session` is one client's connection;
+A `Server` says what is offered and who handles what; a `ServerSession` is one client's connection;
 an `Incoming` is one message being handled. `Catalog` keeps lists of tools, resources and prompts.
 """

@@ -25,7 +25,7 @@ class Offered(NamedTuple):
     run: Run
 
 
-class Resource(NamedTuple):
+class CatalogResource(NamedTuple):
     """A resource: its definition as it is listed, and what reads it."""
 
     definition: Json
@@ -42,7 +42,7 @@ class Catalog:
     def __init__(self, page_size: int | None = None) -> None:
         self.page_size = page_size
         self.tools: dict[str, Offered] = {}
-        self.resources: dict[str, Resource] = {}
+        self.resources: dict[str, CatalogResource] = {}
         self.templates: list[Json] = []
         self.prompts: dict[str, Offered] = {}
 
@@ -85,7 +85,7 @@ class Catalog:
         return prompt.run(incoming, arguments)
 
     def _list(
-        self, incoming: Incoming, key: str, offered: Mapping[str, Offered | Resource]
+        self, incoming: Incoming, key: str, offered: Mapping[str, Offered | CatalogResource]
     ) -> Json:
         return self._page(incoming, key, [one.definition for one in offered.values()])
 

@@ -17,7 +17,7 @@ from holdfast._core.wire.codes import INVALID_PARAMS, RequestError
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from holdfast._core.server.session import Session
+    from holdfast._core.server.session import ServerSession
 
 SILENCE: Final = object()
 """Returned by a handler to give no answer at all."""
@@ -50,7 +50,7 @@ class Incoming:
 
     def __init__(
         self,
-        session: Session,
+        session: ServerSession,
         era: ServingEra,
         method: str,
         params: Json,

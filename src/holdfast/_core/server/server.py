@@ -18,7 +18,7 @@ from holdfast._core.server.incoming import SILENCE, Handler, Incoming
 from holdfast._core.wire.codes import INVALID_PARAMS, INVALID_REQUEST, RequestError
 
 if TYPE_CHECKING:
-    from holdfast._core.server.session import Session
+    from holdfast._core.server.session import ServerSession
 
 
 class Server:
@@ -57,7 +57,7 @@ class Server:
         """Send handshake clients results as they are, with fields of later revisions."""
         self.heard: Callable[[Incoming], object] = _ignore
         """Called with every request and notification before it is handled."""
-        self.sessions: WeakSet[Session] = WeakSet()
+        self.sessions: WeakSet[ServerSession] = WeakSet()
         self.watchable: Callable[[str], bool] = bool
         """Return whether a resource can be subscribed to."""
 

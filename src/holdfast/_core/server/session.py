@@ -1,7 +1,7 @@
 """One client's connection: messages in, handlers found and run, messages out. Pure.
 
-`Session.feed` takes a frame. A handler that returns a value is answered at once, in order; one
-that returns an awaitable is handed to the `Runner`, which owns tasks and time.
+`ServerSession.feed` takes a frame. A handler that returns a value is answered at once, in order;
+one that returns an awaitable is handed to the `HandlerRunner`, which owns tasks and time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from holdfast._core.wire.codes import (
 )
 
 
-class Answer(Protocol):
+class PendingAnswer(Protocol):
     """An awaitable that is settled once, such as a future."""
 
     def set_result(self, result: Any, /) -> None: ...
@@ -52,18 +52,18 @@ class Answer(Protocol):
     def __await__(self) -> Any: ...
 
 
-class Runner(Protocol):
+class HandlerRunner(Protocol):
     """Whatever runs handlers that wait."""
 
     def start(self, incoming: Incoming, work: Coroutine[Any, Any, None]) -> None:
         """Run ``work``, and set ``incoming.stop`` to what cancels it."""
 
-    def answer(self) -> Answer: ...
+    def answer(self) -> PendingAnswer: ...
 
     def sleep(self, seconds: float) -> Awaitable[None]: ...
 
 
-class Session:
+class ServerSession:
     """One connection.
 
     Args:
@@ -79,7 +79,7 @@ class Session:
         self,
         server: Server,
         write: Write,
-        runner: Runner,
+        runner: HandlerRunner,
         *,
         encode: Callable[[Any], bytes],
         decode: Callable[[bytes], Any],
@@ -92,7 +92,7 @@ class Session:
         self.era: HandshakeServing | None = None
         self._encode, self._decode = encode, decode
         self._running: dict[int | str, Incoming] = {}
-        self._asked: dict[str, Answer] = {}
+        self._asked: dict[str, PendingAnswer] = {}
         self._questions = 0
         self.subscribed: set[str] = set()
         self.streams: dict[int | str, Json] = {}
@@ -154,7 +154,7 @@ class Session:
 
         Args:
             message: The decoded message.
-            write: Takes the answer and what else belongs to the request; `Session.write` if
+            write: Takes the answer and what else belongs to the request; `ServerSession.write` if
                 there is one channel for all.
         """
         batch = isinstance(message, list) and message and self.era and self.era.batches

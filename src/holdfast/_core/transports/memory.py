@@ -22,7 +22,7 @@ from holdfast.errors import TransportError
 from holdfast.policies import Limits
 
 
-class Server(Protocol):
+class MemoryServer(Protocol):
     """A server object in the same process."""
 
     name: str
@@ -52,7 +52,7 @@ class ServerLine:
 class Memory:
     """The transport to one in-process server."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: MemoryServer) -> None:
         self._server = server
 
     def __repr__(self) -> str:
@@ -85,7 +85,7 @@ class MemoryLink:
 
     def __init__(
         self,
-        server: Server,
+        server: MemoryServer,
         generation: Generation,
         limits: Limits,
         report: Callable[[Report], None],

@@ -183,7 +183,7 @@ class Writer:
         self._loop.call_soon(self._on_broken, error)
 
 
-class Reader:
+class PipeReader:
     """Read a pipe; each read is handed on before the next one is asked for (flow control)."""
 
     def __init__(

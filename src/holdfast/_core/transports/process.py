@@ -28,7 +28,7 @@ from holdfast._core.boundary import (
 )
 from holdfast._core.transports.launchers import Activity, activity
 from holdfast._core.transports.orphans import guard
-from holdfast._core.transports.pipes import Reader, Writer
+from holdfast._core.transports.pipes import PipeReader, Writer
 from holdfast._core.transports.spawn import ending
 from holdfast._core.transports.stderr import Stderr
 from holdfast._core.wire.framing import FrameTooLarge, Lines
@@ -96,11 +96,11 @@ class StdioLink:
         stdin = os.dup(process.stdin.fileno())
         os.set_blocking(stdin, False)
         self._writer = Writer(stdin, self._loop, limits.backlog_bytes, self._broken, self._room)
-        self._stdout = Reader(_take(process.stdout), self._loop, self._read, self._end)
+        self._stdout = PipeReader(_take(process.stdout), self._loop, self._read, self._end)
         process.stdin.close()
-        self._errors: Reader | None = None
+        self._errors: PipeReader | None = None
         if process.stderr is not None:
-            self._errors = Reader(
+            self._errors = PipeReader(
                 _take(process.stderr), self._loop, self._stderr.feed, self._stderr.end
             )
 

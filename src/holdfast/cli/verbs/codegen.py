@@ -58,7 +58,7 @@ async def codegen(
     holdfast codegen -o mcp_tools.py -- python server.py
     holdfast codegen https://example.org/mcp -o mcp_tools.py --sync
     """
-    from holdfast.codegen import Session, generate
+    from holdfast.codegen import SessionTools, generate
     from holdfast.lock.commands import DECLARED
     from holdfast.lock.commands import capabilities as declared
     from holdfast.policies import Identity
@@ -78,7 +78,7 @@ async def codegen(
         target=None if no_target else _target(target, name),
         sync=sync,
         stamp=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) if stamp else None,
-        session=None if session is None else Session(session, open_tool, close_tool),
+        session=None if session is None else SessionTools(session, open_tool, close_tool),
         hide=hide,
         capabilities=DECLARED,
     )

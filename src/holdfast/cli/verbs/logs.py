@@ -19,7 +19,7 @@ from holdfast.errors import ValidationError
 
 if TYPE_CHECKING:
     from holdfast.calllog.entries import Entry
-    from holdfast.calllog.replay import Report
+    from holdfast.calllog.replay import ReplayReport
 
 GO_ON = click.option("--go-on", is_flag=True, help="Go on after a call that fails.")
 FILL = click.option(
@@ -166,7 +166,7 @@ def serve_log(log: str, tools: str | None, server: str | None, loop: bool) -> No
     asyncio.run(mock.serve_stdio())
 
 
-def _reported(target: ServerTarget, report: Report) -> int:
+def _reported(target: ServerTarget, report: ReplayReport) -> int:
     if target.output.json:
         rows = [
             {
