@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from holdfast.lock import annotations as tool_annotations
-from holdfast.schema.report import ARGUMENTS, Findings
+from holdfast.schema.report import ARGUMENTS, DiffBuilder
 
 
 def told(before: Any, after: Any) -> list[str]:
-    found = Findings()
+    found = DiffBuilder()
     tool_annotations.compare(before, after, found)
-    return [f"{ARGUMENTS[one.effect]} {one.text}" for one in found.report().findings]
+    return [f"{ARGUMENTS[one.effect]} {one.text}" for one in found.diff().changes]
 
 
 @pytest.mark.req("H8")

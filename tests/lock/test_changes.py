@@ -223,7 +223,7 @@ def test_a_hostile_tool_does_not_use_up_what_the_others_need() -> None:
     after = {"a": tool("a", inputSchema=hostile[1]), "b": tool("b", inputSchema=takes(x={}))}
     first, second = compare(before, after)
     assert first.details == (
-        "arguments: too large or too deep to compare, so it cannot be told to be safe",
+        "arguments: cannot be compared: too large or too deep",
     )
     assert (first.impact, second.details) == ("breaking", ("x: new optional parameter",))
 

@@ -37,7 +37,7 @@ from holdfast.schema.merge import has_shape, is_plain, merge
 def test_schemas_are_joined_word_by_word(
     schemas: list[dict[str, Any]], whole: dict[str, Any]
 ) -> None:
-    assert merge(schemas) == whole
+    assert merge(schemas).schema == whole
 
 
 def test_which_words_decide_a_type() -> None:

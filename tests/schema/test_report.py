@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.schema.report import MOST, Findings, Report, named, where, worst
+from holdfast.schema.report import MOST, DiffBuilder, SchemaDiff, named, where, worst
 
 
 def test_what_is_not_told_still_counts() -> None:
-    found = Findings()
+    found = DiffBuilder()
     for _ in range(MOST):
         found.add("told", "wording")
     found.add("not told", "narrower")
-    found.include(Report((), frozenset({"wider"})), "below")
-    report = found.report()
-    assert len(report.findings) == MOST
+    found.include(SchemaDiff((), frozenset({"wider"})), "below")
+    report = found.diff()
+    assert len(report.changes) == MOST
     assert report.effects == {"wording", "narrower", "wider"}
 
 
 def test_a_report_is_included_with_its_place() -> None:
-    inner, outer = Findings(), Findings()
+    inner, outer = DiffBuilder(), DiffBuilder()
     inner.add("now required", "narrower", "b")
-    outer.include(inner.report(), "a", "[]")
-    assert outer.report().findings[0].place == ("a", "[]", "b")
+    outer.include(inner.diff(), "a", "[]")
+    assert outer.diff().changes[0].place == ("a", "[]", "b")
 
 
 @pytest.mark.parametrize(

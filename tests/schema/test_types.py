@@ -9,7 +9,6 @@ import pytest
 from holdfast.schema.budget import Budget, TooMuch
 from holdfast.schema.types import (
     by_type,
-    join_values,
     mark,
     named_types,
     same,
@@ -103,12 +102,6 @@ def test_several_types_are_parted_with_what_concerns_each() -> None:
         {"type": "integer", "minimum": 1, "title": "T"},
         {"type": "string", "maxLength": 3, "title": "T"},
     ]
-
-
-def test_values_told_one_by_one_are_joined() -> None:
-    parts: list[Any] = [{"const": "a", "title": "A"}, {"type": "null"}, {"enum": ["b", "a"]}]
-    assert join_values(parts, exclusive=False) == [{"enum": ["a", "b", "a"]}, {"type": "null"}]
-    assert join_values(parts, exclusive=True) == parts
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,7 @@ class SchemaReader:
             return self.kind(base, path)
         if not self._affords(len(options) * len(_properties(base))):
             return ANY
-        joined = [merge.merge([base, self._settled(option)]) for option in options]
+        joined = [merge.merge([base, self._settled(option)]).schema for option in options]
         return either(self._options(joined, path))
 
     def _options(self, options: list[Any], path: tuple[str, ...]) -> Iterator[Kind]:
@@ -266,7 +266,7 @@ class SchemaReader:
             found.append(self._settled(resolve(self._document, reference), depth + 1))
         if not self._affords(sum(len(_properties(part)) for part in found)):
             return rest
-        return merge.merge([rest, *found])
+        return merge.merge([rest, *found]).schema
 
 
 def _says_nothing(schema: Mapping[str, Any]) -> bool:

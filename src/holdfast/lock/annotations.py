@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from holdfast.schema.diff import compare_texts
-from holdfast.schema.report import Findings
+from holdfast.schema.diff_values import compare_text
+from holdfast.schema.report import DiffBuilder
 from holdfast.schema.types import same
 
 PLACE: Final = "annotations"
@@ -41,14 +41,14 @@ HINTS: Final[dict[str, Hint]] = {
 }
 
 
-def compare(before: Any, after: Any, found: Findings) -> None:
+def compare(before: Any, after: Any, found: DiffBuilder) -> None:
     """Add what became of the annotations of a tool; None: it had none."""
     old, new = _mapping(before), _mapping(after)
     for name, hint in HINTS.items():
         if name in old or name in new:
             _compare_hint(name, hint, old.get(name), new.get(name), found)
     for name in sorted((old.keys() | new.keys()) - HINTS.keys()):
-        compare_texts(name, old, new, found, PLACE)
+        compare_text(name, old, new, found, PLACE)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -58,7 +58,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {"(malformed)": value}
 
 
-def _compare_hint(name: str, hint: Hint, old: Any, new: Any, found: Findings) -> None:
+def _compare_hint(name: str, hint: Hint, old: Any, new: Any, found: DiffBuilder) -> None:
     if same(old, new):
         return
     promised, promises = old is hint.promise, new is hint.promise
@@ -69,7 +69,7 @@ def _compare_hint(name: str, hint: Hint, old: Any, new: Any, found: Findings) ->
     elif name == "destructiveHint" and new is True:
         found.add(f"now says that it may destroy things ({name})", "different", PLACE)
     else:
-        compare_texts(name, _said(name, old), _said(name, new), found, PLACE)
+        compare_text(name, _said(name, old), _said(name, new), found, PLACE)
 
 
 def _said(name: str, value: Any) -> dict[str, Any]:

@@ -20,13 +20,14 @@ from holdfast._core.text import label
 from holdfast.lock import annotations as tool_annotations
 from holdfast.schema import diff
 from holdfast.schema.budget import LIMITS, Budget
+from holdfast.schema.diff_values import compare_text
 from holdfast.schema.report import (
     ARGUMENTS,
     IMPACTS,
     RESULTS,
-    Finding,
-    Findings,
+    DiffBuilder,
     Impact,
+    SchemaChange,
     where,
     worst,
 )
@@ -155,9 +156,9 @@ def _instructions(texts: tuple[str | None, str | None] | None) -> Iterator[Chang
         return
     name = "instructions"
     old, new = ({} if text is None else {name: text} for text in texts)
-    found = Findings()
-    diff.compare_texts(name, old, new, found)
-    details = tuple(one.text for one in found.report().findings)
+    found = DiffBuilder()
+    compare_text(name, old, new, found)
+    details = tuple(one.text for one in found.diff().changes)
     yield Change("changed", name, "wording", details, subject="instructions")
 
 
@@ -196,7 +197,7 @@ class _Work:
     def _field(
         self, field: str, before: Mapping[str, Any], after: Mapping[str, Any]
     ) -> tuple[list[_Detail], set[Impact]]:
-        found = Findings()
+        found = DiffBuilder()
         old, new = before.get(field), after.get(field)
         table = ARGUMENTS
         if field == "inputSchema":
@@ -207,13 +208,13 @@ class _Work:
         elif field == "annotations":
             tool_annotations.compare(old, new, found)
         else:
-            diff.compare_texts(field, before, after, found)
-        report = found.report()
+            compare_text(field, before, after, found)
+        diffed = found.diff()
         tell = _TELL.get(field, _told)
-        details = [(tell(one), table[one.effect]) for one in report.findings]
-        return details, {table[effect] for effect in report.effects}
+        details = [(tell(one), table[one.effect]) for one in diffed.changes]
+        return details, {table[effect] for effect in diffed.effects}
 
-    def _compare_results(self, old: Any, new: Any, found: Findings) -> None:
+    def _compare_results(self, old: Any, new: Any, found: DiffBuilder) -> None:
         if old is None:
             found.add("is now described", "added")
         elif new is None:
@@ -221,26 +222,26 @@ class _Work:
         else:
             self._compare_schemas(old, new, found, returns=True)
 
-    def _compare_schemas(self, old: Any, new: Any, found: Findings, *, returns: bool) -> None:
+    def _compare_schemas(self, old: Any, new: Any, found: DiffBuilder, *, returns: bool) -> None:
         budget = Budget(min(EFFORT, self._left))
         found.include(diff.compare(old, new, budget, returns=returns))
         self._left -= min(EFFORT, self._left) - max(0, budget.left)
 
 
-def _told(finding: Finding) -> str:
+def _told(finding: SchemaChange) -> str:
     place = where(finding.place, "")
     return f"{place}: {finding.text}" if place else finding.text
 
 
-def _told_of_arguments(finding: Finding) -> str:
+def _told_of_arguments(finding: SchemaChange) -> str:
     return f"{where(finding.place, 'arguments')}: {finding.text}"
 
 
-def _told_of_results(finding: Finding) -> str:
+def _told_of_results(finding: SchemaChange) -> str:
     return f"{where(finding.place, 'result', 'result')}: {finding.text}"
 
 
-_TELL: Final[dict[str, Callable[[Finding], str]]] = {
+_TELL: Final[dict[str, Callable[[SchemaChange], str]]] = {
     "inputSchema": _told_of_arguments,
     "outputSchema": _told_of_results,
 }

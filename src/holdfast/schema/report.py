@@ -1,4 +1,4 @@
-"""What was found when two schemas were compared: where, in words, and with what effect.
+"""The differences between two schemas: where, in words, and with what effect.
 
 effect      what fits now                          for arguments   for results
 narrower    less than before                       breaking        safe
@@ -23,7 +23,7 @@ IMPACTS: Final[tuple[Impact, ...]] = ("breaking", "safe", "wording")
 """The worst first."""
 
 MOST: Final = 100
-"""Findings that are kept for one schema. What the others would have done still counts."""
+"""Differences listed for one schema. The effects of all others still count."""
 
 ARGUMENTS: Final[dict[Effect, Impact]] = {
     "narrower": "breaking",
@@ -35,55 +35,44 @@ ARGUMENTS: Final[dict[Effect, Impact]] = {
 }
 RESULTS: Final[dict[Effect, Impact]] = {**ARGUMENTS, "narrower": "safe", "wider": "breaking"}
 
-HARMLESS: Final[frozenset[Effect]] = frozenset({"wider", "added", "wording"})
-"""What fitted before fits still."""
 
-
-class Finding(NamedTuple):
-    """One difference. The place is told by steps from the whole: names, ``[]`` and ``*``."""
+class SchemaChange(NamedTuple):
+    """One difference. The place is a list of steps from the root: names, ``[]`` and ``*``."""
 
     place: tuple[str, ...]
     text: str
     effect: Effect
 
 
-class Report(NamedTuple):
-    """All that was found at a place and below it."""
+class SchemaDiff(NamedTuple):
+    """All differences at a place and below it."""
 
-    findings: tuple[Finding, ...] = ()
+    changes: tuple[SchemaChange, ...] = ()
     effects: frozenset[Effect] = frozenset()
 
-    @property
-    def harmless(self) -> bool:
-        return self.effects <= HARMLESS
 
-    @property
-    def alike(self) -> bool:
-        return self.effects <= {"wording"}
-
-
-class Findings:
-    """A report in the making."""
+class DiffBuilder:
+    """Collects the differences at a place."""
 
     def __init__(self) -> None:
-        self._found: list[Finding] = []
+        self._found: list[SchemaChange] = []
         self._effects: set[Effect] = set()
 
     def add(self, text: str, effect: Effect, *place: str) -> None:
         self._effects.add(effect)
         if len(self._found) < MOST:
-            self._found.append(Finding(place, text, effect))
+            self._found.append(SchemaChange(place, text, effect))
 
-    def include(self, report: Report, *place: str) -> None:
-        self._effects |= report.effects
+    def include(self, diff: SchemaDiff, *place: str) -> None:
+        self._effects |= diff.effects
         room = MOST - len(self._found)
         self._found += [
-            Finding((*place, *found.place), found.text, found.effect)
-            for found in report.findings[:room]
+            SchemaChange((*place, *found.place), found.text, found.effect)
+            for found in diff.changes[:room]
         ]
 
-    def report(self) -> Report:
-        return Report(tuple(self._found), frozenset(self._effects))
+    def diff(self) -> SchemaDiff:
+        return SchemaDiff(tuple(self._found), frozenset(self._effects))
 
 
 def where(place: Iterable[str], whole: str, prefix: str = "") -> str:

@@ -125,7 +125,7 @@ def values(flat: Flat) -> list[Any] | None:
         return None
     listed = flat.get("enum", [flat.get("const")])
     if "const" in flat:
-        listed = [value for value in listed if same(value, flat["const"])]
+        listed = [value for value in listed if mark(value) == mark(flat["const"])]
     kinds = types(flat)
     return [value for value in listed if type_of(value) in kinds]
 
@@ -162,17 +162,3 @@ def by_type(flat: Flat) -> list[Flat]:
 def _concerns(key: str, name: str) -> bool:
     only = _ONLY_FOR.get(key)
     return only is None or only == name or (only == "number" and name == "integer")
-
-
-def join_values(found: list[Flat], *, exclusive: bool) -> list[Flat]:
-    """Alternatives that are nothing but values become one, if no value is lost by that."""
-    plain = [one for one in found if _only_values(one)]
-    listed = [value for one in plain for value in values(one) or []]
-    if len(plain) < 2 or (exclusive and len({mark(value) for value in listed}) < len(listed)):
-        return found
-    return [{"enum": listed}, *(one for one in found if not _only_values(one))]
-
-
-def _only_values(flat: Flat) -> bool:
-    keys = {key for key in flat if not wordy(key)}
-    return bool(keys & {"const", "enum"}) and keys <= {"const", "enum", "type"}
