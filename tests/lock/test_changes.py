@@ -222,9 +222,7 @@ def test_a_hostile_tool_does_not_use_up_what_the_others_need() -> None:
     before = {"a": tool("a", inputSchema=hostile[0]), "b": tool("b")}
     after = {"a": tool("a", inputSchema=hostile[1]), "b": tool("b", inputSchema=takes(x={}))}
     first, second = compare(before, after)
-    assert first.details == (
-        "arguments: cannot be compared: too large or too deep",
-    )
+    assert first.details == ("arguments: cannot be compared: too large or too deep",)
     assert (first.impact, second.details) == ("breaking", ("x: new optional parameter",))
 
 
