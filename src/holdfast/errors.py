@@ -68,7 +68,7 @@ class HoldfastError(Exception):
 
     @property
     def final(self) -> bool:
-        """Whether connecting again cannot help before somebody has done something."""
+        """Return True if reconnecting cannot help until somebody has fixed the cause."""
         return False
 
     def again(self) -> HoldfastError:
@@ -198,7 +198,7 @@ class AuthError(HoldfastError):
 
     @property
     def final(self) -> bool:
-        """Whether connecting again cannot help before somebody has done something."""
+        """Return True if reconnecting cannot help until somebody has fixed the cause."""
         return type(self) is not AuthError or self.code is not None
 
 

@@ -56,6 +56,8 @@ class RequestStart(Event, frozen=True, kw_only=True):
 
 
 class RequestStop(Event, frozen=True, kw_only=True):
+    """A request ended, with its duration and, if it failed, its error."""
+
     name: ClassVar[str] = "request.stop"
 
     method: str
@@ -80,6 +82,8 @@ class RequestException(Event, frozen=True, kw_only=True):
 
 
 class Transition(Event, frozen=True, kw_only=True):
+    """The connection changed its state."""
+
     name: ClassVar[str] = "connection.transition"
 
     old: str
@@ -99,6 +103,8 @@ class ServerStarting(Event, frozen=True, kw_only=True):
 
 
 class NotificationReceived(Event, frozen=True, kw_only=True):
+    """The server sent a notification."""
+
     name: ClassVar[str] = "notification.received"
 
     method: str
@@ -135,18 +141,26 @@ class AuthRequired(Event, frozen=True, kw_only=True):
 
 
 class AuthLogin(AuthRequired, frozen=True, kw_only=True):
+    """A login began."""
+
     name: ClassVar[str] = "auth.login"
 
 
 class AuthGranted(AuthRequired, frozen=True, kw_only=True):
+    """A login succeeded."""
+
     name: ClassVar[str] = "auth.granted"
 
 
 class AuthRefreshed(AuthRequired, frozen=True, kw_only=True):
+    """The access token was refreshed."""
+
     name: ClassVar[str] = "auth.refreshed"
 
 
 class AuthFailed(AuthRequired, frozen=True, kw_only=True):
+    """A login or a refresh failed."""
+
     name: ClassVar[str] = "auth.failed"
 
 
@@ -232,6 +246,7 @@ class Events:
     # As an observer: among the client's observers only while somebody listens
 
     def begin(self, call: ObservedCall) -> End | None:
+        """Emit the start of a request; return the function that emits its end."""
         if not self.requests or call.refused:
             return None
         self.emit(RequestStart(**_request(call), time=call.time))
@@ -246,16 +261,20 @@ class Events:
             self.emit(RequestException(**about, duration=duration, reason=why, error=error))
 
     def moved(self, moved: Moved) -> None:
+        """Emit a change of the connection's state."""
         old, new = moved.old, moved.new
         self.emit(Transition(client=self._client, old=old, new=new, reason=moved.reason))
 
     def noticed(self, method: str) -> None:
+        """Emit a notification of the server."""
         self.emit(NotificationReceived(client=self._client, method=method))
 
     def starting(self, starting: Starting) -> None:
+        """Emit that the server is still starting."""
         self.emit(ServerStarting(client=self._client, elapsed=starting.elapsed))
 
     def violated(self, violated: Violated) -> None:
+        """Emit a protocol violation of the server."""
         self.emit(
             ProtocolViolation(
                 client=self._client,

@@ -38,6 +38,7 @@ def _positive(policy: Struct, names: Iterable[str], *, zero: bool = False) -> No
 
 
 def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Raise `ValidationError` if the value is not one of those allowed."""
     if value not in allowed:
         choices = " or ".join(repr(choice) for choice in allowed)
         raise ValidationError(f"{name}={value!r}: must be {choices}")
@@ -74,6 +75,7 @@ class Timeouts(Struct, frozen=True, kw_only=True):
         _positive(self, self.__struct_fields__)
 
     def for_method(self, method: str) -> float:
+        """Return the timeout of a method in seconds."""
         kind = method.partition("/")[0]
         own: float | None = getattr(self, kind) if kind in _KINDS else None
         return self.request if own is None else own
@@ -109,7 +111,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class Backoff(Struct, frozen=True, kw_only=True):
-    """How a lost server is brought back: ``first`` seconds, doubling to ``max``, ± ``jitter``.
+    """The delays before reconnecting: ``first`` seconds, doubling to ``max``, ± ``jitter``.
 
     The delay starts over only after ``healthy_after`` seconds of uptime: a good handshake
     alone is not health. ``attempts`` failed attempts in a row end the client (None: never).
@@ -134,13 +136,14 @@ class Backoff(Struct, frozen=True, kw_only=True):
 
 
 class Retry(Struct, frozen=True, kw_only=True):
-    """How often a busy transport is offered the same frame."""
+    """The limits for retrying a frame while the transport is busy."""
 
     attempts: int = 3
     delay: float = 0.010
     jitter: float = 0.5
 
     def pause(self, jitter: Iterator[float]) -> float:
+        """Return the seconds to wait before the next attempt."""
         return spread(self.delay, self.jitter, jitter)
 
 
@@ -150,7 +153,7 @@ def spread(delay: float, factor: float, jitter: Iterator[float]) -> float:
 
 
 class Identity(Struct, frozen=True, kw_only=True):
-    """Who we say we are, and what we declare."""
+    """The identity and capabilities that the client declares."""
 
     name: str = "holdfast"
     version: str = __version__
@@ -158,6 +161,7 @@ class Identity(Struct, frozen=True, kw_only=True):
     capabilities: dict[str, Any] = field(default_factory=dict)
 
     def info(self) -> dict[str, str]:
+        """Return the client's name, version and title as sent to servers."""
         title = {} if self.title is None else {"title": self.title}
         return {"name": self.name, "version": self.version, **title}
 
@@ -171,7 +175,7 @@ class Identity(Struct, frozen=True, kw_only=True):
 
 
 class ToolPolicy(Struct, frozen=True, kw_only=True):
-    """Which tools are called, for how long, and what is checked.
+    """The tools that may be called, their timeouts, and validation.
 
     Names in ``timeouts``, ``allow`` and ``deny`` may be patterns (``"browser.*"``); of two
     that fit, the longer one counts. ``allow`` is everything unless given; ``deny`` wins.
@@ -199,10 +203,12 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
                 raise ValidationError(text)
 
     def enables(self, name: str) -> bool:
+        """Return True if the tool may be called."""
         allowed = self.allow is None or _fitting(name, self.allow) is not None
         return allowed and _fitting(name, self.deny) is None
 
     def timeout(self, name: str) -> float | None:
+        """Return the tool's own timeout in seconds; None if it has none."""
         fitting = _fitting(name, self.timeouts)
         return None if fitting is None else self.timeouts[fitting]
 
@@ -218,9 +224,9 @@ def _fitting(name: str, patterns: Iterable[str]) -> str | None:
 
 
 class Cache(Struct, frozen=True, kw_only=True):
-    """How long lists and resources are kept. A server's own word (``ttlMs``) comes first.
+    """The cache lifetimes of lists and resources. A server's own ``ttlMs`` takes precedence.
 
-    ``ttl`` seconds apply where the server says nothing (0: not kept); ``tools``, ``prompts``,
+    ``ttl`` seconds apply where the server says nothing (0: not cached); ``tools``, ``prompts``,
     ``resources`` (both lists of them) and ``reads`` replace it for their kind.
     """
 
@@ -232,7 +238,7 @@ class Cache(Struct, frozen=True, kw_only=True):
     max_ttl: float = 86_400.0
     """No server's word counts for longer than this."""
     mode: CacheMode = "use"
-    """What calls do that do not say: ``"bypass"`` switches the cache off."""
+    """The default cache mode of calls: ``"bypass"`` switches the cache off."""
     serve_stale: bool = False
     """Give an old answer, marked as stale, when the server cannot be reached."""
     invalidate_on: Iterable[str] = ()
@@ -244,7 +250,7 @@ class Cache(Struct, frozen=True, kw_only=True):
     store: Any = None
     """A `holdfast.Store` to use instead of memory of the client's own."""
     context: str | None = None
-    """Whose private answers are in the store: clients with the same word share theirs."""
+    """The owner of private results in the store: clients with the same value share theirs."""
 
     def __post_init__(self) -> None:
         _positive(self, ("ttl", "tools", "prompts", "resources", "reads", "max_ttl"), zero=True)
@@ -275,11 +281,11 @@ samlresponse amzsignature amzcredential accesstoken authtoken bearertoken idtoke
 securitytoken sessiontoken apitoken
 """
 SECRETS = tuple(_SECRETS.split())
-"""What secrets are called."""
+"""The words in the names of secret fields."""
 
 
 class Redaction(Struct, frozen=True, kw_only=True):
-    """What is blacked out in audit records and call logs.
+    """The fields and texts that are redacted in audit records and call logs.
 
     ``keys`` are words: a field is secret if its name has one of them (``api_key``, ``apiKey``
     and ``X-API-Key`` alike). ``patterns`` are regular expressions for secrets inside texts.
@@ -296,7 +302,7 @@ class Redaction(Struct, frozen=True, kw_only=True):
 
 
 class Observability(Struct, frozen=True, kw_only=True):
-    """Who hears of calls. Everything here is off, and costs nothing, unless asked for.
+    """Audit records, tracing and metrics. All are off, and cost nothing, unless enabled.
 
     ``audit`` is called with a record of every tool call; True writes the records to the log
     ``holdfast.audit``, as a level of its own for that logger does. ``opentelemetry`` makes

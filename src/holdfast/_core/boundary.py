@@ -50,7 +50,7 @@ class Call(Struct, frozen=True, gc=False):
     param_headers: dict[str, str] | None = None
     """Arguments to repeat in headers, where there are headers."""
     since: float | None = None
-    """When its deadlines began; None: when the engine takes it."""
+    """The time its deadlines began; None: when the engine takes it."""
     epoch: int | None = None
     """Send it only in this epoch of the connection, else fail with ``LinkChanged``."""
 
@@ -66,13 +66,13 @@ class Open(Struct, frozen=True):
 
 
 class StreamOptions(Struct, frozen=True):
-    """What a frame wears where each request travels on a stream of its own."""
+    """The headers and options of a frame where each request has a stream of its own."""
 
     headers: dict[str, str]
     resume: bool = False
     """A stream that breaks off may be taken up again where it broke."""
     first: bool = False
-    """What follows waits until this has arrived."""
+    """Later frames wait until this one has arrived."""
 
 
 class Send(Struct, frozen=True, gc=False):
@@ -334,7 +334,7 @@ class Violated(Struct, frozen=True):
     reason: str
     detail: str
     count: int
-    """How many of this kind so far; the first is worth a line in the log."""
+    """The number of this kind so far; only the first is logged."""
     frame_size: int | None = None
     """Bytes of the message, where known."""
 
@@ -369,7 +369,7 @@ Effect: TypeAlias = Command | Outcome
 
 
 class Traits(Struct, frozen=True):
-    """What a transport declares about itself."""
+    """The properties that a transport declares."""
 
     credentials: str | None = ""
     """Tells one user of the server from another. None: each request may carry other ones, so it
@@ -415,7 +415,7 @@ class Transport(Protocol):
 
     @property
     def name(self) -> str:
-        """How the server is called in messages."""
+        """Return the name of the server for messages."""
 
     @property
     def key(self) -> Hashable | None:
@@ -423,7 +423,7 @@ class Transport(Protocol):
 
     @property
     def traits(self) -> Traits:
-        """What the layers above need to know about this transport."""
+        """Return the properties of this transport."""
 
     def open(
         self,

@@ -145,7 +145,7 @@ _ASSIGNED: Final = re.compile(
 _PAIRED: Final = re.compile(
     r"\\{0,9}[\"']\s{0,9},\s{0,9}\\{0,9}[\"']values?\\{0,9}[\"']\s{0,9}:\s{0,9}(\\{0,9}[\"'])", re.I
 )
-"""What follows the name in ``{"name": "Authorization", "value": "``."""
+"""The text after the name in ``{"name": "Authorization", "value": "``."""
 _PAIRED_BEFORE: Final = re.compile(
     r"alues?\\{0,9}[\"']\s{0,9}:\s{0,9}\\{0,9}[\"'](?P<value>[^\"']{1,500})[\"']\s{0,9},\s{0,9}"
     r"\\{0,9}[\"'](?:name|key|header|field|variable)\\{0,9}[\"']\s{0,9}:\s{0,9}\\{0,9}[\"']",

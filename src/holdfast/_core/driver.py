@@ -61,7 +61,7 @@ class Waiter(Struct, gc=False):
     on_related: Callable[[Raw], None] | None = None
     on_sent: Callable[[WireId], None] | None = None
     context: Context | None = None
-    """Where the request is sent from, if its credentials depend on its caller."""
+    """The context of the caller, if the credentials depend on it."""
 
 
 class Driver:

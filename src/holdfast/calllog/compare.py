@@ -1,4 +1,4 @@
-"""What differs between two logs, call by call."""
+"""Compare two logs, call by call."""
 
 from __future__ import annotations
 
@@ -107,13 +107,13 @@ def _aligned(
 
 
 def _common(ones: Sequence[bytes], twos: Sequence[bytes]) -> int:
-    """How many are the same from the start: most of two long logs, as a rule."""
+    """Return the length of the common prefix."""
     pairs = enumerate(zip(ones, twos, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(ones), len(twos)))
 
 
 def _by_name(first: Sequence[Entry], second: Sequence[Entry]) -> Iterator[_Pair]:
-    """Where the calls differ: those of one name are the same call with other arguments."""
+    """Pair calls that differ: those of one name are the same call with other arguments."""
     names = [[entry.name for entry in entries] for entries in (first, second)]
     matcher = SequenceMatcher(None, names[0], names[1], autojunk=False)
     for tag, a, b, c, d in matcher.get_opcodes():

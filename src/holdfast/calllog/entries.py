@@ -41,7 +41,7 @@ class Entry(Struct, kw_only=True):
     name: str
     arguments: dict[str, Any]
     line: int
-    """Where it stands in the log; the first line is 1."""
+    """The line number in the log; the first line is 1."""
     seq: int | None = None
     asked: bool = True
     """False if only the line after the call is there."""
@@ -240,7 +240,7 @@ class _Reading:
             self._begin(number, found, recorded="_phase" in found)
 
     def broke_off(self, line: Any) -> bool:
-        """Whether this is what a crash leaves of a line. In a sequence it is a mistake."""
+        """Return True if the line was truncated by a crash. In a sequence it is an error."""
         if not isinstance(line, str) or not any(entry.recorded for entry in self.entries):
             return False
         return line.startswith("{") and not line.rstrip().endswith("}")

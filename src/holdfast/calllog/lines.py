@@ -35,7 +35,7 @@ def compact(value: Any) -> bytes:
 
 
 def call(name: str, arguments: Any) -> bytes:
-    """How both lines begin."""
+    """Return the common start of both lines."""
     try:
         given = compact(arguments)
     except UNENCODABLE:
@@ -44,15 +44,18 @@ def call(name: str, arguments: Any) -> bytes:
 
 
 def before(head: bytes, seq: int) -> bytes:
+    """Return the line that is written before the call."""
     return b'%b,"_phase":"before","_seq":%d}' % (head, seq)
 
 
 def success(head: bytes, result: bytes | None, ms: int, seq: int) -> bytes:
+    """Return the line that is written after a successful call."""
     shown = b"" if result is None else b',"_result":%b' % result
     return b'%b,"_phase":"after"%b,"_ok":true,"_ms":%d,"_seq":%d}' % (head, shown, ms, seq)
 
 
 def failure(head: bytes, error: str, ms: int, seq: int) -> bytes:
+    """Return the line that is written after a failed call."""
     shown = compact(printable(error))
     return b'%b,"_phase":"after","_ok":false,"_ms":%d,"_error":%b,"_seq":%d}' % (
         head,

@@ -167,7 +167,7 @@ class CallLog:
         )
 
     def _error(self, name: str, ending: ToolResult | BaseException) -> str | None:
-        """Why there is no success, in few words; None if there is."""
+        """Return a short reason for the failure; None for a success."""
         if isinstance(ending, ToolResult):
             if not ending.is_error:
                 return None

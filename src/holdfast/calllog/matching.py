@@ -1,6 +1,6 @@
-"""When two calls are the same, and where they differ if they are not.
+"""Decide whether two calls are equal, and find their differences.
 
-The order of keys says nothing, 1 is 1.0, secrets are compared as a log has them: blacked out.
+The order of keys is ignored, 1 equals 1.0, and secrets are compared in their redacted form.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Differing(Struct, frozen=True):
     other: Any
 
     def told(self, first: str, second: str) -> str:
+        """Return the difference as text; the arguments label the two values."""
         return (
             f"{self.path or 'the whole'}: {first} {brief(self.one)}, {second} {brief(self.other)}"
         )
@@ -48,6 +49,7 @@ def normal(value: Any) -> Any:
 
 
 def normal_arguments(arguments: Mapping[str, Any], redactor: Redactor, schema: Any = None) -> Any:
+    """Return the arguments redacted and in normal form."""
     return normal(redactor.value(dict(arguments), schema))
 
 
@@ -57,7 +59,7 @@ def key(name: str, arguments: Any) -> bytes:
 
 
 def has_hidden(value: Any) -> bool:
-    """Whether anything in a value is blacked out."""
+    """Return True if anything in a value is redacted."""
     if isinstance(value, str):
         return HIDDEN in value
     if isinstance(value, dict):
@@ -66,14 +68,14 @@ def has_hidden(value: Any) -> bool:
 
 
 def fits(recorded: Any, given: Any) -> bool:
-    """Whether a value is the recorded one, as far as that can be seen."""
+    """Return True if a value equals the recorded one, redacted parts aside."""
     return not any(True for _ in differences(recorded, given, hidden=True))
 
 
 def differences(
     one: Any, other: Any, path: str = "", *, hidden: bool = False
 ) -> Iterator[Differing]:
-    """Where two values differ; with ``hidden``, what is blacked out in ``one`` may be anything."""
+    """Yield the differences; with ``hidden``, redacted parts of ``one`` match anything."""
     if hidden and one == HIDDEN and other is not UNSET:
         return
     if isinstance(one, dict) and isinstance(other, dict):

@@ -28,18 +28,18 @@ _NOTHING: Final = "The tool failed and gave no reason."
 
 
 class Outcome(Struct, kw_only=True):
-    """What came of one call now, and whether that is what came of it then."""
+    """The outcome of one replayed call, and its comparison with the recorded one."""
 
     entry: Entry
     verdict: Verdict = "unsent"
     ok: bool = False
     result: Any = None
-    """What the caller was given: a `ToolResult`; None if the call raised."""
+    """The `ToolResult` of the call; None if the call raised."""
     error: str | None = None
     exception: HoldfastError | None = None
     ms: int = 0
     note: str = ""
-    """Where it differs, or what could not be compared."""
+    """The differences, or the reason why there was no comparison."""
 
     @property
     def expected(self) -> bool:
@@ -56,7 +56,7 @@ class Outcome(Struct, kw_only=True):
 
 
 class ReplayReport(Struct):
-    """What came of all of them."""
+    """The outcomes of all calls."""
 
     outcomes: list[Outcome] = field(default_factory=list)
 
@@ -73,7 +73,7 @@ class ReplayReport(Struct):
 
     @property
     def results(self) -> list[Any]:
-        """What each call gave; None for one that raised, or was not sent."""
+        """Return the result of each call; None for one that raised or was not sent."""
         return [outcome.result for outcome in self.outcomes]
 
     def raise_for_error(self) -> ReplayReport:
@@ -212,7 +212,7 @@ class _Player:
             outcome.note = note or outcome.note
 
     def _difference(self, then: Entry, result: Any) -> tuple[str, str]:
-        """What differs, and what could not be told."""
+        """Return the differences, and the parts that could not be compared."""
         if not isinstance(result, ToolResult):
             return "", "the result was not compared: it is no tool result"
         try:
@@ -245,7 +245,7 @@ def _call_of(caller: Any) -> Callable[..., Any]:
 
 
 def _keeps(caller: Any, entry: Entry) -> bool:
-    """Whether a handle does by itself what was recorded: open and close its own session."""
+    """Return True if the handle itself makes this call, to open or close its session."""
     adapter, session = getattr(caller, "adapter", None), getattr(caller, "session", None)
     if session is None or not entry.recorded or entry.name not in getattr(adapter, "lifecycle", ()):
         return False

@@ -32,7 +32,7 @@ from holdfast.types.tools import ToolResult
 SUMMARY: Final = re.compile(r"\[([a-z_]+) ([0-9]+) chars(?: → (.+))?\]", re.S)
 _JSON_BEGINS: Final = frozenset('{[-0123456789tfn"')
 _PRETTY: Final = 8
-"""How many times longer than itself, without its spaces, a JSON text is looked at."""
+"""The largest ratio of a JSON text to its compact form at which the text is parsed."""
 
 
 class Shown(Struct, frozen=True):
@@ -49,9 +49,11 @@ class Shown(Struct, frozen=True):
 
     @property
     def long(self) -> bool:
+        """Return True if the result is too long to stand in the line."""
         return bool(self.kind)
 
     def summary(self, path: str | None = None) -> str:
+        """Return the summary for the line, with the path of the sidecar if given."""
         place = "" if path is None else f" → {path}"
         return f"[{self.kind} {self.size} chars{place}]"
 
@@ -131,7 +133,7 @@ def _kind(whole: dict[str, Any]) -> str:
 
 
 def parsed(text: str) -> Any:
-    """What a text means: its JSON value, if it is JSON; else the text.
+    """Return the JSON value of a text if it is JSON, else the text.
 
     It stays a text if the value could not be told from one (a JSON string), would be written
     otherwise (a number such as 1e3), or looks like a whole result.
@@ -192,16 +194,18 @@ def _redacted_item(item: Any, redactor: Redactor) -> Any:
 
 
 def is_whole(value: Any) -> bool:
+    """Return True if the value looks like a whole tool result."""
     return isinstance(value, dict) and isinstance(value.get("content"), list)
 
 
 def length(value: Any) -> int:
+    """Return the number of characters of a value as compact JSON."""
     found = compact(value)
     return len(found) if found.isascii() else len(found.decode())
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON, whatever the order of their keys."""
+    """Return True if two values are equal JSON; the order of keys is ignored."""
     return msgspec.json.encode(one, order="sorted") == msgspec.json.encode(other, order="sorted")
 
 
@@ -213,6 +217,7 @@ class NotRecorded(Exception):  # noqa: N818  (a finding, told by whoever needed 
 
 
 def summary_of(value: Any) -> re.Match[str] | None:
+    """Match the summary of a long result; None if the value is none."""
     return SUMMARY.fullmatch(value) if isinstance(value, str) else None
 
 

@@ -51,7 +51,7 @@ class Sidecars:
         self._most_bytes = most_bytes
         self._most_files = most_files
         self._suffix = 1
-        """Which of several files for the same number: one for each run of a program."""
+        """The index among several files for the same number: one for each run of a program."""
         self._complained = False
         self._waiting = 0
         self._lock = threading.Lock()

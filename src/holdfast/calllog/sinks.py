@@ -1,7 +1,7 @@
-"""Where the lines of a log go: a file, a stream, or a function. None of them can fail a call.
+"""The sinks of a log: a file, a stream or a function. None of them can fail a call.
 
-What goes wrong is told once, on the log ``holdfast``. A file or stream that failed is left
-alone for a while and then tried again: disks get space, and folders come back.
+An error is logged once, to the logger ``holdfast``. A file or stream that failed is retried
+after a while.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class FileSink:
         _refuse_hopeless(os.fsdecode(path), self.path)
 
     def write(self, line: bytes) -> None:
+        """Append a line; open the file again if it was moved or deleted."""
         if self._descriptor is not None and not self._is_there():
             self.close()
         if self._descriptor is None:
@@ -78,7 +79,7 @@ class FileSink:
         self._torn = False
 
     def _is_there(self) -> bool:
-        """Whether the path leads to the open file still: logs are moved away and deleted."""
+        """Return True if the path still names the open file: logs are rotated and deleted."""
         assert self._opened is not None
         try:
             return os.path.samestat(os.lstat(self.path), self._opened)
@@ -86,13 +87,14 @@ class FileSink:
             return False
 
     def close(self) -> None:
+        """Close the file."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
 
 def _refuse_hopeless(given: str, path: str) -> None:
-    """What can be told without touching the file."""
+    """Raise for a path that can never work, without touching the file."""
     folder = os.path.dirname(path)
     if not given or os.path.isdir(path):
         why = "is a folder" if given else "an empty path"
@@ -121,7 +123,7 @@ def _refused(path: str) -> str:
 
 
 def _ends_torn(path: str) -> bool:
-    """Whether the file's last line has no end: its writer died, or ran out of space."""
+    """Return True if the last line is truncated: its writer died, or the disk was full."""
     try:
         descriptor = open_without_links(path, os.O_RDONLY)
     except OSError:
@@ -142,6 +144,7 @@ class StreamSink:
         self._bytes = isinstance(stream, io.RawIOBase | io.BufferedIOBase)
 
     def write(self, line: bytes) -> None:
+        """Write a line and flush the stream."""
         if self._bytes:
             self._stream.write(line + b"\n")
         else:
@@ -159,6 +162,7 @@ class StreamSink:
             self._stream.write(escaped + "\n")
 
     def close(self) -> None:
+        """Do nothing: the stream belongs to the caller."""
         pass
 
 
@@ -173,9 +177,11 @@ class CallbackSink:
         self._callback = callback
 
     def write(self, line: bytes) -> None:
+        """Call the function with the line."""
         self._callback(line.decode())
 
     def close(self) -> None:
+        """Do nothing."""
         pass
 
 
@@ -193,6 +199,7 @@ class Guarded:
         self._lock = threading.RLock()
 
     def write(self, line: bytes) -> None:
+        """Write a line; log errors instead of raising them."""
         with self._lock:
             if self._again and self._clock() < self._again:
                 self.lost += 1
@@ -212,6 +219,7 @@ class Guarded:
             self._close()
 
     def close(self) -> None:
+        """Close the sink."""
         with self._lock:
             self._close()
 

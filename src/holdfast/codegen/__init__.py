@@ -24,7 +24,7 @@ class Generated:
 
     source: str
     reports: tuple[str, ...]
-    """What was renamed, left out or cut short, a sentence each."""
+    """The names and schemas that were renamed, omitted or truncated, a sentence each."""
     tools: int
     hash: str
 

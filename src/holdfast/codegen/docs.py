@@ -1,4 +1,4 @@
-"""What a schema says in words: its description, and what a type does not show."""
+"""Docstrings from schemas: the description, and the constraints that a type does not show."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ LONGEST: Final = 120
 
 
 def description(schema: Any) -> str:
+    """Return the description of a schema, stripped; empty if it has none."""
     found = schema.get("description") if isinstance(schema, dict) else None
     return found.strip() if isinstance(found, str) else ""
 

@@ -82,7 +82,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What `emit.render` makes a module of."""
+    """The model of a generated module; `emit.render` writes it."""
 
     spaces: tuple[Space, ...]
     records: tuple[Record, ...]
@@ -95,7 +95,7 @@ class Model:
     opening: Kind | None = None
     """The arguments of the tool that opens a session."""
     reports: list[str] = field(default_factory=list)
-    """What was renamed, left out or cut short, and why."""
+    """The names and schemas that were renamed, omitted or truncated, and why."""
     taken: frozenset[str] = frozenset()
     """Names that no further type may have."""
 
@@ -247,7 +247,7 @@ class _Builder:
         return None if kind in (ANY, NONE) else kind
 
     def _opening(self) -> Kind | None:
-        """What a session may be opened with, besides its name."""
+        """Return the type of the arguments that open a session, besides its name."""
         tool = self.session and self.session.open_tool and self.tools.get(self.session.open_tool)
         if not tool:
             return None
@@ -279,7 +279,7 @@ class _Builder:
 
 
 def _hints(tool: Tool) -> tuple[str, ...]:
-    """What the server says of the tool's effects, in words."""
+    """Return the tool's annotations as sentences."""
     said = tool.annotations
     if said is None:
         return ()

@@ -28,7 +28,7 @@ HANDLE_MEMBERS: Final = frozenset(
         *("log", "name", "open", "registry", "replay", "run", "session", "state", "tools"),
     }
 )
-"""What a handle has itself; a namespace of that name gets an underscore."""
+"""The members of a handle; a namespace with such a name gets an underscore."""
 
 HANDLE_OWN: Final = frozenset(
     {
@@ -50,10 +50,10 @@ MODULE_NAMES: Final = frozenset(
         *("Target", "Tools", "Unset", "annotations", "builtins", "connect", "connect_sync"),
     }
 )
-"""What a generated module has itself, besides the types it makes of schemas."""
+"""The names of a generated module, besides the types made from schemas."""
 
 ATTRIBUTE_RESERVED: Final = MODULE_NAMES - {"annotations", "connect", "connect_sync"}
-"""What an attribute must not be called, because annotations beside it mean something else."""
+"""The names that an attribute must not have, because annotations beside it use them."""
 
 
 def split(tool: str) -> tuple[str | None, str]:
@@ -63,14 +63,17 @@ def split(tool: str) -> tuple[str | None, str]:
 
 
 def method_names(keys: Iterable[str]) -> dict[str, str]:
+    """Return a unique method name for each tool."""
     return _allot(keys, "tool", ATTRIBUTE_RESERVED)
 
 
 def namespace_names(names: Iterable[str]) -> dict[str, str]:
+    """Return a unique attribute name for each namespace."""
     return _allot(names, "ns", HANDLE_MEMBERS | ATTRIBUTE_RESERVED, LONGEST_SPACE)
 
 
 def parameter_names(names: Iterable[str]) -> dict[str, str]:
+    """Return a unique parameter name for each property."""
     return _allot(names, "arg", frozenset({"self"}), private=True)
 
 
@@ -164,6 +167,7 @@ class ClassNames:
         self.taken: set[str] = {*MODULE_NAMES, *keyword.kwlist, *taken}
 
     def take(self, *parts: str) -> str:
+        """Return an unused class name made of the parts, and reserve it."""
         name = base = pascal(*parts)
         number = 1
         while name in self.taken:

@@ -69,14 +69,14 @@ class SchemaReader:
     ) -> None:
         self.records: list[Record] = []
         self.cut: bool = False
-        """Whether something was too deep or too large, and is Any for that reason."""
+        """True if a part was too deep or too large, and became Any."""
         self._document = document
         self._names = names
         self._path = path
         self._most = most
         self._depth = 0
         self.parts: int = 0
-        """How much was read, for those who have more to read."""
+        """The number of schema parts read so far."""
         self._known: dict[str, Kind] = {}
         self._open: set[str] = set()
 
@@ -138,8 +138,8 @@ class SchemaReader:
         return either((found, NONE)) if schema.get("nullable") is True else found
 
     def _affords(self, parts: int) -> bool:
-        """Whether that much more may be read. Small schemas can stand for endless ones: parts
-        that are used many times count each time."""
+        """Return True if that many more parts may be read. A small schema can expand without end:
+        a part that is used many times counts each time."""
         self.parts += parts
         if self.parts > self._most:
             self.cut = True
@@ -292,8 +292,8 @@ def _required(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _keys(schema: Mapping[str, Any]) -> list[str]:
-    """What is required in the order of that list, then the rest by name: the order of an
-    object's keys says nothing."""
+    """Return the required keys in their order, then the rest by name: the order of an
+    object's keys means nothing."""
     return list(dict.fromkeys([*_required(schema), *sorted(_properties(schema))]))
 
 

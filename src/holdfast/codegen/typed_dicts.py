@@ -31,7 +31,7 @@ def described(fields: Collection[tuple[str, str]], room: int) -> list[str]:
 
 
 def _is_attribute(field: Field, record: Record, typist: Typist, classes: Collection[str]) -> bool:
-    """Whether the key may be an attribute: a plain word, which means nothing else, and short."""
+    """Return True if the key can be an attribute: a short identifier that is not reserved."""
     key = field.wire
     if not key.isascii() or not key.isidentifier() or keyword.iskeyword(key):
         return False

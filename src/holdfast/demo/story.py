@@ -44,6 +44,7 @@ class Screen:
         self._width = max(40, min(WIDEST, columns) - 1) if terminal else None
 
     def heading(self, text: str, intro: str = "") -> None:
+        """Print a heading, and an introduction under it."""
         self._write("")
         self._write(self._paint(text, _BOLD))
         if intro:
@@ -51,21 +52,27 @@ class Screen:
                 self._write(self._paint(line, _DIM))
 
     def note(self, text: str) -> None:
+        """Print a remark."""
         self._line("", text)
 
     def call(self, what: str) -> None:
+        """Print a call."""
         self._line("call", what)
 
     def result(self, what: str) -> None:
+        """Print a result."""
         self._line("  ->", what)
 
     def error(self, what: str) -> None:
+        """Print an error."""
         self._line("  !!", what, _RED)
 
     def log(self, what: str) -> None:
+        """Print a log line."""
         self._line(" log", what, _DIM)
 
     def good(self, text: str) -> None:
+        """Print a check that passed."""
         self._line("  ok", text, _GREEN)
 
     def _line(self, mark: str, text: str, colour: str = "") -> None:
@@ -121,6 +128,7 @@ class Story:
         self._client = holdfast.connect(command, name="demo", stderr=self._stderr.append)
 
     async def tell(self) -> None:
+        """Run all chapters; raise `CheckFailedError` if a check fails."""
         self.show.heading(
             "Holdfast: one client, and a server that is killed",
             "call: what the client does   ->: what comes back   !!: an error   ok: a check passed",

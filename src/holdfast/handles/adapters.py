@@ -15,7 +15,7 @@ from holdfast.types.tools import Tool, ToolResult
 
 
 class SessionAdapter(Protocol):
-    """What a handle asks of a way to keep sessions.
+    """The interface between a handle and a server's sessions.
 
     Two attributes are looked for besides: ``lifecycle``, the tools that the adapter calls itself,
     so that a replay of a log does not (none, if it has no such attribute), and ``reopen``,
@@ -35,7 +35,7 @@ class SessionAdapter(Protocol):
         ...
 
     def has_session(self, tool: Tool) -> bool:
-        """Whether the tool wants to be told the session."""
+        """Return True if the tool takes the session as a parameter."""
         ...
 
 
@@ -67,19 +67,23 @@ class ParameterSession:
         return f"ParameterSession({self.key!r}, {self.open_tool!r}, {self.close_tool!r})"
 
     async def open(self, client: Client, session: str, arguments: Mapping[str, Any]) -> None:
+        """Open the session with ``open_tool``, if there is one."""
         if self.open_tool is not None:
             wanted = {self.key: session, **self.open_arguments, **arguments}
             _check(self.open_tool, session, await client.call_tool(self.open_tool, wanted))
 
     async def close(self, client: Client, session: str) -> None:
+        """Close the session with ``close_tool``, if there is one."""
         if self.close_tool is not None:
             result = await client.call_tool(self.close_tool, {self.key: session})
             _check(self.close_tool, session, result)
 
     def inject_session(self, arguments: Mapping[str, Any], session: str) -> dict[str, Any]:
+        """Return the arguments with the session's name added."""
         return {self.key: session, **arguments}
 
     def has_session(self, tool: Tool) -> bool:
+        """Return True if the tool has the session's parameter."""
         properties = tool.input_schema.get("properties")
         return isinstance(properties, dict) and self.key in properties
 

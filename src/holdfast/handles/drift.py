@@ -94,9 +94,11 @@ class DriftCheck:
 
     @property
     def looks(self) -> bool:
+        """Return True if lists of tools are compared at all."""
         return self._registry is not None and self._mode != "off"
 
     def check(self, tools: Sequence[Tool], instructions: str | None) -> None:
+        """Compare tools with the registry; warn or raise `DriftError`, depending on the mode."""
         registry = self._registry
         if registry is None or self._mode == "off" or registry.matches(tools):
             return

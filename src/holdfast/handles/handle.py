@@ -44,13 +44,13 @@ log: logging.Logger = logging.getLogger("holdfast")
 
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 MOST_ROUNDS: Final = 4
-"""How often one call has things made ready that change again meanwhile."""
+"""The number of times one call prepares its session again after it changed meanwhile."""
 PATIENCE: Final = 5.0
 """Seconds that closing waits for the calls under way."""
 
 
 class Handle:
-    """What generated handles are made of. It may be shared by tasks of one event loop.
+    """The base class of generated handles. It may be shared by tasks of one event loop.
 
     ``target`` and the options are those of `holdfast.connect`; a client that is there already
     will do as well. ``session`` is opened through ``adapter``, with ``open_arguments``; without
@@ -110,7 +110,7 @@ class Handle:
 
     @property
     def closed(self) -> bool:
-        """Whether calls are refused for good."""
+        """Return True if the handle is closed and refuses all calls."""
         return self._queue.closed
 
     def __getitem__(self, name: str) -> Namespace:
@@ -299,7 +299,7 @@ class Handle:
             self._watch.check((), None)
 
     async def _give_up(self, error: Exception) -> None:
-        """What could not be opened is closed."""
+        """Close what could not be opened."""
         self._queue.close(error)
         self._unfollow()
         try:

@@ -20,9 +20,9 @@ class Methods:
     """
 
     _NAME: ClassVar[str] = ""
-    """What stands before the first dot of the tools' names."""
+    """The part of the tools' names before the first dot."""
     _METHODS: ClassVar[Mapping[str, str]] = {}
-    """What follows it, for each tool, and the attribute that it became."""
+    """The rest of each tool's name, and the attribute made of it."""
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._METHODS)
@@ -82,7 +82,7 @@ class Namespace(Calls, Methods):
 
 
 def attribute_for(namespaces: Mapping[str, type[Methods]], name: str) -> str:
-    """Which attribute of a handle a namespace became."""
+    """Return the attribute of a handle for a namespace."""
     for attribute, kind in namespaces.items():
         if name == kind._NAME:
             return attribute

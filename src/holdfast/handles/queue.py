@@ -1,4 +1,4 @@
-"""Whose turn it is: the calls of a handle, one after the other.
+"""A queue that runs the calls of a handle one after the other.
 
 Servers are not taken to be safe for calls at the same time, so each call waits until those
 before it have ended, however they ended. A call may step out of the queue and go at once.
@@ -35,6 +35,7 @@ class CallQueue:
 
     @property
     def closed(self) -> bool:
+        """Return True if the queue refuses calls."""
         return self._closed
 
     async def run(
@@ -106,6 +107,7 @@ class CallQueue:
             raise self.refusal(subject) from self._reason
 
     def refusal(self, subject: str) -> StateError:
+        """Return the error for a call after closing."""
         text = f"{self._owner}: {subject}: the handle is closed{self._why()}; nothing was sent"
         return StateError(text, state="closed")
 

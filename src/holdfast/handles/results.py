@@ -1,4 +1,4 @@
-"""What the methods of a handle return."""
+"""The results of a handle's methods."""
 
 from __future__ import annotations
 

@@ -16,6 +16,8 @@ log: logging.Logger = logging.getLogger("holdfast")
 
 
 class Phase(StrEnum):
+    """The state of a session."""
+
     ABSENT = "absent"
     OPEN = "open"
     DOUBT = "doubt"
@@ -23,7 +25,7 @@ class Phase(StrEnum):
 
 
 class HandleSession:
-    """What a handle keeps open at the server for its calls."""
+    """The session that a handle holds open at the server for its calls."""
 
     def __init__(
         self, client: Client, adapter: SessionAdapter, name: str, arguments: Mapping[str, object]
@@ -40,6 +42,7 @@ class HandleSession:
 
     @property
     def is_open(self) -> bool:
+        """Return True if the session is open."""
         return self.phase is Phase.OPEN
 
     async def open(self) -> None:

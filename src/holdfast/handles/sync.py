@@ -89,7 +89,7 @@ class SyncHandle:
 
     @property
     def closed(self) -> bool:
-        """Whether calls are refused for good."""
+        """Return True if the handle is closed and refuses all calls."""
         return self._handle.closed
 
     def open(self) -> Self:

@@ -1,4 +1,4 @@
-"""What an argument is that was left out: not None, which can be sent."""
+"""The marker for an omitted argument: not None, which can be sent."""
 
 from __future__ import annotations
 

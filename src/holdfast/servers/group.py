@@ -201,8 +201,8 @@ class Servers:
         return ValidationError(text + question(self._nearby(name[:200])))
 
     def _nearby(self, name: str) -> list[str]:
-        """What could have been meant: a tool without its server, a server with a slip in it,
-        and otherwise any tool that was listed."""
+        """Return suggestions for an unknown name: a tool without its server, a misspelled server,
+        otherwise any tool that was listed."""
         listed = {
             f"{member.name}.{tool}": tool
             for member in self._members.values()

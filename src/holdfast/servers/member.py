@@ -44,7 +44,7 @@ class Member:
         self.tools: int | None = None
         self.closed: bool = False
         self._reason: BaseException | None = None
-        """What the client said last; it says so again when it is closed."""
+        """The latest state of the client; the client reports it again when it is closed."""
         self._make = make
         self._check = check
 
@@ -122,6 +122,7 @@ class Member:
         return pause + policy.timeouts.handshake
 
     async def close(self) -> bool:
+        """Close the client, if there is one."""
         self.closed = True
         return False if self.client is None else await self.client.close()
 
@@ -141,7 +142,7 @@ def _read(path: str | os.PathLike[str] | None) -> Configuration:
 
 
 def is_distrust(error: HoldfastError) -> bool:
-    """Whether this says that nobody has approved a server of a project's own file."""
+    """Return True if the error means that a server of a project's own file is not approved."""
     return isinstance(error, StateError) and error.state == UNTRUSTED
 
 

@@ -47,13 +47,14 @@ class Status(Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
     tools: int | None = None
     server: str | None = None
-    """What the server calls itself, with its version."""
+    """The name and version that the server reports."""
     protocol_version: str | None = None
     source: str | None = None
     """The file it is configured in."""
 
     @property
     def is_ready(self) -> bool:
+        """Return True if the server is connected and ready."""
         return self.state == "ready"
 
     @property

@@ -26,7 +26,7 @@ LAST_MOMENTS: Final = 10.0
 
 
 class Closable(Protocol):
-    """What is closed when the program ends."""
+    """An object that is closed when the program ends."""
 
     def close(self) -> Coroutine[Any, Any, Any]: ...
 
@@ -54,6 +54,7 @@ class Portal:
         self._open.add(closable)
 
     def drop(self, closable: Closable) -> None:
+        """Forget an object that was closed."""
         self._open.discard(closable)
 
     def end(self, closable: Closable, work: Coroutine[Any, Any, T]) -> T | Literal[False]:

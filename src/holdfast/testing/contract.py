@@ -50,6 +50,7 @@ class Probe:
         self._number = 0
 
     def report(self, report: Report) -> None:
+        """Record a report of the link."""
         self.reports.append(report)
         self._changed.set()
         if isinstance(report, Delivered) and report.stream is not None:
@@ -92,9 +93,11 @@ class Probe:
         return value
 
     def seen(self, kind: type) -> list[Any]:
+        """Return the reports of one kind."""
         return [report for report in self.reports if type(report) is kind]
 
     def messages(self) -> list[jsonrpc.Envelope | jsonrpc.Junk]:
+        """Return all messages delivered so far."""
         data = b"".join(report.data for report in self.seen(Delivered))
         return jsonrpc.decode_lines(data)
 
@@ -118,6 +121,7 @@ class Probe:
         return refused + self.seen(Lost)
 
     async def failure(self, number: int) -> HoldfastError:
+        """Wait for the failure of a frame and return its error."""
         reports = await self.until(lambda: self.failures(number))
         error: HoldfastError = reports[0].error
         return error
@@ -138,6 +142,7 @@ class TransportContract:
 
     @asynccontextmanager
     async def probe(self, limits: Limits | None = None) -> AsyncIterator[Probe]:
+        """Open a link with a `Probe` on it, and close it at the end."""
         async with self.transport() as transport:
             probe = Probe()
             probe.link = transport.open(self.generation, limits or Limits(), probe.report)

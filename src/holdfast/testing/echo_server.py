@@ -56,6 +56,7 @@ class EchoServer:
     name = "echo"
 
     def accept(self, line: ServerLine) -> Callable[[bytes], None]:
+        """Serve one connection; return the function that takes its frames."""
         from holdfast._core.runners.aio import accept
 
         return accept(make_server(lambda: line.hang_up("asked to die")), line).feed

@@ -46,6 +46,7 @@ class Destination(Struct):
 
     @property
     def redaction(self) -> Redaction:
+        """Return the redaction of the client's options."""
         return (self.options.get("observability") or Observability()).redaction
 
 

@@ -30,6 +30,7 @@ class Notes:
         self._lock = threading.Lock()
 
     def take(self, line: str) -> None:
+        """Add a line, truncated if it is too long."""
         if len(line) > LONGEST_LINE:
             line = f"{line[: LONGEST_LINE - 1]}…"
         with self._lock:
@@ -54,6 +55,7 @@ class NotesLog(CallLog):
         super().__init__(self.notes.take, redaction=redaction)
 
     def begin(self, call: ObservedCall) -> End | None:
+        """Note the start of a request; return the function that notes its end."""
         found = [super().begin(call), *(other.begin(call) for other in self._others)]
         ends = [end for end in found if end is not None]
 
@@ -64,6 +66,7 @@ class NotesLog(CallLog):
         return end
 
     def close(self) -> None:
+        """Close the other observers and this one."""
         for other in self._others:
             other.close()
         super().close()

@@ -99,6 +99,7 @@ class Peer:
 
     @versions.setter
     def versions(self, versions: Iterable[str]) -> None:
+        """Set the protocol revisions that the peer supports."""
         self._server.versions = tuple(versions)
 
     # The script

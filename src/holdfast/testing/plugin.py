@@ -34,6 +34,7 @@ _SCOPE: Final = pytest.StashKey["ClientScope"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the ``--mcp-…`` options."""
     group = parser.getgroup("mcp", "MCP servers (Holdfast)")
     group.addoption(
         "--mcp-record",
@@ -49,6 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers and check the options."""
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
     replay = config.getoption("mcp_replay")
@@ -109,6 +111,7 @@ def mcp_handle_sync(_mcp_scope: ClientScope) -> SyncHandleFactory:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the notes of the servers to the report of a failed test."""
     report = yield
     scope = item.stash.get(_SCOPE, None)
     if scope is not None and report.failed:

@@ -67,6 +67,7 @@ def folder_name(nodeid: str) -> str:
 
 
 def lock_path(folder: Path, number: str) -> Path:
+    """Return the path of the lockfile of a recording."""
     return folder / "tools" / f"{number}.lock"
 
 
@@ -85,6 +86,7 @@ class RecordingLog(CallLog):
         self._server: tuple[str | None, str | None] = (None, None)
 
     def begin(self, call: ObservedCall) -> End | None:
+        """Number a tool call; return the function that records it."""
         if call.method != TOOL_CALL:
             return None
         return partial(self._write, call, next(self._numbers))
@@ -107,6 +109,7 @@ class RecordingLog(CallLog):
             self._take(self.client, list(self.client.tools.values()))
 
     def close(self) -> None:
+        """Write the calls that are still waiting, and close the log."""
         self._take_known()
         for call, seq in self._waiting:
             self._end(call, self._before(call, seq), seq)

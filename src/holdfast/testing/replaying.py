@@ -50,6 +50,7 @@ class RecordedServer(MockServer):
         self.server.handlers.update(dict.fromkeys(_NOT_RECORDED, self._refuse))
 
     def missed(self, message: str) -> None:
+        """Record a call that is not in the recording."""
         self.misses.append(message)
 
     def _refuse(self, incoming: Incoming) -> None:

@@ -1,4 +1,4 @@
-"""What goes over the wire, as types: read from servers, written by handlers.
+"""The types of the protocol: read from servers, written by handlers.
 
 Names are loaded when first used: making a hundred and more types takes longer than most
 programs want to wait for an import.

@@ -1,4 +1,4 @@
-"""What every wire type shares: names, defaults, and the JSON that an object came from.
+"""The base of all wire types: names, defaults, and the JSON that an object came from.
 
 A struct holds the fields that this version knows. Whatever else the peer sent is not lost:
 an object made by `decode` remembers its source, so ``obj.raw`` is the whole JSON object as
@@ -30,7 +30,7 @@ class Wire(Struct, rename="camel", omit_defaults=True, kw_only=True, dict=True):
     """The base of all wire types: snake_case here, camelCase there, defaults left unsaid."""
 
     keeps_unknown: ClassVar[bool] = False
-    """Whether JSON that does not fit is kept as `UnknownContent` in this type's place."""
+    """True if JSON that does not fit becomes `UnknownContent` in this type's place."""
 
     vital: ClassVar[frozenset[str]] = frozenset()
     """Optional fields that must not be taken for absent when they cannot be read."""

@@ -39,7 +39,7 @@ class Icon(Wire, kw_only=True):
 
 
 class ResourceContents(Meta, kw_only=True):
-    """What the contents of a resource have in common."""
+    """The common fields of resource contents."""
 
     keeps_unknown: ClassVar[bool] = True
 
@@ -171,7 +171,7 @@ class ToolUseContent(ContentBlock, tag="tool_use", kw_only=True):
 
 
 class ToolResultContent(ContentBlock, tag="tool_result", kw_only=True):
-    """What a tool gave, told to a model in a message."""
+    """The result of a tool call, in a message to a model."""
 
     type: ClassVar[str] = "tool_result"
 

@@ -20,7 +20,7 @@ FORMATS: Final = ("date", "date-time", "email", "uri")
 
 
 class FieldSchema(Wire, kw_only=True):
-    """What all fields of a form have."""
+    """The common attributes of all form fields."""
 
     title: str | None = None
     description: str | None = None
@@ -160,7 +160,7 @@ _BY_TYPE: Final[dict[str, type[PrimitiveSchema]]] = {
 
 
 class Elicitation(Meta, kw_only=True):
-    """What both ways of asking have."""
+    """The common fields of form and URL elicitation."""
 
     message: str
     task: TaskMetadata | None = None

@@ -1,4 +1,4 @@
-"""Who the two sides are and what they can do, as told when they meet."""
+"""The identity and capabilities of both sides, exchanged when they connect."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class TasksCapability(Wire, kw_only=True):
 
 
 class ClientCapabilities(Wire, kw_only=True):
-    """What a client can do for a server."""
+    """The capabilities of a client."""
 
     experimental: dict[str, Settings] | None = None
     extensions: dict[str, Settings] | None = None
@@ -73,7 +73,7 @@ class ClientCapabilities(Wire, kw_only=True):
 
 
 class ServerCapabilities(Wire, kw_only=True):
-    """What a server can do for a client."""
+    """The capabilities of a server."""
 
     experimental: dict[str, Settings] | None = None
     extensions: dict[str, Settings] | None = None
@@ -95,7 +95,7 @@ class InitializeResult(Meta, kw_only=True):
 
 
 class DiscoverResult(Cacheable, kw_only=True):
-    """What a server says of itself when asked without a handshake."""
+    """The server's description of itself, requested without a handshake."""
 
     supported_versions: list[str]
     capabilities: ServerCapabilities = field(default_factory=ServerCapabilities)

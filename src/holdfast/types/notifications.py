@@ -34,7 +34,7 @@ ProgressToken: TypeAlias = int | str
 
 
 class Progress(Meta, kw_only=True):
-    """How far a request has come: ``progress`` of ``total``, where the total is known."""
+    """The progress of a request: ``progress`` of ``total``, where the total is known."""
 
     progress_token: ProgressToken
     progress: int | float

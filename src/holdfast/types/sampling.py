@@ -20,7 +20,7 @@ class ModelHint(Wire, kw_only=True):
 
 
 class ModelPreferences(Wire, kw_only=True):
-    """What matters in the choice of a model, each from 0 to 1."""
+    """The priorities in the choice of a model, each from 0 to 1."""
 
     hints: list[ModelHint] | None = None
     cost_priority: int | float | None = None
@@ -29,7 +29,7 @@ class ModelPreferences(Wire, kw_only=True):
 
 
 class ToolChoice(Wire, kw_only=True):
-    """Whether the model may, must or must not use tools: one of `TOOL_CHOICES`."""
+    """The tool choice: the model may, must or must not use tools; one of `TOOL_CHOICES`."""
 
     mode: str | None = None
 
@@ -52,7 +52,7 @@ class SamplingMessage(Meta, kw_only=True):
 
 
 class SamplingRequest(Meta, kw_only=True):
-    """What a server wants sampled. ``include_context`` is one of `CONTEXTS`."""
+    """A server's request to sample a model. ``include_context`` is one of `CONTEXTS`."""
 
     vital: ClassVar[frozenset[str]] = frozenset({"system_prompt", "tools", "tool_choice"})
 
@@ -70,7 +70,7 @@ class SamplingRequest(Meta, kw_only=True):
 
 
 class SamplingResult(SamplingMessage, kw_only=True):
-    """What the model said. ``stop_reason`` is ``endTurn``, ``stopSequence``, ``maxTokens``,
+    """The model's message. ``stop_reason`` is ``endTurn``, ``stopSequence``, ``maxTokens``,
     ``toolUse`` or a word of the client's own."""
 
     model: str

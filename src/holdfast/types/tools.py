@@ -64,7 +64,7 @@ class ToolAnnotations(Wire, kw_only=True):
 
 
 class ToolExecution(Wire, kw_only=True):
-    """How a tool may be run. ``task_support`` is one of `TASK_SUPPORT`."""
+    """The execution options of a tool. ``task_support`` is one of `TASK_SUPPORT`."""
 
     task_support: str | None = None
 
@@ -131,7 +131,7 @@ class Tool(Meta, kw_only=True):
 
     @property
     def timeout(self) -> float | None:
-        """How long a call of this tool may take; None leaves it to the client's timeouts."""
+        """Return the timeout of this tool in seconds; None: the client's timeouts apply."""
         found: float | None = self.__dict__.get("_timeout")
         return found
 
@@ -141,7 +141,7 @@ class Tool(Meta, kw_only=True):
 
     @property
     def enabled(self) -> bool:
-        """Whether the client calls this tool at all."""
+        """Return True if the client may call this tool."""
         found: bool = self.__dict__.get("_enabled", True)
         return found
 
@@ -151,7 +151,7 @@ class Tool(Meta, kw_only=True):
 
 
 class ToolResult(Result, kw_only=True):
-    """What a tool call gave. ``is_error`` says that the tool ran and failed."""
+    """The result of a tool call. ``is_error`` is True if the tool ran and failed."""
 
     content: list[Content] = field(default_factory=empty_list)
     structured_content: Any = UNSET
@@ -165,6 +165,7 @@ class ToolResult(Result, kw_only=True):
 
     @property
     def has_structured(self) -> bool:
+        """Return True if the result has structured content, null included."""
         return self.structured_content is not UNSET
 
     @property
@@ -174,7 +175,7 @@ class ToolResult(Result, kw_only=True):
 
     @property
     def faults(self) -> tuple[Any, ...]:
-        """Where the structured result does not fit the tool's schema, if it was checked."""
+        """Return where the structured result does not match the tool's schema, if checked."""
         found: tuple[Any, ...] = self.__dict__.get("_faults", ())
         return found
 

@@ -32,7 +32,7 @@ CHANGES: Final[dict[str, tuple[str, ...]]] = {
     "notifications/prompts/list_changed": ("prompts/list",),
     "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
 }
-"""What each notification makes out of date."""
+"""The methods whose cached results each notification invalidates."""
 
 NEVER: Final = float("-inf")
 MOST_URIS: Final = 10_000
@@ -57,7 +57,7 @@ class AnswerCache:
         own = MemoryStore(policy.entries, policy.bytes)
         self._store: Store = own if policy.store is None else policy.store
         self._invalidated: dict[str, float] = {}
-        """When each method was invalidated last."""
+        """The time of the last invalidation of each method."""
         self._updated: dict[str, float] = {}
         """The same for single resources."""
         self._may_hold = policy.store is not None
@@ -179,7 +179,7 @@ def partition(transport: Any, policy: Policy) -> tuple[str, Callable[[], str]]:
 
 
 class Hints(Struct, frozen=True):
-    """What a server says about keeping its answer; None: nothing."""
+    """The caching hints of a response; None: not given."""
 
     ttl: float | None = None
     """Seconds."""

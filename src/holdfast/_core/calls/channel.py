@@ -31,7 +31,7 @@ from holdfast.types.notifications import Progress
 W = TypeVar("W", bound=Wire)
 
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding raises for bytes that are not what they should be."""
+"""The exceptions that decoding raises for malformed bytes."""
 PROGRESS_FACTOR: Final = 3
 """Times a caller's ``timeout`` that a tool call may take in all while progress comes."""
 ENDED: Final = (State.CLOSING, State.CLOSED)

@@ -13,7 +13,7 @@ from holdfast.errors import ValidationError
 
 
 class CallOptions(TypedDict, total=False):
-    """What may be said about one tool call.
+    """The options of one tool call.
 
     Attributes:
         timeout: Seconds without an answer, connecting and listing included. Progress starts it

@@ -1,4 +1,4 @@
-"""Where answers are kept: a small interface, and the memory that is built in."""
+"""The cache store: a small interface, and the built-in store in memory."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class CacheEntry(Struct):
 
     raw: bytes
     asked: float
-    """When the request went out: what was invalidated since then is not fresh."""
+    """The time the request was sent; an invalidation after it makes the entry stale."""
     received: float
     ttl: float
     """Seconds for which it is fresh, from when it was received."""
     memo: Any = None
-    """What was read from it, to read it once only. Not to be stored elsewhere."""
+    """The decoded result, so that it is decoded only once. Never persisted."""
 
 
 class Store(Protocol):

@@ -47,7 +47,7 @@ class Connection:
 
     @property
     def facts(self) -> Facts | None:
-        """What the server said of itself last."""
+        """Return the server's latest description of itself."""
         return self._connector.facts
 
     @property
@@ -65,7 +65,7 @@ class Connection:
 
     @property
     def reason(self) -> HoldfastError | None:
-        """Why the last link was lost; None once there is a good one again."""
+        """Return the error that ended the last link; None once connected again."""
         return self._recovery.reason
 
     @property
@@ -80,7 +80,7 @@ class Connection:
 
     @property
     def due(self) -> float:
-        """When to call ``tick`` next."""
+        """Return the time to call ``tick`` next."""
         return self._timers.due
 
     @property

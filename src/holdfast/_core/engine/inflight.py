@@ -34,7 +34,7 @@ class Pending(Struct, gc=False):
     wire_id: WireId | None = None
     """None while parked."""
     offers: int = 0
-    """How often it was refused for now."""
+    """The number of times the transport was too busy for it."""
     retry_at: float = NEVER
     queued: bool = False
     """It waits for room on the link."""
@@ -79,7 +79,7 @@ class Inflight:
         """One entry for each request with a deadline; it may be earlier than the deadline."""
         self._retries: list[tuple[float, Ticket]] = []
         self._queue: list[Ticket] = []
-        """What waits for room, the oldest first."""
+        """The requests that wait for room, the oldest first."""
 
     def __repr__(self) -> str:
         parked = len(self._requests) - len(self._sent)

@@ -36,7 +36,7 @@ class Negotiator:
         self.refused: str = ""
         """The last refusal, for the error if the negotiation fails."""
         self.check_at: float = NEVER
-        """When the wait for an answer ends."""
+        """The deadline of the wait for an answer."""
         self._inflight = inflight
         self._anonymous: jsonrpc.Envelope | None = None
         """An error without an id."""

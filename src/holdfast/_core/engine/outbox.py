@@ -26,7 +26,7 @@ class Outbox:
         self.log_level: str | None = None
         """Told to the server on every new link."""
         self.retry_at: float = NEVER
-        """When messages that the link did not take are offered again."""
+        """The time to retry messages that the link did not accept."""
         self._link = link
         self._inflight = inflight
         self._policy = policy

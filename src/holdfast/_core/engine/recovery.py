@@ -29,7 +29,7 @@ class Recovery:
         self.variant: str | None = None
         """The variant of the transport, if not the usual one."""
         self.reason: HoldfastError | None = None
-        """Why the last link was lost."""
+        """The error that ended the last link."""
         self.gave_up = False
         self._plan = plan
         self._backoff = backoff
@@ -41,7 +41,7 @@ class Recovery:
         self._ready_since = 0.0
         self._restarts = 0
         self._spoilt: HoldfastError | None = None
-        """What the first opening of this attempt died of."""
+        """The error of the first opening of this attempt."""
 
     def __repr__(self) -> str:
         return f"<Recovery {self._failures} failures, {self.reason!r}>"

@@ -40,7 +40,7 @@ class Requests:
         self._link = link
         self._jitter = jitter
         self.pump_at: float = NEVER
-        """When requests that wait for room are offered again."""
+        """The time to retry requests that wait for room."""
 
     def waits(self, call: Call) -> bool:
         """Return True if a call waits for a server that is down."""

@@ -27,7 +27,7 @@ class Plan(Struct, frozen=True):
     abilities: frozenset[str] = frozenset()
     pin: str | None = None
     opening: Opening | None = None
-    """How this server is known to want to be addressed; None: find out."""
+    """The opening that this server is known to support; None: negotiate."""
     patience: float = 0.5
     streams: bool = False
     """Each request travels on a stream of its own."""

@@ -62,7 +62,7 @@ INITIALIZE: Final = "initialize"
 OLDER: Final = "sse"
 """The variant of the transport before Streamable HTTP."""
 _OLDER: Final = (Meaning.NO_SUCH_SESSION, Meaning.NOT_UNDERSTOOD)
-"""How an address of the older kind refuses a POST."""
+"""The ways an older endpoint refuses a POST."""
 DEMANDS: Final = (HEADER_MISMATCH, MISSING_CAPABILITY)
 """A modern server wants other headers, or abilities that we lack."""
 

@@ -38,7 +38,7 @@ class AuditRecord(Struct, frozen=True, kw_only=True):
     """
 
     time: float
-    """When it began, in seconds since the epoch."""
+    """The start time, in seconds since the epoch."""
     who: str
     server: str
     tool: str

@@ -1,1 +1,1 @@
-"""Where the server side runs: on asyncio (memory, stdio), or on the standard library alone."""
+"""Runners of the server side: on asyncio (memory, stdio), or on the standard library alone."""

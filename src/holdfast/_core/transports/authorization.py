@@ -1,4 +1,4 @@
-"""Where HTTP and authorization meet: credentials for each request, and answers to refusals."""
+"""Authorization for HTTP: credentials for each request, and handling of refusals."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ class Http:
 
     @property
     def traits(self) -> Traits:
-        """What the driver needs to know: credentials that may change with each request."""
+        """Return the properties of this transport; credentials may change with each request."""
         own, authorizer = self._settings.headers, self.authorizer
         extensions = () if authorizer is None else authorizer.extensions
         if callable(own) or (authorizer is not None and authorizer.personal):

@@ -36,14 +36,14 @@ HeaderValues: TypeAlias = "Mapping[str, str] | Iterable[tuple[str, str]]"
 Headers: TypeAlias = "HeaderValues | Callable[[], HeaderValues | Awaitable[HeaderValues]]"
 
 _REDIRECTS: Final = frozenset({301, 302, 307, 308})
-"""Where the same request is to be sent again; 303 means that it was processed."""
+"""The redirects that repeat the request; 303 means that it was processed."""
 _MAX_REDIRECTS: Final = 5
 _ERROR_BODY: Final = 64 * 1024
 _LARGE: Final = 1024 * 1024
 _GOOD: Final = 300
 JSON, EVENTS = "application/json", "text/event-stream"
 BROKEN: Final = (aiohttp.ClientError, OSError, TimeoutError)
-"""What a connection may end in at any moment."""
+"""The exceptions that may end a connection at any moment."""
 LINGER: Final = 2.0
 """Seconds for a response to end after its use, so that its connection can be used again."""
 BASIC_HEADERS: Final = {

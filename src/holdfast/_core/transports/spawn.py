@@ -65,9 +65,9 @@ LAUNCHER_ENVIRONMENT: Final = (
     "XDG_*",
     "npm_config_*",
 )
-"""Where launchers find registries, caches and runtimes; ``*`` stands for the rest of a name."""
+"""The variables by which launchers find registries, caches and runtimes; ``*`` is a wildcard."""
 PASSED_ENVIRONMENT: Final = BASIC_ENVIRONMENT + NETWORK_ENVIRONMENT + LAUNCHER_ENVIRONMENT
-"""What a server gets of our environment unless more is asked for."""
+"""The variables that a server inherits by default."""
 _EXACT: Final = frozenset(name for name in PASSED_ENVIRONMENT if not name.endswith("*"))
 _PREFIXES: Final = tuple(name[:-1] for name in PASSED_ENVIRONMENT if name.endswith("*"))
 _NEVER: Final = ("UV_PUBLISH_",)

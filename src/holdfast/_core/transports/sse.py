@@ -46,7 +46,7 @@ class SseLink:
         self._report = report
         self._loop = asyncio.get_running_loop()
         self._endpoint = endpoint
-        """Where to send to: given, or named by the server's first event."""
+        """The address to send to: given, or named by the server's first event."""
         self._posts: dict[WireId, asyncio.Task[None]] = {}
         """Requests that the server has not accepted or refused yet."""
         self._answered: list[asyncio.Task[None]] = []

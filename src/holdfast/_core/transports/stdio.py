@@ -81,7 +81,7 @@ class Stdio:
         self.startup: float = options.seconds("Stdio", "startup", startup, zero=True)
         self.shutdown_request: bool = options.flag("Stdio", "shutdown_request", shutdown_request)
         self.ended_by: str | None = None
-        """What ended the last run: the end of its input, or a signal."""
+        """The step that ended the last run: the end of its input, or a signal."""
 
     def __repr__(self) -> str:
         return f"Stdio({shlex.join(self.command)!r})"

@@ -60,7 +60,7 @@ encode: Callable[[Any], bytes] = _encoder.encode
 
 _SNIPPET = 120
 MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError)
-"""What decoding raises for bytes that are not what they should be."""
+"""The exceptions that decoding raises for malformed bytes."""
 
 
 def decode_lines(data: bytes, *, batches: bool = False) -> list[Envelope | Junk]:
