@@ -15,7 +15,7 @@ from holdfast.agents.schemas import (
     accepts_null,
     below,
     inferred_types,
-    merge,
+    join,
     object_root,
     safe_keys,
     tell,
@@ -88,38 +88,10 @@ def test_a_deep_schema_is_cut() -> None:
     assert "too deep" in report[0].text
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "merged"),
-    [
-        ({"type": "number"}, {"type": "integer"}, {"type": "integer"}),
-        ({"type": ["string", "null"]}, TEXT, TEXT),
-        ({"enum": [1, 2, 3]}, {"enum": [2, 3, 4]}, {"enum": [2, 3]}),
-        (
-            {"minimum": 1, "maxItems": 9},
-            {"minimum": 5, "maxItems": 3},
-            {"minimum": 5, "maxItems": 3},
-        ),
-        ({"required": ["a"]}, {"required": ["b", "a"]}, {"required": ["a", "b"]}),
-        (
-            {"properties": {"a": {"minLength": 1}}},
-            {"properties": {"a": TEXT, "b": TEXT}},
-            {"properties": {"a": {"minLength": 1, "type": "string"}, "b": TEXT}},
-        ),
-        ({"description": "far"}, {"description": "near"}, {"description": "near"}),
-    ],
-)
-def test_two_schemas_become_one(
-    first: dict[str, Any], second: dict[str, Any], merged: dict[str, Any]
-) -> None:
+def test_demands_that_cannot_be_joined_are_reported() -> None:
     report = Losses()
-    assert merge(first, second, "", report) == merged
-    assert report == []
-
-
-def test_demands_that_cannot_be_merged_are_told() -> None:
-    report = Losses()
-    assert merge({"pattern": "a"}, {"pattern": "b"}, "", report) == {"pattern": "a"}
-    assert merge(TEXT, {"type": "array"}, "", report) == TEXT
+    assert join([{"pattern": "a"}, {"pattern": "b"}], "", report) == {"pattern": "a"}
+    assert join([TEXT, {"type": "array"}], "", report) == {}
     assert [loss.keyword for loss in report] == ["pattern", "type"]
 
 

@@ -14,15 +14,15 @@ from holdfast.agents.schemas import (
     SILENT,
     Expansion,
     Losses,
-    Schema,
     below,
     inferred_types,
-    merge,
+    join,
     object_root,
     rewrite,
     tell,
     without_all_of,
 )
+from holdfast.schema.walk import Schema
 
 _FORMATS: Final[dict[str, frozenset[str]]] = {
     "string": frozenset({"date-time"}),
@@ -98,7 +98,7 @@ class _Conversion:
             found: list[Schema] = []
             for index, choice in enumerate(choices):
                 place = below(where, "anyOf", index)
-                whole = merge(rest, self._normal(choice, place), place, self._report)
+                whole = join([self._normal(choice, place), rest], place, self._report)
                 found += self._variants(whole, place)
             return found
         kinds = inferred_types(node)

@@ -14,7 +14,6 @@ from holdfast.agents.schemas import (
     SILENT,
     Expansion,
     Losses,
-    Schema,
     accepts_null,
     inferred_types,
     object_root,
@@ -23,6 +22,7 @@ from holdfast.agents.schemas import (
     types_of,
     without_all_of,
 )
+from holdfast.schema.walk import Schema
 
 LEVELS: Final = 10
 PROPERTIES: Final = 5000

@@ -24,13 +24,13 @@ from holdfast.agents.schemas import (
     DEEPEST,
     Loss,
     Losses,
-    Schema,
     object_root,
     rewrite,
     safe_keys,
     types_of,
 )
 from holdfast.errors import ValidationError
+from holdfast.schema.walk import Schema
 from holdfast.types.tools import Tool
 
 Shape: TypeAlias = Literal["openai", "openai-responses", "anthropic", "gemini", "gemini-json"]

@@ -10,9 +10,11 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from holdfast.agents.schemas import DEEPEST, LISTS, MAPS, SINGLES, Losses, Schema, below, rewrite
+from holdfast.agents.schemas import DEEPEST, Losses, below, rewrite
+from holdfast.schema.types import TYPES
+from holdfast.schema.walk import HOLDS, LISTED, NAMED, REFERENCES, Schema
 
-TYPES: Final = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
+_SINGLE: Final = HOLDS - NAMED - LISTED - {*REFERENCES}
 
 
 def sound(schema: Schema, report: Losses) -> Schema:
@@ -34,15 +36,26 @@ def _sound(node: Any, where: str, report: Losses, levels: int) -> Any:
     for key, value in node.items():
         check = CHECKS.get(key)
         if check is None or check(value):
-            kept[key] = value
+            kept[key] = _only_schemas(key, value, where, report)
         else:
             report.add(where, key, "is not what it should be; it is left out")
-    found = rewrite(kept, lambda one, at: _sound(one, at, report, levels - 1), where)
-    # `rewrite` looks into objects and lists; what else stands for a schema is looked at here.
-    for key in SINGLES:
-        if key in found and not isinstance(found[key], dict | bool | list):
-            found[key] = _sound(found[key], below(where, key), report, levels - 1)
-    return found
+    return rewrite(kept, lambda one, at: _sound(one, at, report, levels - 1), where)
+
+
+def _only_schemas(key: str, value: Any, where: str, report: Losses) -> Any:
+    """Return the value of a keyword with something in every place of a schema that is one."""
+
+    def checked(one: Any, *steps: object) -> Any:
+        if isinstance(one, dict | bool) or (key == "dependencies" and isinstance(one, list)):
+            return one
+        report.add(below(where, key, *steps), "schema", "is no schema; any value is told")
+        return {}
+
+    if key in NAMED and isinstance(value, dict):
+        return {name: checked(one, name) for name, one in value.items()}
+    if (key in LISTED or key == "items") and isinstance(value, list):
+        return [checked(one, at) for at, one in enumerate(value)]
+    return checked(value) if key in _SINGLE else value
 
 
 def _is_type(value: Any) -> bool:
@@ -79,8 +92,8 @@ CHECKS: Final[dict[str, Callable[[Any], bool]]] = {
     "required": _are_names,
     "enum": lambda value: isinstance(value, list) and bool(value),
     **dict.fromkeys(("$ref", "format", "pattern", "title", "description"), _is_text),
-    **dict.fromkeys(MAPS, _is_map),
-    **dict.fromkeys(LISTS, lambda value: isinstance(value, list) and bool(value)),
+    **dict.fromkeys(NAMED, _is_map),
+    **dict.fromkeys(LISTED, lambda value: isinstance(value, list) and bool(value)),
     **dict.fromkeys(
         ("minimum", "maximum", "multipleOf", "exclusiveMinimum", "exclusiveMaximum"), _is_number
     ),

@@ -10,25 +10,22 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from msgspec import Struct
 
+from holdfast.schema import walk
+from holdfast.schema.budget import Budget
+from holdfast.schema.merge import merge
 from holdfast.schema.refs import resolve
-
-Schema: TypeAlias = dict[str, Any]
+from holdfast.schema.types import type_of
+from holdfast.schema.walk import Part, Schema, pointer, required
 
 DEEPEST: Final = 48
 """Levels that are converted; what is deeper says nothing any more."""
 MOST_NODES: Final = 10_000
 """Schemas that references may unfold to."""
 
-MAPS: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
-SINGLES: Final = (
-    *("items", "additionalProperties", "not", "if", "then", "else", "contains"),
-    *("propertyNames", "unevaluatedItems", "unevaluatedProperties"),
-)
 SILENT: Final = frozenset(
     {"$schema", "$id", "$comment", "$anchor", "$vocabulary", "$defs", "definitions", "id"}
     | {"readOnly", "writeOnly", "deprecated", "discriminator", "$dynamicAnchor", "nullable"}
@@ -60,24 +57,22 @@ class Losses(list[Loss]):
 
 
 def below(where: str, *steps: object) -> str:
-    """The place further down: a JSON pointer."""
-    escaped = (str(step).replace("~", "~0").replace("/", "~1") for step in steps)
-    return "/".join((where, *escaped))
+    """Return the JSON pointer of a place further down."""
+    return where + pointer(*steps)
 
 
 def rewrite(node: Schema, change: Callable[[Any, str], Any], where: str = "") -> Schema:
-    """A copy with every schema directly inside replaced by ``change(schema, its place)``."""
-    copy = dict(node)
-    for key in MAPS:
-        if isinstance(inside := node.get(key), dict):
-            copy[key] = {name: change(one, below(where, key, name)) for name, one in inside.items()}
-    for key in (*LISTS, "items"):
-        if isinstance(inside := node.get(key), list):
-            copy[key] = [change(one, below(where, key, i)) for i, one in enumerate(inside)]
-    for key in SINGLES:
-        if isinstance(inside := node.get(key), dict):
-            copy[key] = change(inside, below(where, key))
-    return copy
+    """Return a copy with every schema directly inside replaced by ``change(schema, its place)``.
+
+    ``additionalProperties: false`` and the like stay as they are.
+    """
+
+    def changed(part: Part) -> Any:
+        if isinstance(part.schema, bool) and part.key is None:
+            return part.schema
+        return change(part.schema, below(where, *part.steps))
+
+    return walk.rewrite(node, changed)
 
 
 # References
@@ -89,7 +84,7 @@ class Expansion:
     def __init__(self, root: Schema, report: Losses) -> None:
         self._root = root
         self._report = report
-        self._left = MOST_NODES
+        self._budget = Budget(MOST_NODES)
 
     def run(self) -> Schema:
         found = self._expand(self._root, "", ())
@@ -98,29 +93,28 @@ class Expansion:
     def _expand(self, node: Any, where: str, trail: tuple[str, ...]) -> Any:
         if not isinstance(node, dict):
             return node
-        self._left -= 1
-        if self._left < 0 or where.count("/") > 2 * DEEPEST:
+        if not self._budget.afford() or where.count("/") > 2 * DEEPEST:
             self._report.add(where, "schema", "too large or too deep; any value is told")
             return {}
-        pointer = node.get("$ref")
-        if isinstance(pointer, str):
-            return self._follow(node, pointer, where, trail)
+        reference = node.get("$ref")
+        if isinstance(reference, str):
+            return self._follow(node, reference, where, trail)
         bare = {key: value for key, value in node.items() if key not in ("$defs", "definitions")}
         return rewrite(bare, lambda one, place: self._expand(one, place, trail), where)
 
-    def _follow(self, node: Schema, pointer: str, where: str, trail: tuple[str, ...]) -> Any:
+    def _follow(self, node: Schema, reference: str, where: str, trail: tuple[str, ...]) -> Any:
         beside = {key: value for key, value in node.items() if key != "$ref"}
-        target = resolve(self._root, pointer)
-        if pointer in trail:
-            self._report.add(where, "$ref", f"{pointer} leads back to itself; it is not followed")
+        target = resolve(self._root, reference)
+        if reference in trail:
+            self._report.add(where, "$ref", f"{reference} leads back to itself; it is not followed")
             kind = target.get("type") if isinstance(target, dict) else None
             return {**({"type": kind} if kind is not None else {}), **_words(beside)}
         if target is None or isinstance(target, bool):
-            self._report.add(where, "$ref", f"{pointer} leads nowhere; any value is told")
+            self._report.add(where, "$ref", f"{reference} leads nowhere; any value is told")
             return _words(beside)
-        found = self._expand(target, where, (*trail, pointer))
+        found = self._expand(target, where, (*trail, reference))
         extra = self._expand(beside, where, trail)
-        return merge(found, extra, where, self._report) if extra else found
+        return join([extra, found], where, self._report) if extra else found
 
 
 def _words(node: Schema) -> Schema:
@@ -130,54 +124,12 @@ def _words(node: Schema) -> Schema:
 # Merging
 
 
-def merge(first: Schema, second: Schema, where: str, report: Losses) -> Schema:
-    """A schema for values that fit both, as far as one schema can say it."""
-    merged = dict(first)
-    for key, value in second.items():
-        if key not in merged or merged[key] == value:
-            merged[key] = value
-        elif key in _MERGERS:
-            merged[key] = _MERGERS[key](merged[key], value, below(where, key), report)
-        elif key in ("description", "title", "default", "examples"):
-            merged[key] = value  # the nearer one speaks
-        else:
-            report.add(where, key, "two demands on the same value; the first is kept")
-    return merged
-
-
-def _merge_properties(first: Any, second: Any, where: str, report: Losses) -> Any:
-    merged = dict(first)
-    for name, one in second.items():
-        known = merged.get(name)
-        if isinstance(known, dict) and isinstance(one, dict):
-            one = merge(known, one, below(where, name), report)
-        merged[name] = one
-    return merged
-
-
-def _merge_types(first: Any, second: Any, where: str, report: Losses) -> Any:
-    ours, theirs = types_of({"type": first}), types_of({"type": second})
-    common = [kind for kind in ours if kind in theirs]
-    common += ["integer"] * ({"integer"} < {*ours, *theirs} and "number" in {*ours, *theirs})
-    unique = list(dict.fromkeys(common))
-    if not unique:
-        report.add(where, "type", "two types that exclude each other; the first is kept")
-        return first
-    return unique[0] if len(unique) == 1 else unique
-
-
-_MERGERS: Final[dict[str, Callable[[Any, Any, str, Losses], Any]]] = {
-    "properties": _merge_properties,
-    "required": lambda first, second, where, report: list(dict.fromkeys([*first, *second])),
-    "type": _merge_types,
-    "enum": lambda first, second, where, report: [one for one in first if one in second],
-    "minimum": lambda first, second, where, report: max(first, second),
-    "maximum": lambda first, second, where, report: min(first, second),
-    "minLength": lambda first, second, where, report: max(first, second),
-    "maxLength": lambda first, second, where, report: min(first, second),
-    "minItems": lambda first, second, where, report: max(first, second),
-    "maxItems": lambda first, second, where, report: min(first, second),
-}
+def join(schemas: list[Schema], where: str, report: Losses) -> Schema:
+    """Return one schema for values that fit all of these; in texts, the first one counts."""
+    merged = merge(schemas)
+    for keyword in merged.conflicts:
+        report.add(where, keyword, "two demands on one value that cannot be stated in one schema")
+    return merged.schema
 
 
 def without_all_of(node: Schema, where: str, report: Losses) -> Schema:
@@ -185,12 +137,11 @@ def without_all_of(node: Schema, where: str, report: Losses) -> Schema:
     parts = node.get("allOf")
     if not isinstance(parts, list):
         return node
-    merged = {key: value for key, value in node.items() if key != "allOf"}
+    found = [{key: value for key, value in node.items() if key != "allOf"}]
     for index, part in enumerate(parts):
         if isinstance(part, dict):
-            place = below(where, "allOf", index)
-            merged = merge(merged, without_all_of(part, place, report), where, report)
-    return merged
+            found.append(without_all_of(part, below(where, "allOf", index), report))
+    return join(found, where, report)
 
 
 # Types
@@ -209,7 +160,7 @@ def inferred_types(node: Schema) -> list[str]:
     if named:
         return named
     if isinstance(node.get("enum"), list):
-        return list(dict.fromkeys(filter(None, map(type_of_value, node["enum"]))))
+        return list(dict.fromkeys(map(_name_of_type, node["enum"])))
     return next(([kind] for kind, words in _HINTS.items() if words & node.keys()), [])
 
 
@@ -221,17 +172,9 @@ _HINTS: Final[dict[str, frozenset[str]]] = {
 }
 
 
-def type_of_value(value: Any) -> str | None:
-    kinds: dict[type, str] = {
-        bool: "boolean",
-        int: "integer",
-        float: "number",
-        str: "string",
-        list: "array",
-        dict: "object",
-        type(None): "null",
-    }
-    return kinds.get(type(value))
+def _name_of_type(value: Any) -> str:
+    kind = type_of(value)
+    return "number" if kind == "fraction" else kind
 
 
 def accepts_null(node: Any) -> bool:
@@ -302,8 +245,8 @@ def _inlined(node: Schema, root: Schema, key: str) -> Schema:
 
 
 def _target(part: Schema, root: Schema) -> Schema:
-    pointer = part.get("$ref")
-    found = resolve(root, pointer) if isinstance(pointer, str) else part
+    reference = part.get("$ref")
+    found = resolve(root, reference) if isinstance(reference, str) else part
     return found if isinstance(found, dict) else {}
 
 
@@ -323,16 +266,12 @@ def _without_variants(node: Schema, key: str, report: Losses) -> Schema:
             else:
                 properties[name] = {"anyOf": [known, one]}
     always = [name for name in properties if all(_requires(one, name) for one in variants)]
-    required = list(dict.fromkeys([*_names(node.get("required")), *always]))
-    return {**node, "properties": properties, **({"required": required} if required else {})}
+    needed = list(dict.fromkeys([*required(node), *always]))
+    return {**node, "properties": properties, **({"required": needed} if needed else {})}
 
 
 def _requires(node: Schema, name: str) -> bool:
-    return name in _names(node.get("required"))
-
-
-def _names(value: Any) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return name in required(node)
 
 
 def safe_keys(
@@ -346,9 +285,9 @@ def safe_keys(
     for name, safe in renamed.items():
         report.add(below("", "properties", name), name, f"is called {safe!r}, and called back")
     copy = {renamed.get(name, name): one for name, one in properties.items()}
-    required = [renamed.get(name, name) for name in _names(schema.get("required"))]
+    needed = [renamed.get(name, name) for name in required(schema)]
     back = {safe: name for name, safe in renamed.items()}
-    return {**schema, "properties": copy, **({"required": required} if required else {})}, back
+    return {**schema, "properties": copy, **({"required": needed} if needed else {})}, back
 
 
 def _renamed(

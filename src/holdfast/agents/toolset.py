@@ -14,8 +14,9 @@ from holdfast.agents.openai_strict import loosen
 from holdfast.agents.providers import Shape, Shaped, shaped
 from holdfast.agents.results import ModelAnswer, answer
 from holdfast.agents.sanitize import sound
-from holdfast.agents.schemas import Expansion, Loss, Losses, Schema
+from holdfast.agents.schemas import Expansion, Loss, Losses
 from holdfast.errors import ValidationError
+from holdfast.schema.walk import Schema
 from holdfast.servers.status import Failure
 from holdfast.types.tools import Tool, ToolResult
 

@@ -26,10 +26,10 @@ _PLACES: Final[dict[str, Place]] = {
     **dict.fromkeys(("contains", "unevaluatedItems"), "item"),
     **dict.fromkeys(("$defs", "definitions", "contentSchema"), "apart"),
 }
-_NAMED: Final = frozenset(
+NAMED: Final = frozenset(
     {"properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"}
 )
-_LISTED: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+LISTED: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _EITHER: Final = frozenset({"items"})
 """A schema, or before 2020-12 a list of schemas."""
 
@@ -59,18 +59,18 @@ def parts(schema: Mapping[str, Any]) -> Iterator[Part]:
         if place is None:
             continue
         if isinstance(value, dict):
-            if keyword in _NAMED:
+            if keyword in NAMED:
                 for name, one in value.items():
                     if isinstance(one, (dict, bool)):
                         yield Part(keyword, name, one, place)
-            elif keyword not in _LISTED:
+            elif keyword not in LISTED:
                 yield Part(keyword, None, value, place)
         elif isinstance(value, list):
-            if keyword in _LISTED or keyword in _EITHER:
+            if keyword in LISTED or keyword in _EITHER:
                 for at, one in enumerate(value):
                     if isinstance(one, (dict, bool)):
                         yield Part(keyword, at, one, place)
-        elif isinstance(value, bool) and keyword not in _NAMED and keyword not in _LISTED:
+        elif isinstance(value, bool) and keyword not in NAMED and keyword not in LISTED:
             yield Part(keyword, None, value, place)
 
 
