@@ -152,7 +152,7 @@ class CancelledCallError(StateError):
 
 
 class TrustError(StateError):
-    """A project's own configuration says this, and nobody has approved it."""
+    """A server or setting of a project's own configuration has not been approved."""
 
     kind = "trust"
 

@@ -1,4 +1,4 @@
-"""A stable set of events, for whoever subscribes to them.
+"""A stable set of events for subscribers.
 
     request.start           a call is about to be sent
     request.stop            its answer came

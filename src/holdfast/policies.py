@@ -242,7 +242,7 @@ class Cache(Struct, frozen=True, kw_only=True):
     serve_stale: bool = False
     """Give an old answer, marked as stale, when the server cannot be reached."""
     invalidate_on: Iterable[str] = ()
-    """Tools after which nothing that was kept is fresh any more."""
+    """Tools whose calls invalidate all cached results."""
     watch: bool = False
     """Subscribe to list changes where they come only to those who ask."""
     entries: int = 1000

@@ -84,7 +84,7 @@ class Send(Struct, frozen=True, gc=False):
 
 
 class OpenStream(Struct, frozen=True):
-    """Open a stream for what the server says of its own accord, and keep it open."""
+    """Open a stream for unsolicited messages of the server, and hold it open."""
 
     options: StreamOptions
 
@@ -112,7 +112,7 @@ class CheckRead(Struct, frozen=True):
 
 
 class Close(Struct, frozen=True):
-    """Tear a link down; ``farewell`` is what the server is told, if anything."""
+    """Tear a link down; ``farewell`` is the last message to the server, if any."""
 
     generation: Generation
     farewell: StreamOptions | None = None
@@ -375,7 +375,7 @@ class Traits(Struct, frozen=True):
     """Tells one user of the server from another. None: each request may carry other ones, so it
     is sent from the context of its caller, and nothing is shared between callers."""
     shutdown_request: bool = False
-    """The server is told by a request before the link closes."""
+    """A request notifies the server before the link closes."""
     extensions: tuple[str, ...] = ()
     """Extensions of the protocol that it uses, to be declared to the server."""
 
@@ -389,7 +389,7 @@ class Link(Protocol):
         """Take a frame; False if too much is waiting already (nothing is taken then)."""
 
     def listen(self, options: StreamOptions) -> None:
-        """Open a stream for what the server says of its own accord, where there is one."""
+        """Open a stream for unsolicited messages of the server, if the transport has one."""
 
     def withdraw(self, wire_id: WireId) -> bool:
         """Drop a frame of which no byte has left; False if it has. A stream of its own ends."""

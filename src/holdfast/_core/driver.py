@@ -43,7 +43,7 @@ log: logging.Logger = logging.getLogger("holdfast")
 
 
 class DriverListener(Protocol):
-    """Receives what the server does of its own accord. All methods return at once."""
+    """Receives unsolicited messages and state changes. All methods return at once."""
 
     def noticed(self, method: str, params: Raw | None) -> None: ...
     def asked(self, asked: Asked) -> None: ...
@@ -189,7 +189,7 @@ class Driver:
     # Inside
 
     def _apply(self, effects: list[Effect]) -> None:
-        """Carry out every effect, whatever one of them does."""
+        """Execute every effect, even if one of them fails."""
         for effect in effects:
             try:
                 _EFFECTS[type(effect)](self, effect)

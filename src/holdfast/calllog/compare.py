@@ -61,7 +61,7 @@ def compare(
 ) -> Difference:
     """Compare two logs. Calls are paired by name and arguments, in order.
 
-    How long calls took is left aside unless ``durations`` says otherwise.
+    Durations are ignored unless ``durations`` is True.
     """
     one, two = read_log(first), read_log(second)
     redactor = Redactor(redaction or Redaction())

@@ -1,4 +1,4 @@
-"""A call log read back: each call with what came of it.
+"""Read a call log: each call with its outcome.
 
 Lines without ``_`` fields are calls as well, so that calls can be pasted, or written by hand.
 A log may hold several runs, one after the other or at once: numbers that come again are told
@@ -36,7 +36,7 @@ _FIELDS: Final = frozenset({"name", "arguments"})
 
 
 class Entry(Struct, kw_only=True):
-    """One call: what was asked, and, as far as it was recorded, what came of it."""
+    """One call and, as far as it was recorded, its outcome."""
 
     name: str
     arguments: dict[str, Any]

@@ -18,7 +18,7 @@ from holdfast.schema.types import canonical
 LONGEST: Final = 80
 """Characters of one value that are shown."""
 MOST: Final = 8
-"""Differences that are told."""
+"""The most differences that are reported."""
 _EXACT: Final = 2**53
 """Up to here, every whole number is a float as well."""
 

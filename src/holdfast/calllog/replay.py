@@ -282,7 +282,7 @@ async def _read_only(client: Any) -> set[str]:
 
 
 def _filled(value: Any, secrets: Mapping[str, Any]) -> Any:
-    """The arguments with what was blacked out put back in, where it is known."""
+    """Return the arguments with redacted values restored, where they are known."""
     if isinstance(value, dict):
         return {
             name: secrets[name] if item == HIDDEN and name in secrets else _filled(item, secrets)

@@ -60,7 +60,7 @@ class Sidecars:
     def keep(
         self, seq: int, tool: str, ending: str, size: int, make: Callable[[], str]
     ) -> str | None:
-        """Have ``make()`` written to a new file; the path to show, None if it cannot be kept."""
+        """Write ``make()`` to a new file; return the path to show, None if it cannot be written."""
         if size > self._most_bytes:
             return None
         try:

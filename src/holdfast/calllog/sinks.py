@@ -177,7 +177,7 @@ class CallbackSink:
         self._callback = callback
 
     def write(self, line: bytes) -> None:
-        """Call the function with the line."""
+        """Call the function with a line."""
         self._callback(line.decode())
 
     def close(self) -> None:

@@ -78,7 +78,7 @@ def parameter_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def spare(name: str, taken: Collection[str]) -> str:
-    """The name, with as many underscores as it takes to be nobody else's."""
+    """Return the name, with underscores added until it is unique."""
     while name in taken:
         name += "_"
     return name

@@ -86,7 +86,7 @@ class CallQueue:
     # The end
 
     def close(self, reason: Exception | None = None) -> None:
-        """Refuse what has not begun, and whatever comes. What runs is not touched."""
+        """Refuse waiting and later calls; running calls continue."""
         if self._closed:
             return
         self._closed, self._reason = True, reason
@@ -102,7 +102,7 @@ class CallQueue:
         return not self._running
 
     def check(self, subject: str) -> None:
-        """Refuse whatever comes after the end."""
+        """Refuse calls after the end."""
         if self._closed:
             raise self.refusal(subject) from self._reason
 

@@ -61,12 +61,12 @@ class HandleSession:
             self.phase = Phase.OPEN
 
     def lost(self) -> None:
-        """The connection is gone, and what the server kept for it too."""
+        """Mark the session as absent if it ends with its connection."""
         if self._dies_with_the_link:
             self.phase = Phase.ABSENT
 
     async def close(self) -> None:
-        """End it if it is open. Whether one in doubt can be ended is nobody's concern."""
+        """Close the session if it is open; ignore errors of one in doubt."""
         phase, self.phase = self.phase, Phase.ABSENT
         if phase is Phase.ABSENT:
             return

@@ -1,4 +1,4 @@
-"""Work that many may wait for, and that is done once."""
+"""Run work once for any number of concurrent waiters."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from holdfast.errors import HoldfastError
 
 
-class Flight:
-    """Runs ``work`` in a task of its own whenever somebody joins and it is not under way.
+class SingleFlight:
+    """Runs ``work`` in a task of its own; callers that join while it runs share the task.
 
-    Who stops waiting leaves it to the others.
+    A caller that stops waiting does not cancel the work.
     """
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -20,7 +20,7 @@ class Flight:
         self._task: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
-        return f"<Flight {'grounded' if self._task is None else 'under way'}>"
+        return f"<SingleFlight {'grounded' if self._task is None else 'under way'}>"
 
     async def join(self) -> bool:
         """Wait for the work and raise what it raised; False if it was stopped."""
@@ -48,6 +48,6 @@ class Flight:
 
 
 def look(task: asyncio.Task[None]) -> None:
-    """Whoever waits raises what went wrong; if nobody does, it is no unhandled error."""
+    """Retrieve the exception, so that asyncio logs nothing if no caller waits."""
     if not task.cancelled():
         task.exception()

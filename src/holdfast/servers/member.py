@@ -77,7 +77,7 @@ class Member:
         return failure
 
     def _moved(self, event: Transition) -> None:
-        """A server also dies while nobody calls it."""
+        """Record the failure behind a transition; a server also fails between calls."""
         error = event.reason
         if event.new not in _FAILED or error is self._reason:
             return

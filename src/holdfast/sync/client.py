@@ -224,7 +224,7 @@ class Client:
     def invoke_tool(
         self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
     ) -> Invocation:
-        """Call a tool, and return whatever goes wrong with the call instead of raising it.
+        """Call a tool, and return an error of the call instead of raising it.
 
         Takes what `call_tool` takes.
         """

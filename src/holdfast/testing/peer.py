@@ -199,7 +199,7 @@ class Peer:
         self.line.write(data)
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
-        """Send a notification, whoever subscribed."""
+        """Send a notification, regardless of subscriptions."""
         self.write(jsonrpc.notification(method, params))
 
     def progress(self, incoming: Incoming, progress: float, **fields: Any) -> None:

@@ -123,7 +123,7 @@ class AnswerCache:
     # Invalidating
 
     def invalidate(self, methods: Iterable[str] = EVERYTHING) -> None:
-        """Whatever was asked for before now is not fresh any more."""
+        """Invalidate the results of ``methods`` that were requested before now."""
         now = self.clock()
         for method in methods:
             self._invalidated[method] = max(now, self._invalidated.get(method, NEVER))
@@ -136,7 +136,7 @@ class AnswerCache:
             self.invalidate(CHANGES[method])
 
     def _update(self, params: Raw | None) -> None:
-        """A resource changed, and so did whatever it is a part of."""
+        """Invalidate a resource, and those that contain it."""
         try:
             uri = _updated.decode(params).uri  # type: ignore[arg-type]
         except (msgspec.DecodeError, TypeError):

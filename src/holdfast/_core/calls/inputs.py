@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 EMPTY: Final = Raw(b"{}")
 LONGEST: Final = 1000
-"""Characters of a failure that a server is told."""
+"""The most characters of an error that are sent to a server."""
 
 
 class _Question(Struct):

@@ -111,7 +111,7 @@ class Inflight:
         return pending
 
     def number(self) -> WireId:
-        """Return the next wire id, for whatever is sent."""
+        """Return the next wire id."""
         self._last_wire_id += 1
         return WireId(self._last_wire_id)
 

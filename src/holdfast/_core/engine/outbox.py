@@ -14,7 +14,7 @@ from holdfast._core.wire.codes import INTERNAL_ERROR, UNENCODABLE
 from holdfast.policies import Retry
 
 MOST_REFUSED: Final = 100
-"""Messages that are kept for a link that is full."""
+"""The most messages queued for a link that is full."""
 
 
 class Outbox:
@@ -24,7 +24,7 @@ class Outbox:
         self, link: LinkState, inflight: Inflight, policy: Retry, jitter: Iterator[float]
     ) -> None:
         self.log_level: str | None = None
-        """Told to the server on every new link."""
+        """Sent to the server on every new link."""
         self.retry_at: float = NEVER
         """The time to retry messages that the link did not accept."""
         self._link = link

@@ -53,7 +53,7 @@ class PendingAnswer(Protocol):
 
 
 class HandlerRunner(Protocol):
-    """Whatever runs handlers that wait."""
+    """Runs handlers that wait."""
 
     def start(self, incoming: Incoming, work: Coroutine[Any, Any, None]) -> None:
         """Run ``work``, and set ``incoming.stop`` to what cancels it."""
@@ -105,7 +105,7 @@ class ServerSession:
         (write or self.write)(self._encode({"jsonrpc": "2.0", **message}) + b"\n")
 
     def notify(self, method: str, params: Json | None = None, write: Write | None = None) -> None:
-        """Send a notification, whoever subscribed."""
+        """Send a notification, regardless of subscriptions."""
         self.send(write, method=method, **({} if params is None else {"params": params}))
 
     def announce(self, method: str, params: Json | None = None) -> None:

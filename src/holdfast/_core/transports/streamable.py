@@ -54,7 +54,7 @@ LONGEST_PAUSE: Final = 30.0
 MAX_FAILURES: Final = 5
 """Failed connections in a row after which a broken stream is not resumed again."""
 OWN_STREAM: Final = WireId(0)
-"""The stream of what the server sends of its own accord."""
+"""The stream of unsolicited messages."""
 _NO_STREAM: Final = frozenset(
     {Meaning.NO_SUCH_SESSION, Meaning.NOT_UNDERSTOOD, Meaning.REJECTED, Meaning.UNREADABLE}
 )
@@ -320,7 +320,7 @@ class StreamableLink:
             await self._read_events(response, stream)
 
     async def _listen(self, options: StreamOptions) -> None:
-        """Hold the stream of what the server sends of its own accord, if it offers one."""
+        """Hold the stream of unsolicited messages open, if the server offers one."""
         await self._pass_gate()
         stream = Stream(OWN_STREAM, options, SseParser(self._client.limit))
         while True:
