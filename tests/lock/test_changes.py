@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.lock.changes import MOST_CHANGES, MOST_DETAILS, Change, Changes, compare
+from holdfast.lock.changes import MOST_CHANGES, MOST_DETAILS, Changes, ToolChange, compare
 from tests.schema.test_diff import JSON, shuffled
 
 
@@ -20,7 +20,7 @@ def takes(**parameters: Any) -> dict[str, Any]:
     return {"type": "object", "properties": parameters}
 
 
-def only(before: dict[str, Any], after: dict[str, Any], **options: Any) -> Change:
+def only(before: dict[str, Any], after: dict[str, Any], **options: Any) -> ToolChange:
     """The one change of the one tool."""
     (change,) = compare({"fetch": before}, {"fetch": after}, **options)
     return change
@@ -93,8 +93,8 @@ def test_what_is_no_schema_is_breaking(odd: Any) -> None:
 def test_tools_come_and_go() -> None:
     changes = compare({"a": tool("a")}, {"b": tool("b", description="other")})
     assert changes.items == (
-        Change("removed", "a", impact="breaking"),
-        Change("added", "b", impact="safe"),
+        ToolChange("removed", "a", impact="breaking"),
+        ToolChange("added", "b", impact="safe"),
     )
     assert changes.breaking
 

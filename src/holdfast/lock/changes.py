@@ -1,17 +1,17 @@
-"""What changed between two sets of tools, seen by a caller who knew the first one.
+"""Compare two sets of tools, from the view of code written for the first one.
 
 breaking    code written before may fail now, or a tool does more than it said: a tool is gone
             now, arguments that were fine are refused, results lack what they had, a
-            promise of safety was taken back. Also whatever cannot be told to be safe.
+            promise of safety was taken back. Also whatever cannot be proven safe.
 safe        code written before still works: a new tool, a new optional parameter, a value
             more to choose from, a field more in the result.
-wording     only what is told changed: titles, descriptions, instructions, examples. It breaks
+wording     only texts changed: titles, descriptions, instructions, examples. It breaks
             no code, but models act on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -46,8 +46,8 @@ Kind: TypeAlias = Literal["added", "removed", "changed"]
 Definitions: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 
-class Change(Struct, frozen=True):
-    """What happened to one tool, or to the server's instructions."""
+class ToolChange(Struct, frozen=True):
+    """The change of one tool, or of the server's instructions."""
 
     kind: Kind
     name: str
@@ -77,7 +77,7 @@ _MARKS: Final[dict[Kind, str]] = {"added": "+", "removed": "-", "changed": "~"}
 class Changes(Struct, frozen=True):
     """All changes, the worst first. False if there are none; as text, several lines."""
 
-    items: tuple[Change, ...] = ()
+    items: tuple[ToolChange, ...] = ()
 
     @property
     def impact(self) -> Impact | None:
@@ -103,7 +103,7 @@ class Changes(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.items)
 
-    def __iter__(self) -> Iterator[Change]:
+    def __iter__(self) -> Iterator[ToolChange]:
         return iter(self.items)
 
     def __str__(self) -> str:
@@ -134,24 +134,24 @@ def compare(
     return Changes(tuple(sorted((one for one in found if one is not None), key=_order)))
 
 
-def _order(change: Change) -> tuple[int, bool, str]:
+def _order(change: ToolChange) -> tuple[int, bool, str]:
     return IMPACTS.index(change.impact), change.subject == "tool", change.name
 
 
-def _added(name: str, definition: Mapping[str, Any]) -> Change:
+def _added(name: str, definition: Mapping[str, Any]) -> ToolChange:
     """A second tool of one name takes calls that were meant for the first."""
     own = definition.get("name", name)
     if own == name or not isinstance(own, str):
-        return Change("added", name, impact="safe")
+        return ToolChange("added", name, impact="safe")
     detail = f"the name {label(own)} now stands for different tools"
-    return Change("added", name, impact="breaking", details=(detail,), impacts=("breaking",))
+    return ToolChange("added", name, impact="breaking", details=(detail,), impacts=("breaking",))
 
 
-def _removed(name: str) -> Change:
-    return Change("removed", name, impact="breaking")
+def _removed(name: str) -> ToolChange:
+    return ToolChange("removed", name, impact="breaking")
 
 
-def _instructions(texts: tuple[str | None, str | None] | None) -> Iterator[Change]:
+def _instructions(texts: tuple[str | None, str | None] | None) -> Iterator[ToolChange]:
     if texts is None or texts[0] == texts[1]:
         return
     name = "instructions"
@@ -159,15 +159,15 @@ def _instructions(texts: tuple[str | None, str | None] | None) -> Iterator[Chang
     found = DiffBuilder()
     compare_text(name, old, new, found)
     details = tuple(one.text for one in found.diff().changes)
-    yield Change("changed", name, "wording", details, subject="instructions")
+    yield ToolChange("changed", name, "wording", details, subject="instructions")
 
 
 _Detail: TypeAlias = tuple[str, Impact]
 
 
-def _change(kind: Kind, name: str, impact: Impact, details: list[_Detail]) -> Change:
+def _change(kind: Kind, name: str, impact: Impact, details: list[_Detail]) -> ToolChange:
     texts, impacts = (tuple(text for text, _ in details), tuple(each for _, each in details))
-    return Change(kind, name, impact, texts, impacts)
+    return ToolChange(kind, name, impact, texts, impacts)
 
 
 class _Work:
@@ -177,7 +177,7 @@ class _Work:
         self._fields = [*(name for name in ALL if name in fields)]
         self._left = 10 * EFFORT
 
-    def changed(self, name: str, before: Any, after: Any) -> Change | None:
+    def changed(self, name: str, before: Any, after: Any) -> ToolChange | None:
         details, impact = self._differences(before, after)
         return None if impact is None else _change("changed", name, impact, details)
 
@@ -210,8 +210,7 @@ class _Work:
         else:
             compare_text(field, before, after, found)
         diffed = found.diff()
-        tell = _TELL.get(field, _told)
-        details = [(tell(one), table[one.effect]) for one in diffed.changes]
+        details = [(_line(field, one), table[one.effect]) for one in diffed.changes]
         return details, {table[effect] for effect in diffed.effects}
 
     def _compare_results(self, old: Any, new: Any, found: DiffBuilder) -> None:
@@ -228,20 +227,12 @@ class _Work:
         self._left -= min(EFFORT, self._left) - max(0, budget.left)
 
 
-def _told(finding: SchemaChange) -> str:
-    place = where(finding.place, "")
-    return f"{place}: {finding.text}" if place else finding.text
-
-
-def _told_of_arguments(finding: SchemaChange) -> str:
-    return f"{where(finding.place, 'arguments')}: {finding.text}"
-
-
-def _told_of_results(finding: SchemaChange) -> str:
-    return f"{where(finding.place, 'result', 'result')}: {finding.text}"
-
-
-_TELL: Final[dict[str, Callable[[SchemaChange], str]]] = {
-    "inputSchema": _told_of_arguments,
-    "outputSchema": _told_of_results,
-}
+def _line(field: str, change: SchemaChange) -> str:
+    """Return a change in one line, with its place."""
+    if field == "inputSchema":
+        place = where(change.place, "arguments")
+    elif field == "outputSchema":
+        place = where(change.place, "result", "result")
+    else:
+        place = where(change.place, "")
+    return f"{place}: {change.text}" if place else change.text

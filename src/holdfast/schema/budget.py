@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 
-class Limits(NamedTuple):
+class SchemaLimits(NamedTuple):
     """The bounds of one reading."""
 
     depth: int = 100
@@ -21,14 +21,14 @@ class Limits(NamedTuple):
     """Steps of one reading: each costs two to four microseconds."""
 
 
-LIMITS: Final = Limits()
+LIMITS: Final = SchemaLimits()
 
 
-class TooMuch(Exception):  # noqa: N818  (a finding, not a failure)
+class SchemaTooComplex(Exception):  # noqa: N818  (a finding, not a failure)
     """A schema, or a check against it, exceeds its bounds; the text says which."""
 
 
-class Elsewhere(TooMuch):
+class Elsewhere(SchemaTooComplex):
     """A schema refers to what is not in it: nothing is ever fetched."""
 
 
@@ -42,11 +42,11 @@ class Budget:
         """Use up some steps.
 
         Raises:
-            TooMuch: None are left.
+            SchemaTooComplex: None are left.
         """
         self.left -= steps
         if self.left < 0:
-            raise TooMuch("it is too large or too deep")
+            raise SchemaTooComplex("it is too large or too deep")
 
     def afford(self, steps: int = 1) -> bool:
         """Use up some steps; return False when none are left."""

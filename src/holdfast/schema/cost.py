@@ -19,7 +19,7 @@ import re
 from math import log2
 from typing import Any, Final, NamedTuple
 
-from holdfast.schema.budget import LIMITS, Budget, Limits, TooMuch
+from holdfast.schema.budget import LIMITS, Budget, SchemaLimits, SchemaTooComplex
 from holdfast.schema.graph import Graph, Node, ordered, patterns
 from holdfast.schema.walk import REFERENCES, Schema, named
 
@@ -56,21 +56,21 @@ class Outline:
     """The bounds of one schema.
 
     Raises:
-        TooMuch: It is too large or too deep, takes too long to compile, refers to itself in
-            place, or to what is not in it.
+        SchemaTooComplex: It is too large or too deep, takes too long to compile, refers to itself
+            in place, or to what is not in it.
     """
 
-    def __init__(self, root: Any, limits: Limits = LIMITS) -> None:
+    def __init__(self, root: Any, limits: SchemaLimits = LIMITS) -> None:
         units = _compile_units(root, limits)
         if units > UNITS:
-            raise TooMuch("it would take too long to compile")
+            raise SchemaTooComplex("it would take too long to compile")
         graph = Graph(root, limits)
         inner = [node for node in graph.nodes if not node.leaf]
         in_place = ordered(inner, lambda node: node.here)
         if in_place is None:
-            raise TooMuch("it refers to itself without an end")
+            raise SchemaTooComplex("it refers to itself without an end")
         if any(map(_collects, inner)) and units + _expansion_units(inner) > UNITS:
-            raise TooMuch("it would take too long to compile")
+            raise SchemaTooComplex("it would take too long to compile")
         self._top = graph.top
         self.patterns: set[str] = patterns(graph.nodes)
         self.branches: bool = any(
@@ -91,12 +91,12 @@ class Outline:
         """Return the steps of checking one value.
 
         Raises:
-            TooMuch: There are too many, or counting them takes too long.
+            SchemaTooComplex: There are too many, or counting them takes too long.
         """
         try:
             return _Count(budget or Budget(), self.skipped).of(self._top, value)
         except RecursionError:
-            raise TooMuch("it is too deep to check") from None
+            raise SchemaTooComplex("it is too deep to check") from None
 
 
 def _collects(node: Node) -> bool:
@@ -106,7 +106,7 @@ def _collects(node: Node) -> bool:
 # Compiling
 
 
-def _compile_units(root: Any, limits: Limits) -> int:
+def _compile_units(root: Any, limits: SchemaLimits) -> int:
     """Return the units of all JSON values in a schema, wherever they stand."""
     units = values = 0
     level: list[tuple[Any, int, int]] = [(root, 0, 0)]
@@ -125,11 +125,11 @@ def _compile_units(root: Any, limits: Limits) -> int:
                 units += value.bit_length()
         values += len(level)
         if values + len(following) > limits.nodes:
-            raise TooMuch(f"it has more than {limits.nodes} parts")
+            raise SchemaTooComplex(f"it has more than {limits.nodes} parts")
         if not following:
             return units
         level = following
-    raise TooMuch(f"it is more than {2 * limits.depth} levels deep")
+    raise SchemaTooComplex(f"it is more than {2 * limits.depth} levels deep")
 
 
 def _reference_units(schema: Schema) -> int:
@@ -145,7 +145,7 @@ def _expansion_units(inner: list[Node]) -> int:
     """Return the units of ``unevaluated*``, for which every way in place is followed anew."""
     order = ordered(inner, _expanded)
     if order is None:
-        raise TooMuch("it would take too long to compile")
+        raise SchemaTooComplex("it would take too long to compile")
     ways: dict[int, int] = {}
     units = 0
     for node in order:
@@ -323,7 +323,7 @@ class _Count:
         if isinstance(value, dict | list | tuple) and _collects(node):
             steps += (again + len(node.properties) + 1) * (1 + len(value))
         if steps + texts > 1000 * BUDGET or steps > BUDGET:
-            raise TooMuch("it would take too long to check")
+            raise SchemaTooComplex("it would take too long to check")
         result = self._known[key] = Work(steps, texts, again)
         return result
 
@@ -375,7 +375,7 @@ class _Count:
             elif isinstance(one, list | tuple):
                 waiting += one
             elif plain and isinstance(one, int) and one.bit_length() > 64:
-                raise TooMuch("its integers are too large to compare")
+                raise SchemaTooComplex("its integers are too large to compare")
         self._budget.spend(count // 8)
         return count
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from holdfast._core.text import join_words, label, quote, show_json
-from holdfast.schema.budget import Budget, TooMuch
+from holdfast.schema.budget import Budget, SchemaTooComplex
 from holdfast.schema.diff_values import (
     ARGUMENTS,
     BOUNDS,
@@ -46,7 +46,7 @@ def compare(before: Any, after: Any, budget: Budget, *, returns: bool = False) -
     try:
         old, new = Document(before, budget), Document(after, budget)
         found.include(_Comparison(old, new, RESULTS if returns else ARGUMENTS, budget).whole())
-    except (TooMuch, RecursionError):
+    except (SchemaTooComplex, RecursionError):
         found.add(TOO_MUCH, "different")
     if not found.diff().effects:
         found.add("written differently, to the same effect", "wording")
@@ -95,7 +95,7 @@ class _Comparison:
             return _NOTHING
         self._budget.spend()
         if len(self._open) >= DEEPEST:
-            raise TooMuch
+            raise SchemaTooComplex
         found = DiffBuilder()
         meanings = self._before.meaning(before), self._after.meaning(after)
         if self._shared and same(*meanings, self._budget):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from holdfast.schema.budget import LIMITS, Elsewhere, Limits, TooMuch
+from holdfast.schema.budget import LIMITS, Elsewhere, SchemaLimits, SchemaTooComplex
 from holdfast.schema.refs import DIALECTS, Resolver
 from holdfast.schema.walk import HOLDS, REFERENCES, Part, Schema, named, parts
 
@@ -66,10 +66,10 @@ class Graph:
     """The nodes of one schema, the whole of it first.
 
     Raises:
-        TooMuch: It has too many parts, or refers to what is not in it.
+        SchemaTooComplex: It has too many parts, or refers to what is not in it.
     """
 
-    def __init__(self, root: Any, limits: Limits = LIMITS) -> None:
+    def __init__(self, root: Any, limits: SchemaLimits = LIMITS) -> None:
         self.nodes: list[Node] = []
         self._resolver = Resolver(root, limits)
         self._limit = limits.nodes
@@ -92,7 +92,7 @@ class Graph:
         found = self._known.get(id(schema))
         if found is None:
             if len(self.nodes) >= self._limit:
-                raise TooMuch(f"it has more than {self._limit} parts")
+                raise SchemaTooComplex(f"it has more than {self._limit} parts")
             found = self._known[id(schema)] = Node(schema)
             self.nodes.append(found)
         return found

@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import Any, Final
 
 from holdfast._core.text import label, quote
-from holdfast.schema.budget import Budget, TooMuch
+from holdfast.schema.budget import Budget, SchemaTooComplex
 from holdfast.schema.merge import merge
 from holdfast.schema.refs import Resolver
 from holdfast.schema.types import (
@@ -89,7 +89,7 @@ class Document:
         if not isinstance(schema, dict):
             raise Incomparable("it is not a schema")
         if chain == 0:
-            raise TooMuch
+            raise SchemaTooComplex
         self._budget.spend(1 + len(schema))
         own = {key: value for key, value in schema.items() if key not in _IDENTIFIERS}
         self._check(own)
@@ -131,7 +131,7 @@ class Document:
         if keyword not in flat:
             return [] if flat.get("not") in ({}, True) else [flat]
         if chain == 0:
-            raise TooMuch
+            raise SchemaTooComplex
         outer = {key: value for key, value in flat.items() if key != keyword and not wordy(key)}
         found: list[Flat] = []
         for part in flat[keyword]:

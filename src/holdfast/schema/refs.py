@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import unquote, urljoin
 
-from holdfast.schema.budget import LIMITS, Limits, TooMuch
+from holdfast.schema.budget import LIMITS, SchemaLimits, SchemaTooComplex
 from holdfast.schema.walk import HOLDS, Schema, parts
 
 DIALECTS: Final = ("http://json-schema.org/", "https://json-schema.org/")
@@ -40,7 +40,7 @@ class Resolver:
     JSON Schema 2020-12 Core, sections 8.2 (base URI, anchors) and 9.1.2 (initial base URI).
     """
 
-    def __init__(self, root: Any, limits: Limits = LIMITS) -> None:
+    def __init__(self, root: Any, limits: SchemaLimits = LIMITS) -> None:
         self.root = root
         self.named: bool = False
         """A part of the document has a URI of its own."""
@@ -50,7 +50,7 @@ class Resolver:
         self._dynamic: dict[str, list[Schema]] = {}
         self._index(root, "", limits)
 
-    def _index(self, root: Any, base: str, limits: Limits) -> None:
+    def _index(self, root: Any, base: str, limits: SchemaLimits) -> None:
         waiting: list[tuple[Any, str]] = [(root, base)]
         seen = 0
         while waiting:
@@ -61,7 +61,7 @@ class Resolver:
                 continue
             seen += 1
             if seen > limits.nodes:
-                raise TooMuch(f"it has more than {limits.nodes} parts")
+                raise SchemaTooComplex(f"it has more than {limits.nodes} parts")
             base = self._name(schema, base)
             self._bases[id(schema)] = base
             waiting += [(part.schema, base) for part in parts(schema)]

@@ -18,7 +18,7 @@ from msgspec import Raw
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast.schema import cost
-from holdfast.schema.budget import Elsewhere, TooMuch
+from holdfast.schema.budget import Elsewhere, SchemaTooComplex
 from holdfast.schema.cost import Outline
 from holdfast.schema.defaults import without_defaulted
 from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, describe
@@ -88,7 +88,7 @@ class Checker:
                 return () if self._fits(value) else self._explain(self._validator, value)
             validator = self._affordable(value, text)
             return () if validator.is_valid(value) else self._explain(validator, value)
-        except (TooMuch, RecursionError) as error:
+        except (SchemaTooComplex, RecursionError) as error:
             raise Unbounded(str(error)) from None
         except ValueError as error:
             return self._retry(value, error)
@@ -132,7 +132,7 @@ class Checker:
             work = self._outline.work(value)
             size = len(jsonrpc.encode(value))
             affordable = (work.steps + work.patterns) * (1 + size // 200) <= EXPLAINED
-        except (TooMuch, *UNENCODABLE):
+        except (SchemaTooComplex, *UNENCODABLE):
             affordable = False
         if affordable:
             return describe(validator.iter_errors(value), self._schema)
@@ -191,7 +191,7 @@ def _outline(schema: Any) -> Outline:
         return Outline(schema)
     except Elsewhere as error:
         raise Unusable(str(error)) from None
-    except TooMuch as error:
+    except SchemaTooComplex as error:
         raise Unbounded(str(error)) from None
 
 
