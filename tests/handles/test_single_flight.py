@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.errors import ToolError
-from holdfast.handles.single_flight import SingleFlight
+from holdfast.handles.single_flight import SharedTask
 
 
 class Work:
@@ -22,10 +22,10 @@ class Work:
 
 async def test_many_wait_for_one_and_the_next_begins_anew() -> None:
     work = Work()
-    flight = SingleFlight(work)
+    flight = SharedTask(work)
     waiting = [asyncio.create_task(flight.join()) for _ in range(3)]
     await asyncio.sleep(0)
-    assert repr(flight) == "<SingleFlight under way>"
+    assert repr(flight) == "<SharedTask under way>"
     work.gate.set_result(None)
     assert await asyncio.gather(*waiting) == [True, True, True]
     assert work.count == 1
@@ -35,7 +35,7 @@ async def test_many_wait_for_one_and_the_next_begins_anew() -> None:
 
 async def test_who_stops_waiting_leaves_it_to_the_others() -> None:
     work = Work()
-    flight = SingleFlight(work)
+    flight = SharedTask(work)
     first, second = (asyncio.create_task(flight.join()) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
@@ -46,7 +46,7 @@ async def test_who_stops_waiting_leaves_it_to_the_others() -> None:
 
 async def test_each_waiter_gets_a_failure_of_its_own() -> None:
     work = Work()
-    flight = SingleFlight(work)
+    flight = SharedTask(work)
     waiting = [asyncio.create_task(flight.join()) for _ in range(2)]
     await asyncio.sleep(0)
     work.gate.set_exception(ToolError("no luck"))
@@ -58,7 +58,7 @@ async def test_each_waiter_gets_a_failure_of_its_own() -> None:
 
 async def test_a_failure_nobody_waits_for_is_no_unhandled_error() -> None:
     work = Work()
-    flight = SingleFlight(work)
+    flight = SharedTask(work)
     waiting = asyncio.create_task(flight.join())
     await asyncio.sleep(0)
     waiting.cancel()
@@ -68,10 +68,10 @@ async def test_a_failure_nobody_waits_for_is_no_unhandled_error() -> None:
 
 
 async def test_work_can_be_stopped_and_those_who_wait_are_told() -> None:
-    flight = SingleFlight(Work())
+    flight = SharedTask(Work())
     waiting = asyncio.create_task(flight.join())
     await asyncio.sleep(0)
     await flight.stop()
     assert await waiting is False
     await flight.stop()
-    assert repr(flight) == "<SingleFlight grounded>"
+    assert repr(flight) == "<SharedTask grounded>"

@@ -32,7 +32,7 @@ from holdfast.handles.drift import MODES, Drift, DriftCheck, Registry
 from holdfast.handles.namespace import Namespace, attribute_for
 from holdfast.handles.queue import CallQueue
 from holdfast.handles.session import HandleSession
-from holdfast.handles.single_flight import SingleFlight, look
+from holdfast.handles.single_flight import SharedTask, look
 from holdfast.handles.unset import given
 from holdfast.lock.commands import capabilities
 from holdfast.policies import Identity
@@ -87,7 +87,7 @@ class Handle:
             self._session = HandleSession(client, adapter, session, open_arguments or {})
         self._watch = DriftCheck(client.name, self.registry, drift)
         self._queue = CallQueue(client.name)
-        self._preparation = SingleFlight(self._prepare)
+        self._preparation = SharedTask(self._prepare)
         self._opened = False
         self._listed = not (self._watch.looks or self._session)
         """True if the current tools are known, or need not be."""

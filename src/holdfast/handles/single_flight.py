@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.errors import HoldfastError
 
 
-class SingleFlight:
+class SharedTask:
     """Runs ``work`` in a task of its own; callers that join while it runs share the task.
 
     A caller that stops waiting does not cancel the work.
@@ -20,7 +20,7 @@ class SingleFlight:
         self._task: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
-        return f"<SingleFlight {'grounded' if self._task is None else 'under way'}>"
+        return f"<SharedTask {'grounded' if self._task is None else 'under way'}>"
 
     async def join(self) -> bool:
         """Wait for the work and raise what it raised; False if it was stopped."""
