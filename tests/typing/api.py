@@ -425,3 +425,43 @@ async def misuse(client: holdfast.Client) -> None:
     print(client.call_tool("add").text)  # type: ignore[attr-defined]  # pyright: ignore
     with client:  # type: ignore[attr-defined]  # pyright: ignore
         pass
+
+
+# Logins
+
+
+async def logins(client: holdfast.Client, blocking: sync.Client) -> None:
+    async def log_in(request: holdfast.LoginRequest) -> str | None:
+        assert_type(request.url, str)
+        return await holdfast.browser_login(request)
+
+    handlers = holdfast.Handlers(login=log_in)
+    store: holdfast.LoginStore = holdfast.FileLogins("logins")
+    own = holdfast.OAuth(scopes="read", account="work", store=store)
+    memory = holdfast.OAuth(store=holdfast.MemoryLogins(), dpop=True, pkce="assume")
+    for auth in ("auto", "oauth", None, own, memory, holdfast.Bearer("token")):
+        holdfast.connect("https://example.org/mcp", auth=auth, handlers=handlers)
+    holdfast.connect("https://example.org/mcp", auth=own)
+    holdfast.connect(
+        "https://example.org/mcp",
+        auth=holdfast.ClientCredentials(client_id="me", client_secret="secret"),
+    )
+    holdfast.WorkloadIdentity(client_id="me", token=Path("token"))
+    holdfast.EnterpriseManaged(
+        idp_client_id="me", id_token="token", client_id="me", idp_issuer="https://example.org"
+    )
+    assert_type(await client.login(fresh=True), None)
+    assert_type(await client.logout(), bool)
+    assert_type(blocking.logout(), bool)
+
+
+def refused(error: holdfast.AuthError) -> None:
+    match error:
+        case holdfast.LoginRequired():
+            assert_type(error.command, str)
+        case holdfast.LoginPending() | holdfast.LoginFailed() | holdfast.ScopeError():
+            assert_type(error.outcome_unknown, bool)
+        case holdfast.DiscoveryError() | holdfast.GrantError():
+            assert_type(error.message, str)
+        case _:
+            assert_type(error.kind, str)

@@ -32,7 +32,7 @@ class Authorizer:
     ) -> None:
         self.server: str = urls.canonical(server)
         self.options = options
-        self.name = name or self.server
+        self.name: str = name or self.server
         self.reach: Reach = reach or Reach()
         self.clock = clock
         self.on_event: Callable[[str, dict[str, Any]], None] = lambda kind, facts: None

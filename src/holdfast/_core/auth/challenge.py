@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 from msgspec import Struct
 
@@ -46,7 +46,7 @@ class Refusal(Secretive, frozen=True, kw_only=True):
     """The kind of network that the server is in."""
     version_header: Mapping[str, str] = {}
 
-    shown = ("status", "challenge")
+    shown: ClassVar[tuple[str, ...]] = ("status", "challenge")
 
 
 class Tries(Struct):

@@ -47,7 +47,7 @@ class Registration(Secretive, frozen=True, kw_only=True):
     algorithm: str = "ES256"
     key_id: str | None = None
 
-    shown = ("issuer", "client_id", "how")
+    shown: ClassVar[tuple[str, ...]] = ("issuer", "client_id", "how")
 
 
 class Login(Secretive, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ class Login(Secretive, frozen=True, kw_only=True):
     subject: str | None = None
     """Who logged in, as far as the server says so."""
 
-    shown = ("issuer", "resource", "account", "granted", "expires_at")
+    shown: ClassVar[tuple[str, ...]] = ("issuer", "resource", "account", "granted", "expires_at")
 
     @property
     def key(self) -> str:

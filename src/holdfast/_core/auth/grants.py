@@ -6,7 +6,7 @@ import base64
 import re
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 from urllib.parse import quote_plus, urlencode
 
 from msgspec import Struct
@@ -52,7 +52,7 @@ class Tokens(Secretive, frozen=True, kw_only=True):
     subject: str | None = None
     skew: float = 0.0
 
-    shown = ("token_type", "expires_in", "scopes")
+    shown: ClassVar[tuple[str, ...]] = ("token_type", "expires_in", "scopes")
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):

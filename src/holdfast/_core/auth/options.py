@@ -84,7 +84,7 @@ class OAuth(_Options, frozen=True, kw_only=True):
     interactive: bool = True
     """A login may be started; otherwise only a stored one is used."""
 
-    shown = ("issuer", "resource", "scopes", "client_id")
+    shown: ClassVar[tuple[str, ...]] = ("issuer", "resource", "scopes", "client_id")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -133,7 +133,7 @@ class ClientCredentials(_Options, frozen=True, kw_only=True):
     algorithm: str = "ES256"
     key_id: str | None = None
 
-    shown = ("issuer", "resource", "scopes", "client_id")
+    shown: ClassVar[tuple[str, ...]] = ("issuer", "resource", "scopes", "client_id")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -152,7 +152,7 @@ class WorkloadIdentity(_Options, frozen=True, kw_only=True):
     client_id: str
     token: Callable[[], str | Awaitable[str]] | os.PathLike[str] | str
 
-    shown = ("issuer", "resource", "scopes", "client_id")
+    shown: ClassVar[tuple[str, ...]] = ("issuer", "resource", "scopes", "client_id")
 
 
 class EnterpriseManaged(_Options, frozen=True, kw_only=True):
@@ -176,7 +176,7 @@ class EnterpriseManaged(_Options, frozen=True, kw_only=True):
     idp_token_endpoint: str | None = None
     client_secret: str | None = None
 
-    shown = ("issuer", "resource", "scopes", "client_id", "idp_issuer")
+    shown: ClassVar[tuple[str, ...]] = ("issuer", "resource", "scopes", "client_id", "idp_issuer")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -187,10 +187,7 @@ class EnterpriseManaged(_Options, frozen=True, kw_only=True):
 
 
 Machine: TypeAlias = ClientCredentials | WorkloadIdentity | EnterpriseManaged
-Auth: TypeAlias = (
-    "Literal['auto', 'oauth'] | OAuth | Bearer | ClientCredentials | WorkloadIdentity "
-    "| EnterpriseManaged | None"
-)
+Auth: TypeAlias = Literal["auto", "oauth"] | OAuth | Bearer | Machine | None
 
 EXTENSIONS: dict[type, str] = {
     ClientCredentials: "io.modelcontextprotocol/oauth-client-credentials",
@@ -251,4 +248,4 @@ class LoginRequest(Secretive, frozen=True, kw_only=True):
     user_code: str | None = None
     redirect_uri: str | None = None
 
-    shown = ("server", "issuer", "scopes", "account")
+    shown: ClassVar[tuple[str, ...]] = ("server", "issuer", "scopes", "account")

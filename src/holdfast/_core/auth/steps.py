@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Mapping
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 from urllib.parse import parse_qsl
 
 from msgspec import Struct
@@ -31,7 +31,7 @@ class Ask(Secretive, frozen=True, kw_only=True):
     follow: bool = True
     """Metadata may be redirected; a page that a person will see is not followed."""
 
-    shown = ("url",)
+    shown: ClassVar[tuple[str, ...]] = ("url",)
 
     @property
     def method(self) -> Literal["GET", "POST"]:
@@ -47,7 +47,7 @@ class Fetched(Secretive, frozen=True):
     skew: float = 0.0
     """Seconds by which the sender's clock is ahead of ours."""
 
-    shown = ("status",)
+    shown: ClassVar[tuple[str, ...]] = ("status",)
 
     def document(self) -> dict[str, Any] | None:
         """Return the body if it is a JSON object."""
@@ -85,7 +85,7 @@ class Sign(Secretive, frozen=True):
     key_id: str | None
     claims: Mapping[str, str]
 
-    shown = ("algorithm",)
+    shown: ClassVar[tuple[str, ...]] = ("algorithm",)
 
 
 class Recall(Struct, frozen=True):
@@ -129,7 +129,7 @@ class Browse(Secretive, frozen=True, kw_only=True):
     scopes: tuple[str, ...]
     redirect_uri: str
 
-    shown = ("issuer", "scopes")
+    shown: ClassVar[tuple[str, ...]] = ("issuer", "scopes")
 
 
 class ShowCode(Secretive, frozen=True, kw_only=True):
@@ -140,7 +140,7 @@ class ShowCode(Secretive, frozen=True, kw_only=True):
     issuer: str
     scopes: tuple[str, ...]
 
-    shown = ("issuer", "scopes")
+    shown: ClassVar[tuple[str, ...]] = ("issuer", "scopes")
 
 
 class Pause(Struct, frozen=True):

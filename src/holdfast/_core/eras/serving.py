@@ -137,7 +137,7 @@ class StatelessServing:
     batches = False
 
     def __init__(self, meta: Json) -> None:
-        self.version = str(meta.get(PROTOCOL_VERSION))
+        self.version: str = str(meta.get(PROTOCOL_VERSION))
         self.capabilities: Json = meta.get(CLIENT_CAPABILITIES)  # type: ignore[assignment]
         self.log_level: str | None = meta.get(LOG_LEVEL)
         self._meta = meta
