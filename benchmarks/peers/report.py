@@ -181,8 +181,8 @@ def short(value: float) -> str:
 
 
 BEYOND = """\
-Not measured here, and not in Holdfast: authorization with OAuth, which the other four have; stdio
-on Windows; servers written with the same library and run in the same process, as FastMCP and the
+Not measured here: authorization with OAuth, which all five have. Not in Holdfast: stdio on Windows;
+servers written with the same library and run in the same process, as FastMCP and the
 SDKs offer."""
 
 
