@@ -248,6 +248,7 @@ OWN = {
     "cert": "x",
     "key": "x",
     "proxy": "http://x",
+    "oauth": {"client_id": "x", "issuer": "https://x"},
 }
 
 

@@ -190,11 +190,7 @@ class ServerTarget:
         for key, said in (("env", resolved.env), ("headers", resolved.headers)):
             if key in options:
                 options[key] = {**said, **options[key]}
-        client = client_for(resolved, options, _wrapper(self.trace))
-        authorizer = getattr(client.transport, "authorizer", None)
-        if authorizer is not None:
-            authorizer.name = name
-        return client
+        return client_for(resolved, options, _wrapper(self.trace))
 
     def _with_login(self, options: dict[str, Any], target: str | list[str]) -> dict[str, Any]:
         """At a terminal a server that wants a login is offered one; elsewhere it is an error."""

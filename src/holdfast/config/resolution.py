@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast._core.text import visible
 from holdfast.config import files
@@ -60,6 +61,8 @@ class ResolvedServer(Struct, frozen=True, kw_only=True):
             own = {"headers": self.headers}
             if self.transport != "auto":
                 own["transport"] = self.transport
+            if "oauth" in self.settings:
+                found["auth"] = _auth(self.settings["oauth"])
             if "key" in self.settings:
                 own["cert"] = (found.get("cert"), self.settings["key"])
         return {**found, **{name: value for name, value in own.items() if value}}
@@ -70,10 +73,13 @@ class ResolvedServer(Struct, frozen=True, kw_only=True):
         A string is never left to be judged by its looks: a URL entry could otherwise become a
         command line.
         """
-        options = {**self.transport_options(), **(overrides or {})}
+        said = self.transport_options()
+        options = {**said, **(overrides or {})}
         if self.url is not None:
             from holdfast._core.transports.http import Http
 
+            if "auth" in said and options["auth"] == "oauth":
+                options["auth"] = _interactive(said["auth"])
             return Http(self.url, **options)
         from holdfast._core.transports.stdio import Stdio
 
@@ -86,6 +92,21 @@ class ResolvedServer(Struct, frozen=True, kw_only=True):
             for row in TABLE.values()
             if row.to == to and row.kind in (kind, "any") and row.name in self.settings
         }
+
+
+def _auth(login: Mapping[str, str]) -> Any:
+    """Return what ``auth`` is to be: a stored login is used, none is started."""
+    if login.get("enabled") == "false":
+        return None
+    from holdfast._core.auth.options import OAuth
+
+    options: dict[str, Any] = {name: one for name, one in login.items() if name != "enabled"}
+    return OAuth(**options, interactive=False)
+
+
+def _interactive(auth: Any) -> Any:
+    """Return the configured login, which may now be started; none stays none."""
+    return None if auth is None else replace(auth, interactive=True)
 
 
 def _lock(lock: LockSetting) -> Any:
@@ -133,7 +154,12 @@ def client_for(
 
     own = {name: value for name, value in overrides.items() if name in Options.__optional_keys__}
     rest = {name: value for name, value in overrides.items() if name not in own}
-    return connect(wrap(_build(resolved, own)), **{**resolved.options(), **rest})
+    transport = _build(resolved, own)
+    authorizer = getattr(transport, "authorizer", None)
+    if authorizer is not None:
+        # The command in an error names the server as the configuration does.
+        authorizer.name = resolved.name
+    return connect(wrap(transport), **{**resolved.options(), **rest})
 
 
 def _build(resolved: ResolvedServer, overrides: dict[str, Any]) -> Any:

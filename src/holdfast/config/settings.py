@@ -29,6 +29,11 @@ from holdfast.policies import (
 
 LockMode = Literal["block", "warn", "off"]
 HttpMode = Literal["auto", "streamable", "sse"]
+LOGIN_KEYS: Final = frozenset(
+    {"client_id", "client_secret", "scopes", "redirect_uri", "issuer", "resource", "account"}
+    | {"pkce", "enabled"}
+)
+"""What the setting ``oauth`` may have."""
 MOST_ITEMS: Final = 2000
 """Items of one list or object."""
 Receiver = Literal["client", "tools", "transport", "entry"]
@@ -140,6 +145,13 @@ TABLE: Final[dict[str, Setting]] = {
         _own("cert", str, "a client certificate", **_HTTP, path=True),
         _own("key", str, "its private key", **{**_HTTP, "to": "entry"}, path=True),
         _own("proxy", str, "a proxy for all requests", **_HTTP),
+        _own(
+            "oauth",
+            _TABLE,
+            "the login: `client_id`, `client_secret`, `scopes`, `redirect_uri`, `issuer`, "
+            "`resource`, `account`, `pkce`; `enabled` is `false` where there is none",
+            **{**_HTTP, "to": "entry"},
+        ),
     )
 }  # fmt: skip
 ENTRY: Final = tuple(row for row in TABLE.values() if not row.own)
@@ -159,6 +171,8 @@ def parse_setting(row: Setting, value: Any) -> tuple[Any, list[str]]:
             found = LockSetting(path=found)
         if isinstance(found, tuple | dict) and len(found) > MOST_ITEMS:
             raise ValueError(f"has more than {MOST_ITEMS:,} items")
+        if row.name == "oauth" and (unknown := sorted(found.keys() - LOGIN_KEYS)):
+            raise ValueError(f"{unknown[0]!r} is not one of {', '.join(sorted(LOGIN_KEYS))}")
         if row.name == "tool_timeouts":
             ToolPolicy(timeouts=found)
         if row.name == "grace" and not 0 <= found < float("inf"):

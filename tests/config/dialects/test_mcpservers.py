@@ -41,7 +41,8 @@ def test_a_file_of_cursor_with_comments_and_trailing_commas() -> None:
     servers = read_data("mcpServers", "cursor.mcp.json")
     assert servers["server-name"].env_file == "${workspaceFolder}/.env"
     assert servers["remote"].kind == "http"
-    assert warnings(servers["remote"]) == {"auth": "has no effect here"}
+    assert servers["remote"].settings["oauth"]["client_id"]
+    assert warnings(servers["remote"]) == {}
 
 
 def test_a_file_of_holdfast() -> None:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from holdfast._core.auth import urls
 from holdfast._core.auth.account import Account
 from holdfast._core.auth.as_client import Reach
@@ -48,6 +50,11 @@ class Authorizer:
     def personal(self) -> bool:
         """Whether a function says for each request whose it is."""
         return isinstance(self.options, OAuth) and callable(self.options.account)
+
+    def allow_login(self, **settings: Any) -> None:
+        """Let a login be started, with other settings than those that were given."""
+        if isinstance(self.options, OAuth):
+            self.options = replace(self.options, interactive=True, **settings)
 
     @property
     def extensions(self) -> tuple[str, ...]:

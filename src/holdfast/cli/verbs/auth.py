@@ -78,8 +78,6 @@ async def logout(target: ServerTarget, server: tuple[str, ...], account: str | N
 
 def _client(target: ServerTarget, server: tuple[str, ...], given: dict[str, Any]) -> Any:
     """A client with these settings over those that its configuration has."""
-    from msgspec import structs
-
     from holdfast import OAuth
 
     client = target.client(target.only(server))
@@ -87,7 +85,7 @@ def _client(target: ServerTarget, server: tuple[str, ...], given: dict[str, Any]
     if authorizer is None or not isinstance(authorizer.options, OAuth):
         raise AuthError(f"{client.name}: there is no login for this kind of server")
     said = {name: value for name, value in given.items() if value is not None}
-    authorizer.options = structs.replace(authorizer.options, interactive=True, **said)
+    authorizer.allow_login(**said)
     return client
 
 

@@ -16,15 +16,14 @@ from holdfast.config.dialects.common import (
     timeouts,
 )
 from holdfast.config.dialects.fields import EntryFields
+from holdfast.config.dialects.oauth import login_settings, scopes
 from holdfast.config.entry import EntrySource, ServerEntry
 
 _IGNORED: Final = (
     "name", "required", "supports_parallel_tool_calls", "url", "command", "args", "env", "cwd",
 )  # fmt: skip
 _NO_EFFECT: Final = (
-    "oauth",
-    "oauth_resource",
-    "scopes",
+    "http_headers_helper",
     "tools",
     "default_tools_approval_mode",
     "experimental_environment",
@@ -48,11 +47,18 @@ def _server(name: str, fields: EntryFields, source: EntrySource) -> ServerEntry:
     if program is None and url is None:
         fields.fault("command", "is missing, and so is a URL")
     reached = _remote(fields, url) if url is not None else _local(fields, program)
-    settings = _settings(fields)
+    settings = _settings(fields) | _login(fields)
     disabled = fields.flag("enabled") is False
     fields.ignore(_IGNORED)
     fields.without_effect(_NO_EFFECT)
     return entry(name, fields, source, reached, settings=settings, disabled=disabled)
+
+
+def _login(fields: EntryFields) -> dict[str, Any]:
+    found = dict(login_settings(fields, loopback="127.0.0.1").get("oauth", {}))
+    more = {"scopes": scopes(fields, "scopes"), "resource": fields.text("oauth_resource")}
+    found.update({name: value for name, value in more.items() if value})
+    return {"oauth": found} if found else {}
 
 
 def _local(fields: EntryFields, program: str | None) -> EntryDefinition:

@@ -16,14 +16,15 @@ from holdfast.config.dialects.common import (
     timeouts,
 )
 from holdfast.config.dialects.fields import EntryFields
+from holdfast.config.dialects.oauth import login_settings
 from holdfast.config.entry import EntrySource, ServerEntry
 from holdfast.config.expansion import ConfigInput
 
 _IGNORED: Final = ("description", "name", "displayName", "icon", "$schema", "headers", "enabled")
 _NO_EFFECT: Final = (
     "headersHelper",
-    "oauth",
-    "auth",
+    "oauthRedirectUrl",
+    "tokenCacheDir",
     "alwaysAllow",
     "autoApprove",
     "trust",
@@ -47,7 +48,7 @@ def _server(
 ) -> ServerEntry:
     reached = definition(fields, fields.text("url", "serverUrl"))
     disabled = fields.flag("disabled") or fields.flag("enabled") is False
-    settings = timeouts(request=_timeout(fields))
+    settings = timeouts(request=_timeout(fields)) | login_settings(fields)
     fields.ignore(_IGNORED)
     fields.without_effect(_NO_EFFECT)
     return entry(name, fields, source, reached, settings=settings, disabled=disabled, inputs=inputs)
@@ -90,8 +91,9 @@ def _vscode_server(
     reached = definition(fields, fields.text("url"))
     disabled = fields.flag("disabled") or False
     fields.ignore(("version", "gallery", "description", "headers"))
-    fields.without_effect(("dev", "sandbox", "sandboxEnabled", "oauth"))
-    return entry(name, fields, source, reached, disabled=disabled, inputs=inputs)
+    fields.without_effect(("dev", "sandbox", "sandboxEnabled"))
+    settings = login_settings(fields, loopback="127.0.0.1")
+    return entry(name, fields, source, reached, settings=settings, disabled=disabled, inputs=inputs)
 
 
 # Gemini
@@ -99,7 +101,6 @@ def _vscode_server(
 _BARE: Final = re.compile(r"(?<!\$)\$([A-Za-z_][A-Za-z0-9_]*)", re.A)
 _GEMINI_NO_EFFECT: Final = (
     "trust",
-    "oauth",
     "authProviderType",
     "targetAudience",
     "targetServiceAccount",
@@ -130,6 +131,7 @@ def _gemini_server(
     reached = definition(fields, streamable or url, hint="streamable" if streamable else "auto")
     settings = timeouts(request=fields.seconds("timeout", 0.001))
     settings |= lists(allow=fields.texts("includeTools"), deny=fields.texts("excludeTools"))
+    settings |= login_settings(fields)
     fields.ignore(("description", "extensionName", "headers"))
     fields.without_effect(_GEMINI_NO_EFFECT)
     return entry(name, fields, source, reached, settings=settings, disabled=excluded)

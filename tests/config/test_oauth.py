@@ -1,0 +1,138 @@
+"""Logins as other products configure them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast import OAuth
+from holdfast.config.dialects.codex import read_codex
+from holdfast.config.dialects.mcpservers import read_gemini, read_mcpservers, read_vscode
+from holdfast.config.entry import ServerEntry
+from holdfast.config.resolution import resolve
+from tests.config.rig import source
+
+URL = {"url": "https://mcp.example/mcp"}
+READERS = {
+    "mcpServers": (read_mcpservers, "mcpServers"),
+    "vscode": (read_vscode, "servers"),
+    "gemini": (read_gemini, "mcpServers"),
+    "codex": (read_codex, "mcp_servers"),
+}
+
+
+def read(dialect: str, **fields: Any) -> ServerEntry:
+    reader, key = READERS[dialect]
+    result = reader({key: {"one": {**URL, **fields}}}, source(dialect=dialect))
+    return next(iter(result.entries))
+
+
+def options(entry: ServerEntry) -> OAuth:
+    authorizer = resolve(entry, {}).build_transport().authorizer  # type: ignore[union-attr]
+    assert authorizer is not None
+    assert isinstance(authorizer.options, OAuth)
+    return authorizer.options
+
+
+@pytest.mark.req("A10")
+@pytest.mark.parametrize(
+    ("dialect", "fields", "wanted"),
+    [
+        (
+            "mcpServers",
+            {"oauth": {"clientId": "me", "callbackPort": 8080, "scopes": "a b"}},
+            {
+                "client_id": "me",
+                "redirect_uri": "http://localhost:8080/callback",
+                "scopes": ("a", "b"),
+            },
+        ),
+        (
+            "mcpServers",
+            {"auth": {"CLIENT_ID": "me", "CLIENT_SECRET": "s", "scopes": ["a"]}},
+            {"client_id": "me", "client_secret": "s", "scopes": ("a",)},
+        ),
+        ("mcpServers", {"auth": "oauth"}, {"client_id": None}),
+        (
+            "mcpServers",
+            {"oauth": {"clientId": "me", "scope": "a", "redirectUri": "http://127.0.0.1:1/x"}},
+            {"scopes": ("a",), "redirect_uri": "http://127.0.0.1:1/x"},
+        ),
+        ("vscode", {"oauth": {"clientId": "me"}}, {"client_id": "me"}),
+        (
+            "gemini",
+            {"oauth": {"enabled": True, "clientId": "me", "clientSecret": "s", "scopes": ["a"]}},
+            {"client_id": "me", "client_secret": "s", "scopes": ("a",)},
+        ),
+        (
+            "codex",
+            {
+                "oauth": {
+                    "client_id": "me",
+                    "callback_port": 8080,
+                    "authorization_server_issuer": "https://as.example",
+                },
+                "scopes": ["a", "b"],
+                "oauth_resource": "https://api.example",
+            },
+            {
+                "client_id": "me",
+                "issuer": "https://as.example",
+                "resource": "https://api.example",
+                "scopes": ("a", "b"),
+                "redirect_uri": "http://127.0.0.1:8080/callback",
+            },
+        ),
+        (
+            "mcpServers",
+            {"holdfast": {"oauth": {"client_id": "me", "account": "work"}}},
+            {"client_id": "me", "account": "work"},
+        ),
+    ],
+)
+def test_the_keys_of_a_product_become_options(
+    dialect: str, fields: dict[str, Any], wanted: dict[str, Any]
+) -> None:
+    entry = read(dialect, **fields)
+    assert entry.problems == ()
+    found = options(entry)
+    assert {name: getattr(found, name) for name in wanted} == wanted
+    assert not found.interactive
+
+
+@pytest.mark.parametrize("fields", [{"oauth": False}, {"oauth": {"enabled": False}}])
+def test_a_login_can_be_switched_off(fields: dict[str, Any]) -> None:
+    transport = resolve(read("mcpServers", **fields), {}).build_transport()
+    assert transport.authorizer is None  # type: ignore[union-attr]
+
+
+@pytest.mark.req("A1")
+def test_a_token_in_a_url_is_refused() -> None:
+    entry = read("gemini", oauth={"clientId": "me", "tokenParamName": "token"})
+    assert any("never sent in a URL" in problem.message for problem in entry.errors)
+
+
+@pytest.mark.parametrize(
+    "key", ["authorizationUrl", "tokenUrl", "registrationUrl", "authServerMetadataUrl"]
+)
+def test_what_cannot_be_honoured_is_warned_about(key: str) -> None:
+    entry = read("mcpServers", oauth={"clientId": "me", key: "https://as.example/x"})
+    (problem,) = entry.problems
+    assert (problem.level, problem.field) == ("warning", f"oauth.{key}")
+
+
+@pytest.mark.parametrize("port", [0, -1, 70000, "x", True])
+def test_a_port_that_is_none_is_an_error(port: Any) -> None:
+    assert read("mcpServers", oauth={"callbackPort": port}).errors
+
+
+def test_a_key_of_ours_that_is_not_known_is_an_error() -> None:
+    assert read("mcpServers", holdfast={"oauth": {"clientId": "me"}}).errors
+
+
+def test_a_secret_may_come_from_a_variable() -> None:
+    entry = read("mcpServers", oauth={"clientId": "me", "clientSecret": "${SECRET}"})
+    authorizer = resolve(entry, {"SECRET": "s"}).build_transport().authorizer  # type: ignore[union-attr]
+    assert authorizer is not None
+    assert authorizer.options.client_secret == "s"  # type: ignore[union-attr]
