@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast._core.auth import urls
 from holdfast._core.auth.credentials import Method, Registration
 from holdfast._core.auth.discovery import AuthServer
-from holdfast._core.auth.grants import error_in
+from holdfast._core.auth.grants import DEVICE_CODE, error_in
 from holdfast._core.auth.options import OAuth
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Keep, Listen, Load, Unreachable
 from holdfast.errors import DiscoveryError, GrantError, LoginFailed, TransportError
@@ -77,7 +77,8 @@ def _registered(
 
 def redirect_form(options: OAuth) -> str:
     """Return what tells registrations of one issuer apart."""
-    return options.redirect_uri or "loopback"
+    kind = "device" if options.device else "loopback"
+    return options.redirect_uri or kind
 
 
 def callback_path(issuer: str) -> str:
@@ -134,6 +135,8 @@ def client_metadata(options: OAuth, redirect: str, server: AuthServer | None) ->
         "application_type": "native" if native else "web",
         "token_endpoint_auth_method": next((one for one in METHODS if one in offered), "none"),
     }
+    if options.device:
+        found["grant_types"].append(DEVICE_CODE)
     if options.scopes:
         found["scope"] = " ".join(options.scopes)
     return found

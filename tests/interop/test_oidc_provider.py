@@ -1,0 +1,211 @@
+"""Logins against a certified authorization server: panva's ``oidc-provider``, from npm."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import re
+import shutil
+import socket
+import subprocess
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from html import unescape
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+import holdfast
+from holdfast import Handlers, LoginRequest, MemoryLogins, OAuth
+
+ROOT = Path(__file__).parents[2]
+CACHE = ROOT / ".cache" / "oidc"
+SCRIPT = Path(__file__).with_name("oidc_provider.mjs")
+PACKAGES = ("node@22", "oidc-provider@9.13")
+
+
+@pytest.fixture(scope="session")
+def node() -> Path:
+    """A Node that is new enough, with the provider beside it; installed once."""
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed: the authorization server comes from there")
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        stamp = CACHE / "installed"
+        if not stamp.exists() or stamp.read_text() != " ".join(PACKAGES):
+            command = ["npm", "install", "--silent", "--no-audit", "--prefix", str(CACHE)]
+            done = subprocess.run(
+                [*command, *PACKAGES], capture_output=True, text=True, check=False
+            )
+            if done.returncode != 0:
+                pytest.skip(f"npm could not install the provider: {done.stderr[-500:]}")
+            stamp.write_text(" ".join(PACKAGES))
+        shutil.copy(SCRIPT, CACHE / SCRIPT.name)
+    return CACHE / "node_modules" / "node" / "bin" / "node"
+
+
+class Hosted:
+    """An MCP server whose tokens come from the provider, which is asked about each of them."""
+
+    def __init__(self, issuer: str, url: str) -> None:
+        self.issuer = issuer
+        self.url = url
+        self.scheme = "Bearer"
+        self.seen: list[str] = []
+
+    async def describe(self, request: web.Request) -> web.Response:
+        return web.json_response(
+            {
+                "resource": self.url,
+                "authorization_servers": [self.issuer],
+                "scopes_supported": ["read"],
+            }
+        )
+
+    async def mcp(self, request: web.Request) -> web.StreamResponse:
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if scheme != self.scheme or not await self.is_active(token):
+            headers = {"WWW-Authenticate": self.scheme}
+            return web.Response(status=401, headers=headers)
+        if self.scheme == "DPoP":
+            assert request.headers["DPoP"].count(".") == 2
+        self.seen.append(token)
+        asked = await request.json()
+        result: dict[str, Any] = {"resultType": "complete"}
+        if asked["method"] == "server/discover":
+            result |= {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
+        else:
+            result |= {"content": [{"type": "text", "text": "hello"}]}
+        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+
+    async def is_active(self, token: str) -> bool:
+        pair = b64encode(b"resource-server:resource-secret").decode()
+        who = {"Authorization": f"Basic {pair}"}
+        async with (
+            aiohttp.ClientSession(headers=who) as session,
+            session.post(f"{self.issuer}/token/introspection", data={"token": token}) as response,
+        ):
+            found = await response.json()
+            return bool(found["active"])
+
+
+@asynccontextmanager
+async def hosted(node: Path) -> AsyncIterator[Hosted]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    app = web.Application()
+    runner = web.AppRunner(app, access_log=None)
+    here = Hosted(f"http://127.0.0.1:{port}", "")
+    app.router.add_get("/.well-known/oauth-protected-resource/mcp", here.describe)
+    app.router.add_post("/mcp", here.mcp)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    here.url = f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
+    provider = await asyncio.create_subprocess_exec(
+        str(node),
+        SCRIPT.name,
+        str(port),
+        here.url,
+        cwd=CACHE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    assert provider.stdout is not None
+    while await provider.stdout.readline() not in (b"ready\n", b""):
+        pass
+    try:
+        yield here
+    finally:
+        provider.kill()
+        await provider.communicate()
+        await runner.cleanup()
+
+
+class Person:
+    """Fills in the provider's pages, as somebody in a browser would."""
+
+    def __init__(self, **answers: str) -> None:
+        self.answers = {"login": "ada", "password": "x", **answers}
+        self.pages = 0
+
+    async def __call__(self, request: LoginRequest) -> str | None:
+        jar = aiohttp.CookieJar(unsafe=True)
+        async with aiohttp.ClientSession(cookie_jar=jar) as session:
+            if request.user_code is not None:
+                self.answers["user_code"] = request.user_code
+            url, form = request.url, None
+            for _ in range(20):
+                method = "GET" if form is None else "POST"
+                async with session.request(method, url, data=form, allow_redirects=False) as page:
+                    text = await page.text()
+                    if "Location" in page.headers:
+                        url, form = urljoin(url, page.headers["Location"]), None
+                        if request.redirect_uri and url.startswith(request.redirect_uri):
+                            return url
+                        continue
+                found = re.search(r"<form[^>]*>", text)
+                if found is None:
+                    return None
+                self.pages += 1
+                action = re.search(r'action="([^"]*)"', found[0])
+                url = urljoin(url, unescape(action[1])) if action else url
+                form = self.fill(text)
+        raise AssertionError("the provider asks without end")
+
+    def fill(self, text: str) -> dict[str, str]:
+        form: dict[str, str] = {}
+        for field in re.findall(r"<input[^>]*>", text):
+            name = re.search(r'name="([^"]*)"', field)
+            value = re.search(r'value="([^"]*)"', field)
+            if name is not None:
+                default = unescape(value[1]) if value else ""
+                form[name[1]] = self.answers.get(name[1], default)
+        return form
+
+
+def connect(here: Hosted, person: Person, **options: Any) -> holdfast.Client:
+    auth = OAuth(store=MemoryLogins(), **options)
+    return holdfast.connect(here.url, auth=auth, handlers=Handlers(login=person))
+
+
+@pytest.mark.hang(120)
+@pytest.mark.req("A12", "A14", "A15", "A17", "A24", "B22")
+async def test_a_login_with_registration_rotation_and_revocation(node: Path) -> None:
+    async with hosted(node) as here:
+        person = Person()
+        async with connect(here, person) as client:
+            loop = asyncio.get_running_loop()
+            until = loop.time() + 5
+            while loop.time() < until:
+                assert (await client.call_tool("hello")).text == "hello"
+            assert len(set(here.seen)) >= 2
+            token = here.seen[-1]
+            assert await client.logout()
+            assert not await here.is_active(token)
+        assert person.pages >= 2
+
+
+@pytest.mark.hang(120)
+@pytest.mark.req("A36")
+async def test_tokens_bound_to_a_key_with_nonces(node: Path) -> None:
+    async with hosted(node) as here:
+        here.scheme = "DPoP"
+        async with connect(here, Person()) as client:
+            assert (await client.call_tool("hello")).text == "hello"
+            await asyncio.sleep(2)
+            assert (await client.call_tool("hello")).text == "hello"
+        assert len(set(here.seen)) == 2
+
+
+@pytest.mark.hang(120)
+@pytest.mark.req("B12")
+async def test_a_device_login(node: Path) -> None:
+    async with hosted(node) as here:
+        async with connect(here, Person(), device=True) as client:
+            assert (await client.call_tool("hello")).text == "hello"
