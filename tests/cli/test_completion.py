@@ -25,8 +25,8 @@ try call gi
 try call git.log re
 try call git.log
 try tools -- x
-try call git.log place = N
-try call git.log place = \"N
+try call git.log place = y
+try call git.log place = \"y
 """
 
 
@@ -35,7 +35,9 @@ def test_bash_completes_words(home: Path, configure: Configure, tmp_path: Path) 
     configure(git={"command": "x"})
     tool = {
         "name": "log",
-        "inputSchema": {"properties": {"repo": {}, "place": {"enum": ["New York"]}}},
+        "inputSchema": {
+            "properties": {"repo": {}, "place": {"enum": ["york", "New York", "$(id)"]}}
+        },
     }
     tool_cache.save("git", [tool])
     holdfast = tmp_path / "bin" / "holdfast"
@@ -54,8 +56,8 @@ def test_bash_completes_words(home: Path, configure: Configure, tmp_path: Path) 
         "git.log",
         "compopt -o default",
         "",
-        r"New\ York",
-        "New York",
+        "york",
+        "york",
     ]
 
 

@@ -65,6 +65,10 @@ def run(words: list[str]) -> int:
     except click.ClickException as error:
         output.complain(_usage(error), Exit.USAGE, {"kind": "usage"})
         return Exit.USAGE
+    except UnicodeEncodeError as error:
+        text = f"Not understood: {error.object!r} cannot be the name of a file."
+        output.complain(text, Exit.USAGE, {"kind": "usage"})
+        return Exit.USAGE
     except (KeyboardInterrupt, EOFError, click.Abort):
         if sys.stderr.isatty():
             print(file=sys.stderr)  # the terminal has written ^C there

@@ -108,14 +108,16 @@ class Channel:
             total = max(times.total, idle)
         else:
             total = idle * PROGRESS_FACTOR if method == TOOL_CALL else idle
-        return Deadline(idle, total, self.driver.loop.time() if since is None else since)
+        since = self.driver.loop.time() if since is None else since
+        return Deadline(idle, total, since, given=timeout is not None or total_timeout is not None)
 
     async def connected(self, deadline: Deadline) -> Era:
         """Wait for a connection as a call would, and return its era."""
         driver = self.driver
         if driver.engine.state is not State.READY:
             wait = self.policy.when_down == "wait"
-            left = deadline.since + min(deadline.idle, deadline.total) - driver.loop.time()
+            idle = deadline.idle if deadline.given or wait else deadline.total
+            left = deadline.since + min(idle, deadline.total) - driver.loop.time()
             until = deadline.since + deadline.total
             await self._open(wait=wait, timeout=max(0.0, left), until=until)
         assert driver.engine.era is not None

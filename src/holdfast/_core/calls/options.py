@@ -51,10 +51,19 @@ class Deadline(Struct, frozen=True, gc=False):
     """Seconds in all."""
     since: float
     """The beginning, on the loop's clock."""
+    given: bool = False
+    """The caller named it: connecting counts too, however slow the server starts."""
 
     @property
     def until(self) -> float:
+        """The end of all, on the loop's clock."""
         return self.since + self.total
+
+    def after_connecting(self, now: float) -> Deadline:
+        """Return the deadline of what follows: a slow start costs a given time only."""
+        if self.given:
+            return self
+        return Deadline(self.idle, self.total, now)
 
 
 def seconds(name: str, value: float) -> float:

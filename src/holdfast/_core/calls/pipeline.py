@@ -67,6 +67,8 @@ class Pipeline:
                 tool = tools.ready.get(name)
                 if tool is None:
                     tool = await tools.find(name, deadline or channel.deadline(CALL, since=since))
+                    if deadline is None or not deadline.given:
+                        since = begun = driver.loop.time()
                 if not tool.own["_enabled"]:
                     raise tools.disabled(name)
                 if tool.checker is not None:

@@ -119,6 +119,7 @@ class ToolTable:
                 # A guard is shown what this server says now, not what a cache holds.
                 mode = "bypass"
                 await self._channel.connected(deadline)
+                deadline = deadline.after_connecting(self._channel.driver.loop.time())
             epoch = engine.epoch
             found = await self._cached.listing(LIST, "tools", Tool, deadline, mode)
             # Pages of two servers, or the list of one that is gone, are not a checked list.
@@ -241,6 +242,7 @@ class ToolTable:
 
     async def _list_once(self, deadline: Deadline, mode: CacheMode | None = None) -> None:
         await self._channel.connected(deadline)
+        deadline = deadline.after_connecting(self._channel.driver.loop.time())
         facts = self._channel.driver.engine.facts
         unlisted = facts is not None and facts.server_capabilities.tools is None
         unlisted = unlisted or self._without_list == self._channel.driver.engine.epoch
