@@ -404,3 +404,45 @@ async def test_no_secret_is_shown_anywhere(
     assert here.secrets
     for secret in here.secrets:
         assert secret not in text
+
+
+async def test_a_login_made_elsewhere_is_found_by_the_next_call() -> None:
+    store = MemoryLogins()
+    async with world() as here:
+        async with here.connect(auth=OAuth(store=store, interactive=False)) as client:
+            with pytest.raises(LoginRequired):
+                await client.list_tools()
+            async with here.connect(auth=OAuth(store=store)) as other:
+                await other.login()
+            await client.open()
+            assert await client.list_tools()
+        assert (here.count["refresh_token"], here.count["authorization_code"]) == (0, 1)
+
+
+@pytest.mark.req("B14")
+async def test_the_idle_time_of_a_call_stands_still_while_its_token_is_renewed() -> None:
+    async with world() as here:
+        async with here.connect() as client:
+            await client.list_tools()
+            await expire(here, client)
+            here.gate = asyncio.Event()
+            here.entered.clear()
+            call = asyncio.create_task(client.call_tool("hello", timeout=0.5, total_timeout=30))
+            await here.entered.wait()
+            await asyncio.sleep(1)
+            assert not call.done()
+            here.gate.set()
+            assert (await call).text == "hello"
+
+
+@pytest.mark.req("B14")
+async def test_a_call_whose_time_ends_while_it_waits_for_a_token_has_not_run() -> None:
+    async with world() as here:
+        async with here.connect() as client:
+            await client.list_tools()
+            await expire(here, client)
+            here.gate = asyncio.Event()
+            with pytest.raises(holdfast.RequestTimeout) as caught:
+                await client.call_tool("hello", total_timeout=0.5)
+            assert not caught.value.outcome_unknown
+            here.gate.set()

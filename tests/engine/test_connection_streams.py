@@ -8,17 +8,20 @@ import pytest
 
 from holdfast._core.boundary import (
     Asked,
+    Call,
     Close,
     Delivered,
     Expired,
     Failed,
     Finish,
+    Held,
     LinkChanged,
     Meaning,
     Open,
     Opened,
     OpenStream,
     Refused,
+    Released,
     Retract,
     Send,
     StreamOptions,
@@ -27,7 +30,16 @@ from holdfast._core.boundary import (
     WireId,
 )
 from holdfast._core.wire.jsonrpc import ErrorObject
-from holdfast.errors import AuthError, HoldfastError, ProtocolError, RpcError, TransportError
+from holdfast.errors import (
+    AuthError,
+    HandshakeTimeout,
+    HoldfastError,
+    LoginRequired,
+    ProtocolError,
+    RequestTimeout,
+    RpcError,
+    TransportError,
+)
 from holdfast.policies import Backoff, Policy
 from tests.engine.rig import (
     DISCOVERED,
@@ -906,3 +918,62 @@ def test_a_pending_call_hears_both_stories_too() -> None:
     rig.lose(TransportError("GET gave 405"))
     assert "GET gave 405" in rig.error(ticket).message
     assert "POST gave 404" in rig.error(ticket).message
+
+
+# Credentials
+
+
+@pytest.mark.req("B14")
+def test_a_request_that_waits_for_credentials_is_not_idle() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request(idle=5, total=60)
+    rig.report(Held(rig.engine.generation, wire_id))
+    rig.wait(30)
+    assert ticket in rig.open_tickets()
+    rig.report(Released(rig.engine.generation, wire_id))
+    rig.wait(4)
+    assert ticket in rig.open_tickets()
+    rig.wait(2)
+    assert isinstance(rig.error(ticket), RequestTimeout)
+
+
+@pytest.mark.req("B14")
+def test_a_request_whose_time_ends_before_it_has_a_token_was_not_sent() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request(idle=5, total=60)
+    rig.report(Held(rig.engine.generation, wire_id))
+    failed = one(rig.wait(61), Failed)
+    assert failed.ticket == ticket
+    assert failed.unsent is not None
+    assert "no token came" in failed.unsent.message
+    assert not failed.unsent.outcome_unknown
+
+
+@pytest.mark.req("B14")
+def test_the_handshake_is_not_timed_while_it_waits_for_credentials() -> None:
+    rig = Rig()
+    rig.open()
+    asked = opened(rig)
+    rig.report(Held(rig.engine.generation, WireId(asked["id"])))
+    rig.wait(60)
+    assert rig.state == "initializing"
+    rig.report(Released(rig.engine.generation, WireId(asked["id"])))
+    rig.wait(9)
+    assert rig.state == "initializing"
+    rig.wait(2)
+    assert isinstance(rig.engine.reason, HandshakeTimeout)
+
+
+@pytest.mark.req("A25")
+def test_an_attempt_that_only_a_person_can_help_is_not_repeated() -> None:
+    rig = Rig()
+    rig.open()
+    asked = opened(rig)
+    refuse(rig, asked["id"], Meaning.UNAUTHORIZED, error=LoginRequired("log in"))
+    assert rig.state == "backoff"
+    rig.wait(3600)
+    assert rig.state == "backoff"
+    with pytest.raises(LoginRequired, match="log in"):
+        rig.engine.call(Call("tools/list", wait=True), rig.now)
+    rig._take(rig.engine.retry_now(rig.now))
+    assert rig.state == "starting"

@@ -246,6 +246,20 @@ class Starting(Struct, frozen=True):
     again: float
 
 
+class Held(Struct, frozen=True):
+    """A request waits for credentials; it has not been sent."""
+
+    generation: Generation
+    wire_id: WireId
+
+
+class Released(Struct, frozen=True):
+    """A request that was held goes on."""
+
+    generation: Generation
+    wire_id: WireId
+
+
 class ReadChecked(Struct, frozen=True):
     generation: Generation
     unread: bool
@@ -347,7 +361,18 @@ class Unhandled(Struct, frozen=True):
 
 Command: TypeAlias = Open | Send | OpenStream | Retract | Finish | CheckRead | Close
 Report: TypeAlias = (
-    Opened | Starting | Delivered | Refused | Expired | Busy | Room | ReadChecked | Lost | Drained
+    Opened
+    | Starting
+    | Delivered
+    | Refused
+    | Expired
+    | Busy
+    | Room
+    | Held
+    | Released
+    | ReadChecked
+    | Lost
+    | Drained
 )
 Outcome: TypeAlias = (
     Completed

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
 from secrets import token_urlsafe
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
 from holdfast._core.auth import flow, jws, urls
-from holdfast._core.auth.as_client import Reach
 from holdfast._core.auth.challenge import Challenge, Refusal, Tries
 from holdfast._core.auth.credentials import (
     Login,
@@ -27,15 +25,13 @@ from holdfast._core.auth.login import Attempt, log_in
 from holdfast._core.auth.machine import by_machine
 from holdfast._core.auth.options import (
     EnterpriseManaged,
-    Machine,
     OAuth,
     WorkloadIdentity,
 )
-from holdfast._core.auth.runner import Person, Runner, SingleFlight, supplied
+from holdfast._core.auth.runner import Owner, Person, Runner, SingleFlight, supplied
 from holdfast._core.auth.steps import (
     Conversation,
 )
-from holdfast._core.auth.store import LoginStore
 from holdfast.errors import (
     AuthError,
     DiscoveryError,
@@ -48,26 +44,11 @@ from holdfast.errors import (
 
 T = TypeVar("T")
 
+NEVER: Final = float("inf")
 CLOSING: Final = 10.0
 """Seconds for a renewal under way to be saved when the client is closed."""
 MAX_TRIES: Final = 4
 """How often one request is sent again, whatever the reasons."""
-
-
-class Owner(Protocol):
-    """What the accounts of one server share."""
-
-    server: str
-    name: str
-    options: OAuth | Machine
-    network: str | None
-    nonces: dict[str, str]
-    reach: Reach
-    clock: Callable[[], float]
-    on_event: Callable[[str, dict[str, Any]], None]
-
-    @property
-    def store(self) -> LoginStore: ...
 
 
 class Account:
@@ -150,7 +131,13 @@ class Account:
 
     async def _decide(self, refusal: Refusal, *, renewed: bool) -> None:
         """Renew if that can help, else say that a login is needed."""
-        login = self.login
+        stored = await self._stored()
+        newer = stored is not None and stored.access_token != refusal.token
+        if stored is not None and newer and not stored.due(self.owner.clock()):
+            # Another process has logged in, or renewed the token, meanwhile.
+            self._take(stored)
+            return
+        login = stored or self.login
         while True:
             case = replace(
                 self._case(refusal, login),
@@ -213,7 +200,9 @@ class Account:
         """Have the headers of an unbound token ready for as long as it is not due."""
         login = self.login
         if login is None or login.dpop_key is not None:
-            self._ready = None
+            # Nothing to send, or a proof that is made for each request.
+            self._ready = {} if login is None else None
+            self._ready_until = NEVER
             return
         self._ready = {"Authorization": f"{login.token_type} {login.access_token}"}
         now = self.owner.clock()
@@ -223,11 +212,16 @@ class Account:
         """Read the stored login of this server and account, once."""
         if self._loaded or not isinstance(self.owner.options, OAuth):
             return
-        pointer = await self._pointer()
-        if pointer is not None and self.login is None:
-            key = login_key(pointer.issuer, pointer.resource, self.name)
-            self.login = self._fitting(decode(await self.owner.store.read(key), Login))
+        found = await self._stored()
+        self.login = self.login or found
         self._loaded = True
+
+    async def _stored(self) -> Login | None:
+        pointer = await self._pointer()
+        if pointer is None:
+            return None
+        key = login_key(pointer.issuer, pointer.resource, self.name)
+        return self._fitting(decode(await self.owner.store.read(key), Login))
 
     async def _pointer(self) -> Pointer | None:
         key = pointer_key(self.owner.server, self.name)
@@ -275,7 +269,8 @@ class Account:
         self._prepare()
 
     def _forget(self) -> None:
-        self.login, self._ready, self._ready_until = None, None, 0.0
+        self.login = None
+        self._prepare()
 
     async def _by_machine(self, refusal: Refusal | None) -> None:
         """Get a token without a person; it is held in memory alone."""

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Container, Coroutine, Mapping
 from secrets import token_urlsafe
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from holdfast._core.auth import jws, urls
 from holdfast._core.auth.as_client import AsClient, Reach
@@ -19,7 +19,7 @@ from holdfast._core.auth.credentials import (
     login_key,
     registration_key,
 )
-from holdfast._core.auth.options import LoginRequest, check_token
+from holdfast._core.auth.options import LoginRequest, Machine, OAuth, check_token
 from holdfast._core.auth.steps import (
     Ask,
     Browse,
@@ -39,6 +39,22 @@ from holdfast._core.auth.store import LoginStore
 from holdfast.errors import AuthError, HoldfastError, LoginFailed
 
 T = TypeVar("T")
+
+
+class Owner(Protocol):
+    """What the accounts of one server share."""
+
+    server: str
+    name: str
+    options: OAuth | Machine
+    network: str | None
+    nonces: dict[str, str]
+    reach: Reach
+    clock: Callable[[], float]
+    on_event: Callable[[str, dict[str, Any]], None]
+
+    @property
+    def store(self) -> LoginStore: ...
 
 
 class Runner:

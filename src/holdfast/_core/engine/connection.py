@@ -221,6 +221,23 @@ class Connection:
             self._requests.keep_waiting(now + report.again)
             out.append(report)
 
+    def _held(self, report: b.Held, now: float, out: list[Effect]) -> None:
+        """Stop the clocks of silence: it is not the server that is waited for."""
+        pending = self.inflight.sent(report.wire_id)
+        if pending is not None:
+            self.inflight.hold(pending)
+        elif self._link.negotiator is not None:
+            self._timers.handshake = NEVER
+
+    def _released(self, report: b.Released, now: float, out: list[Effect]) -> None:
+        pending = self.inflight.sent(report.wire_id)
+        if pending is not None:
+            self.inflight.release(pending, now)
+            self._timers.alarm(pending.deadline)
+        elif self._link.negotiator is not None:
+            self._timers.expect_agreement(now + self.policy.timeouts.handshake)
+            self._requests.keep_waiting(now)
+
     def _busy(self, report: b.Busy, now: float, out: list[Effect]) -> None:
         if report.command.wire_id is None:
             self._outbox.busy(report.command, now, out)
@@ -294,6 +311,8 @@ _REPORTS: dict[type, Callable[[Connection, Any, float, list[Effect]], None]] = {
     b.Busy: Connection._busy,
     b.Room: Connection._room,
     b.Starting: Connection._starting,
+    b.Held: Connection._held,
+    b.Released: Connection._released,
     b.ReadChecked: Connection._read_checked,
     b.Lost: Connection._lost,
     b.Drained: Connection._drained,

@@ -44,6 +44,8 @@ class Pending(Struct, gc=False):
     """In which it was sent."""
     renewed: bool = False
     """The connection was negotiated again for it; that does not happen twice."""
+    held: bool = False
+    """It waits for credentials."""
 
     @property
     def may_have_run(self) -> bool:
@@ -109,6 +111,17 @@ class Inflight:
             heappush(self._deadlines, (pending.deadline, ticket))
         self._requests[ticket] = pending
         return pending
+
+    def hold(self, pending: Pending) -> None:
+        """Stop the idle clock of a request that waits for credentials."""
+        pending.held, pending.idle_until = True, NEVER
+
+    def release(self, pending: Pending, now: float) -> None:
+        """Start the idle clock of a request that was held."""
+        pending.held = False
+        if not pending.call.lasting:
+            pending.idle_until = now + pending.call.idle
+            heappush(self._deadlines, (pending.deadline, pending.ticket))
 
     def number(self) -> WireId:
         """Return the next wire id."""

@@ -42,6 +42,11 @@ def timed_out(name: str, call: Call, *, sent: bool, total: bool) -> HoldfastErro
     return RequestTimeout(text, outcome_unknown=True)
 
 
+def without_token(name: str, call: Call) -> HoldfastError:
+    text = f"no token came from the authorization server within {seconds(call.total)}"
+    return RequestTimeout(f"{name}: {subject(call)}: {text} (total_timeout); nothing was sent")
+
+
 def unanswered(name: str, call: Call) -> HoldfastError:
     text = (
         f"{name}: {subject(call)}: the server's question was not answered in time: "

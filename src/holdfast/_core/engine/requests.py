@@ -165,7 +165,9 @@ class Requests:
     def expire(self, now: float, out: list[Effect]) -> None:
         for pending in self.inflight.expired(now):
             total = pending.total_until <= now and pending.total_until < pending.idle_until
-            if pending.queued or pending.wire_id is not None:
+            if pending.held:
+                unsent = messages.without_token(self.name, pending.call)
+            elif pending.queued or pending.wire_id is not None:
                 unsent = messages.backpressure(self.name, pending.call, total=total)
             else:
                 unsent = messages.timed_out(self.name, pending.call, sent=False, total=total)

@@ -22,9 +22,11 @@ from holdfast._core.boundary import (
     Drained,
     Expired,
     Generation,
+    Held,
     Meaning,
     Opened,
     Refused,
+    Released,
     Report,
     StreamOptions,
     WireId,
@@ -216,6 +218,9 @@ class StreamableLink:
         change = set.add if held else set.discard
         change(self._waiting, wire_id)
         change(self._held, wire_id)
+        if wire_id in self._exchanges and wire_id not in self._finished:
+            report = Held if held else Released
+            self._report(report(self._generation, wire_id))
 
     def _end_exchange(self, wire_id: WireId) -> None:
         self._held.discard(wire_id)
