@@ -42,6 +42,8 @@ class Authorizer:
         self.nonces: dict[str, str] = {}
         self._store: LoginStore | None = options.store if isinstance(options, OAuth) else None
         self._accounts: dict[str, Account] = {}
+        self._only: Account | None = None
+        """The account, if no function gives it for each request."""
 
     def __repr__(self) -> str:
         return f"<Authorizer {self.server} {type(self.options).__name__}>"
@@ -55,6 +57,7 @@ class Authorizer:
         """Let a login be started, with other settings than those that were given."""
         if isinstance(self.options, OAuth):
             self.options = replace(self.options, interactive=True, **settings)
+            self._only = None
 
     @property
     def extensions(self) -> tuple[str, ...]:
@@ -80,6 +83,8 @@ class Authorizer:
     @property
     def account(self) -> Account:
         """The account of the moment, in the caller's context."""
+        if self._only is not None:
+            return self._only
         source = self.options.account if isinstance(self.options, OAuth) else "default"
         name = source() if callable(source) else source
         if name == "default":
@@ -91,6 +96,7 @@ class Authorizer:
             if len(self._accounts) >= MAX_ACCOUNTS:
                 self._accounts.pop(next(iter(self._accounts)))
             found = self._accounts[name] = Account(self, name)
+        self._only = None if callable(source) else found
         return found
 
     async def close(self) -> None:

@@ -32,15 +32,15 @@ class Permit:
         self._account = account
         self._peers = peers
         self._held = held
-        self._tries = Tries()
-        self._used: str | None = None
+        self._tries: Tries | None = None
+        self._used: Mapping[str, str] = {}
 
     async def headers(self, method: str, url: str) -> Mapping[str, str]:
         """Return the credentials to send; while they are come by, the request is held."""
         found: Mapping[str, str] | None = self._account.ready()
         if found is None:
             found = await self._work(self._account.headers(method, url))
-        self._used = found.get("Authorization", "").partition(" ")[2] or None
+        self._used = found
         return found
 
     async def answered(
@@ -56,13 +56,15 @@ class Permit:
         refusal = Refusal(
             status=response.status,
             challenge=challenge,
-            token=self._used,
+            token=self._used.get("Authorization", "").partition(" ")[2] or None,
             operation=_operation(body),
             nonce=response.headers.get("DPoP-Nonce"),
             network=self._peers.network,
             version_header={_VERSION: headers[_VERSION]} if _VERSION in headers else {},
         )
         response.release()
+        if self._tries is None:
+            self._tries = Tries()
         try:
             await self._work(self._account.answer(refusal, self._tries))
         except Refused as failure:

@@ -82,10 +82,12 @@ class HttpClient:
         self._proxy = proxy_for(settings, self.url)
         self._tls = tls_context(settings) if self.url.scheme == "https" else None
         self._peers: Peers | None = None
+        self._permits: type[Permit]
         if settings.authorizer is not None:
             from holdfast._core.auth.as_client import Peers
+            from holdfast._core.transports.authorization import Permit
 
-            self._peers = Peers()
+            self._peers, self._permits = Peers(), Permit
         own = settings.headers
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
@@ -191,9 +193,7 @@ class HttpClient:
     def _permit(self, held: Held | None) -> Permit | None:
         if self._peers is None:
             return None
-        from holdfast._core.transports.authorization import Permit
-
-        return Permit(self.settings.authorizer.account, self._peers, held)
+        return self._permits(self.settings.authorizer.account, self._peers, held)
 
     async def _send(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
