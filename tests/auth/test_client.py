@@ -446,3 +446,12 @@ async def test_a_call_whose_time_ends_while_it_waits_for_a_token_has_not_run() -
                 await client.call_tool("hello", total_timeout=0.5)
             assert not caught.value.outcome_unknown
             here.gate.set()
+
+
+async def test_a_login_handler_that_fails_ends_the_login_and_not_the_program() -> None:
+    def broken(request: LoginRequest) -> None:
+        raise KeyError("oops")
+
+    async with world() as here, here.connect(login=broken) as client:
+        with pytest.raises(LoginFailed, match="KeyError"):
+            await client.call_tool("hello")

@@ -85,7 +85,7 @@ def _code(attempt: Attempt) -> Conversation[Login]:
         if isinstance(trial, Fetched) and 400 <= trial.status < 500:
             raise GrantError(f"{server.issuer} does not know the client", error="invalid_client")
     params = yield Browse(
-        url=urls.check_opened(url, insecure=options.insecure),
+        url=_openable(url, attempt),
         state=attempt.state,
         issuer=server.issuer,
         scopes=scopes or (),
@@ -107,6 +107,15 @@ def _code(attempt: Attempt) -> Conversation[Login]:
     return granted(
         attempt.case, attempt.need, client, tokens, asked=scopes, dpop_key=attempt.dpop_key
     )
+
+
+def _openable(url: str, attempt: Attempt) -> str:
+    """Return a URL that a person may be sent to."""
+    try:
+        return urls.check_opened(url, insecure=attempt.options.insecure)
+    except urls.BadUrl as error:
+        issuer = attempt.need.found.server.issuer
+        raise LoginFailed(f"{issuer} names a page that is not opened: {error}") from None
 
 
 def check_pkce(server: AuthServer, options: OAuth) -> None:
@@ -179,7 +188,7 @@ def _device(attempt: Attempt) -> Conversation[Login]:
     code, shown = said.get("device_code"), grants.plain(said.get("user_code"), 64)
     if not isinstance(url, str) or not isinstance(code, str) or not shown:
         raise LoginFailed(f"{server.issuer} gave no device code that can be used")
-    urls.check_opened(url, insecure=options.insecure)
+    _openable(url, attempt)
     yield ShowCode(url=url, user_code=shown, issuer=server.issuer, scopes=scopes or ())
     tokens = yield from _poll(attempt, endpoint, client, code, said.get("interval"))
     return granted(

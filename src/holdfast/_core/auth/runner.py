@@ -208,8 +208,13 @@ class Person:
         )
 
     async def _call(self, request: LoginRequest) -> str | None:
-        found = self._handler(request)
-        found = await found if inspect.isawaitable(found) else found
+        try:
+            found = self._handler(request)
+            found = await found if inspect.isawaitable(found) else found
+        except HoldfastError:
+            raise
+        except Exception as error:
+            raise LoginFailed(f"the login handler failed: {type(error).__name__}") from error
         return found if isinstance(found, str) else None
 
     async def close(self) -> None:
