@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 from urllib.parse import parse_qsl, urlsplit
 
 from holdfast._core.auth import urls
@@ -272,7 +272,3 @@ async def _line(stream: TextIO) -> str:
         return await found
     finally:
         loop.remove_reader(stream.fileno())
-
-
-LoginHandler = Any
-"""Takes a `LoginRequest`; may return the redirect URL, itself or by awaiting."""

@@ -231,9 +231,6 @@ class SingleFlight:
     def __init__(self) -> None:
         self._tasks: dict[object, asyncio.Task[Any]] = {}
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._tasks
-
     async def join(self, key: object, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Join the work under this key, or begin it in a task that no caller can cancel."""
         task = self._tasks.get(key)
