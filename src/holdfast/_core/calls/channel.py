@@ -313,7 +313,9 @@ def in_context(context: Context, handler: Callable[[Any], Any]) -> Callable[[Any
         result = context.run(handler, value)
         if not inspect.isawaitable(result):
             return result
-        return await asyncio.get_running_loop().create_task(_await(result), context=context)
+        # A task that is cancelled before it starts closes its own coroutine, and no other.
+        work = result if inspect.iscoroutine(result) else _await(result)
+        return await asyncio.get_running_loop().create_task(work, context=context)
 
     return run
 
