@@ -29,6 +29,7 @@ SUITE: Final = (
     "conftest.py",
     "engine",
     "eras",
+    "server",
     "wire",
     "http",
     "sync",

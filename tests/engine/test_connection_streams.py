@@ -977,3 +977,23 @@ def test_an_attempt_that_only_a_person_can_help_is_not_repeated() -> None:
         rig.engine.call(Call("tools/list", wait=True), rig.now)
     rig._take(rig.engine.retry_now(rig.now))
     assert rig.state == "starting"
+
+
+@pytest.mark.req("B14")
+def test_credentials_for_a_request_that_has_ended_change_nothing() -> None:
+    rig = ready()
+    _, wire_id = rig.request(idle=5, total=60)
+    rig.wait(6)
+    assert rig.report(Held(rig.engine.generation, wire_id)) == []
+    assert rig.report(Released(rig.engine.generation, wire_id)) == []
+    assert rig.state == "ready"
+
+
+@pytest.mark.req("B14")
+def test_a_subscription_that_waited_for_credentials_is_still_never_idle() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request("subscriptions/listen", lasting=True)
+    rig.report(Held(rig.engine.generation, wire_id))
+    rig.report(Released(rig.engine.generation, wire_id))
+    rig.wait(3600)
+    assert ticket in rig.open_tickets()
