@@ -16,7 +16,7 @@ import pytest
 
 from holdfast import FileLogins, MemoryLogins
 from holdfast._core.auth.credentials import Login, Pointer, Registration, decode, encode
-from holdfast._core.auth.keyring import Keyring, Unusable
+from holdfast._core.auth.keyring import Keyring, KeyringUnusable
 from holdfast._core.auth.store import MAX_ENTRY, default_store
 from holdfast.errors import AuthError
 from tests.auth.talk import ISSUER, SERVER, client
@@ -215,7 +215,7 @@ async def test_a_process_that_is_killed_frees_its_lock_and_spoils_nothing(tmp_pa
 
 
 def _none() -> bytes:
-    raise Unusable("none was found")
+    raise KeyringUnusable("none was found")
 
 
 def _key() -> bytes:

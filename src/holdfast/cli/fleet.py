@@ -21,7 +21,7 @@ Work = Callable[["Client"], Awaitable[Any]]
 
 
 @dataclass(frozen=True)
-class Standing:
+class ServerHealth:
     """One server: whether it could be used, how long that took, and what was found."""
 
     name: str
@@ -36,8 +36,8 @@ async def visit(
     target: ServerTarget,
     names: Sequence[str],
     work: Work,
-    done: Callable[[Standing], None] = lambda _: None,
-) -> list[Standing]:
+    done: Callable[[ServerHealth], None] = lambda _: None,
+) -> list[ServerHealth]:
     """Do ``work`` with every server, a few at a time; nobody is asked anything.
 
     Args:
@@ -53,7 +53,7 @@ async def visit(
 
     room = asyncio.Semaphore(max(4, 2 * (os.cpu_count() or 1)))
 
-    async def one(name: str) -> Standing:
+    async def one(name: str) -> ServerHealth:
         async with room:
             standing = await _visit(target, name, work)
         done(standing)
@@ -62,23 +62,23 @@ async def visit(
     return list(await asyncio.gather(*map(one, names)))
 
 
-async def _visit(target: ServerTarget, name: str, work: Work) -> Standing:
+async def _visit(target: ServerTarget, name: str, work: Work) -> ServerHealth:
     entry = target.configuration.servers.get(name)
     if entry is not None and entry.disabled:
-        return Standing(name, "disabled", reason=f"in {entry.source.file}")
+        return ServerHealth(name, "disabled", reason=f"in {entry.source.file}")
     began = time.perf_counter()
     try:
         async with target.client(name, ask=False) as client:
             await client.open()
             found = await work(client)
             elapsed = round((time.perf_counter() - began) * 1000, 1)
-        return Standing(name, "ready", elapsed, found=found)
+        return ServerHealth(name, "ready", elapsed, found=found)
     except HoldfastError as error:
         elapsed = round((time.perf_counter() - began) * 1000, 1)
         broken = entry is not None and bool(entry.errors)
         state = "broken" if broken else _state(error)
         reason = as_said(str(error)).removeprefix(f"{name}: ")
-        return Standing(name, state, elapsed, reason, exit=exit_for(error))
+        return ServerHealth(name, state, elapsed, reason, exit=exit_for(error))
 
 
 def _state(error: HoldfastError) -> State:

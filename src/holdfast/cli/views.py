@@ -13,7 +13,7 @@ from holdfast.cli.render import blocks, first_line, heading, table
 from holdfast.cli.signature import example, fields, signature
 
 if TYPE_CHECKING:
-    from holdfast.cli.fleet import Standing
+    from holdfast.cli.fleet import ServerHealth
     from holdfast.cli.offer import Offer
     from holdfast.types.prompts import Prompt, PromptResult
     from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
@@ -34,7 +34,7 @@ def tools(output: Output, found: Sequence[Definition], prefix: str = "") -> None
         output.text(f"{first_line(called)}\t{first_line(words)}")
 
 
-def grouped(output: Output, found: Sequence[Standing]) -> int:
+def grouped(output: Output, found: Sequence[ServerHealth]) -> int:
     """Show the tools of several servers, and which of the servers cannot be used."""
     if output.json:
         facts = [{"name": one.name, "state": one.state, "tools": one.found} for one in found]

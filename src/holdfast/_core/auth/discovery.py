@@ -17,7 +17,7 @@ MAX_SERVERS: Final = 5
 MAX_LISTED: Final = 200
 
 
-class Resource(Struct, frozen=True):
+class ProtectedResource(Struct, frozen=True):
     """What protected resource metadata says (RFC 9728)."""
 
     resource: str
@@ -51,7 +51,7 @@ class Found(Struct, frozen=True, kw_only=True):
 
     server: AuthServer
     resource: str | None
-    metadata: Resource | None = None
+    metadata: ProtectedResource | None = None
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ class Trail:
 
 def find_resource(
     server: str, advertised: str | None, wanted: Wanted
-) -> Conversation[Resource | None]:
+) -> Conversation[ProtectedResource | None]:
     """Return the resource metadata of a server; None if it publishes none.
 
     Protected Resource Metadata Discovery: the URL of the challenge, else the well-known ones.
@@ -115,13 +115,13 @@ def find_resource(
     return None
 
 
-def _resource(document: dict[str, Any], url: str, trail: Trail) -> Resource:
+def _resource(document: dict[str, Any], url: str, trail: Trail) -> ProtectedResource:
     servers = _strings(document.get("authorization_servers"))
     if not servers:
         trail.add(url, "no authorization_servers")
         raise trail.error("the protected resource metadata names no authorization server")
     scopes = document.get("scopes_supported")
-    return Resource(
+    return ProtectedResource(
         document["resource"],
         servers[:MAX_SERVERS],
         _strings(scopes) if isinstance(scopes, list) else None,
@@ -129,7 +129,9 @@ def _resource(document: dict[str, Any], url: str, trail: Trail) -> Resource:
     )
 
 
-def find_server(server: str, resource: Resource | None, wanted: Wanted) -> Conversation[Found]:
+def find_server(
+    server: str, resource: ProtectedResource | None, wanted: Wanted
+) -> Conversation[Found]:
     """Return the authorization server to use: pinned, then one with a login, then the first."""
     trail = Trail()
     for issuer, expected in _candidates(server, resource, wanted):
@@ -144,7 +146,9 @@ def find_server(server: str, resource: Resource | None, wanted: Wanted) -> Conve
     raise trail.error(f"{urls.origin(server)}: no usable authorization server{named} was found")
 
 
-def _candidates(server: str, resource: Resource | None, wanted: Wanted) -> list[tuple[str, str]]:
+def _candidates(
+    server: str, resource: ProtectedResource | None, wanted: Wanted
+) -> list[tuple[str, str]]:
     """Return pairs: the issuer to build URLs from, and the issuer that the document must name.
 
     A pinned issuer that the resource does not list may be the one that a listed address names
@@ -163,7 +167,7 @@ def _candidates(server: str, resource: Resource | None, wanted: Wanted) -> list[
     return [(one, one) for one in ordered]
 
 
-def _resource_of(server: str, resource: Resource | None, wanted: Wanted) -> str | None:
+def _resource_of(server: str, resource: ProtectedResource | None, wanted: Wanted) -> str | None:
     """Return what ``resource`` is to be sent as: byte for byte as published (RFC 8707 §2)."""
     if isinstance(wanted.resource, str):
         return wanted.resource

@@ -14,7 +14,7 @@ from holdfast._core.auth.credentials import Login, Registration
 from holdfast._core.auth.discovery import (
     AuthServer,
     Found,
-    Resource,
+    ProtectedResource,
     Wanted,
     find_resource,
     find_server,
@@ -123,7 +123,7 @@ def _wanted(case: Case) -> Wanted:
     )
 
 
-def _scopes(case: Case, resource: Resource | None) -> tuple[str, ...] | None:
+def _scopes(case: Case, resource: ProtectedResource | None) -> tuple[str, ...] | None:
     """Return the scopes to ask for (Scope Selection Strategy); None: the parameter is left out."""
     if case.options.asked is not None:
         return case.options.asked
@@ -132,7 +132,9 @@ def _scopes(case: Case, resource: Resource | None) -> tuple[str, ...] | None:
     return None if resource is None else resource.scopes
 
 
-def _wants_dpop(options: OAuth | Machine, challenge: Challenge, resource: Resource | None) -> bool:
+def _wants_dpop(
+    options: OAuth | Machine, challenge: Challenge, resource: ProtectedResource | None
+) -> bool:
     setting = getattr(options, "dpop", "auto")
     if setting != "auto":
         return bool(setting)

@@ -53,7 +53,7 @@ class Sealed:
             return None
 
 
-class Unusable(Exception):  # noqa: N818
+class KeyringUnusable(Exception):  # noqa: N818
     """The keyring cannot be used; the text says why."""
 
 
@@ -86,7 +86,7 @@ class Keyring:
             return None
         try:
             found = Sealed(self._once())
-        except Unusable as error:
+        except KeyringUnusable as error:
             if required or chosen == "keyring":
                 raise AuthError(
                     f"the keyring cannot be used: {error}; set the variable HOLDFAST_AUTH_STORE "
@@ -121,9 +121,9 @@ class Keyring:
         thread.start()
         thread.join(seconds)
         if not result:
-            raise Unusable("it did not answer")
+            raise KeyringUnusable("it did not answer")
         if isinstance(result[0], Exception):
-            raise Unusable(str(result[0]) or type(result[0]).__name__) from None
+            raise KeyringUnusable(str(result[0]) or type(result[0]).__name__) from None
         return result[0]
 
 
@@ -133,9 +133,9 @@ def _fetch() -> bytes:
         import keyring
         import keyring.backends.fail
     except ImportError:
-        raise Unusable("pip install 'holdfast[auth]' adds it") from None
+        raise KeyringUnusable("pip install 'holdfast[auth]' adds it") from None
     if isinstance(keyring.get_keyring(), keyring.backends.fail.Keyring):
-        raise Unusable("none was found")
+        raise KeyringUnusable("none was found")
     text = keyring.get_password(SERVICE, NAME)
     if text is None:
         text = base64.b64encode(os.urandom(32)).decode("ascii")
@@ -143,7 +143,7 @@ def _fetch() -> bytes:
         text = keyring.get_password(SERVICE, NAME)
     key = base64.b64decode(text or "")
     if len(key) != 32:
-        raise Unusable("it does not return what was stored")
+        raise KeyringUnusable("it does not return what was stored")
     return key
 
 

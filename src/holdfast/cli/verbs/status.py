@@ -10,7 +10,7 @@ import click
 
 from holdfast.cli.completers import servers
 from holdfast.cli.exit_codes import Exit
-from holdfast.cli.fleet import Standing, visit
+from holdfast.cli.fleet import ServerHealth, visit
 from holdfast.cli.options import ServerCommand
 from holdfast.cli.render import first_line
 from holdfast.cli.target import ServerTarget, server_options
@@ -79,12 +79,12 @@ async def _look(client: Client) -> dict[str, Any]:
     }
 
 
-def _facts(one: Standing) -> dict[str, Any]:
+def _facts(one: ServerHealth) -> dict[str, Any]:
     facts = {"name": one.name, "state": one.state, "ms": one.ms, **(one.found or {})}
     return {**facts, "reason": one.reason} if one.reason else facts
 
 
-def _told(one: Standing) -> str:
+def _told(one: ServerHealth) -> str:
     if one.state == "ready":
         tools = one.found["tools"]
         count = "no tools" if not tools else f"{tools} tool{'s' * (tools != 1)}"
@@ -106,7 +106,7 @@ class _Live:
         from rich.console import Console
         from rich.live import Live
 
-        self._rows: dict[str, Standing | None] = dict.fromkeys(names)
+        self._rows: dict[str, ServerHealth | None] = dict.fromkeys(names)
         console = Console(highlight=False, file=sys.stdout)
         self._live = Live(
             self._grid(),
@@ -118,7 +118,7 @@ class _Live:
         )
         self._live.start()
 
-    def update(self, standing: Standing) -> None:
+    def update(self, standing: ServerHealth) -> None:
         self._rows[standing.name] = standing
         self._live.update(self._grid(), refresh=True)
 
