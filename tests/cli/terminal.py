@@ -24,6 +24,10 @@ HEED = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
 TAKE_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
 START = "os.execv(sys.argv[1], sys.argv[1:])"
 
+# A terminal may report that its other side is closed before all that was written to it was read.
+# So the other side stays open here, and this (a window's title) is the last that is written to it.
+END = b"\x1b]2;the end\x07"
+
 
 def interruptible(command: list[str]) -> list[str]:
     """The command, for a process that an interrupt ends."""
@@ -35,11 +39,15 @@ class Screen:
 
     def __init__(self, columns: int, lines: int) -> None:
         self.raw = b""
+        self.ended = False
         self._screen = pyte.Screen(columns, lines)
         self._stream = pyte.ByteStream(self._screen)
 
     def feed(self, data: bytes) -> None:
         self.raw += data
+        if self.raw.endswith(END):
+            self.ended = True
+            self.raw = self.raw.removesuffix(END)
         self._stream.feed(data)
 
     @property
@@ -71,20 +79,20 @@ class Terminal:
         stdout: Path | None = None,
         **env: str,
     ) -> None:
-        self._master, slave = os.openpty()
-        termios.tcsetwinsize(slave, (lines, columns))
+        self._master, self._slave = os.openpty()
+        termios.tcsetwinsize(self._slave, (lines, columns))
         self.screen = Screen(columns, lines)
-        target = slave if stdout is None else os.open(stdout, os.O_WRONLY | os.O_CREAT, 0o600)
+        target = self._slave if stdout is None else os.open(stdout, os.O_WRONLY | os.O_CREAT, 0o600)
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", HEED + TAKE_TERMINAL + START, *command],
-            stdin=slave,
+            stdin=self._slave,
             stdout=target,
-            stderr=slave,
+            stderr=self._slave,
             start_new_session=True,
             env={**os.environ, **env},
         )
-        for descriptor in {slave, target}:
-            os.close(descriptor)
+        if stdout is not None:
+            os.close(target)
 
     @property
     def text(self) -> str:
@@ -104,6 +112,7 @@ class Terminal:
         return before
 
     _done = 0
+    _closed = False
 
     def end(self) -> int:
         """Wait until the process has ended; its exit code."""
@@ -113,20 +122,23 @@ class Terminal:
         return self.process.wait(PATIENCE)
 
     def _read(self, seconds: float) -> bytes | None:
-        """What was written since; None when nobody can write any more."""
-        if not select.select([self._master], [], [], seconds)[0]:
-            return b""
-        try:
-            data = os.read(self._master, 65536)
-        except OSError:  # as Linux says that the other side is closed
+        """What was written since; None when the process has ended and all of it was read."""
+        if self.screen.ended:
             return None
+        if not select.select([self._master], [], [], min(seconds, 0.05))[0]:
+            if self.process.poll() is not None and not self._closed:
+                self._closed = True
+                os.write(self._slave, END)
+            return b""
+        data = os.read(self._master, 65536)
         self.screen.feed(data)
-        return data or None
+        return data
 
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+        os.close(self._slave)
         os.close(self._master)
 
 
@@ -137,21 +149,18 @@ def attached(monkeypatch: pytest.MonkeyPatch, columns: int = 80) -> Iterator[Scr
     screen = Screen(columns, 100)
 
     def drain() -> None:
-        while True:
-            try:
-                data = os.read(master, 65536)
-            except OSError:
-                return
-            if not data:
-                return
-            screen.feed(data)
+        while not screen.ended:
+            screen.feed(os.read(master, 65536))
 
     reader = Thread(target=drain)
     reader.start()
     with monkeypatch.context() as patched, open(slave, "w", encoding="utf-8") as file:
         patched.setattr(sys, "stdout", file)
         patched.setattr(sys, "stderr", file)
-        yield screen
-        file.flush()
-    reader.join()
+        try:
+            yield screen
+        finally:
+            file.flush()
+            os.write(slave, END)
+            reader.join()
     os.close(master)
