@@ -1,4 +1,4 @@
-"""Runs pages, each in an interpreter and a folder of its own, several at once."""
+"""Runs pages, each in an interpreter and a folder of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from tests.docs.pages import Step, name_of, read, steps
@@ -18,9 +17,8 @@ from tests.interop.install import install
 
 MARK = "\x1e"
 """Parts the outputs of a page's steps."""
-WORKERS = 3
-"""Pages mostly wait: for a pause, a timeout, a server to start."""
-LONGEST = 55.0
+LONGEST = 170.0
+"""Seconds for one page: many times what it takes on an idle machine."""
 
 RUNNER = f"""
 import ast, asyncio, inspect, json, pathlib, subprocess, sys
@@ -100,22 +98,6 @@ def environment(home: str, with_time: bool) -> dict[str, str]:
 def needs_time(wanted: Iterable[Step]) -> bool:
     """Whether a page uses mcp-server-time, which the tests with real servers install."""
     return any(TIME.package in step.block.text for step in wanted)
-
-
-class Outcomes:
-    """What came of pages that are being run side by side."""
-
-    def __init__(self, pages: Iterable[Path]) -> None:
-        self._pool = ThreadPoolExecutor(WORKERS)
-        self._futures: dict[Path, Future[subprocess.CompletedProcess[str]]] = {
-            page: self._pool.submit(run_page, page) for page in pages
-        }
-
-    def of(self, page: Path) -> subprocess.CompletedProcess[str]:
-        return self._futures[page].result()
-
-    def close(self) -> None:
-        self._pool.shutdown(cancel_futures=True)
 
 
 def matches(expected: str, printed: str) -> bool:

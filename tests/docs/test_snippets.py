@@ -29,7 +29,7 @@ import pytest
 
 from tests.docs.commands import commands, fault
 from tests.docs.pages import FENCE, PAGES, PROJECT, blocks, name_of, read, steps
-from tests.docs.running import MARK, Outcomes, matches, needs_time, run_steps
+from tests.docs.running import MARK, matches, needs_time, run_page, run_steps
 from tests.interop.install import Broken, NotHere
 
 LINK = re.compile(r"\]\((?P<target>[^)#\s]+)(?:#[^)\s]*)?\)")
@@ -45,7 +45,7 @@ def provable() -> list[Any]:
     found = []
     for page in PAGES:
         wanted = steps(read(page))
-        marks = [pytest.mark.hang(300)] if needs_time(wanted) else []
+        marks = [pytest.mark.hang(300 if needs_time(wanted) else 180)]
         if wanted:
             found.append(pytest.param(page, marks=marks, id=name_of(page)))
     return found
@@ -53,9 +53,9 @@ def provable() -> list[Any]:
 
 @pytest.mark.req("F1")
 @pytest.mark.parametrize("page", provable())
-def test_every_example_runs_and_prints_what_the_page_says(page: Path, outcomes: Outcomes) -> None:
+def test_every_example_runs_and_prints_what_the_page_says(page: Path) -> None:
     try:
-        done = outcomes.of(page)
+        done = run_page(page)
     except NotHere as reason:
         pytest.skip(str(reason))
     except Broken as reason:
