@@ -26,7 +26,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_core.redact": ("_core.text", "_core.credentials"),
     "_core.credentials": (),
     "policies": ("errors", "_version"),
-    "types": ("errors", "_core.lazy"),
+    "types": ("errors", "_core.lazy", "_core.text"),
     # the pure core
     "_core.wire": ("errors", "_core.text"),
     "_core.boundary": ("_core.wire",),
@@ -63,6 +63,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
 }
 
 EXCEPTIONS: dict[tuple[str, str], str] = {
+    ("types.display", "schema"): "a tool is shown as a signature; loads when one is shown",
     ("errors", "_core.redact"): "loads when an error is shown; redaction needs the policies",
     ("client", "agents"): "``client.toolset`` loads when it is used",
     ("agents.listing", "servers"): "a listing says which servers failed",

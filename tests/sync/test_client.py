@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 
 import holdfast
 from holdfast import CancelledCallError, Handlers, StateError, ToolResult
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast.sync import Client, RunningCall, connect
 from holdfast.testing import SILENCE, Peer
 
@@ -153,6 +155,27 @@ def test_a_handler_may_block_and_call_the_client() -> None:
     with connect(DEMO, handlers=Handlers(elicitation=ask)) as client:
         assert "Ada" in client.call_tool("ask_name").text
     assert answers == ["from a handler"]
+
+
+@pytest.mark.req("N3")
+@pytest.mark.parametrize("protocol", [STATELESS[0], HANDSHAKE[0]])
+def test_callbacks_run_in_the_context_of_their_call(protocol: str) -> None:
+    cell: ContextVar[str] = ContextVar("cell", default="none")
+    heard: list[str] = []
+
+    def ask(_: Any) -> dict[str, Any]:
+        heard.append(cell.get())
+        return {"action": "accept", "content": {"name": "Ada"}}
+
+    def hear(_: holdfast.Progress) -> None:
+        heard.append(cell.get())
+
+    with connect(DEMO, handlers=Handlers(elicitation=ask), protocol=protocol) as client:
+        for number in ("one", "two"):
+            cell.set(number)
+            client.call_tool("ask_name")
+            client.call_tool("countdown", {"steps": 1}, on_progress=hear)
+    assert heard == ["one", "one", "two", "two"]
 
 
 def test_a_notification_handler_may_call_the_client() -> None:

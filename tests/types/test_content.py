@@ -42,7 +42,7 @@ def test_an_unknown_content_is_kept_as_it_came_and_hides_no_other() -> None:
     found = result({"type": "text", "text": "a"}, video, {"type": "text", "text": "b"})
     unknown = found.content[1]
     assert isinstance(unknown, t.UnknownContent)
-    assert unknown.type == "video"
+    assert (unknown.type, unknown.get("type")) == ("unknown", "video")
     assert unknown == unknown.raw == unknown.extra == video
     assert found.text == "a\nb"
     assert json.loads(t.encode(found))["content"][1] == video
@@ -80,7 +80,7 @@ def test_an_unknown_content_says_why_it_was_not_understood() -> None:
 def test_a_content_that_is_no_object_is_kept_too() -> None:
     kept = result("just text").content[0]
     assert isinstance(kept, t.UnknownContent)
-    assert (kept.raw, kept.type, dict(kept)) == ("just text", "", {})
+    assert (kept.raw, kept.type, dict(kept)) == ("just text", "unknown", {})
 
 
 def test_objects_beside_an_unknown_content_still_know_their_source() -> None:

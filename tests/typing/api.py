@@ -103,6 +103,30 @@ def http(pairs: list[tuple[str, str]]) -> None:
     holdfast.Http(base_url="https://example.com", headers=lambda: pairs)
 
 
+# Contents: both ways of asking for the kind narrow it
+
+
+def narrowing(result: holdfast.ToolResult) -> None:
+    for part in result.content:
+        if isinstance(part, types.TextContent):
+            assert_type(part.text, str)
+        elif isinstance(part, types.ImageContent | types.AudioContent):
+            assert_type(part.bytes, bytes)
+    for part in result.content:
+        if part.type == "text":
+            assert_type(part, types.TextContent)
+        elif part.type == "image":
+            assert_type(part, types.ImageContent)
+        elif part.type == "audio":
+            assert_type(part, types.AudioContent)
+        elif part.type == "resource_link":
+            assert_type(part, types.ResourceLink)
+        elif part.type == "resource":
+            assert_type(part, types.EmbeddedResource)
+        else:
+            assert_type(part, types.UnknownContent)
+
+
 # The client's life
 
 

@@ -61,7 +61,7 @@ class Waiter(Struct, gc=False):
     on_related: Callable[[Raw], None] | None = None
     on_sent: Callable[[WireId], None] | None = None
     context: Context | None = None
-    """The context of the caller, if the credentials depend on it."""
+    """The context of the caller, if credentials or handlers may depend on it."""
 
 
 class Driver:
@@ -82,7 +82,7 @@ class Driver:
         self.engine: Connection = Connection(name, policy, plan, jitter)
         self.mailbox: Mailbox = Mailbox(policy.limits.mailbox, self.loop, name)
         self._transport = transport
-        self._personal = transport.traits.credentials is None
+        self._keeps_context = transport.traits.credentials is None or bool(plan.abilities)
         self._listener = listener
         self._waiters: dict[Ticket, Waiter] = {}
         self._link: Link | None = None
@@ -113,7 +113,7 @@ class Driver:
         future: asyncio.Future[Raw] = self.loop.create_future()
         # A function of the application gives each request its credentials. It may depend on
         # who is calling, so it runs in the caller's context, also if the request waits first.
-        context = copy_context() if self._personal else None
+        context = copy_context() if self._keeps_context else None
         ticket, effects = self.engine.call(call, self.loop.time())
         self._waiters[ticket] = Waiter(future, on_progress, on_related, on_sent, context)
         self._apply(effects)
@@ -161,6 +161,16 @@ class Driver:
         if self._keeper is not asyncio.current_task():
             await asyncio.wait([self._keeper])
         return first
+
+    def caller_context(self) -> Context | None:
+        """Return a copy of the context of the newest call under way; None: nobody is calling.
+
+        The handshake's revisions do not say which call a server's request belongs to.
+        """
+        for waiter in reversed(self._waiters.values()):
+            if waiter.context is not None:
+                return waiter.context.copy()
+        return None
 
     def retry_now(self) -> None:
         """Connect at once instead of after the pause, or of never."""

@@ -101,7 +101,8 @@ def _content(content: Any, takes: frozenset[str], where: str, report: Losses) ->
         return f"[resource {content.name!r}{kind}: {content.uri}]"
     if isinstance(content, ImageContent | AudioContent | BlobResourceContents):
         return _media(content, takes, where, report)
-    kind = content.type if isinstance(content, UnknownContent) else type(content).__name__
+    named = content.get("type") if isinstance(content, UnknownContent) else type(content).__name__
+    kind = str(named or "")
     report.add(where, kind or "content", "is of a kind that cannot be told")
     return f"[content of an unknown kind {kind!r}]"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast._core.text import did_you_mean
 from holdfast.errors import ValidationError
-from holdfast.schema.refs import resolve as pointed
+from holdfast.schema.signature import resolve, type_of, types
 from holdfast.schema.walk import properties
 
 Read = Callable[[str], str]
@@ -82,7 +82,7 @@ def whole(text: str, where: str) -> dict[str, Any]:
     """A JSON object that is all of the arguments, or many of them."""
     value = _json(text, where)
     if not isinstance(value, dict):
-        raise ValidationError(f"{where}: the arguments must be a JSON object, not {_kind(value)}")
+        raise ValidationError(f"{where}: the arguments must be a JSON object, not {type_of(value)}")
     return value
 
 
@@ -121,23 +121,6 @@ def _schema_at(schema: Mapping[str, Any], path: list[str]) -> Any:
     return resolve(found, schema)
 
 
-def resolve(part: Any, schema: Mapping[str, Any], steps: int = 16) -> Any:
-    """A part of a schema, its reference followed if that leads somewhere within the schema.
-
-    What stands beside a reference, such as a default, counts too.
-    """
-    beside: dict[str, Any] = {}
-    while isinstance(part, Mapping) and isinstance(part.get("$ref"), str) and steps:
-        steps -= 1
-        beside = {**part, **beside}
-        target = pointed(schema, part["$ref"])
-        if target is None:
-            break
-        part = target
-    beside.pop("$ref", None)
-    return {**part, **beside} if isinstance(part, Mapping) else beside
-
-
 def _put(found: dict[str, Any], path: list[str], value: Any, schema: Any) -> None:
     """Set a value. The same name again makes a list, where the schema has one."""
     *folders, last = path
@@ -153,24 +136,6 @@ def _put(found: dict[str, Any], path: list[str], value: Any, schema: Any) -> Non
 
 
 # A text as the schema would have it
-
-
-def types(schema: Any) -> set[str]:
-    """The types that a schema admits, so far as it says; of its alternatives all."""
-    if not isinstance(schema, Mapping):
-        return set()
-    said = schema.get("type")
-    listed = said if isinstance(said, list) else [said]
-    found = {one for one in listed if isinstance(one, str)}
-    for keyword in ("anyOf", "oneOf"):
-        branches = schema.get(keyword)
-        for branch in branches if isinstance(branches, list) else ():
-            found |= types(branch)
-    if not found and isinstance(schema.get("enum"), list):
-        found = {_kind(value) for value in schema["enum"]}
-    if not found and "const" in schema:
-        found = {_kind(schema["const"])}
-    return found
 
 
 def coerce(text: str, schema: Any, name: str) -> Any:
@@ -259,11 +224,6 @@ def _json(text: str, where: str) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise ValidationError(f"{where}: not JSON: {error}") from None
-
-
-def _kind(value: Any) -> str:
-    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
-    return "null" if value is None else names.get(type(value), "object")
 
 
 def describe(schema: Any) -> str:

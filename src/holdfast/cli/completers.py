@@ -17,9 +17,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from holdfast.cli import tool_cache
-from holdfast.cli.arguments import resolve, types
 from holdfast.cli.render import first_line
 from holdfast.cli.target import VARIABLE
+from holdfast.schema.signature import resolve, types
 
 _AT_FILE = ("=@", ":=@")
 _PLAIN = re.compile(r"[\w@%+:,./][\w@%+=:,./-]*")

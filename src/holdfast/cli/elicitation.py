@@ -10,10 +10,11 @@ from typing import Any
 
 from holdfast._core.calls.handlers import Handlers
 from holdfast._core.text import visible_lines
-from holdfast.cli.arguments import coerce, describe, types
+from holdfast.cli.arguments import coerce, describe
 from holdfast.cli.output import paint
 from holdfast.cli.progress import Bar
 from holdfast.errors import ValidationError
+from holdfast.schema.signature import types
 from holdfast.types.elicitation import AnyElicitation, FormElicitation, UrlElicitation
 
 Ask = Callable[[str], Awaitable[str]]

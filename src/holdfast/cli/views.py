@@ -10,7 +10,7 @@ from holdfast.cli.arguments import describe
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.output import Output
 from holdfast.cli.render import blocks, first_line, heading, table
-from holdfast.cli.signature import example, fields, signature
+from holdfast.schema.signature import example, fields, signature
 
 if TYPE_CHECKING:
     from holdfast.cli.fleet import ServerHealth
@@ -26,7 +26,7 @@ def tools(output: Output, found: Sequence[Definition], prefix: str = "") -> None
     if output.json:
         output.value({"tools": found})
         return
-    rows = [(f"{prefix}{signature(one)}", _words(one)) for one in found]
+    rows = [(f"{prefix}{_signature(one)}", _words(one)) for one in found]
     if output.is_terminal:
         blocks(rows, "No tools.")
         return
@@ -63,7 +63,7 @@ def overview(output: Output, found: Offer) -> None:
     if found.instructions:
         lines.append(f"\n{found.instructions.strip()}")
     sections: tuple[tuple[str, Sequence[Definition] | None, Callable[[Definition], str]], ...] = (
-        ("Tools", found.tools, signature),
+        ("Tools", found.tools, _signature),
         ("Resources", found.resources, lambda one: str(one.get("uri"))),
         ("Templates", found.templates, lambda one: str(one.get("uriTemplate"))),
         ("Prompts", found.prompts, lambda one: str(one.get("name"))),
@@ -73,6 +73,10 @@ def overview(output: Output, found: Offer) -> None:
             lines.append(f"\n{title}:")
             lines += [f"  {first_line(called(one))}  {first_line(_words(one))}" for one in rows]
     output.text("\n".join(lines))
+
+
+def _signature(one: Definition) -> str:
+    return signature(str(one["name"]), one.get("inputSchema"))
 
 
 def _words(one: Definition) -> str:

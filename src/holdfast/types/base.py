@@ -26,7 +26,14 @@ DETACH: Final = 64 * 1024
 object does not hold a large read in memory; above it the object is most of the buffer."""
 
 
-class Wire(Struct, rename="camel", omit_defaults=True, kw_only=True, dict=True):
+class Wire(
+    Struct,
+    rename="camel",
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    kw_only=True,
+    dict=True,
+):
     """The base of all wire types: snake_case here, camelCase there, defaults left unsaid."""
 
     keeps_unknown: ClassVar[bool] = False
@@ -49,6 +56,30 @@ class Wire(Struct, rename="camel", omit_defaults=True, kw_only=True, dict=True):
             return {}
         known = wire_names(type(self))
         return {key: value for key, value in self.raw.items() if key not in known}
+
+    def __rich_repr__(self) -> list[Any]:
+        """Return what rich shows: the fields that are not at their default."""
+        from holdfast.types.display import fields
+
+        return [(name, value) if name else value for name, value in fields(self)]
+
+    def _repr_html_(self) -> str | None:
+        """Return HTML for a notebook; None for what is as readable as text."""
+        from holdfast.types.display import html
+
+        return html(self)
+
+    def _repr_png_(self) -> bytes | None:
+        """Return the picture that this is, or the only one in it, if it is a PNG."""
+        from holdfast.types.display import picture
+
+        return picture(self, "image/png")
+
+    def _repr_jpeg_(self) -> bytes | None:
+        """Return the picture that this is, or the only one in it, if it is a JPEG."""
+        from holdfast.types.display import picture
+
+        return picture(self, "image/jpeg")
 
 
 class Meta(Wire, kw_only=True):

@@ -7,7 +7,7 @@ known kind that lacks what the kind needs. Neither hides its neighbours.
 from __future__ import annotations
 
 import binascii
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 from msgspec import UNSET, field
 
@@ -58,6 +58,11 @@ class BlobResourceContents(ResourceContents, kw_only=True):
 
     blob: str
 
+    def __repr__(self) -> str:
+        from holdfast.types.display import text
+
+        return text(self)
+
     @property
     def bytes(self) -> Bytes:
         """The decoded bytes. Raises ValueError if ``blob`` is not base64."""
@@ -96,7 +101,7 @@ class ContentBlock(Meta, tag_field="type", kw_only=True):
 class TextContent(ContentBlock, tag="text", kw_only=True):
     """Text."""
 
-    type: ClassVar[str] = "text"
+    type: ClassVar[Literal["text"]] = "text"
 
     text: str
     annotations: Annotations | None = None
@@ -105,11 +110,16 @@ class TextContent(ContentBlock, tag="text", kw_only=True):
 class ImageContent(ContentBlock, tag="image", kw_only=True):
     """A picture; ``data`` is its base64."""
 
-    type: ClassVar[str] = "image"
+    type: ClassVar[Literal["image"]] = "image"
 
     data: str
     mime_type: str
     annotations: Annotations | None = None
+
+    def __repr__(self) -> str:
+        from holdfast.types.display import text
+
+        return text(self)
 
     @property
     def bytes(self) -> Bytes:
@@ -120,11 +130,16 @@ class ImageContent(ContentBlock, tag="image", kw_only=True):
 class AudioContent(ContentBlock, tag="audio", kw_only=True):
     """Sound; ``data`` is its base64."""
 
-    type: ClassVar[str] = "audio"
+    type: ClassVar[Literal["audio"]] = "audio"
 
     data: str
     mime_type: str
     annotations: Annotations | None = None
+
+    def __repr__(self) -> str:
+        from holdfast.types.display import text
+
+        return text(self)
 
     @property
     def bytes(self) -> Bytes:
@@ -135,7 +150,7 @@ class AudioContent(ContentBlock, tag="audio", kw_only=True):
 class ResourceLink(ContentBlock, tag="resource_link", kw_only=True):
     """A resource that may be read, named but not included."""
 
-    type: ClassVar[str] = "resource_link"
+    type: ClassVar[Literal["resource_link"]] = "resource_link"
 
     uri: str
     name: str
@@ -150,7 +165,7 @@ class ResourceLink(ContentBlock, tag="resource_link", kw_only=True):
 class EmbeddedResource(ContentBlock, tag="resource", kw_only=True):
     """A resource with its contents."""
 
-    type: ClassVar[str] = "resource"
+    type: ClassVar[Literal["resource"]] = "resource"
 
     resource: AnyResourceContents
     annotations: Annotations | None = None
@@ -163,7 +178,7 @@ class EmbeddedResource(ContentBlock, tag="resource", kw_only=True):
 class ToolUseContent(ContentBlock, tag="tool_use", kw_only=True):
     """A model's wish, in a sampled message, to have a tool called."""
 
-    type: ClassVar[str] = "tool_use"
+    type: ClassVar[Literal["tool_use"]] = "tool_use"
 
     id: str
     name: str
@@ -173,7 +188,7 @@ class ToolUseContent(ContentBlock, tag="tool_use", kw_only=True):
 class ToolResultContent(ContentBlock, tag="tool_result", kw_only=True):
     """The result of a tool call, in a message to a model."""
 
-    type: ClassVar[str] = "tool_result"
+    type: ClassVar[Literal["tool_result"]] = "tool_result"
 
     tool_use_id: str
     content: list[Content] = field(default_factory=empty_list)
@@ -185,8 +200,12 @@ class UnknownContent(dict[str, Any]):
     """A content that could not be read as any known kind: the JSON object as it came.
 
     ``raw`` is that same JSON (a server may send something that is no object: then the
-    mapping is empty), ``type`` what it calls itself, ``reason`` why it was not understood.
+    mapping is empty), ``reason`` why it was not understood. ``type`` is always ``"unknown"``,
+    also for a malformed content of a known kind, so that ``part.type == "text"`` proves that
+    there is a text; what it calls itself is ``get("type")``.
     """
+
+    type: ClassVar[Literal["unknown"]] = "unknown"
 
     raw: Any
     reason: str
@@ -195,12 +214,6 @@ class UnknownContent(dict[str, Any]):
         super().__init__(raw if isinstance(raw, dict) else {})
         self.raw = raw
         self.reason = reason
-
-    @property
-    def type(self) -> str:
-        """The kind that it names, or an empty string."""
-        name = self.get("type")
-        return name if isinstance(name, str) else ""
 
     @property
     def extra(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from holdfast.types.base import Meta, Result, Wire
 from holdfast.types.content import Content, Icon, Role
@@ -44,7 +44,7 @@ class PromptResult(Result, kw_only=True):
 class PromptReference(Wire, tag_field="type", tag="ref/prompt", kw_only=True):
     """The prompt whose argument is to be completed."""
 
-    type: ClassVar[str] = "ref/prompt"
+    type: ClassVar[Literal["ref/prompt"]] = "ref/prompt"
 
     name: str
     title: str | None = None
@@ -53,7 +53,7 @@ class PromptReference(Wire, tag_field="type", tag="ref/prompt", kw_only=True):
 class ResourceReference(Wire, tag_field="type", tag="ref/resource", kw_only=True):
     """The resource template whose variable is to be completed."""
 
-    type: ClassVar[str] = "ref/resource"
+    type: ClassVar[Literal["ref/resource"]] = "ref/resource"
 
     uri: str
 

@@ -86,6 +86,11 @@ class Tool(Meta, kw_only=True):
     icons: list[Icon] | None = None
     execution: ToolExecution | None = None
 
+    def __repr__(self) -> str:
+        from holdfast.types.display import signature
+
+        return f"<Tool {signature(self)}>"
+
     @classmethod
     def make(
         cls,

@@ -35,6 +35,12 @@ class Notification(Struct, frozen=True):
     method: str
     raw: Raw | None = None
 
+    def __repr__(self) -> str:
+        return f"Notification({self.method!r}, {self.params!r})"
+
+    def __rich_repr__(self) -> list[Any]:
+        return [self.method, self.params]
+
     @property
     def params(self) -> dict[str, Any]:
         """The parameters; empty if there are none."""

@@ -100,7 +100,9 @@ class Inbound:
             driver.send(driver.engine.refuse(asked, INTERNAL_ERROR, text))
             return
         key = (asked.generation, asked.id)
-        task = driver.loop.create_task(self._answer(asked), name=f"holdfast-{asked.method}")
+        task = driver.loop.create_task(
+            self._answer(asked), name=f"holdfast-{asked.method}", context=driver.caller_context()
+        )
         self._asks[key] = task
         task.add_done_callback(lambda _: self._asks.pop(key, None))
 

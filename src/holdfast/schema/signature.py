@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from holdfast.cli.arguments import resolve, types
+from holdfast.schema.refs import resolve as pointed
 from holdfast.schema.walk import properties, required
 
 Definition = Mapping[str, Any]
@@ -36,20 +36,19 @@ _SAMPLES: Final[dict[str, Any]] = {
 _FORMATS: Final = {"uri": "https://example.org", "email": "someone@example.org"}
 
 
-def signature(definition: Definition) -> str:
+def signature(name: str, schema: Any) -> str:
     """Return a tool as a signature; ``name?`` may be left out."""
-    schema = definition.get("inputSchema")
     schema = schema if isinstance(schema, Mapping) else {}
     needed = required(schema)
     parts = []
-    for name, part in properties(schema).items():
+    for parameter, part in properties(schema).items():
         part = resolve(part, schema)
         kind = type_name(part, schema)
         if "default" in part:
-            parts.append(f"{name}: {kind} = {_literal(part['default'])}")
+            parts.append(f"{parameter}: {kind} = {_literal(part['default'])}")
         else:
-            parts.append(f"{name}{'' if name in needed else '?'}: {kind}")
-    return f"{definition['name']}({', '.join(parts)})"
+            parts.append(f"{parameter}{'' if parameter in needed else '?'}: {kind}")
+    return f"{name}({', '.join(parts)})"
 
 
 def type_name(part: Any, schema: Definition, levels: int = DEPTH) -> str:
@@ -71,6 +70,47 @@ def type_name(part: Any, schema: Definition, levels: int = DEPTH) -> str:
 def _literal(value: Any) -> str:
     text = repr(value) if not isinstance(value, dict | list) else json.dumps(value)
     return text if len(text) <= 40 else "…"
+
+
+def resolve(part: Any, schema: Mapping[str, Any], steps: int = 16) -> Any:
+    """Return a part of a schema with its reference followed, if that is within the schema.
+
+    The keywords beside a reference, such as a default, count too.
+    """
+    beside: dict[str, Any] = {}
+    while isinstance(part, Mapping) and isinstance(part.get("$ref"), str) and steps:
+        steps -= 1
+        beside = {**part, **beside}
+        target = pointed(schema, part["$ref"])
+        if target is None:
+            break
+        part = target
+    beside.pop("$ref", None)
+    return {**part, **beside} if isinstance(part, Mapping) else beside
+
+
+def types(schema: Any) -> set[str]:
+    """Return the types that a schema admits, with those of its alternatives."""
+    if not isinstance(schema, Mapping):
+        return set()
+    said = schema.get("type")
+    listed = said if isinstance(said, list) else [said]
+    found = {one for one in listed if isinstance(one, str)}
+    for keyword in ("anyOf", "oneOf"):
+        branches = schema.get(keyword)
+        for branch in branches if isinstance(branches, list) else ():
+            found |= types(branch)
+    if not found and isinstance(schema.get("enum"), list):
+        found = {type_of(value) for value in schema["enum"]}
+    if not found and "const" in schema:
+        found = {type_of(schema["const"])}
+    return found
+
+
+def type_of(value: Any) -> str:
+    """Return the JSON type of a value."""
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
+    return "null" if value is None else names.get(type(value), "object")
 
 
 def fields(
