@@ -169,9 +169,11 @@ class Rig:
             opening=opening,
             patience=self.policy.timeouts.probe,
         )
-        self.engine = Connection(
-            "server", self.policy, plan, itertools.repeat(0.5) if jitter is None else jitter
-        )
+        self.unsent: set[WireId] = set()
+        """The requests of which no byte has left the link."""
+        delays = itertools.repeat(0.5) if jitter is None else jitter
+        unsent = lambda: frozenset(self.unsent)  # noqa: E731
+        self.engine = Connection("server", self.policy, plan, delays, unsent)
         self.effects: list[Effect] = []
         """Everything that the engine ever gave out."""
         self.outcomes: dict[Ticket, list[Completed | Failed]] = {}

@@ -997,3 +997,89 @@ def test_a_subscription_that_waited_for_credentials_is_still_never_idle() -> Non
     rig.report(Released(rig.engine.generation, wire_id))
     rig.wait(3600)
     assert ticket in rig.open_tickets()
+
+
+# What never left did not run, whoever ends the link
+
+
+def renewing(policy: Policy | None = None) -> tuple[Rig, Json, Ticket, Ticket]:
+    """The session is being renewed while one request is on its way and one waits for a place."""
+    rig = ready(policy=policy)
+    sent, _ = rig.request()
+    waiting, wire_id = rig.request()
+    rig.unsent = {wire_id}
+    (asked,) = frames(rig.report(Expired(rig.engine.generation, "one")))
+    return rig, asked, sent, waiting
+
+
+@pytest.mark.req("R11")
+@pytest.mark.parametrize("end", ["timeout", "refused", "no agreement", "close", "shutdown"])
+def test_a_link_that_the_engine_drops_tells_the_sent_from_the_unsent(end: str) -> None:
+    rig, asked, sent, waiting = renewing(Policy(backoff=Backoff(attempts=1)))
+    if end == "timeout":
+        rig.wait(rig.policy.timeouts.handshake)
+    elif end == "refused":
+        refuse(rig, asked["id"], Meaning.CRASHED)
+    elif end == "no agreement":
+        answer(rig, asked["id"], {"result": {"protocolVersion": "1999-01-01"}})
+    elif end == "close":
+        rig.close()
+    else:
+        rig._take(rig.engine.end_calls(rig.now))
+    assert rig.error(sent).outcome_unknown
+    assert not rig.error(waiting).outcome_unknown
+
+
+@pytest.mark.req("R11")
+def test_an_unsent_request_waits_for_the_link_after_one_that_the_engine_drops() -> None:
+    rig, asked, sent, waiting = renewing(Policy(when_down="wait"))
+    refuse(rig, asked["id"], Meaning.CRASHED)
+    assert rig.error(sent).outcome_unknown
+    assert rig.open_tickets() == {waiting}
+
+
+# An answer that may be that of a server which speaks another revision
+
+NOT_INITIALIZED: Json = {"error": {"code": -32000, "message": "Server not initialized"}}
+
+
+@pytest.mark.req("L3", "R11")
+def test_an_error_in_doubt_is_given_out_if_the_same_revision_is_agreed_on_again() -> None:
+    rig = ready("stateless", session=None)
+    ticket, wire_id = rig.request()
+    (asked,) = frames(answer(rig, wire_id, NOT_INITIALIZED))
+    assert rig.open_tickets() == {ticket}
+    effects = answer(rig, asked["id"], DISCOVERED)
+    assert methods(effects) == []
+    assert isinstance(rig.error(ticket), RpcError)
+
+
+@pytest.mark.req("L3", "R11")
+def test_a_request_in_doubt_is_sent_again_once_if_another_revision_is_agreed_on() -> None:
+    rig = ready("stateless", session=None)
+    ticket, wire_id = rig.request()
+    (asked,) = frames(answer(rig, wire_id, NOT_INITIALIZED))
+    (asked,) = frames(answer(rig, asked["id"], {"error": {"code": -32601, "message": "what?"}}))
+    effects = answer(rig, asked["id"], INITIALIZED)
+    assert "tools/call" in methods(effects)
+    again = only(effects, Send)[-1].wire_id
+    assert again is not None
+    answer(rig, again, NOT_INITIALIZED)
+    assert isinstance(rig.error(ticket), RpcError)
+
+
+@pytest.mark.req("L3", "R11")
+def test_an_error_in_doubt_is_given_out_if_the_link_is_lost() -> None:
+    rig = ready("stateless", session=None, policy=Policy(when_down="wait", replay="safe"))
+    ticket, wire_id = rig.request(repeatable=True)
+    answer(rig, wire_id, NOT_INITIALIZED)
+    rig.wait(rig.policy.timeouts.handshake)
+    assert isinstance(rig.error(ticket), RpcError)
+
+
+@pytest.mark.req("L3")
+def test_a_server_without_discover_is_not_of_the_stateless_era() -> None:
+    rig = ready("stateless", session=None)
+    _, wire_id = rig.request("server/discover")
+    effects = answer(rig, wire_id, {"error": {"code": -32601, "message": "Method not found"}})
+    assert methods(effects) == ["server/discover"]

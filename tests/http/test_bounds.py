@@ -8,7 +8,7 @@ import ssl
 import pytest
 
 import holdfast
-from holdfast import AuthError, RequestTimeout, TransportError
+from holdfast import AuthError, Limits, TransportError
 from holdfast._core.transports.messages import AT_ONCE
 from tests.http.harness import ONCE, connect, failure, say
 from tests.http.rogue import (
@@ -29,6 +29,12 @@ EVERY_SHAPE = [Modern, Legacy, Old]
 
 async def never(request: Request, reply: Reply) -> None:
     await reply.gone()
+
+
+async def mute(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while await reader.read(1000):
+        pass
+    writer.close()
 
 
 class Pinging(Legacy):
@@ -63,9 +69,10 @@ async def test_a_cancellation_that_is_not_responded_to_ends() -> None:
         target = holdfast.Http(server.url, message_timeout=0.2)
         async with holdfast.connect(target, backoff=ONCE) as client:
             await client.open()
-            timed_out = [failure(say(client, timeout=0.05)) for _ in range(30)]
-            for error in await asyncio.gather(*timed_out):
-                assert isinstance(error, RequestTimeout)
+            calls = [asyncio.create_task(say(client)) for _ in range(30)]
+            await server.heard("tools/call", 30)
+            for call in calls:
+                call.cancel()
             await server.until(lambda: len(server.posts("notifications/cancelled")) == 30)
             await server.until(lambda: server.standing <= 1)
             del server.on["tools/call"]
@@ -79,9 +86,10 @@ async def test_http_sse_survives_requests_that_are_not_responded_to() -> None:
         target = holdfast.Http(server.url, connections=20, message_timeout=0.2)
         async with holdfast.connect(target, backoff=ONCE) as client:
             await client.open()
-            timed_out = [failure(say(client, timeout=0.05)) for _ in range(20)]
-            for error in await asyncio.gather(*timed_out):
-                assert isinstance(error, RequestTimeout)
+            calls = [asyncio.create_task(say(client)) for _ in range(20)]
+            await server.heard("tools/call", 20)
+            for call in calls:
+                call.cancel()
             del server.on["tools/call"]
             assert await say(client) == "ahoy"
             await server.until(lambda: server.standing <= 2)
@@ -118,6 +126,41 @@ async def test_a_call_that_waited_for_a_place_was_not_sent(
             assert not error.outcome_unknown
             assert len(server.posts("tools/call")) == 3
         assert all(error.outcome_unknown for error in await asyncio.gather(*held))
+
+
+@pytest.mark.req("R11")
+async def test_a_call_whose_connection_was_not_made_was_not_sent(authority: Authority) -> None:
+    """The server accepts a second TCP connection, but does not finish its TLS handshake."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.issue("slow", "IP:127.0.0.1"))
+    async with Modern(tls=context) as server, connect(server, ca=authority.ca) as client:
+        await client.list_tools()
+        port = server.port
+        await server.stop()
+        async with await asyncio.start_server(mute, "127.0.0.1", port):
+            error = await failure(say(client, timeout=0.2))
+            assert not error.outcome_unknown
+
+
+@pytest.mark.req("R7", "R11")
+@pytest.mark.parametrize("shape", EVERY_SHAPE)
+async def test_requests_above_the_backlog_are_sent_once_there_is_room(
+    shape: type[Modern] | type[Legacy] | type[Old],
+) -> None:
+    async with shape() as server:
+        target = holdfast.Http(server.url, connections=2)
+        limits = Limits(backlog_bytes=100_000)
+        async with holdfast.connect(target, backoff=ONCE, limits=limits) as client:
+            await client.list_tools()
+            server.on["tools/call"] = never
+            text = "x" * 20_000
+            calls = [asyncio.create_task(say(client, text)) for _ in range(50)]
+            await server.heard("tools/call", 2)
+            del server.on["tools/call"]
+            for call in calls[:2]:
+                call.cancel()
+            said = await asyncio.gather(*calls[2:])
+            assert said == [text] * 48
 
 
 @pytest.mark.req("X2")

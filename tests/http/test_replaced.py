@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.http.harness import connect, say
+from holdfast import RpcError
+from tests.http.harness import connect, failure, say
 from tests.http.rogue import LEGACY, MODERN, Legacy, Modern, Reply, Request, Rogue, event, fault
 
 
@@ -30,13 +31,16 @@ class Gateway(Rogue):
 class Strict(Modern):
     """Takes only its own revision, as the specification says."""
 
+    status = 400
+
     async def handle(self, request: Request, reply: Reply) -> None:
         version = request.header("MCP-Protocol-Version")
         if request.method != "POST":
             await reply.status(405)
         elif version != MODERN:
             data = {"supported": [MODERN], "requested": version}
-            await reply.json(fault(request.id, -32022, "Unsupported protocol version", data), 400)
+            body = fault(request.id, -32022, "Unsupported protocol version", data)
+            await reply.json(body, self.status)
         else:
             await super().handle(request, reply)
 
@@ -87,6 +91,10 @@ REFUSALS = [
     (400, {}),
     (404, {}),
     (422, fault(None, -32600, "no")),
+    (200, fault(None, -32000, "Server not initialized")),
+    (200, fault(None, -32002, "Received request before initialization was complete")),
+    (200, fault(None, -32600, "Bad Request: Mcp-Session-Id header is required")),
+    (200, fault(None, -32022, "Unsupported protocol version", {"supported": [LEGACY]})),
 ]
 
 
@@ -102,6 +110,35 @@ async def test_a_modern_server_replaced_by_a_legacy_one_is_recognised(
         gateway.legacy.refusal = refusal
         assert await say(client, "after") == "after"
         assert client.protocol_version == LEGACY
+
+
+@pytest.mark.req("L3", "X2")
+async def test_a_modern_error_in_a_good_response_is_recognised() -> None:
+    async with Gateway(modern=False) as gateway, connect(gateway) as client:
+        assert await say(client) == "ahoy"
+        gateway.modern.status = 200
+        gateway.is_modern = True
+        assert await say(client, "after") == "after"
+        assert client.protocol_version == MODERN
+
+
+@pytest.mark.req("L3", "R11")
+@pytest.mark.parametrize("modern", [True, False])
+async def test_a_tool_whose_error_only_looks_like_that_is_not_called_twice(modern: bool) -> None:
+    async with Gateway(modern=modern) as gateway, connect(gateway) as client:
+        assert await say(client) == "ahoy"
+        server = gateway.modern if modern else gateway.legacy
+        error = (-32000, "The database is not initialized") if modern else (-32022, "No such plan")
+
+        async def fails(request: Request, reply: Reply) -> None:
+            await reply.json(fault(request.id, *error))
+
+        before = len(server.posts("tools/call"))
+        server.on["tools/call"] = fails
+        refused = await failure(say(client))
+        assert isinstance(refused, RpcError)
+        assert refused.code == error[0]
+        assert len(server.posts("tools/call")) == before + 1
 
 
 @pytest.mark.req("L3", "P2")

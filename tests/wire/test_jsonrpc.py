@@ -284,6 +284,11 @@ UNREADABLE = [
     b'{"n":1}}',
     b"[" * 100_000 + b"]" * 100_000,
     b'{"n":' * 50_000,
+    b'{"n":"\xff"}',
+    b'{"n":"\xed\xa0\x80"}',
+    b'{"n":"\xc0\x80"}',
+    b'{"\xe2\x82":1}',
+    b'{"n":"' + "é".encode() * 100_000 + b'\xe9"}',
 ]
 
 
@@ -309,13 +314,15 @@ def test_the_id_of_an_answer_that_cannot_be_read_is_found(
         (b'{"id":null,"x":NaN}', None, False),
         (b'{"method":"ping","id":5,"params":NaN}', 5, True),
         (b'{"x":"' + b"." * 100_000 + b'","y":NaN,"jsonrpc":"2.0","id":5}', 5, False),
-        (b'{"x":"' + b"." * 100_000 + b'","y":NaN,"id":5}', None, False),
+        (b'{"x":"' + b"." * 100_000 + b'","y":NaN,"id":5}', 5, False),
+        (b'{"x":"' + b"." * 100_000 + b'","y":NaN,"id":"5","jsonrpc":"2.0"}', "5", False),
+        (b'{"x":"' + b"." * 100_000 + b'","y":NaN,"z":{"id":5}}', None, False),
         (b'NaN "id":5', None, False),
     ],
     ids=lambda value: repr(value)[:30],
 )
 def test_only_the_id_of_the_message_itself_counts(
-    text: bytes, wire_id: int | None, asks: bool
+    text: bytes, wire_id: int | str | None, asks: bool
 ) -> None:
     (found,) = decode_lines(text + b"\n")
     assert isinstance(found, Junk)

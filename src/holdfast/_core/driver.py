@@ -79,7 +79,7 @@ class Driver:
     ) -> None:
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         jitter = iter(random.random, None) if jitter is None else jitter
-        self.engine: Connection = Connection(name, policy, plan, jitter)
+        self.engine: Connection = Connection(name, policy, plan, jitter, self._unsent)
         self.mailbox: Mailbox = Mailbox(policy.limits.mailbox, self.loop, name)
         self._transport = transport
         self._keeps_context = transport.traits.credentials is None or bool(plan.abilities)
@@ -151,8 +151,7 @@ class Driver:
     async def close(self) -> bool:
         """End everything; True for the caller that did it, False for those that came later."""
         first = self.engine.state not in (State.CLOSING, State.CLOSED)
-        unsent = frozenset() if self._link is None else self._link.unsent()
-        self._apply(self.engine.close(self.loop.time(), unsent))
+        self._apply(self.engine.close(self.loop.time()))
         self.mailbox.close()
         self._rest()
         while self._links:
@@ -271,6 +270,9 @@ class Driver:
             self._withdrawn = command.ticket
         elif command.frame is not None:
             self._send(b.Send(command.frame, None, command.options))
+
+    def _unsent(self) -> frozenset[WireId]:
+        return frozenset() if self._link is None else self._link.unsent()
 
     def _busy(self, command: b.Send) -> None:
         busy = b.Busy(self.engine.generation, command)

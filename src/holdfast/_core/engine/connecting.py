@@ -18,7 +18,7 @@ from holdfast._core.engine.requests import Requests
 from holdfast._core.engine.state import State, Step, advance
 from holdfast._core.engine.timers import Timers
 from holdfast._core.eras.conversation import Agreement, Facts, NoAgreement, Plan, StartAgain
-from holdfast._core.wire.jsonrpc import Envelope
+from holdfast._core.wire.jsonrpc import Envelope, ErrorObject
 from holdfast.errors import HoldfastError, ProtocolError, TransportError
 from holdfast.policies import Policy
 
@@ -26,13 +26,20 @@ from holdfast.policies import Policy
 class Connector:
     """Takes the steps of the state table; the connection decides which is due."""
 
-    def __init__(self, name: str, policy: Policy, plan: Plan, jitter: Iterator[float]) -> None:
+    def __init__(
+        self,
+        name: str,
+        policy: Policy,
+        plan: Plan,
+        jitter: Iterator[float],
+        unsent: Callable[[], frozenset[WireId]],
+    ) -> None:
         self.name = name
         self.policy = policy
         self.state: State = State.NEW
         self.facts: Facts | None = None
         self.recovery: Recovery = Recovery(plan, policy.backoff, jitter)
-        self.link: LinkState = LinkState()
+        self.link: LinkState = LinkState(unsent)
         self.requests: Requests = Requests(name, policy, self.link, jitter)
         self.outbox: Outbox = Outbox(self.link, self.requests.inflight, policy.retry, jitter)
         self.timers: Timers = Timers()
@@ -71,7 +78,7 @@ class Connector:
         negotiator = self.link.negotiator
         waiting_for = None if negotiator is None else negotiator.waiting_for
         error = messages.slow_handshake(self.policy.timeouts.handshake, waiting_for)
-        self.lose(error, frozenset(), now, out)
+        self.lose(error, now, out)
 
     def check_open(self, call: Call, now: float) -> None:
         """Raise if a call has nothing to wait for in this state."""
@@ -108,7 +115,7 @@ class Connector:
             if failure.final:
                 self._give_up(failure.error, now, out)
             else:
-                self.lose(failure.error, frozenset(), now, out)
+                self.lose(failure.error, now, out)
         else:
             self.timers.alarm(negotiator.check_at)
             if agreement is not None:
@@ -118,11 +125,11 @@ class Connector:
         """Open a new link at once: this was not a failure of the server."""
         if not self.recovery.restart(again.opening, again.variant, again.error):
             text = "the server answers each way of connecting by asking for the other"
-            self.lose(again.error or ProtocolError(text), frozenset(), now, out)
+            self.lose(again.error or ProtocolError(text), now, out)
             return
         # A renewal may have left requests on the link that closes now.
         loss = again.error or TransportError("the connection had to be opened again")
-        self.requests.lose(loss, frozenset(), connected=True, now=now, out=out)
+        self.requests.lose(loss, self.link.unsent(), connected=True, now=now, out=out)
         self._leave(Step.LOST, out)
         self.start(Step.DUE, now, out)
 
@@ -135,6 +142,8 @@ class Connector:
                 out.append(b.Retract(wire_id, None))
         self.timers.watch(self.requests.inflight, now)
         self.link.negotiator = None
+        if self.link.era is not None and self.link.era.version == agreement.era.version:
+            self.requests.settle_doubts(now, out)
         self.link.era = agreement.era
         self.link.epoch += 1
         self.facts = agreement.facts
@@ -160,6 +169,20 @@ class Connector:
             self.recovery.opening = None
             self.renew("the server speaks another protocol revision now", now, out)
 
+    def disowned(self, wire_id: object, fault: ErrorObject, now: float, out: list[Effect]) -> bool:
+        """Negotiate again if an error may be that of a server of another revision."""
+        era, pending = self.link.era, self.requests.inflight.sent(wire_id)
+        if not self.link.streams or pending is None or era is None:
+            return False
+        method = pending.call.method
+        if not era.disowned_by(method, fault) or self.requests.renew(wire_id) is None:
+            return False
+        error = messages.refused_by_server(self.name, pending.call, fault)
+        pending.doubt = error
+        refused = b.Refused(error, b.Meaning.NOT_UNDERSTOOD, fault=fault)
+        self.outdated(pending, refused, now, out)
+        return True
+
     def renew(self, reason: str, now: float, out: list[Effect]) -> None:
         """Negotiate again over the same link; what is under way on it stays there."""
         self.recovery.reason = TransportError(reason)
@@ -171,9 +194,14 @@ class Connector:
     # Losing
 
     def lose(
-        self, error: HoldfastError, unsent: frozenset[WireId], now: float, out: list[Effect]
+        self,
+        error: HoldfastError,
+        now: float,
+        out: list[Effect],
+        unsent: frozenset[WireId] = frozenset(),
     ) -> None:
         """Leave a lost link: fail or keep what was under way, and plan the next attempt."""
+        unsent |= self.link.unsent()
         connected = self.state is State.READY
         error = self.recovery.lost(error, connected=connected, now=now)
         self.requests.lose(error, unsent, connected=connected, now=now, out=out)

@@ -26,17 +26,24 @@ _LIVE = frozenset({State.STARTING, State.INITIALIZING, State.READY})
 class Connection:
     """States, links, negotiation and recovery of one client."""
 
-    def __init__(self, name: str, policy: Policy, plan: Plan, jitter: Iterator[float]) -> None:
+    def __init__(
+        self,
+        name: str,
+        policy: Policy,
+        plan: Plan,
+        jitter: Iterator[float],
+        unsent: Callable[[], frozenset[WireId]] = frozenset,
+    ) -> None:
         self.name = name
         self.policy = policy
-        self._connector = connector = Connector(name, policy, plan, jitter)
+        self._connector = connector = Connector(name, policy, plan, jitter, unsent)
         self._recovery = connector.recovery
         self._link = connector.link
         self._requests = connector.requests
         self._outbox = connector.outbox
         self._timers = connector.timers
         self.inflight: Inflight = self._requests.inflight
-        self._inbox = Inbox(name, self._link, self._requests.inflight, self._connector.answer)
+        self._inbox = Inbox(name, self._link, self.inflight, connector.answer, connector.disowned)
 
     def __repr__(self) -> str:
         return f"<Connection {self.name} {self.state} #{self.generation} {self.inflight!r}>"
@@ -153,18 +160,15 @@ class Connection:
     def end_calls(self, now: float) -> list[Effect]:
         """End every request under way, and leave the link for a last one."""
         out: list[Effect] = []
-        self._requests.shut(frozenset(), now, out)
+        self._requests.shut(now, out)
         return out
 
-    def close(self, now: float, unsent: frozenset[WireId] = frozenset()) -> list[Effect]:
-        """End everything at once, in any state, any number of times.
-
-        ``unsent`` lists the requests of which no byte has left.
-        """
+    def close(self, now: float) -> list[Effect]:
+        """End everything at once, in any state, any number of times."""
         out: list[Effect] = []
         live = self.state in _LIVE
         self._connector.move(Step.CLOSE, out)
-        self._requests.shut(unsent, now, out)
+        self._requests.shut(now, out)
         if live:
             farewell = self.era.farewell() if self._link.streams and self.era else None
             out.append(b.Close(self.generation, farewell))
@@ -204,7 +208,7 @@ class Connection:
                     negotiator, lambda: negotiator.refuse(report, now, out), now, out
                 )
             else:
-                self._connector.lose(report.error, frozenset(), now, out)
+                self._connector.lose(report.error, now, out)
         elif self._link.outdated_by(report) and (pending := self._requests.renew(report.wire_id)):
             self._connector.outdated(pending, report, now, out)
         else:
@@ -266,7 +270,7 @@ class Connection:
         elif self._recovery.died_of_probe(self._link.negotiator):
             self._connector.restart(StartAgain("initialize", None, report.error), now, out)
         elif self.state in _LIVE:
-            self._connector.lose(report.error, report.unsent, now, out)
+            self._connector.lose(report.error, now, out, report.unsent)
 
     def _drained(self, report: b.Drained, now: float, out: list[Effect]) -> None:
         if self.state is State.CLOSING:

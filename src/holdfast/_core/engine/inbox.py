@@ -32,11 +32,12 @@ from holdfast._core.engine.inflight import Inflight, Pending, Stray
 from holdfast._core.engine.link_state import LinkState
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import INVALID_REQUEST
-from holdfast._core.wire.jsonrpc import Envelope, Junk
+from holdfast._core.wire.jsonrpc import Envelope, ErrorObject, Junk
 from holdfast.errors import HoldfastError
 from holdfast.types.notifications import Progress
 
 Hear = Callable[[Envelope, float, list[Effect]], bool]
+Disowned = Callable[[object, ErrorObject, float, list[Effect]], bool]
 
 _NULL: Final = b"null"
 _OBJECT: Final = ord("{")
@@ -45,12 +46,15 @@ _OBJECT: Final = ord("{")
 class Inbox:
     """Gives every caller the outcome of its own request, once, whatever the server sends."""
 
-    def __init__(self, name: str, link: LinkState, inflight: Inflight, hear: Hear) -> None:
+    def __init__(
+        self, name: str, link: LinkState, inflight: Inflight, hear: Hear, disowned: Disowned
+    ) -> None:
         self.name = name
         self.violations: Counter[str] = Counter()
         self._link = link
         self._inflight = inflight
         self._hear = hear
+        self._disowned = disowned
 
     def take(self, report: Delivered, now: float, out: list[Effect]) -> None:
         era = self._link.era
@@ -130,6 +134,10 @@ class Inbox:
         return False
 
     def _answer(self, message: Envelope, now: float, out: list[Effect]) -> None:
+        if message.error is not UNSET and message.result is UNSET:
+            fault = jsonrpc.decode_error_object(message.error)
+            if fault is not None and self._disowned(message.id, fault, now, out):
+                return
         pending = self._inflight.settle(message.id)
         if pending is not None:
             self._settle(pending, message, out)

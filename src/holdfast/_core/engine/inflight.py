@@ -18,6 +18,7 @@ from heapq import heapify, heappop, heappush
 from msgspec import Struct
 
 from holdfast._core.boundary import Call, Ticket, WireId
+from holdfast.errors import HoldfastError
 
 NEVER = float("inf")
 _FEW = 64
@@ -44,6 +45,8 @@ class Pending(Struct, gc=False):
     """In which it was sent."""
     renewed: bool = False
     """The connection was negotiated again for it; that does not happen twice."""
+    doubt: HoldfastError | None = None
+    """Its answer, if that may be the error of a server which speaks another revision."""
     held: bool = False
     """It waits for credentials."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast._core.boundary import Generation, Meaning, Refused, StreamOptions
+from holdfast._core.boundary import Generation, Meaning, Refused, StreamOptions, WireId
 from holdfast._core.engine.negotiating import Negotiator
 from holdfast._core.eras.base import Era
 
@@ -13,6 +15,8 @@ from holdfast._core.eras.base import Era
 class LinkState(Struct):
     """``generation`` is the gate: reports of another generation are dropped."""
 
+    unsent: Callable[[], frozenset[WireId]] = frozenset
+    """Return the requests of which no byte has left the link."""
     generation: Generation = Generation(0)
     epoch: int = 0
     """Counts the agreements: it changes with every new link and every renewed session."""

@@ -102,8 +102,8 @@ def refused(name: str, call: Call, report: Refused) -> HoldfastError:
 def backpressure(name: str, call: Call, *, total: bool) -> HoldfastError:
     span = seconds(call.total if total else call.idle)
     text = (
-        f"{name}: {subject(call)}: it could not be sent within {span}, because the server is busy "
-        "with what was sent before; nothing of this request was sent"
+        f"{name}: {subject(call)}: it could not be sent within {span}: the server is busy with "
+        "what was sent before, or cannot be reached; nothing of this request was sent"
     )
     return BackpressureError(text)
 

@@ -63,7 +63,7 @@ class Requests:
             out.append(Failed(pending.ticket, error))
             return 0
         wire_id = self.inflight.dispatch(pending)
-        pending.epoch = link.epoch
+        pending.epoch, pending.doubt = link.epoch, None
         options = None
         try:
             params = era.stamp(call.params, call.meta, wire_id if call.progress else None)
@@ -145,7 +145,7 @@ class Requests:
             return NEVER
         return now + self._policy.backoff.delay(pending.offers + 1, self._jitter)
 
-    def renew(self, wire_id: WireId) -> Pending | None:
+    def renew(self, wire_id: object) -> Pending | None:
         """Park a request whose epoch has ended; None if that happened to it before."""
         pending = self.inflight.sent(wire_id)
         if pending is None or pending.renewed:
@@ -153,6 +153,12 @@ class Requests:
         self.inflight.park(pending)
         pending.renewed = True
         return pending
+
+    def settle_doubts(self, now: float, out: list[Effect]) -> None:
+        """Give out the errors after which the same revision was agreed on again."""
+        for pending in self.inflight.parked():
+            if pending.doubt is not None:
+                self._fail(pending, pending.doubt, sent=True, now=now, out=out)
 
     def cancel(self, ticket: Ticket, reason: str, now: float, out: list[Effect]) -> None:
         pending = self.inflight.find(ticket)
@@ -174,8 +180,9 @@ class Requests:
             sent = messages.timed_out(self.name, pending.call, sent=True, total=total)
             self._retract(pending, "timeout", (sent, unsent), now, out)
 
-    def shut(self, unsent: frozenset[WireId], now: float, out: list[Effect]) -> None:
+    def shut(self, now: float, out: list[Effect]) -> None:
         """End every request, because the client is closed."""
+        unsent = self._link.unsent()
         for pending in self.inflight:
             sent = pending.may_have_run and (pending.repeated or pending.wire_id not in unsent)
             self.inflight.end(pending, now)
@@ -204,8 +211,10 @@ class Requests:
             pending.repeated = pending.repeated or sent
 
     def fail_all(self, error: HoldfastError, now: float, out: list[Effect]) -> None:
+        unsent = self._link.unsent()
         for pending in self.inflight:
-            self._fail(pending, error, sent=pending.may_have_run, now=now, out=out)
+            sent = pending.may_have_run and (pending.repeated or pending.wire_id not in unsent)
+            self._fail(pending, error, sent=sent, now=now, out=out)
 
     def end_lasting(self, reason: HoldfastError, now: float, out: list[Effect]) -> None:
         """End streams that were opened for a session or revision that is not in force any more."""
@@ -221,6 +230,8 @@ class Requests:
 
     def _keeps(self, pending: Pending, *, sent: bool, connected: bool) -> bool:
         """Return True if a request is kept: unsent, or sent and harmless to repeat."""
+        if pending.doubt is not None:
+            return False
         if sent:
             safe = self._policy.replay == "safe" and pending.call.repeatable
             return safe and not pending.repeated
@@ -230,7 +241,8 @@ class Requests:
         self, pending: Pending, error: HoldfastError, *, sent: bool, now: float, out: list[Effect]
     ) -> None:
         self.inflight.end(pending, now)
-        out.append(Failed(pending.ticket, messages.lost(self.name, pending.call, error, sent=sent)))
+        failure = pending.doubt or messages.lost(self.name, pending.call, error, sent=sent)
+        out.append(Failed(pending.ticket, failure))
 
     def _retract(
         self,

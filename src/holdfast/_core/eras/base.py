@@ -91,6 +91,13 @@ class Era(Protocol):
         ``fault`` is the JSON-RPC error in the refusal, None if there was none.
         """
 
+    def disowned_by(self, method: str, fault: ErrorObject) -> bool:
+        """Return True if an error may be that of a server which speaks another revision.
+
+        The error came as the answer to ``method``, not as a refusal below the protocol, so it
+        may as well be the tool's: only another negotiation can tell.
+        """
+
     def farewell(self) -> StreamOptions | None:
         """Return the options of the message that ends the session, if there is a session."""
 

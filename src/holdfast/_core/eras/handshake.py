@@ -81,6 +81,9 @@ class Handshake:
         # 2026-07-28 basic/versioning: a recognized modern error identifies a modern server.
         return fault is None or fault.code in MODERN_ERRORS
 
+    def disowned_by(self, method: str, fault: ErrorObject) -> bool:
+        return fault.code in MODERN_ERRORS
+
     def farewell(self) -> StreamOptions | None:
         # basic/transports, Session Management: clients that no longer need a session "SHOULD
         # send an HTTP DELETE to the MCP endpoint with the Mcp-Session-Id header".

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -37,6 +38,12 @@ _MODERN: Final = (
     INTERNAL_ERROR,
 )
 """The errors with which a server of this era refuses a request (schema, error codes)."""
+_UNINITIALIZED: Final = re.compile(
+    r"\b(not|never|before)\b[\w ]{0,20} initiali[sz]|\buninitiali[sz]ed"
+    r"|\b(missing|no valid) session|\bmcp-session-id",
+    re.IGNORECASE,
+)
+"""The words of servers of the handshake era for a request without a handshake."""
 
 
 class Stateless:
@@ -129,6 +136,13 @@ class Stateless:
             text = (fault.message or "").lower()
             return "session" in text or "initializ" in text
         return True
+
+    def disowned_by(self, method: str, fault: ErrorObject) -> bool:
+        # 2026-07-28 server/discover: "Servers MUST implement server/discover".
+        if fault.code == METHOD_NOT_FOUND:
+            return method == "server/discover"
+        text = fault.message or ""
+        return fault.code == UNSUPPORTED_VERSION or _UNINITIALIZED.search(text) is not None
 
     def farewell(self) -> StreamOptions | None:
         return None

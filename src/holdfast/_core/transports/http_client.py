@@ -13,6 +13,7 @@ import ssl
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import aiohttp
@@ -71,6 +72,19 @@ class HttpSettings(Struct, frozen=True, kw_only=True):
     """An `Authorizer`, which is loaded only where it is used."""
 
 
+CONNECTED: ContextVar[Callable[[], None] | None] = ContextVar("connected", default=None)
+"""Called when a request of this task has a connection: before that, no byte of it has left."""
+
+
+class _Connector(aiohttp.TCPConnector):
+    async def connect(self, *args: Any, **kwargs: Any) -> Any:
+        connection = await super().connect(*args, **kwargs)
+        connected = CONNECTED.get()
+        if connected is not None:
+            connected()
+        return connection
+
+
 class HttpClient:
     """Sends the requests of one link and reads their responses."""
 
@@ -90,7 +104,7 @@ class HttpClient:
             self._peers, self._permits = Peers(), Permit
         own = settings.headers
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
+            connector=_Connector(
                 limit=0,
                 socket_factory=None if self._peers is None else self._peers.socket,
                 ssl=True if self._tls is None else self._tls,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -21,11 +22,20 @@ from holdfast._core.boundary import (
     Opened,
     Refused,
     Report,
+    Room,
     StreamOptions,
     WireId,
 )
-from holdfast._core.transports.http_client import EVENTS, LINGER, HttpClient, content_type, joined
+from holdfast._core.transports.http_client import (
+    CONNECTED,
+    EVENTS,
+    LINGER,
+    HttpClient,
+    content_type,
+    joined,
+)
 from holdfast._core.transports.messages import MessagePoster
+from holdfast._core.transports.places import Places
 from holdfast._core.wire.framing import FrameTooLarge, ServerSentEvent, SseParser
 from holdfast.errors import HoldfastError, ProtocolError, TransportError
 
@@ -51,9 +61,8 @@ class SseLink:
         """Requests that the server has not accepted or refused yet."""
         self._answered: list[asyncio.Task[None]] = []
         """Those among them whose answers have come on the stream."""
-        self._places = asyncio.Semaphore(client.settings.connections)
-        self._waiting: set[WireId] = set()
-        """Requests of which nothing was sent."""
+        room = partial(self._loop.call_soon, report, Room(generation))
+        self._places = Places(client.settings.connections, backlog, room)
         self._messages = MessagePoster(client, backlog)
         self._gate: asyncio.Event | None = None
         self._over = False
@@ -72,8 +81,10 @@ class SseLink:
             return True
         if wire_id is None:
             return self._send_message(frame)
-        if self._places.locked():
+        if self._places.taken:
             self._drop_answered()
+        if not self._places.admit(wire_id, len(frame)):
+            return False
         self._posts[wire_id] = self._loop.create_task(self._post(frame, wire_id))
         return True
 
@@ -89,18 +100,17 @@ class SseLink:
 
     def withdraw(self, wire_id: WireId) -> bool:
         """Stop waiting for a request to be accepted; True if it has not been sent."""
-        waiting = wire_id in self._waiting
         task = self._posts.get(wire_id)
-        if task is not None:
-            task.cancel()
-            self._end_post(wire_id)
-        return waiting
+        if task is None:
+            return False
+        task.cancel()
+        return self._end_post(wire_id)
 
     def finish(self, wire_id: WireId) -> None:
         """There are no streams to end."""
 
     def unsent(self) -> frozenset[WireId]:
-        return frozenset(self._waiting)
+        return self._places.unsent
 
     def unread(self) -> bool:
         return False
@@ -132,7 +142,7 @@ class SseLink:
             error, size = refusal.error, refusal.frame_size
         if not self._over:
             self._over = True
-            self._report(Lost(self._generation, error, frame_size=size))
+            self._report(Lost(self._generation, error, self.unsent(), size))
 
     async def _read_events(self, response: aiohttp.ClientResponse) -> None:
         events = SseParser(self._client.limit)
@@ -180,19 +190,19 @@ class SseLink:
         answered = {task for task in self._answered if not task.done()}
         self._answered.clear()
         for wire_id in [wire_id for wire_id, task in self._posts.items() if task in answered]:
-            self._posts.pop(wire_id).cancel()
+            self._posts[wire_id].cancel()
+            self._end_post(wire_id)
 
     # What is sent
 
     async def _post(self, frame: bytes, wire_id: WireId) -> None:
         """Send a request; it has no deadline of its own, for some servers respond when done."""
         accepted = False
+        CONNECTED.set(partial(self._places.sent, wire_id))
         try:
-            self._waiting.add(wire_id)
             if self._gate is not None:
                 await self._gate.wait()
-            async with self._places:
-                self._waiting.discard(wire_id)
+            async with self._places.one_for(wire_id):
                 request = self._client.request("POST", {}, body=frame, url=self._endpoint)
                 async with request as response:
                     accepted = True
@@ -203,9 +213,10 @@ class SseLink:
         finally:
             self._end_post(wire_id)
 
-    def _end_post(self, wire_id: WireId) -> None:
+    def _end_post(self, wire_id: WireId) -> bool:
+        """Forget a request; return True if no byte of it has left."""
         self._posts.pop(wire_id, None)
-        self._waiting.discard(wire_id)
+        return self._places.end(wire_id)
 
     # The end
 

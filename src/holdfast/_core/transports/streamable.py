@@ -28,11 +28,13 @@ from holdfast._core.boundary import (
     Refused,
     Released,
     Report,
+    Room,
     StreamOptions,
     WireId,
 )
 from holdfast._core.transports.http_client import (
     BROKEN,
+    CONNECTED,
     EVENTS,
     JSON,
     LINGER,
@@ -41,6 +43,7 @@ from holdfast._core.transports.http_client import (
 )
 from holdfast._core.transports.http_errors import SESSION
 from holdfast._core.transports.messages import MessagePoster
+from holdfast._core.transports.places import Places
 from holdfast._core.wire.framing import FrameTooLarge, SseParser
 from holdfast.errors import ProtocolError, TransportError
 
@@ -115,9 +118,8 @@ class StreamableLink:
         self._messages = MessagePoster(client, backlog)
         self._gate: asyncio.Event | None = None
         """Set when the server has accepted what it must hear before anything else."""
-        self._places = asyncio.Semaphore(client.settings.connections)
-        self._waiting: set[WireId] = set()
-        """Requests of which nothing was sent."""
+        room = partial(self._loop.call_soon, report, Room(generation))
+        self._places = Places(client.settings.connections, backlog, room)
         self._held: set[WireId] = set()
         """Requests that wait for credentials."""
         self._own: asyncio.Task[None] | None = None
@@ -143,6 +145,8 @@ class StreamableLink:
             # Another session, or a negotiation: the server's own stream belongs to neither, but
             # a proxy may hold it open.
             self._end_own_stream()
+        if not self._places.admit(wire_id, len(frame)):
+            return False
         self._exchanges[wire_id] = self._loop.create_task(self._exchange(frame, wire_id, options))
         return True
 
@@ -159,20 +163,19 @@ class StreamableLink:
 
     def withdraw(self, wire_id: WireId) -> bool:
         """End the stream of a request: since 2026-07-28 that is its cancellation."""
-        waiting = wire_id in self._waiting
         task = self._exchanges.get(wire_id)
-        if task is not None:
-            task.cancel()
-            # A task that is cancelled before it ran does not reach its ``finally``.
-            self._end_exchange(wire_id)
-        return waiting
+        if task is None:
+            return False
+        task.cancel()
+        # A task that is cancelled before it ran does not reach its ``finally``.
+        return self._end_exchange(wire_id)
 
     def finish(self, wire_id: WireId) -> None:
         if wire_id in self._exchanges:
             self._finished.setdefault(wire_id, None)
 
     def unsent(self) -> frozenset[WireId]:
-        return frozenset(self._waiting)
+        return self._places.unsent
 
     def unread(self) -> bool:
         return bool(self._held)
@@ -191,12 +194,11 @@ class StreamableLink:
 
     async def _exchange(self, frame: bytes, wire_id: WireId, options: StreamOptions) -> None:
         """Send one request and hand on all that comes on its stream."""
+        CONNECTED.set(partial(self._places.sent, wire_id))
         try:
-            self._waiting.add(wire_id)
             if self._gate is not None:
                 await self._pass_gate()
-            async with self._places:
-                self._waiting.discard(wire_id)
+            async with self._places.one_for(wire_id):
                 stream = await self._ask(frame, wire_id, options)
             if stream is not None and wire_id not in self._finished:
                 await self._resume(stream)
@@ -215,20 +217,23 @@ class StreamableLink:
 
     def _hold(self, wire_id: WireId, held: bool) -> None:
         """Note that a request waits for credentials: the server has not taken it."""
-        change = set.add if held else set.discard
-        change(self._waiting, wire_id)
-        change(self._held, wire_id)
+        if held:
+            self._places.hold(wire_id)
+            self._held.add(wire_id)
+        else:
+            self._held.discard(wire_id)
         if wire_id in self._exchanges and wire_id not in self._finished:
             report = Held if held else Released
             self._report(report(self._generation, wire_id))
 
-    def _end_exchange(self, wire_id: WireId) -> None:
+    def _end_exchange(self, wire_id: WireId) -> bool:
+        """Forget a request; return True if no byte of it has left."""
         self._held.discard(wire_id)
         self._exchanges.pop(wire_id, None)
-        self._waiting.discard(wire_id)
         timer = self._finished.pop(wire_id, None)
         if timer is not None:
             timer.cancel()
+        return self._places.end(wire_id)
 
     async def _ask(self, frame: bytes, wire_id: WireId, options: StreamOptions) -> Stream | None:
         """POST a request and read its response; return the stream if it is one of events."""

@@ -6,6 +6,7 @@ those straight into the type that it expects.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
@@ -58,6 +59,10 @@ _encoder = msgspec.json.Encoder()
 
 encode: Callable[[Any], bytes] = _encoder.encode
 
+_utf8 = codecs.getincrementaldecoder("utf-8")
+
+_CHUNK = 64 * 1024
+"""Bytes that are decoded at once to check them: the text is in memory beside them."""
 _SNIPPET = 120
 MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError)
 """The exceptions that decoding raises for malformed bytes."""
@@ -69,7 +74,7 @@ def decode_lines(data: bytes, *, batches: bool = False) -> list[Envelope | Junk]
         found = _decoder.decode_lines(data)
     except MALFORMED:
         return _decode_slowly(data, batches)
-    if _has_blank_line(data, len(found)):
+    if _has_blank_line(data, len(found)) or not _is_utf8(data):
         return _decode_slowly(data, batches)
     return found  # type: ignore[return-value]  # a list of one member of the union
 
@@ -77,9 +82,31 @@ def decode_lines(data: bytes, *, batches: bool = False) -> list[Envelope | Junk]
 def decode_text(data: bytes, *, batches: bool = False) -> list[Envelope | Junk]:
     """Decode one JSON text that may span lines: a message or, where allowed, a batch."""
     try:
-        return [_decoder.decode(data)]
+        return [_decode(data)]
     except MALFORMED:
         return _decode_line(data, batches)
+
+
+def _decode(text: bytes) -> Envelope:
+    """Decode one message, strings that are left raw included."""
+    message = _decoder.decode(text)
+    if not _is_utf8(text):
+        raise msgspec.DecodeError("not UTF-8")
+    return message
+
+
+def _is_utf8(data: bytes) -> bool:
+    """Return True for valid UTF-8; the decoder checks only the strings that it does not skip."""
+    if data.isascii():
+        return True
+    decoder = _utf8()
+    try:
+        for start in range(0, len(data), _CHUNK):
+            decoder.decode(data[start : start + _CHUNK])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _has_blank_line(data: bytes, found: int) -> bool:
@@ -115,7 +142,7 @@ def _decode_line(line: bytes, batches: bool) -> list[Envelope | Junk]:
     if text.startswith(b"["):
         return _decode_batch(text, batches)
     try:
-        return [_decoder.decode(text)]
+        return [_decode(text)]
     except MALFORMED as error:
         return _repaired(text) or _salvage(text) or [_unreadable(text, error)]
 
@@ -134,7 +161,7 @@ def _repaired(text: bytes) -> list[Envelope | Junk]:
         return []
     mended = _SURROGATES.sub(lambda found: rb"\ufffd" if found[1] else found[0], text)
     try:
-        return [] if mended == text else [_decoder.decode(mended)]
+        return [] if mended == text else [_decode(mended)]
     except MALFORMED:
         return []
 
@@ -144,7 +171,8 @@ _SEARCHED: Final = 64 * 1024
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[][{}]')
 _ID: Final = re.compile(rb'\s*+:\s*+(?:(-?\d{1,18})(?=[\s,}])|"([^"\\\x00-\x1f]{1,200})")')
 _LAST_ID: Final = re.compile(
-    rb'"jsonrpc"\s*+:\s*+"2\.0"\s*+,\s*+"id"\s*+:\s*+(?:(-?\d{1,18})|"([^"\\\x00-\x1f]{1,200})")\s*+}$'
+    rb',\s*+"id"\s*+:\s*+(?:(-?\d{1,18})|"([^"\\\x00-\x1f]{1,200})")'
+    rb'(?:\s*+,\s*+"jsonrpc"\s*+:\s*+"2\.0")?\s*+}$'
 )
 
 
@@ -183,7 +211,7 @@ def _salvage(text: bytes) -> list[Envelope | Junk]:
     if start < 0:
         return []
     try:
-        message = _decoder.decode(text[start:])
+        message = _decode(text[start:])
     except MALFORMED:
         return []
     return [Junk("text before a message", snippet(text[:start]), size=start), message]
