@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 import msgspec
 from msgspec import Raw
 
-from holdfast._core.boundary import Call
 from holdfast._core.calls.cache import AnswerCache, partition
 from holdfast._core.calls.cached import Cached, Listing
 from holdfast._core.calls.channel import ENDED, Channel
@@ -20,6 +20,7 @@ from holdfast._core.calls.inputs import Inputs
 from holdfast._core.calls.logins import Logins
 from holdfast._core.calls.options import CallOptions
 from holdfast._core.calls.pipeline import Pipeline
+from holdfast._core.calls.plain import PlainRequests
 from holdfast._core.calls.running import Invocation, RunningCall, invoke
 from holdfast._core.calls.subscriptions import SUBSCRIBE, Subscriptions
 from holdfast._core.calls.tools import LIST, ToolTable
@@ -27,9 +28,8 @@ from holdfast._core.driver import Driver
 from holdfast._core.engine.state import State
 from holdfast._core.eras import memory
 from holdfast._core.eras.conversation import Facts, Plan
-from holdfast._core.observers.audit import Audit
+from holdfast._core.observers.audit import wanted_observers
 from holdfast._core.observers.observer import Observer, Observers
-from holdfast.errors import HoldfastError, ValidationError
 from holdfast.events import Events
 from holdfast.policies import CacheMode, Policy
 from holdfast.types.base import Wire
@@ -39,12 +39,14 @@ from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
+    from holdfast._core.calls.skills import Skills
     from holdfast.agents.providers import Shape
     from holdfast.agents.toolset import Toolset
     from holdfast.types.notifications import LogMessage
     from holdfast.types.prompts import Completion, Reference
     from holdfast.types.resources import Root
     from holdfast.types.sampling import SamplingRequest
+    from holdfast.types.skills import Skill, SkillFile
 
 
 W = TypeVar("W", bound=Wire)
@@ -94,12 +96,16 @@ class Client:
         self._channel = Channel(
             self.name, policy, self._inputs, self._logins, self._observers, start=self._start
         )
-        self._observe()
+        channel = self._channel
+        self._observers.all += wanted_observers(
+            self.name, policy, transport.key, channel.post, channel.era
+        )
         personal = transport.traits.credentials is None
         cache = AnswerCache(policy.cache, *partition(transport, policy))
         self._cached = Cached(self._channel, cache, shared=not personal)
         self._tools = ToolTable(self._channel, self._cached)
         self._pipeline = Pipeline(self._channel, self._tools, self._cached)
+        self._plain = PlainRequests(self._channel)
         self._subscriptions = Subscriptions(self._channel, self._tools)
         self._events = Events(self.name, self._observers.all, self._channel.post)
         self._logins.on_event = self._events.authorization
@@ -110,17 +116,6 @@ class Client:
             self._inbound.add(handlers.notification, None)
         if handlers.progress is not None:
             self._channel.progress_handlers.append(handlers.progress)
-
-    def _observe(self) -> None:
-        """Add the observers that the policy asks for."""
-        if Audit.wanted(self._policy):
-            self._observers.all.append(Audit(self.name, self._policy, self._channel.post))
-        if self._policy.observability.opentelemetry:
-            from holdfast._core.observers.otel import OpenTelemetry, network
-
-            reached = network(self._transport.key)
-            traced = OpenTelemetry(self._policy.observability, reached, self._channel.era)
-            self._observers.all.append(traced)
 
     def _start(self) -> Driver:
         return Driver(self.name, self._transport, self._policy, self._plan, self._inbound)
@@ -183,7 +178,7 @@ class Client:
 
     async def _close(self, driver: Driver) -> bool:
         if self._transport.traits.shutdown_request and self.is_connected:
-            await self._request_shutdown(driver)
+            await self._channel.request_shutdown(self._transport.grace)
         if self._policy.protocol is None:
             memory.remember(self._transport.key, driver.engine.opening)
         self._subscriptions.close()
@@ -193,18 +188,6 @@ class Client:
         finally:
             await self._logins.close()
             self._observers.close()
-
-    async def _request_shutdown(self, driver: Driver) -> None:
-        """Send a ``shutdown`` request, which is not part of MCP: only where it is asked for.
-
-        Callers that wait for an answer hear first that the client is closed.
-        """
-        driver.send(driver.engine.end_calls(driver.loop.time()))
-        grace = self._transport.grace
-        try:
-            await driver.request(Call("shutdown", idle=grace, total=grace))
-        except HoldfastError:
-            pass
 
     # Credentials
 
@@ -317,12 +300,7 @@ class Client:
         Args:
             timeout: Seconds, connecting included.
         """
-        deadline = self._channel.deadline(LIST, timeout)
-        await self._channel.connected(deadline)
-        capabilities = self.server_capabilities
-        if capabilities is not None and capabilities.tools is None:
-            return False
-        return any(tool.enabled for tool in await self._tools.list(None, deadline))
+        return await self._tools.any_enabled(self._channel.deadline(LIST, timeout))
 
     async def call_tool(
         self,
@@ -397,17 +375,10 @@ class Client:
             call = tools.read(tool_use_block)
             result = await client.call_tool(call.tool, call.arguments)
         """
-        from holdfast.agents.listing import ServerTool
-        from holdfast.agents.naming import LIMIT, VALID, Names
+        from holdfast.agents.listing import server_tools
         from holdfast.agents.toolset import Toolset
 
-        names, found = Names(), []
-        for tool in await self.list_tools():
-            plain = VALID.fullmatch(tool.name) and len(tool.name) <= LIMIT
-            if tool.enabled:
-                name = tool.name if plain else names.add(self.name, tool.name)
-                found.append(ServerTool(self.name, tool, name))
-        return Toolset(shape, found, **options)
+        return Toolset(shape, server_tools(self.name, await self.list_tools()), **options)
 
     # Resources
 
@@ -464,6 +435,92 @@ class Client:
         """
         await self._subscriptions.unsubscribe(uri, self._channel.deadline(SUBSCRIBE, timeout))
 
+    # Skills
+
+    @cached_property
+    def _skills(self) -> Skills:
+        from holdfast._core.calls.skills import Skills
+
+        return Skills(self._channel, self._cached)
+
+    async def list_skills(
+        self, *, cache: CacheMode | None = None, timeout: float | None = None
+    ) -> Listing[Skill]:
+        """List every skill that the server publishes; read no file of any of them.
+
+        A server may publish more than it lists: see `get_skill`. Takes what `list_tools` takes.
+
+        Raises:
+            StateError: The server does not offer skills.
+            DriftError: A skill is not as the lock file says.
+        """
+        return await self._skills.list(cache, timeout)
+
+    async def get_skill(self, uri: str, *, timeout: float | None = None) -> Skill:
+        """Get the entry of one skill as it is now, listed or not.
+
+        Args:
+            uri: The URI of its SKILL.md.
+            timeout: Seconds, connecting included.
+
+        Raises:
+            ResourceNotFoundError: The server has no such skill.
+        """
+        return await self._skills.get(uri, timeout)
+
+    async def read_skill(
+        self,
+        skill: Skill,
+        file: str = "SKILL.md",
+        *,
+        dynamic: bool = False,
+        timeout: float | None = None,
+    ) -> SkillFile:
+        """Read a file of a skill, and verify it against the entry.
+
+        The size and digest of each file are checked, and the frontmatter of SKILL.md, which is
+        read first. A skill's text is written by its server: show a model where it comes from,
+        and let it run nothing without the user's consent.
+
+        Args:
+            skill: The entry, from `list_skills` or `get_skill` of this client.
+            file: The path in the skill's directory, or the URI.
+            dynamic: Read a skill without digests, too.
+            timeout: Seconds, connecting included.
+
+        Raises:
+            DriftError: The file is not what the entry or the lock file says, or not listed.
+
+        Example:
+            for skill in await client.list_skills():
+                if skill.name == "git-workflow":
+                    print((await client.read_skill(skill)).text)
+        """
+        return await self._skills.read(skill, file, timeout, dynamic=dynamic)
+
+    async def list_directory(self, uri: str, *, timeout: float | None = None) -> Listing[Resource]:
+        """List the direct children of a directory resource, where the server offers that.
+
+        Args:
+            uri: The directory's URI, without a slash at its end.
+            timeout: Seconds, connecting included.
+
+        Raises:
+            StateError: The server does not offer it.
+        """
+        return await self._skills.directory(uri, timeout)
+
+    def guard_skills(self, check: Callable[[Sequence[Skill]], None]) -> Callable[[], None]:
+        """Have skills checked whenever they are listed, got or read.
+
+        Args:
+            check: Called with the skills; it refuses them by raising.
+
+        Returns:
+            A function that removes the check.
+        """
+        return _added(self._skills.guards, check)
+
     # Prompts and completion
 
     async def list_prompts(
@@ -486,11 +543,7 @@ class Client:
             arguments: Its arguments, all of them text.
             timeout: Seconds, connecting included.
         """
-        params = {"name": name, "arguments": {} if arguments is None else arguments}
-        deadline = self._channel.deadline("prompts/get", timeout)
-        call = self._channel.call("prompts/get", params, deadline, about=name, repeatable=True)
-        raw = await self._channel.request(call, deadline)
-        return self._channel.decode(call, raw, PromptResult)
+        return await self._plain.get_prompt(name, arguments, timeout)
 
     async def complete(
         self,
@@ -510,16 +563,7 @@ class Client:
             context: Arguments that are filled in already.
             timeout: Seconds, connecting included.
         """
-        from holdfast.types.prompts import CompleteResult
-
-        params: dict[str, Any] = {"ref": ref, "argument": {"name": name, "value": value}}
-        if context is not None:
-            params["context"] = {"arguments": context}
-        method = "completion/complete"
-        deadline = self._channel.deadline(method, timeout)
-        call = self._channel.call(method, params, deadline, about=name, repeatable=True)
-        raw = await self._channel.request(call, deadline)
-        return self._channel.decode(call, raw, CompleteResult).completion
+        return await self._plain.complete(ref, (name, value), context, timeout)
 
     # The rest of the protocol
 
@@ -532,10 +576,7 @@ class Client:
         Raises:
             RequestTimeout: It does not.
         """
-        deadline = self._channel.deadline("ping", timeout)
-        request = (await self._channel.connected(deadline)).ping()
-        call = self._channel.call(request.method, request.params, deadline)
-        await self._channel.request(call, deadline)
+        await self._plain.ping(timeout)
 
     async def set_log_level(self, level: str, *, timeout: float | None = None) -> None:
         """Have the server send log messages from this level up, after reconnects too.
@@ -548,16 +589,7 @@ class Client:
         Raises:
             ValidationError: There is no such level.
         """
-        from holdfast.types.notifications import LOG_LEVELS
-
-        if level not in LOG_LEVELS:
-            raise ValidationError(f"log level {level!r}: must be one of {', '.join(LOG_LEVELS)}")
-        deadline = self._channel.deadline("logging/setLevel", timeout)
-        request = (await self._channel.connected(deadline)).log_level(level)
-        if request is not None:
-            call = self._channel.call(request.method, request.params, deadline)
-            await self._channel.request(call, deadline)
-        self._channel.driver.engine.log_level = level
+        await self._plain.set_log_level(level, timeout)
 
     async def request(
         self,
@@ -578,10 +610,7 @@ class Client:
         Returns:
             The result as plain JSON.
         """
-        plain = None if params is None else dict(params)
-        deadline = self._channel.deadline(method, timeout, total_timeout)
-        call = self._channel.call(method, plain, deadline)
-        return msgspec.json.decode(await self._channel.request(call, deadline))
+        return await self._plain.send(method, params, timeout, total_timeout)
 
     async def create_message(self, params: SamplingRequest | Mapping[str, Any]) -> Any:
         """Run our own sampling handler, as a server's request would.
@@ -652,17 +681,24 @@ class Client:
         Returns:
             A function that removes the handler.
         """
-        handlers = self._channel.progress_handlers
-        handlers.append(handler)
-
-        def remove() -> None:
-            if handler in handlers:
-                handlers.remove(handler)
-
-        return remove
+        return _added(self._channel.progress_handlers, handler)
 
     async def _list(
         self, method: str, key: str, kind: type[W], cache: CacheMode | None, timeout: float | None
     ) -> Listing[W]:
         deadline = self._channel.deadline(method, timeout)
         return await self._cached.listing(method, key, kind, deadline, cache)
+
+
+T = TypeVar("T")
+
+
+def _added(items: list[T], item: T) -> Callable[[], None]:
+    """Add an item; return a function that removes it."""
+    items.append(item)
+
+    def remove() -> None:
+        if item in items:
+            items.remove(item)
+
+    return remove

@@ -22,7 +22,7 @@
     │   ├── ScopeError            auth          ... with scopes that it does not grant
     │   ├── DiscoveryError        auth          ... and no authorization server can be found
     │   └── GrantError            auth          ... and the authorization server refused
-    └── DriftError                drift         the server's tools are not those expected
+    └── DriftError                drift         its tools or skills are not those expected
 
 An error that ends a request tells whether the request may have run: ``outcome_unknown``
 is True when it had left for the server and no answer came.
@@ -293,6 +293,6 @@ class GrantError(AuthError):
 
 
 class DriftError(HoldfastError):
-    """The server's tools are not the ones that were expected."""
+    """The server's tools or skills are not the ones that were expected."""
 
     kind = "drift"

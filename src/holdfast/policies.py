@@ -227,7 +227,7 @@ class Cache(Struct, frozen=True, kw_only=True):
     """The cache lifetimes of lists and resources. A server's own ``ttlMs`` takes precedence.
 
     ``ttl`` seconds apply where the server says nothing (0: not cached); ``tools``, ``prompts``,
-    ``resources`` (both lists of them) and ``reads`` replace it for their kind.
+    ``resources`` (both lists of them, and that of skills) and ``reads`` replace it for their kind.
     """
 
     ttl: float = 0.0
@@ -270,6 +270,7 @@ _CACHED = {
     "resources/list": "resources",
     "resources/templates/list": "resources",
     "resources/read": "reads",
+    "skills/list": "resources",
 }
 
 

@@ -18,6 +18,7 @@ import aiohttp
 import holdfast
 from holdfast import (
     ClientCredentials,
+    DriftError,
     EnterpriseManaged,
     Handlers,
     HoldfastError,
@@ -120,7 +121,10 @@ async def talk(url: str) -> None:
         url, protocol=VERSION, handlers=handlers, tools=unchecked, auth=authorization()
     ) as client:
         await client.open()
-        tools = await client.list_tools()
+        capabilities = client.server_capabilities
+        tools: list[Tool] = []
+        if capabilities is None or capabilities.tools is not None:
+            tools = await client.list_tools()
         await SCENARIOS.get(SCENARIO, use_everything)(client, tools)
 
 
@@ -153,7 +157,32 @@ async def echo_schemas(client: holdfast.Client, tools: list[Tool]) -> None:
     await client.call_tool("json_schema_echo", {"schema": schema})
 
 
+async def only_list_skills(client: holdfast.Client, tools: list[Tool]) -> None:
+    """Look at the skills and load none."""
+    if not await client.list_skills():
+        raise HoldfastError("no skills were listed")
+
+
+async def load_skills(client: holdfast.Client, tools: list[Tool]) -> None:
+    """Load every skill and read all of its files; the suite's skills are not what they claim."""
+    refused = 0
+    for skill in await client.list_skills():
+        try:
+            await client.read_skill(skill)
+            for path in skill.files:
+                await client.read_skill(skill, path)
+        except DriftError as error:
+            print(error, file=sys.stderr)
+            refused += 1
+    if not refused:
+        raise HoldfastError("no skill was refused")
+
+
 SCENARIOS = {
+    "sep-2640-client-no-prefetch": only_list_skills,
+    "sep-2640-client-verify-digest": load_skills,
+    "sep-2640-client-verify-size": load_skills,
+    "sep-2640-client-verify-frontmatter": load_skills,
     "json-schema-ref-no-deref": only_list,
     "json-schema-2020-12-preservation": echo_schemas,
 }

@@ -1,4 +1,4 @@
-"""The official conformance suite against the client, every scenario but the skills extension.
+"""The official conformance suite against the client, every scenario.
 
 Each run is judged by the suite's own checks and by the client's exit status. The suite comes
 from npm, with a Node of its own where the machine's is too old for it.
@@ -84,6 +84,8 @@ AUTHORIZATION = {
 }
 """Extensions stand on no revision's timeline: they are run at the two that can carry them."""
 RUNS += [(f"auth/{name}", version) for name, found in AUTHORIZATION.items() for version in found]
+SKILLS = ("no-prefetch", "verify-digest", "verify-size", "verify-frontmatter")
+RUNS += [(f"sep-2640-client-{name}", "2026-07-28") for name in SKILLS]
 
 
 @pytest.fixture(scope="session")
@@ -143,7 +145,7 @@ def passes(suite: Path, scenario: str, version: str, command: str, out: Path) ->
 
 
 @pytest.mark.hang(120)
-@pytest.mark.req("X2", "V3", "A1")
+@pytest.mark.req("X2", "V3", "A1", "K2")
 @pytest.mark.parametrize(("scenario", "version"), RUNS)
 def test_a_scenario_is_passed(suite: Path, scenario: str, version: str, tmp_path: Path) -> None:
     assert passes(suite, scenario, version, f"{sys.executable} {CLIENT}", tmp_path) == ""
@@ -157,7 +159,8 @@ def test_a_client_that_does_nothing_passes_nothing(
     assert passes(suite, scenario, version, shutil.which("true") or "true", tmp_path)
 
 
-def test_there_are_56_runs_of_authorization() -> None:
+def test_there_are_75_runs_and_56_of_them_of_authorization() -> None:
+    assert len(RUNS) == 75
     assert len([scenario for scenario, _ in RUNS if scenario.startswith("auth/")]) == 56
 
 

@@ -25,6 +25,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_core.files": ("errors",),
     "_core.redact": ("_core.text", "_core.credentials"),
     "_core.credentials": (),
+    "_core.yaml_reader": ("_core.text",),
     "policies": ("errors", "_version"),
     "types": ("errors", "_core.lazy", "_core.text"),
     # the pure core
@@ -41,7 +42,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_core.driver": ("_core.engine", "_core.mailbox"),
     "_core.observers": ("_core.engine", "_core.redact", "schema"),
     "events": ("_core.observers",),
-    "_core.calls": ("_core.driver", "events", "_core.auth", "_core.text"),
+    "_core.calls": ("_core.driver", "events", "_core.auth", "_core.text", "_core.yaml_reader"),
     "_core.targets": ("_core.transports",),
     "_core.runners": ("_core.server",),
     # the products

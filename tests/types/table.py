@@ -125,6 +125,8 @@ OURS: dict[type[Wire], str] = {
     t.FieldSchema: "a base",
     EitherContents: "a state of being read",
     t.UnknownSchema: "not in the protocol",
+    t.Skill: "of an extension",
+    t.SkillResource: "of an extension",
     t.LogMessage: "the parameters of a notification",
     t.Progress: "the parameters of a notification",
     t.ResourceUpdated: "the parameters of a notification",

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from holdfast.agents.naming import LIMIT, VALID, Names
 from holdfast.servers.status import Failure
 from holdfast.types.tools import Tool
 
@@ -31,6 +32,17 @@ class ServerTool(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"<ServerTool {self.dotted}>"
+
+
+def server_tools(server: str, tools: Iterable[Tool]) -> list[ServerTool]:
+    """Return the enabled tools of one server; names that no model takes are replaced."""
+    names, found = Names(), []
+    for tool in tools:
+        plain = VALID.fullmatch(tool.name) and len(tool.name) <= LIMIT
+        if tool.enabled:
+            name = tool.name if plain else names.add(server, tool.name)
+            found.append(ServerTool(server, tool, name))
+    return found
 
 
 class Partial(list[T]):

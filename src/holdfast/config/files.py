@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from holdfast._core.files import RefusedFileError, read_bytes, reason
 from holdfast._core.text import visible
+from holdfast._core.yaml_reader import DEEPEST, YamlFault, read_yaml
 
 PROJECT_BYTES: Final = 1 << 18
 """The longest project file that is read."""
@@ -26,12 +27,9 @@ USER_BYTES: Final = 16 << 20
 """The longest file of the user's own: some products keep their history in theirs."""
 ENV_BYTES: Final = 1 << 16
 """The longest file of variables: an approval shows all of it."""
-DEEPEST: Final = 100
-"""Levels of nesting."""
 _SLOW_BYTES: Final = 1 << 16
 """The longest project file of a format whose parser is slow: TOML."""
 _OWN_SLOW_BYTES: Final = 1 << 20
-_YAML_EVENTS: Final = 20_000
 _KEY_PARTS: Final = 32
 """Parts of a dotted key in TOML."""
 
@@ -238,54 +236,11 @@ def _toml(text: str, budget: ReadBudget) -> Any:
 
 
 def _yaml(text: str, budget: ReadBudget) -> Any:
-    try:
-        import yaml
-    except ImportError:
-        raise UnreadableFileError("is YAML, which needs PyYAML: install holdfast[yaml]") from None
     _require_short(text, budget)
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        _check_events(yaml, text, loader, min(budget.values, _YAML_EVENTS))
-        return yaml.load(text, Loader=_distinct_loader(yaml, loader))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = "" if mark is None else f" (line {mark.line + 1}, column {mark.column + 1})"
-        raise UnreadableFileError(f"is not YAML{where}") from None
-    except ValueError as error:
-        raise UnreadableFileError(f"is not YAML: {visible(str(error), 200)}") from None
-
-
-def _check_events(yaml: Any, text: str, loader: Any, most: int) -> None:
-    """Bound what is built: aliases of aliases multiply (the "billion laughs" attack)."""
-    depth = 0
-    for number, event in enumerate(yaml.parse(text, Loader=loader)):
-        if isinstance(event, yaml.AliasEvent):
-            raise UnreadableFileError("has an alias (*name) in it, which is not read")
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise UnreadableFileError("is nested too deeply")
-        if number > most:
-            raise UnreadableFileError(f"has more than {most:,} values in it")
-
-
-def _distinct_loader(yaml: Any, loader: Any) -> Any:
-    class Distinct(loader):  # type: ignore[misc]
-        pass
-
-    def mapping(self: Any, node: Any) -> dict[Any, Any]:
-        pairs = [(self.construct_object(key, True), value) for key, value in node.value]
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if str(key) in seen:
-                raise _twice(str(key))
-            if not isinstance(key, str | int | float):
-                raise UnreadableFileError("has a key in it that is not a string")
-            seen.add(str(key))
-        return {key: self.construct_object(value, True) for key, value in pairs}
-
-    Distinct.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
-    return Distinct
+        return read_yaml(text, budget.values)
+    except YamlFault as error:
+        raise UnreadableFileError(str(error)) from None
 
 
 _PARSERS: Final[dict[str, Callable[[str, ReadBudget], Any]]] = {

@@ -56,13 +56,13 @@ class ToolChange(Struct, frozen=True):
     """What differs, where: ``url: now required``."""
     impacts: tuple[Impact, ...] = ()
     """What each of these alone would be."""
-    subject: Literal["tool", "instructions"] = "tool"
+    subject: Literal["tool", "skill", "instructions"] = "tool"
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        name = label(self.name) if self.subject == "tool" else "the server's instructions"
+        name = _SUBJECTS[self.subject].format(label(self.name))
         yield f"{_MARKS[self.kind]} {name}: {self.kind} ({self.impact})"
         impacts = self.impacts or (self.impact,) * len(self.details)
         for detail, impact in list(zip(self.details, impacts, strict=True))[:MOST_DETAILS]:
@@ -72,6 +72,11 @@ class ToolChange(Struct, frozen=True):
 
 
 _MARKS: Final[dict[Kind, str]] = {"added": "+", "removed": "-", "changed": "~"}
+_SUBJECTS: Final = {
+    "tool": "{}",
+    "skill": "skill {}",
+    "instructions": "the server's instructions",
+}
 
 
 class Changes(Struct, frozen=True):
@@ -119,14 +124,17 @@ def compare(
     *,
     fields: Collection[str] = ALL,
     instructions: tuple[str | None, str | None] | None = None,
+    skills: tuple[Definitions, Definitions] = ({}, {}),
 ) -> Changes:
     """The changes from one set of definitions to another, both keyed by name.
 
-    ``fields`` limits what counts. ``instructions`` are the server's, before and after.
+    ``fields`` limits what counts. ``instructions`` are the server's, before and after; so are
+    ``skills``, keyed by URI.
     """
     work = _Work(fields)
     found = [
         *_instructions(instructions),
+        *_skills(*skills),
         *(work.changed(name, before[name], after[name]) for name in before.keys() & after.keys()),
         *(_removed(name) for name in before.keys() - after.keys()),
         *(_added(name, after[name]) for name in after.keys() - before.keys()),
@@ -160,6 +168,35 @@ def _instructions(texts: tuple[str | None, str | None] | None) -> Iterator[ToolC
     compare_text(name, old, new, found)
     details = tuple(one.text for one in found.diff().changes)
     yield ToolChange("changed", name, "wording", details, subject="instructions")
+
+
+def _skills(before: Definitions, after: Definitions) -> Iterator[ToolChange]:
+    """A model acts on a skill's texts, and nothing proves that a new text is safe."""
+    for uri in before.keys() | after.keys():
+        old, new = before.get(uri), after.get(uri)
+        if old is None:
+            yield ToolChange("added", uri, "safe", subject="skill")
+        elif new is None:
+            yield ToolChange("removed", uri, "breaking", subject="skill")
+        elif not same(old, new):
+            details = tuple(_skill_details(old, new))
+            yield ToolChange("changed", uri, "breaking", details, subject="skill")
+
+
+def _skill_details(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for part, what in (("frontmatter", "frontmatter."), ("resources", "")):
+        one, other = old.get(part), new.get(part)
+        if not isinstance(one, dict) or not isinstance(other, dict):
+            if not same(one, other):
+                yield f"{part}: replaced"
+            continue
+        for key in sorted(one.keys() | other.keys()):
+            if key not in other:
+                yield f"{what}{label(key)}: removed"
+            elif key not in one:
+                yield f"{what}{label(key)}: added"
+            elif not same(one[key], other[key]):
+                yield f"{what}{label(key)}: changed"
 
 
 _Detail: TypeAlias = tuple[str, Impact]

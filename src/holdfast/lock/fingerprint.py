@@ -12,6 +12,7 @@ from typing import Any, Final
 from msgspec import UnsetType
 
 from holdfast.schema.types import canonical
+from holdfast.types.skills import Skill
 from holdfast.types.tools import Tool, decode_schema
 
 HASH_DIGITS: Final = 12
@@ -40,6 +41,14 @@ def definition(tool: Tool) -> dict[str, Any]:
     if tool.annotations is not None:
         found["annotations"] = tool.annotations.raw
     return found
+
+
+def skill_definition(skill: Skill) -> dict[str, Any]:
+    """All that an approval of a skill is bound to: its frontmatter, each file with its digest."""
+    files: Any = "dynamic"
+    if not isinstance(skill.resources, str):
+        files = {one.uri: {"digest": one.digest, "size": one.size} for one in skill.resources}
+    return {"frontmatter": skill.frontmatter, "resources": files}
 
 
 def _plain(tool: Tool) -> Any:

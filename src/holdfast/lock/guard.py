@@ -14,11 +14,11 @@ from typing import Any, Final, Literal, TypeAlias
 
 from holdfast._core.text import LIMIT, join_words, label, quote, visible
 from holdfast.errors import DriftError, HoldfastError, ValidationError
-from holdfast.lock.changes import Changes, compare
+from holdfast.lock.changes import Changes, Definitions, compare
 from holdfast.lock.lockfile import (
     NAME,
+    Locked,
     LockedServer,
-    LockedTool,
     LockFile,
     PathLike,
     check_command,
@@ -26,16 +26,18 @@ from holdfast.lock.lockfile import (
     lock_command,
     read,
     render,
+    skill_definitions,
     write,
 )
 from holdfast.policies import one_of
+from holdfast.types.skills import Skill
 from holdfast.types.tools import Tool
 
 __all__ = [
     "Lock",
     "LockFile",
+    "Locked",
     "LockedServer",
-    "LockedTool",
     "compare_locked",
     "definitions",
     "read",
@@ -47,6 +49,7 @@ log: logging.Logger = logging.getLogger("holdfast")
 
 Mode: TypeAlias = Literal["block", "warn", "off"]
 Check: TypeAlias = Callable[[Sequence[Tool], "str | None"], None]
+SkillCheck: TypeAlias = Callable[[Sequence[Skill]], None]
 
 MOST_WARNINGS: Final = 1_000
 """Warnings that are remembered so as not to be repeated."""
@@ -84,6 +87,10 @@ class Lock:
         """
         return _Guard(self, client, reach).check
 
+    def skill_guard(self, client: str, reach: str | None = None) -> SkillCheck:
+        """Return the check of skills for the client of this name; for ``Client.guard_skills``."""
+        return _Guard(self, client, reach).check_skills
+
     def capabilities(self, client: str | None) -> dict[str, Any]:
         """Return what the client has to declare to be offered what was locked."""
         try:
@@ -95,12 +102,25 @@ class Lock:
 
 
 def compare_locked(
-    locked: LockedServer, tools: Sequence[Tool], instructions: str | None
+    locked: LockedServer,
+    tools: Sequence[Tool],
+    instructions: str | None,
+    skills: Sequence[Skill] | None = None,
 ) -> Changes:
-    """What changed since a server was locked."""
+    """What changed since a server was locked; ``skills`` None: only tools are compared."""
     before = locked.definitions
     after = definitions(tools, known=before)
-    return compare(before, after, instructions=(locked.instructions, instructions))
+    found = compare_skills(locked, skills) if skills is not None else ({}, {})
+    return compare(before, after, instructions=(locked.instructions, instructions), skills=found)
+
+
+def compare_skills(
+    locked: LockedServer, skills: Sequence[Skill], *, some: bool = False
+) -> tuple[Definitions, Definitions]:
+    """The skills before and now, to be compared; ``some``: those that are here now."""
+    now = skill_definitions(skills)
+    before = {uri: one.definition for uri, one in locked.skills.items() if uri in now or not some}
+    return before, now
 
 
 def entry_name(file: LockFile, server: str | None, client: str | None, path: str = NAME) -> str:
@@ -137,14 +157,23 @@ class _Guard:
         self._told: set[str] = set()
 
     def check(self, tools: Sequence[Tool], instructions: str | None) -> None:
+        self._check("tools", lambda locked: compare_locked(locked, tools, instructions))
+
+    def check_skills(self, skills: Sequence[Skill]) -> None:
+        def compared(locked: LockedServer) -> Changes:
+            return compare({}, {}, skills=compare_skills(locked, skills, some=True))
+
+        self._check("skills", compared)
+
+    def _check(self, what: str, compared: Callable[[LockedServer], Changes]) -> None:
         if self._lock.mode == "off":
             return
         try:
             file = read(self._lock.path)
             name = entry_name(file, self._lock.server, self._client, self._lock.path)
-            changes = compare_locked(file.servers[name], tools, instructions)
+            changes = compared(file.servers[name])
         except ValidationError as error:
-            self._object(f"its tools cannot be checked: {error}", None, error)
+            self._object(f"its {what} cannot be checked: {error}", None, error)
         else:
             if changes:
                 self._object(self._explain(name, changes), changes, None)

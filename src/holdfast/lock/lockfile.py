@@ -1,7 +1,8 @@
 """The lock file: what servers offered when somebody looked, in JSON that can be reviewed.
 
     {"servers": {"demo": {"fingerprint": "sha256:…", "instructions": "…" or null,
-                          "tools": {"add": {"definition": {…}, "fingerprint": "sha256:…"}}}},
+                          "tools": {"add": {"definition": {…}, "fingerprint": "sha256:…"}},
+                          "skills": {"skill://…": {"definition": {…}, "fingerprint": …}}}},
      "version": 1}
 
 The same tools give the same bytes. Characters that a reviewer would not see are written by their
@@ -26,8 +27,9 @@ from holdfast._core.files import RefusedFileError, read_bytes, reason, write_ato
 from holdfast._core.text import label, quote, show_json, visible, visible_json
 from holdfast.errors import ValidationError
 from holdfast.lock.changes import ALL
-from holdfast.lock.fingerprint import definition, fingerprint
+from holdfast.lock.fingerprint import definition, fingerprint, skill_definition
 from holdfast.schema.types import canonical
+from holdfast.types.skills import Skill
 from holdfast.types.tools import Tool
 
 VERSION: Final = 1
@@ -37,20 +39,22 @@ MOST_BYTES: Final = 64 * 2**20
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
-class LockedTool(Struct, frozen=True):
-    """A tool as it was seen."""
+class Locked(Struct, frozen=True):
+    """A tool or a skill as it was seen."""
 
     definition: dict[str, Any]
     fingerprint: str
 
 
 class LockedServer(Struct, frozen=True):
-    """A server as it was seen: its instructions and all of its tools."""
+    """A server as it was seen: its instructions, all of its tools and listed skills."""
 
     instructions: str | None = None
-    tools: dict[str, LockedTool] = field(default_factory=dict)
+    tools: dict[str, Locked] = field(default_factory=dict)
     capabilities: dict[str, Any] | None = None
     """What the client had declared: servers list other tools to other clients."""
+    skills: dict[str, Locked] = field(default_factory=dict)
+    """By URI: the frontmatter, and every file with digest and size."""
 
     @classmethod
     def of(
@@ -58,12 +62,14 @@ class LockedServer(Struct, frozen=True):
         tools: Iterable[Tool],
         instructions: str | None = None,
         capabilities: dict[str, Any] | None = None,
+        skills: Iterable[Skill] = (),
     ) -> LockedServer:
-        """Return the entry of a server that offers these tools now."""
-        locked = {
-            name: LockedTool(one, fingerprint(one)) for name, one in definitions(tools).items()
+        """Return the entry of a server that offers these tools and skills now."""
+        locked = {name: Locked(one, fingerprint(one)) for name, one in definitions(tools).items()}
+        found = {
+            uri: Locked(one, fingerprint(one)) for uri, one in skill_definitions(skills).items()
         }
-        return cls(instructions, locked, capabilities)
+        return cls(instructions, locked, capabilities, found)
 
     @property
     def fingerprint(self) -> str:
@@ -130,6 +136,11 @@ def definitions(
         keys |= {next(free): text for text in sorted(variants) if text not in keys.values()}
         result |= {key: variants[text] for key, text in keys.items()}
     return result
+
+
+def skill_definitions(skills: Iterable[Skill]) -> dict[str, dict[str, Any]]:
+    """The entries of some skills by URI; the order of the files does not count."""
+    return {skill.uri: skill_definition(skill) for skill in skills}
 
 
 def _defined(tool: Tool) -> tuple[bytes, dict[str, Any]]:
@@ -220,7 +231,8 @@ def _servers(raw: Any, path: PathLike) -> dict[str, Any]:
 def _server(raw: Any, path: PathLike, name: str) -> LockedServer:
     place = f"servers.{label(name)}"
     entry = _dict(raw, path, place)
-    _keys(entry, {"capabilities", "fingerprint", "instructions", "tools"}, path, place)
+    known = {"capabilities", "fingerprint", "instructions", "skills", "tools"}
+    _keys(entry, known, path, place)
     capabilities = entry.get("capabilities")
     if capabilities is not None:
         _dict(capabilities, path, f"{place}.capabilities")
@@ -231,11 +243,12 @@ def _server(raw: Any, path: PathLike, name: str) -> LockedServer:
         raise _edited(path, f"{place}.instructions")
     tools = _dict(entry.get("tools"), path, f"{place}.tools")
     locked = {key: _tool(tools[key], path, place, key) for key in tools}
-    return LockedServer(instructions, locked, capabilities)
+    skills = _dict(entry.get("skills", {}), path, f"{place}.skills")
+    pinned = {uri: _locked(skills[uri], path, f"{place}.skills.{label(uri)}") for uri in skills}
+    return LockedServer(instructions, locked, capabilities, pinned)
 
 
-def _tool(raw: Any, path: PathLike, server: str, name: str) -> LockedTool:
-    place = f"{server}.tools.{label(name)}"
+def _locked(raw: Any, path: PathLike, place: str) -> Locked:
     entry = _dict(raw, path, place)
     _keys(entry, {"definition", "fingerprint"}, path, place)
     found = _dict(entry.get("definition"), path, f"{place}.definition")
@@ -244,13 +257,20 @@ def _tool(raw: Any, path: PathLike, server: str, name: str) -> LockedTool:
         raise _wrong(path, f"{place}.fingerprint", "must be a text")
     if printed != _print(found):
         raise _edited(path, f"{place}.definition")
+    return Locked(found, printed)
+
+
+def _tool(raw: Any, path: PathLike, server: str, name: str) -> Locked:
+    place = f"{server}.tools.{label(name)}"
+    locked = _locked(raw, path, place)
+    found = locked.definition
     _keys(found, {"name", *ALL}, path, f"{place}.definition")
     if not _is_key_of(name, found.get("name")):
         raise _wrong(path, f"{place}.definition.name", "must be the name that it is listed under")
     for key in ("title", "description"):
         if not isinstance(found.get(key, ""), str):
             raise _wrong(path, f"{place}.definition.{key}", "must be a text")
-    return LockedTool(found, printed)
+    return locked
 
 
 def _is_key_of(key: str, name: Any) -> bool:
@@ -325,10 +345,15 @@ def _entry(server: LockedServer) -> dict[str, Any]:
         **({} if declared is None else {"capabilities": declared}),
         "fingerprint": server.fingerprint,
         "instructions": server.instructions,
-        "tools": {
-            name: {"definition": tool.definition, "fingerprint": tool.fingerprint}
-            for name, tool in server.tools.items()
-        },
+        **({"skills": _pinned(server.skills)} if server.skills else {}),
+        "tools": _pinned(server.tools),
+    }
+
+
+def _pinned(entries: Mapping[str, Locked]) -> dict[str, Any]:
+    return {
+        name: {"definition": one.definition, "fingerprint": one.fingerprint}
+        for name, one in entries.items()
     }
 
 

@@ -67,7 +67,7 @@ def connect(
         cache: Times to live of lists and resources, and the store that holds them.
         observability: Audit records, OpenTelemetry, and what is redacted in both.
         log: Write every tool call as JSON lines to a file, a stream or a function.
-        lock: Refuse a server whose tools differ from a lock file.
+        lock: Refuse a server whose tools or skills differ from a lock file.
         **options: Options of the transport. For a command: ``args``, ``env``, ``inherit_env``,
             ``cwd``, ``stderr``, ``grace``, ``startup``, ``shutdown_request`` (see
             `holdfast.Stdio`). For a URL: ``headers``, ``transport``, ``base_url``,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from holdfast.types.prompts import Completion, Reference
     from holdfast.types.resources import Root
     from holdfast.types.sampling import SamplingRequest
+    from holdfast.types.skills import Skill, SkillFile
 
 
 class Client:
@@ -309,6 +310,86 @@ class Client:
             timeout: Seconds, connecting included.
         """
         self._portal.run(self._client.unsubscribe_resource(uri, timeout=timeout))
+
+    def list_skills(
+        self, *, cache: CacheMode | None = None, timeout: float | None = None
+    ) -> Listing[Skill]:
+        """List every skill that the server publishes; read no file of any of them.
+
+        A server may publish more than it lists: see `get_skill`. Takes what `list_tools` takes.
+
+        Raises:
+            StateError: The server does not offer skills.
+            DriftError: A skill is not as the lock file says.
+        """
+        return self._portal.run(self._client.list_skills(cache=cache, timeout=timeout))
+
+    def get_skill(self, uri: str, *, timeout: float | None = None) -> Skill:
+        """Get the entry of one skill as it is now, listed or not.
+
+        Args:
+            uri: The URI of its SKILL.md.
+            timeout: Seconds, connecting included.
+
+        Raises:
+            ResourceNotFoundError: The server has no such skill.
+        """
+        return self._portal.run(self._client.get_skill(uri, timeout=timeout))
+
+    def read_skill(
+        self,
+        skill: Skill,
+        file: str = "SKILL.md",
+        *,
+        dynamic: bool = False,
+        timeout: float | None = None,
+    ) -> SkillFile:
+        """Read a file of a skill, and verify it against the entry.
+
+        The size and digest of each file are checked, and the frontmatter of SKILL.md, which is
+        read first. A skill's text is written by its server: show a model where it comes from,
+        and let it run nothing without the user's consent.
+
+        Args:
+            skill: The entry, from `list_skills` or `get_skill` of this client.
+            file: The path in the skill's directory, or the URI.
+            dynamic: Read a skill without digests, too.
+            timeout: Seconds, connecting included.
+
+        Raises:
+            DriftError: The file is not what the entry or the lock file says, or not listed.
+
+        Example:
+            for skill in await client.list_skills():
+                if skill.name == "git-workflow":
+                    print((await client.read_skill(skill)).text)
+        """
+        return self._portal.run(
+            self._client.read_skill(skill, file, dynamic=dynamic, timeout=timeout)
+        )
+
+    def list_directory(self, uri: str, *, timeout: float | None = None) -> Listing[Resource]:
+        """List the direct children of a directory resource, where the server offers that.
+
+        Args:
+            uri: The directory's URI, without a slash at its end.
+            timeout: Seconds, connecting included.
+
+        Raises:
+            StateError: The server does not offer it.
+        """
+        return self._portal.run(self._client.list_directory(uri, timeout=timeout))
+
+    def guard_skills(self, check: Callable[[Sequence[Skill]], None]) -> Callable[[], None]:
+        """Have skills checked whenever they are listed, got or read.
+
+        Args:
+            check: Called with the skills; it refuses them by raising.
+
+        Returns:
+            A function that removes the check.
+        """
+        return self._portal.do(lambda: self._client.guard_skills(check))
 
     def list_prompts(
         self, *, cache: CacheMode | None = None, timeout: float | None = None

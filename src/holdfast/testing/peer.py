@@ -20,6 +20,7 @@ import asyncio
 import base64
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
+from hashlib import sha256
 from typing import Any, TypeAlias
 
 import msgspec
@@ -36,11 +37,13 @@ from holdfast._core.server.catalog import (
     user_message,
 )
 from holdfast._core.server.incoming import SILENCE, Handler, Incoming
-from holdfast._core.server.server import Server
+from holdfast._core.server.server import Server, not_found, uri_of
 from holdfast._core.server.session import ServerSession
 from holdfast._core.transports.memory import ServerLine
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import RequestError
+from holdfast._core.yaml_reader import read_yaml
+from holdfast.types.skills import SKILLS
 from holdfast.types.tools import Tool
 
 Function: TypeAlias = Callable[..., Any]
@@ -88,6 +91,7 @@ class Peer:
         self._line: ServerLine | None = None
         self._session: ServerSession | None = None
         self._arrival: asyncio.Event | None = None
+        self._skills: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         return f"<Peer {self.name} {len(self.received)} received>"
@@ -159,6 +163,33 @@ class Peer:
         self.catalog.resources[uri] = CatalogResource(
             {"name": name or uri, **listed}, lambda: result
         )
+
+    def skill(self, directory: str, files: dict[str, str | bytes], **entry: Any) -> None:
+        """Offer a skill (extension ``io.modelcontextprotocol/skills``) made of files.
+
+        Args:
+            directory: The URI of its directory, such as ``skill://refunds``.
+            files: Contents by path; SKILL.md begins with YAML frontmatter.
+            **entry: Fields of the entry that replace the true ones.
+        """
+        listed = []
+        for path, content in files.items():
+            self.resource(f"{directory}/{path}", content)
+            data = content.encode() if isinstance(content, str) else content
+            digest = f"sha256:{sha256(data).hexdigest()}"
+            listed.append({"uri": f"{directory}/{path}", "digest": digest, "size": len(data)})
+        head = str(files["SKILL.md"]).split("---\n")[1]
+        uri = f"{directory}/SKILL.md"
+        found = {"uri": uri, "frontmatter": read_yaml(head, core=True), "resources": listed}
+        self._skills[uri] = {**found, **entry}
+        self.on("skills/list", lambda incoming: {"skills": list(self._skills.values())})
+        self.on("skills/get", self._get_skill)
+
+    def _get_skill(self, incoming: Incoming) -> Any:
+        uri = uri_of(incoming)
+        if uri not in self._skills:
+            raise not_found(incoming, uri)
+        return {"skill": self._skills[uri]}
 
     def prompt(
         self, name: str | None = None, *, description: str | None = None
@@ -260,6 +291,8 @@ class Peer:
             declared["resources"] = {"subscribe": True, "listChanged": True}
         if self.catalog.prompts:
             declared["prompts"] = {"listChanged": True}
+        if self._skills:
+            declared["extensions"] = {SKILLS: {}}
         return declared
 
 

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
         CONTEXTS, ModelHint, ModelPreferences, SamplingMessage, SamplingRequest, SamplingResult,
         TOOL_CHOICES, ToolChoice,
     )
+    from holdfast.types.skills import (
+        Skill, SkillFile, SkillResource,
+    )
     from holdfast.types.tasks import (
         RELATED_TASK, TASK_STATUSES, Task, TaskCreated, TaskMetadata, TaskStatus,
     )
@@ -95,6 +98,9 @@ _HOMES = {
     "sampling": (
         "CONTEXTS", "ModelHint", "ModelPreferences", "SamplingMessage", "SamplingRequest",
         "SamplingResult", "TOOL_CHOICES", "ToolChoice",
+    ),
+    "skills": (
+        "Skill", "SkillFile", "SkillResource",
     ),
     "tasks": (
         "RELATED_TASK", "TASK_STATUSES", "Task", "TaskCreated", "TaskMetadata", "TaskStatus",
@@ -179,6 +185,9 @@ __all__ = [
     "SamplingRequest",
     "SamplingResult",
     "ServerCapabilities",
+    "Skill",
+    "SkillFile",
+    "SkillResource",
     "StringSchema",
     "Task",
     "TaskCreated",

@@ -23,14 +23,15 @@ log: logging.Logger = logging.getLogger("holdfast")
 
 PUBLIC: Final = "public"
 READ: Final = "resources/read"
-LISTS: Final = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+RESOURCES: Final = ("resources/list", "resources/templates/list", "skills/list")
+LISTS: Final = ("tools/list", "prompts/list", *RESOURCES)
 EVERYTHING: Final = (*LISTS, READ)
 UPDATED: Final = "notifications/resources/updated"
 
 CHANGES: Final[dict[str, tuple[str, ...]]] = {
     "notifications/tools/list_changed": ("tools/list",),
     "notifications/prompts/list_changed": ("prompts/list",),
-    "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
+    "notifications/resources/list_changed": RESOURCES,
 }
 """The methods whose cached results each notification invalidates."""
 

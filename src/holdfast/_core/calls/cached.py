@@ -118,10 +118,10 @@ class Cached:
         try:
             answer = await self.fetch(call, deadline, mode)
         except RpcError as error:
-            raise _not_found(error) from None
+            raise not_found(error) from None
         result = self._channel.decode(call, answer.raw, ReadResult)
-        if answer.stale:
-            result.__dict__["_stale"] = True
+        if answer.cached:
+            result.__dict__.update(_cached=True, _stale=answer.stale)
         return result
 
     # Single flight
@@ -181,21 +181,23 @@ class Cached:
         kind: type[W],
         deadline: Deadline,
         mode: CacheMode | None = None,
+        *,
+        params: dict[str, Any] | None = None,
     ) -> Listing[W]:
         """Return every item of a list."""
+        call = self._channel.call(method, params, deadline, repeatable=True)
         try:
-            return await self._read(method, key, kind, deadline, mode)
+            return await self._read(call, key, kind, deadline, mode)
         except _CursorGone:
             # Specification, "Pagination": an invalid cursor discards all pages.
             self.cache.invalidate((method,))
-            return await self._read(method, key, kind, deadline, "refresh")
+            return await self._read(call, key, kind, deadline, "refresh")
 
     async def _read(
-        self, method: str, key: str, kind: type[W], deadline: Deadline, mode: CacheMode | None
+        self, call: Call, key: str, kind: type[W], deadline: Deadline, mode: CacheMode | None
     ) -> Listing[W]:
         """Read page by page, within the limits on pages and on bytes in all."""
-        limits = self._channel.policy.limits
-        call = self._channel.call(method, None, deadline, repeatable=True)
+        limits, first = self._channel.policy.limits, call.params or {}
         loop = asyncio.get_running_loop()
         found: Listing[W] = Listing()
         seen: set[str] = set()
@@ -218,7 +220,8 @@ class Cached:
                 raise self._channel.broken(call, f"the cursor {cursor!r} came twice")
             seen.add(cursor)
             total = max(0.001, deadline.until - loop.time())
-            call = msgspec.structs.replace(call, params={"cursor": cursor}, total=total, since=None)
+            params = {**first, "cursor": cursor}
+            call = msgspec.structs.replace(call, params=params, total=total, since=None)
         raise self._channel.broken(call, f"more than {limits.pages} pages")
 
     async def _page(
@@ -249,7 +252,7 @@ class Cached:
         return page
 
 
-def _not_found(error: RpcError) -> RpcError:
+def not_found(error: RpcError) -> RpcError:
     """Return the error for "no such resource", of which servers have three codes.
 
     Specification, "Resources", "Error Handling": -32002, since 2026-07-28 -32602; others use

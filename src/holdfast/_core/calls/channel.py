@@ -153,6 +153,18 @@ class Channel:
         await self.logins.log_in(fresh=fresh)
         driver.retry_now()
 
+    async def request_shutdown(self, grace: float) -> None:
+        """Send a ``shutdown`` request, which is not part of MCP: only where it is asked for.
+
+        Callers that wait for an answer hear first that the client is closed.
+        """
+        driver = self.driver
+        driver.send(driver.engine.end_calls(driver.loop.time()))
+        try:
+            await driver.request(Call("shutdown", idle=grace, total=grace))
+        except HoldfastError:
+            pass
+
     # Requests
 
     def call(

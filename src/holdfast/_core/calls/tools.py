@@ -133,6 +133,14 @@ class ToolTable:
             self._learn(found, epoch)
         return found
 
+    async def any_enabled(self, deadline: Deadline) -> bool:
+        """Return True if there is any tool to call."""
+        await self._channel.connected(deadline)
+        facts = self._channel.driver.engine.facts
+        if facts is not None and facts.server_capabilities.tools is None:
+            return False
+        return any(tool.enabled for tool in await self.list(None, deadline))
+
     def _instructions(self) -> str | None:
         facts = self._channel.driver.engine.facts
         return None if facts is None else facts.instructions

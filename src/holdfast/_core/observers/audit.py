@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,12 +16,13 @@ import msgspec
 from msgspec import Struct
 
 from holdfast._core.boundary import Moved
-from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall, Post, reason
+from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall, Observer, Post, reason
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
 from holdfast.schema.explain import SchemaFault
 
 if TYPE_CHECKING:
+    from holdfast._core.eras.base import Era
     from holdfast._core.redact import Redactor
 
 audit_log: logging.Logger = logging.getLogger("holdfast.audit")
@@ -48,6 +50,18 @@ class AuditRecord(Struct, frozen=True, kw_only=True):
     correlation_id: str
     error: str | None = None
     outcome_unknown: bool = False
+
+
+def wanted_observers(
+    name: str, policy: Policy, key: str, post: Post, era: Callable[[], Era | None]
+) -> Iterator[Observer]:
+    """Yield the observers that a policy asks for."""
+    if Audit.wanted(policy):
+        yield Audit(name, policy, post)
+    if policy.observability.opentelemetry:
+        from holdfast._core.observers.otel import OpenTelemetry, network
+
+        yield OpenTelemetry(policy.observability, network(key), era)
 
 
 class Audit:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +13,10 @@ from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.options import ServerCommand
 from holdfast.cli.target import ServerTarget, server_options
 from holdfast.errors import HoldfastError, ValidationError
+
+if TYPE_CHECKING:
+    from holdfast import Client
+    from holdfast.types import Skill
 
 NAME = "holdfast.lock"
 AS = click.option("--as", "label", metavar="NAME", help="The server's name in the lock file.")
@@ -36,20 +41,32 @@ async def lock(target: ServerTarget, server: tuple[str, ...], label: str | None)
     declared = capabilities()
     target.options["identity"] = Identity(capabilities=declared)
     async with target.client(name) as client:
-        tools = await client.list_tools()
-        found = locks.LockedServer.of(tools, client.instructions, declared)
+        tools, skills = await client.list_tools(), await listed_skills(client)
+        found = locks.LockedServer.of(tools, client.instructions, declared, skills)
         label = label or name or client.name
     before = _before(path, label)
     changed = locks.write(path, locks.LockFile({label: found}))
     if target.output.json:
         facts = {"file": path, "server": label, "tools": len(tools), "changed": changed}
+        facts |= {"skills": len(skills)} if skills else {}
         target.output.value(facts)
         return Exit.OK
     if before is not None and changed:
-        target.output.text(str(locks.compare_locked(before, tools, found.instructions)))
+        target.output.text(str(locks.compare_locked(before, tools, found.instructions, skills)))
     told = "Locked" if changed else "No changes:"
-    target.output.note(f"{told} {len(tools)} tools of {label} in {path}.")
+    more = f" and {len(skills)} skills" if skills else ""
+    target.output.note(f"{told} {len(tools)} tools{more} of {label} in {path}.")
     return Exit.OK
+
+
+async def listed_skills(client: Client) -> Sequence[Skill]:
+    """The skills of a server; none if it does not offer skills."""
+    from holdfast.types.skills import SKILLS
+
+    await client.open()
+    capabilities = client.server_capabilities
+    offered = capabilities is not None and SKILLS in (capabilities.extensions or {})
+    return await client.list_skills() if offered else []
 
 
 def _before(path: str, label: str) -> Any:
@@ -102,8 +119,8 @@ async def _checked(
         if locked.capabilities is not None:
             target.options["identity"] = Identity(capabilities=locked.capabilities)
         async with target.client(name) as client:
-            tools = await client.list_tools()
-            changes = locks.compare_locked(locked, tools, client.instructions)
+            tools, skills = await client.list_tools(), await listed_skills(client)
+            changes = locks.compare_locked(locked, tools, client.instructions, skills)
     except HoldfastError as error:
         if not target.output.json:
             target.output.fail(error)

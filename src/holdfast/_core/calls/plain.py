@@ -1,0 +1,80 @@
+"""The requests that need no more than a channel: prompts, completion, ping, log level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast._core.calls.channel import Channel
+from holdfast.errors import ValidationError
+from holdfast.types.prompts import PromptResult
+
+if TYPE_CHECKING:
+    from holdfast.types.prompts import Completion, Reference
+
+
+class PlainRequests:
+    """Requests of one client that are sent as they are and read once."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    async def get_prompt(
+        self, name: str, arguments: Mapping[str, str] | None, timeout: float | None
+    ) -> PromptResult:
+        params = {"name": name, "arguments": {} if arguments is None else arguments}
+        deadline = self._channel.deadline("prompts/get", timeout)
+        call = self._channel.call("prompts/get", params, deadline, about=name, repeatable=True)
+        raw = await self._channel.request(call, deadline)
+        return self._channel.decode(call, raw, PromptResult)
+
+    async def complete(
+        self,
+        ref: Reference,
+        argument: tuple[str, str],
+        context: Mapping[str, str] | None,
+        timeout: float | None,
+    ) -> Completion:
+        from holdfast.types.prompts import CompleteResult
+
+        name, value = argument
+        params: dict[str, Any] = {"ref": ref, "argument": {"name": name, "value": value}}
+        if context is not None:
+            params["context"] = {"arguments": context}
+        method = "completion/complete"
+        deadline = self._channel.deadline(method, timeout)
+        call = self._channel.call(method, params, deadline, about=name, repeatable=True)
+        raw = await self._channel.request(call, deadline)
+        return self._channel.decode(call, raw, CompleteResult).completion
+
+    async def ping(self, timeout: float | None) -> None:
+        deadline = self._channel.deadline("ping", timeout)
+        request = (await self._channel.connected(deadline)).ping()
+        call = self._channel.call(request.method, request.params, deadline)
+        await self._channel.request(call, deadline)
+
+    async def set_log_level(self, level: str, timeout: float | None) -> None:
+        from holdfast.types.notifications import LOG_LEVELS
+
+        if level not in LOG_LEVELS:
+            raise ValidationError(f"log level {level!r}: must be one of {', '.join(LOG_LEVELS)}")
+        deadline = self._channel.deadline("logging/setLevel", timeout)
+        request = (await self._channel.connected(deadline)).log_level(level)
+        if request is not None:
+            call = self._channel.call(request.method, request.params, deadline)
+            await self._channel.request(call, deadline)
+        self._channel.driver.engine.log_level = level
+
+    async def send(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        timeout: float | None,
+        total_timeout: float | None,
+    ) -> Any:
+        plain = None if params is None else dict(params)
+        deadline = self._channel.deadline(method, timeout, total_timeout)
+        call = self._channel.call(method, plain, deadline)
+        return msgspec.json.decode(await self._channel.request(call, deadline))

@@ -1,0 +1,230 @@
+"""Skills of one server: listed, and read file by file with every byte verified.
+
+Nothing is read ahead of need. The `Skill` that a caller holds is the manifest that its files
+are held to: size, digest and frontmatter at each read, and no file that it does not list
+(Skills extension, Integrity and Verification).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from holdfast._core.calls.cached import Cached, Listing, not_found
+from holdfast._core.calls.channel import Channel
+from holdfast._core.calls.options import Deadline
+from holdfast._core.text import show_json
+from holdfast._core.yaml_reader import YamlFault, read_yaml
+from holdfast.errors import DriftError, RpcError, StateError, ValidationError
+from holdfast.policies import CacheMode
+from holdfast.types.base import Cacheable
+from holdfast.types.content import BlobResourceContents, TextResourceContents
+from holdfast.types.resources import ReadResult, Resource
+from holdfast.types.skills import SKILL_BYTES, SKILL_FILE, SKILLS, Skill, SkillFile, is_inside
+
+LIST: Final = "skills/list"
+GET: Final = "skills/get"
+READ: Final = "resources/read"
+DIRECTORY: Final = "resources/directory/read"
+FRONTMATTER_BYTES: Final = 1 << 16
+
+SkillGuard: TypeAlias = Callable[[Sequence[Skill]], None]
+"""Sees skills before they are used; refuses them by raising."""
+
+_FRONTMATTER: Final = re.compile(
+    r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
+)
+
+
+class _Found(Cacheable, kw_only=True):
+    skill: Skill
+
+
+class Skills:
+    """The skills of one client."""
+
+    def __init__(self, channel: Channel, cached: Cached) -> None:
+        self._channel = channel
+        self._cached = cached
+        self.guards: list[SkillGuard] = []
+
+    async def list(self, mode: CacheMode | None, timeout: float | None) -> Listing[Skill]:
+        deadline = await self._declared(LIST, timeout)
+        found = await self._cached.listing(LIST, "skills", Skill, deadline, mode)
+        found[:] = [self._own(skill) for skill in found]
+        self._guard(found)
+        return found
+
+    async def get(self, uri: str, timeout: float | None) -> Skill:
+        deadline = await self._declared(GET, timeout)
+        call = self._channel.call(GET, {"uri": uri}, deadline, about=uri, repeatable=True)
+        try:
+            raw = await self._channel.request(call, deadline)
+        except RpcError as error:
+            raise not_found(error) from None
+        skill = self._own(self._channel.decode(call, raw, _Found).skill)
+        if skill.uri != uri:
+            raise self._channel.broken(call, f"it is about {skill.uri[:200]!r}")
+        self._guard([skill])
+        return skill
+
+    async def directory(self, uri: str, timeout: float | None) -> Listing[Resource]:
+        deadline = await self._declared(DIRECTORY, timeout, "directoryRead")
+        return await self._cached.listing(
+            DIRECTORY, "resources", Resource, deadline, "bypass", params={"uri": uri}
+        )
+
+    async def read(
+        self, skill: Skill, file: str, timeout: float | None, *, dynamic: bool
+    ) -> SkillFile:
+        """Return a file of a skill, once SKILL.md and the file itself are verified."""
+        uri = self._listed(skill, file, dynamic=dynamic)
+        self._guard([skill])
+        deadline = self._channel.deadline(READ, timeout)
+        state = skill.__dict__
+        if uri == skill.uri or not state.get("_loaded"):
+            main = await self._verified(skill, skill.uri, deadline)
+            self._compare_frontmatter(skill, main)
+            state["_loaded"] = True
+            if uri == skill.uri:
+                return main
+        return await self._verified(skill, uri, deadline)
+
+    # Before anything is sent
+
+    async def _declared(self, method: str, timeout: float | None, setting: str = "") -> Deadline:
+        """Connect, and refuse a method that the server has not declared."""
+        deadline = self._channel.deadline(method, timeout)
+        await self._channel.connected(deadline)
+        facts = self._channel.driver.engine.facts
+        extensions = None if facts is None else facts.server_capabilities.extensions
+        settings = (extensions or {}).get(SKILLS)
+        if settings is None or "revision" in settings:
+            raise StateError(f"{self._channel.name}: the server does not offer skills")
+        if setting and settings.get(setting) is not True:
+            raise StateError(f"{self._channel.name}: the server does not offer {method}")
+        return deadline.after_connecting(self._channel.driver.loop.time())
+
+    def _own(self, skill: Skill) -> Skill:
+        """Return a skill with its origin; a copy, because pages are shared by a cache."""
+        copy = msgspec.structs.replace(skill)
+        copy.__dict__.update(skill.__dict__, _server=self._channel.name)
+        return copy
+
+    def _guard(self, skills: Sequence[Skill]) -> None:
+        for guard in tuple(self.guards):
+            guard(skills)
+
+    def _listed(self, skill: Skill, file: str, *, dynamic: bool) -> str:
+        """Return the URI of a file, if it is one that may be read."""
+        if skill.server not in ("", self._channel.name):
+            # Skills extension, Security Considerations: origin-scoped resource reads.
+            text = f"the skill {skill.uri!r} is one of the server {skill.server!r}"
+            raise ValidationError(f"{self._channel.name}: {text}; nothing was sent")
+        uri = file if file.startswith(skill.root + "/") else f"{skill.root}/{file}"
+        if skill.dynamic:
+            if not dynamic:
+                text = "it has no digests to verify; dynamic=True reads it all the same"
+                raise self._refused(skill, text)
+            if not is_inside(skill, uri):
+                raise self._refused(skill, f"{file[:200]!r} is not in its directory")
+        elif all(one.uri != uri for one in skill.files.values()):
+            raise self._refused(skill, f"its manifest does not list {file[:200]!r}")
+        return uri
+
+    # After the read
+
+    async def _verified(self, skill: Skill, uri: str, deadline: Deadline) -> SkillFile:
+        """Read one file; what a cache has is read again if it does not fit."""
+        found = await self._cached.read(uri, deadline)
+        try:
+            return self._verify(skill, uri, found)
+        except DriftError:
+            if not found.__dict__.get("_cached"):
+                raise
+        return self._verify(skill, uri, await self._cached.read(uri, deadline, "refresh"))
+
+    def _verify(self, skill: Skill, uri: str, found: ReadResult) -> SkillFile:
+        data = _bytes(found, uri)
+        if data is None:
+            raise self._refused(skill, f"{uri!r} was not answered with that one file")
+        if isinstance(skill.resources, str):
+            read = skill.__dict__.setdefault("_read", {})
+            read[uri] = len(data)
+            if sum(read.values()) > SKILL_BYTES:
+                raise self._refused(skill, f"more than {SKILL_BYTES} bytes in all")
+        else:
+            (entry,) = (one for one in skill.resources if one.uri == uri)
+            if len(data) != entry.size:
+                raise self._refused(skill, f"{uri!r} has {len(data)} bytes, not {entry.size}")
+            if f"sha256:{sha256(data).hexdigest()}" != entry.digest:
+                raise self._refused(skill, f"{uri!r} does not have the digest of the manifest")
+        return SkillFile(server=self._channel.name, uri=uri, data=data)
+
+    def _compare_frontmatter(self, skill: Skill, main: SkillFile) -> None:
+        try:
+            match = _FRONTMATTER.match(main.text)
+            if match is None:
+                raise self._refused(skill, f"{SKILL_FILE} does not begin with frontmatter")
+            if len(match[1]) > FRONTMATTER_BYTES:
+                raise self._refused(skill, f"its frontmatter has over {FRONTMATTER_BYTES} bytes")
+            found = read_yaml(match[1], core=True)
+        except (UnicodeDecodeError, YamlFault) as error:
+            why = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+            raise self._refused(skill, f"the frontmatter of {SKILL_FILE} {why}") from None
+        if (difference := field_difference(skill.frontmatter, found)) is not None:
+            raise self._refused(skill, f"the frontmatter of {SKILL_FILE} differs: {difference}")
+
+    def _refused(self, skill: Skill, why: str) -> DriftError:
+        return DriftError(
+            f"{self._channel.name}: skill {skill.uri!r}: {why}; not used. If the skill was "
+            "updated, get_skill() returns what it is now"
+        )
+
+
+def _bytes(found: ReadResult, uri: str) -> bytes | None:
+    """Return the bytes of the one content of a read; None if it is not that."""
+    if len(found.contents) != 1:
+        return None
+    (one,) = found.contents
+    if isinstance(one, TextResourceContents) and one.uri == uri:
+        return one.text.encode("utf-8", "surrogatepass")
+    if isinstance(one, BlobResourceContents) and one.uri == uri:
+        try:
+            return one.bytes
+        except ValueError:
+            return None
+    return None
+
+
+def field_difference(entry: Any, found: Any, path: str = "") -> str | None:
+    """Return the first field in which two values differ, with both; None if there is none."""
+    if isinstance(entry, dict) and isinstance(found, dict):
+        keys = [*entry, *(key for key in found if key not in entry)]
+        pairs = [(f"{path}.{key}" if path else str(key), key) for key in keys]
+        parts = [(where, entry.get(key, _ABSENT), found.get(key, _ABSENT)) for where, key in pairs]
+    elif isinstance(entry, list) and isinstance(found, list) and len(entry) == len(found):
+        numbered = enumerate(zip(entry, found, strict=True))
+        parts = [(f"{path}[{index}]", *pair) for index, pair in numbered]
+    else:
+        if _is_same(entry, found):
+            return None
+        return f"{path or 'the whole'} is {_shown(found)}, and {_shown(entry)} in the manifest"
+    differences = (field_difference(one, other, where) for where, one, other in parts)
+    return next((found for found in differences if found is not None), None)
+
+
+_ABSENT: Final = object()
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Compare as JSON does: ``1`` is ``1.0``, and no boolean."""
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _shown(value: Any) -> str:
+    return "absent" if value is _ABSENT else show_json(value, 60)

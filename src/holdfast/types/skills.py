@@ -1,0 +1,143 @@
+"""Skills: directories of instructions that a server publishes as resources, with digests."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from holdfast.types.base import Wire
+
+SKILLS: Final = "io.modelcontextprotocol/skills"
+"""The identifier of the extension."""
+SKILL_FILE: Final = "SKILL.md"
+SKILL_FILES: Final = 512
+"""The most files of one skill (Skills extension, Limits)."""
+SKILL_BYTES: Final = 16 * 2**20
+"""The most bytes of one skill, all files together."""
+
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+class SkillResource(Wire, kw_only=True):
+    """A file of a skill: its URI, and the SHA-256 digest and size of its bytes."""
+
+    uri: str
+    digest: str
+    size: int
+
+
+class Skill(Wire, kw_only=True):
+    """The entry of one skill; reading one that breaks the extension's rules fails.
+
+    Attributes:
+        uri: The URI of its SKILL.md.
+        frontmatter: The YAML at the head of SKILL.md; ``name`` and ``description`` are there.
+        resources: Every file of the skill; or ``"dynamic"`` where no digests can be given.
+    """
+
+    uri: str
+    frontmatter: dict[str, Any]
+    resources: list[SkillResource] | Literal["dynamic"]
+
+    def __post_init__(self) -> None:
+        if (fault := _fault(self)) is not None:
+            raise ValueError(f"skill {self.uri[:200]!r}: {fault}")
+
+    @property
+    def name(self) -> str:
+        """A label, which another skill may have too: the identity is ``(server, uri)``."""
+        return str(self.frontmatter["name"])
+
+    @property
+    def description(self) -> str:
+        """The purpose of the skill, in the server's words."""
+        return str(self.frontmatter["description"])
+
+    @property
+    def server(self) -> str:
+        """The client's name for the server that it came from; empty if made by hand."""
+        return str(self.__dict__.get("_server", ""))
+
+    @property
+    def root(self) -> str:
+        """The URI of the skill's directory, without a slash at its end."""
+        return self.uri[: -len(SKILL_FILE) - 1]
+
+    @property
+    def dynamic(self) -> bool:
+        """True if the server gives no digests: nothing of the content can be verified."""
+        return self.resources == "dynamic"
+
+    @property
+    def files(self) -> dict[str, SkillResource]:
+        """The listed files by path in the skill's directory, such as ``scripts/run.py``."""
+        if isinstance(self.resources, str):
+            return {}
+        return {one.uri[len(self.root) + 1 :]: one for one in self.resources}
+
+
+class SkillFile(Struct, frozen=True, kw_only=True):
+    """A verified file of a skill.
+
+    Attributes:
+        server: The client's name for the server that it came from.
+        uri: The file's URI.
+        data: Its bytes.
+    """
+
+    server: str
+    uri: str
+    data: bytes
+
+    @property
+    def text(self) -> str:
+        """The bytes as UTF-8 text."""
+        return self.data.decode()
+
+
+def _fault(skill: Skill) -> str | None:
+    """Return what makes an entry invalid (Skills extension, Skill Entries and Limits)."""
+    parts = skill.uri.rsplit("/", 2)
+    name, described = skill.frontmatter.get("name"), skill.frontmatter.get("description")
+    if len(parts) != 3 or parts[2] != SKILL_FILE:
+        return f"its URI does not end with /{SKILL_FILE}"
+    if not isinstance(name, str) or not isinstance(described, str) or not described:
+        return "its frontmatter lacks a name or a description"
+    if name != parts[1]:
+        return f"its directory is {parts[1][:80]!r}, and its name {name[:80]!r}"
+    if not _is_name(name):
+        return "its name is not made of lower-case letters, digits and single hyphens"
+    return None if isinstance(skill.resources, str) else _manifest_fault(skill, skill.resources)
+
+
+def _manifest_fault(skill: Skill, files: list[SkillResource]) -> str | None:
+    uris = {one.uri for one in files}
+    if skill.uri not in uris:
+        return f"its files do not include {SKILL_FILE}"
+    if len(uris) < len(files):
+        return "a file is listed twice"
+    if len(files) > SKILL_FILES:
+        return f"it has {len(files)} files, more than {SKILL_FILES}"
+    for one in files:
+        if not is_inside(skill, one.uri):
+            return f"{one.uri[:200]!r} is not in its directory"
+        if not _DIGEST.fullmatch(one.digest) or one.size < 0:
+            return f"{one.uri[:200]!r} has no usable digest or size"
+    total = sum(one.size for one in files)
+    return None if total <= SKILL_BYTES else f"it has {total} bytes, more than {SKILL_BYTES}"
+
+
+def is_inside(skill: Skill, uri: str) -> bool:
+    """Return True if a URI is one of a file in a skill's directory, by its text alone."""
+    path = uri.removeprefix(skill.root + "/")
+    plain = not any(char in path for char in "?#\\") and "%2f" not in path.lower()
+    dots = ("", ".", "..", "%2e", "%2e%2e", ".%2e", "%2e.")
+    return path != uri and plain and not any(one.lower() in dots for one in path.split("/"))
+
+
+def _is_name(name: str) -> bool:
+    """Return True for a name that the Agent Skills specification allows."""
+    words = name.split("-")
+    return len(name) <= 64 and name == name.lower() and all(word.isalnum() for word in words)
