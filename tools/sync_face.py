@@ -79,6 +79,12 @@ class Method:
         if self.returns.startswith("RunningCall["):
             begun = f"self._portal.do(lambda: {call})"
             return [f"return RunningCall(self._portal, {begun})"]
+        if self.returns == "Partial[ModelTool]":
+            return [
+                "from holdfast.sync.tools import bound",
+                "",
+                f"return bound(self._portal, self._portal.run({call}))",
+            ]
         if self.node.name in ("on_notification", "on_log"):
             call = call.replace("(handler", "(in_thread(handler)")
         action = f"lambda: {call}" if self.passed_on() else call.removesuffix("()")
@@ -159,9 +165,11 @@ from holdfast.client import Client as AsyncClient
 from holdfast._core.calls.handlers import in_thread
 from holdfast.sync.portal import Portal
 from holdfast.sync.running import RunningCall
+if TYPE_CHECKING:
+    from holdfast.sync.tools import ModelTool
 """
     used = names_in(body) | {"TYPE_CHECKING"}
-    found = imports_for(tree, used - {"RunningCall"}, own)
+    found = imports_for(tree, used - {"RunningCall", "ModelTool"}, own)
     head = HEAD.format(title="The client's verbs, for code without a loop.", origin="client.py")
     return head + found + body
 
@@ -217,8 +225,10 @@ from holdfast.servers.group import Servers as AsyncServers
 from holdfast.sync.client import Client
 from holdfast._core.calls.handlers import threaded
 from holdfast.sync.portal import portal
+if TYPE_CHECKING:
+    from holdfast.sync.tools import ModelTool
 """
-    used = (names_in(body) | {"TYPE_CHECKING"}) - {"Client"}
+    used = (names_in(body) | {"TYPE_CHECKING"}) - {"Client", "ModelTool"}
     head = HEAD.format(title="Many servers, for code without a loop.", origin="servers/group.py")
     return head + imports_for(tree, used, own) + body
 
@@ -265,6 +275,41 @@ from holdfast.sync.portal import Portal
 """
     title = "A call under way, seen from a thread."
     return HEAD.format(title=title, origin="_core/calls/running.py") + own + body
+
+
+def tools_face() -> str:
+    """Tools for models whose call is not awaited."""
+    tree = ast.parse((SRC / "agents" / "listing.py").read_text())
+    kinds = ("ServerTool", "ModelTool")
+    methods = "\n\n".join(m.render() for kind in kinds for m in verbs(tree, kind, "_tool"))
+    body = f'''
+class ModelTool:
+    """A tool that a language model can be given, for code without a loop."""
+
+    def __init__(self, portal: Portal, tool: AsyncModelTool) -> None:
+        self._portal = portal
+        self._tool = tool
+        self.server: str = tool.server
+        self.tool: Tool = tool.tool
+        self.name: str = tool.name
+
+    def __repr__(self) -> str:
+        return repr(self._tool)
+
+{methods}
+
+
+def bound(portal: Portal, tools: Partial[AsyncModelTool]) -> Partial[ModelTool]:
+    """Return tools whose calls run on the portal's loop."""
+    return Partial((ModelTool(portal, tool) for tool in tools), tools.failures)
+'''
+    own = """
+from holdfast.agents.listing import ModelTool as AsyncModelTool, Partial
+from holdfast.sync.portal import Portal
+"""
+    title = "Tools for language models, for code without a loop."
+    head = HEAD.format(title=title, origin="agents/listing.py")
+    return head + imports_for(tree, names_in(body) - {"ModelTool"}, own) + body
 
 
 def connect_face() -> str:
@@ -410,6 +455,7 @@ def _blocking(source: str, name: str) -> str:
 
 FACES = {
     SRC / "sync" / "running.py": running_face,
+    SRC / "sync" / "tools.py": tools_face,
     SRC / "sync" / "client.py": client_face,
     SRC / "sync" / "_connect.py": connect_face,
     SRC / "sync" / "servers.py": servers_face,

@@ -40,7 +40,9 @@ from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
     from holdfast._core.calls.skills import Skills
+    from holdfast.agents.listing import ModelTool, Partial
     from holdfast.agents.providers import Shape
+    from holdfast.agents.results import ModelAnswer
     from holdfast.agents.toolset import Toolset
     from holdfast.types.notifications import LogMessage
     from holdfast.types.prompts import Completion, Reference
@@ -362,23 +364,38 @@ class Client:
         work = self._pipeline.call_tool(name, arguments, options)
         return RunningCall(f"{self.name}: tools/call {name!r}", work)
 
+    async def model_tools(self) -> Partial[ModelTool]:
+        """List the tools that a language model can be given, ready to be called.
+
+        Disabled tools and those for applications alone are left out.
+        """
+        from holdfast.agents.listing import tools_of_one
+
+        return tools_of_one(self.name, await self.list_tools(), self.call_tool)
+
     async def toolset(self, shape: Shape, **options: Any) -> Toolset:
-        """Return the enabled tools in the shape that a model provider wants.
+        """Return the tools for models in the shape that a model provider wants.
 
         Args:
             shape: Such as ``"anthropic"`` or ``"openai"``.
-            options: Those of `holdfast.Toolset`, such as ``strict``.
+            options: Those of `holdfast.agents.Toolset`, such as ``strict``.
 
         Example:
-            tools = await client.toolset("anthropic")
-            request = {"tools": tools.definitions, ...}
-            call = tools.read(tool_use_block)
-            result = await client.call_tool(call.tool, call.arguments)
+            toolset = await client.toolset("anthropic")
+            request = {"tools": toolset.definitions, ...}
+            answer = await client.perform(toolset, tool_use_block)
+            messages.append({"role": "user", "content": [answer.message]})
         """
-        from holdfast.agents.listing import server_tools
         from holdfast.agents.toolset import Toolset
 
-        return Toolset(shape, server_tools(self.name, await self.list_tools()), **options)
+        return Toolset(shape, await self.model_tools(), **options)
+
+    async def perform(self, toolset: Toolset, call: Any) -> ModelAnswer:
+        """Make the call that a model asked for, and return the message that answers it.
+
+        Takes and raises what `Servers.perform` does.
+        """
+        return await toolset.perform(call)
 
     # Resources
 

@@ -41,7 +41,11 @@ def _redacted(text: str) -> str:
 
 
 class HoldfastError(Exception):
-    """The root of the tree: ``kind``, ``code``, ``message`` and ``data``."""
+    """The root of the tree: ``kind``, ``code``, ``message`` and ``data``.
+
+    ``message`` is what happened, for anybody, a language model too. ``hint`` is what a developer
+    could change; ``str(error)`` has both.
+    """
 
     kind: ClassVar[str] = "holdfast"
 
@@ -52,19 +56,26 @@ class HoldfastError(Exception):
         code: int | None = None,
         data: Any = None,
         outcome_unknown: bool = False,
+        hint: str = "",
     ) -> None:
         super().__init__(message)
         self.message = message
+        self.hint = hint
         self.code = code
         self.data = data
         self.outcome_unknown = outcome_unknown
 
     def __str__(self) -> str:
-        return _redacted(self.message)
+        return _redacted(f"{self.message}; {self.hint}" if self.hint else self.message)
 
     def __repr__(self) -> str:
         code = "" if self.code is None else f", code={self.code}"
         return f"{type(self).__name__}({_redacted(self.message)!r}{code})"
+
+    @property
+    def redacted(self) -> str:
+        """The message without credentials, hint and stderr: what a language model may read."""
+        return _redacted(self.message)
 
     @property
     def final(self) -> bool:
@@ -94,8 +105,9 @@ class TransportError(HoldfastError):
         code: int | None = None,
         data: Any = None,
         outcome_unknown: bool = False,
+        hint: str = "",
     ) -> None:
-        super().__init__(message, code=code, data=data, outcome_unknown=outcome_unknown)
+        super().__init__(message, code=code, data=data, outcome_unknown=outcome_unknown, hint=hint)
         self.exit_code = exit_code
         self.stderr_tail = stderr_tail
 
@@ -141,8 +153,9 @@ class StateError(HoldfastError):
         code: int | None = None,
         data: Any = None,
         outcome_unknown: bool = False,
+        hint: str = "",
     ) -> None:
-        super().__init__(message, code=code, data=data, outcome_unknown=outcome_unknown)
+        super().__init__(message, code=code, data=data, outcome_unknown=outcome_unknown, hint=hint)
         self.state = state
         self.retry_in = retry_in
 
@@ -219,8 +232,9 @@ class LoginRequired(AuthError):  # noqa: N818  (says what to do)
         code: int | None = None,
         data: Any = None,
         outcome_unknown: bool = False,
+        hint: str = "",
     ) -> None:
-        super().__init__(message, code=code, data=data, outcome_unknown=outcome_unknown)
+        super().__init__(message, code=code, data=data, outcome_unknown=outcome_unknown, hint=hint)
         self.command = command
         self.scopes = scopes
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from holdfast import Tool, ToolResult, ValidationError
-from holdfast.agents.listing import ServerTool
+from holdfast.agents.listing import ModelTool
 from holdfast.agents.providers import Shape
 from holdfast.agents.toolset import ModelCall, Toolset
 from holdfast.types.content import TextContent
@@ -18,8 +18,14 @@ SCHEMA = {
     "properties": {"path[]": {"type": "string"}, "deep": {"type": "boolean"}},
     "required": ["path[]"],
 }
-TOOL = ServerTool("fs", Tool.make("read.all", input_schema=SCHEMA), "fs__read_all_12345678")
-OTHER = ServerTool("fs", Tool.make("list"), "fs__list")
+
+
+async def never(*arguments: Any, **options: Any) -> ToolResult:
+    raise AssertionError("nothing is called here")
+
+
+TOOL = ModelTool("fs", Tool.make("read.all", input_schema=SCHEMA), "fs__read_all_12345678", never)
+OTHER = ModelTool("fs", Tool.make("list"), "fs__list", never)
 NAME = TOOL.name
 
 

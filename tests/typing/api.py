@@ -170,7 +170,11 @@ async def tools(client: holdfast.Client) -> None:
         tool.timeout = 30
         tool.enabled = False
     assert_type(await client.available_tools(), bool)
-    assert_type(await client.toolset("anthropic", strict=True), holdfast.agents.Toolset)
+    toolset = await client.toolset("anthropic", strict=True)
+    assert_type(toolset, holdfast.agents.Toolset)
+    assert_type(await client.perform(toolset, {"name": "add"}), holdfast.agents.ModelAnswer)
+    for one in await client.model_tools():
+        assert_type(await one.call({"a": 1}, timeout=2), holdfast.agents.ToolOutcome)
 
 
 async def calls(client: holdfast.Client) -> None:

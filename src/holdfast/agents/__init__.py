@@ -1,10 +1,11 @@
 """Tools as language models see them.
 
-listing     tools in one list, and what could not be listed
+outcome     what came of a call, for the model and for the developer       (pure)
+listing     tools in one list, ready to be called, and what could not be listed
 naming      names for language models                                   (pure)
 providers   definitions for OpenAI, Anthropic and Gemini                (pure)
 results     results for the same                                        (pure)
-toolset     both, and the way back from a model's call                  (pure)
+toolset     both, and the way back from a model's call
 search      tools by keywords                                           (pure)
 meta_tools  searching and calling as two tools of their own
 """
@@ -16,17 +17,23 @@ from typing import TYPE_CHECKING
 from holdfast._core.lazy import lazily
 
 if TYPE_CHECKING:
+    from holdfast.agents.listing import ModelTool as ModelTool
     from holdfast.agents.listing import Partial as Partial
     from holdfast.agents.listing import ServerTool as ServerTool
     from holdfast.agents.naming import Names as Names
+    from holdfast.agents.outcome import Media as Media
+    from holdfast.agents.outcome import ToolOutcome as ToolOutcome
+    from holdfast.agents.results import ModelAnswer as ModelAnswer
     from holdfast.agents.search import Hit as Hit
     from holdfast.agents.search import Index as Index
     from holdfast.agents.toolset import ModelCall as ModelCall
     from holdfast.agents.toolset import Toolset as Toolset
 
 _HOMES = {
-    "listing": ("Partial", "ServerTool"),
+    "listing": ("ModelTool", "Partial", "ServerTool"),
     "naming": ("Names",),
+    "outcome": ("Media", "ToolOutcome"),
+    "results": ("ModelAnswer",),
     "search": ("Hit", "Index"),
     "toolset": ("ModelCall", "Toolset"),
 }

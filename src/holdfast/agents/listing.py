@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeAlias, TypeVar, Unpack
 
 from msgspec import Struct
 
+from holdfast._core.calls.options import CallOptions
 from holdfast.agents.naming import LIMIT, VALID, Names
+from holdfast.agents.outcome import ToolOutcome
+from holdfast.agents.sanitize import sound
+from holdfast.agents.schemas import Losses, object_root
+from holdfast.errors import HoldfastError
+from holdfast.schema.walk import Schema
 from holdfast.servers.status import Failure
-from holdfast.types.tools import Tool
+from holdfast.types.tools import Tool, ToolAnnotations, ToolResult
 
 T = TypeVar("T")
+
+Caller: TypeAlias = Callable[..., Awaitable[ToolResult]]
+"""Called like `Client.call_tool`."""
 
 
 class ServerTool(Struct, frozen=True):
@@ -28,21 +37,61 @@ class ServerTool(Struct, frozen=True):
 
     @property
     def description(self) -> str:
-        return self.tool.description or ""
+        """What the tool does; its title if nothing else is said."""
+        return describe(self.tool)
 
     def __repr__(self) -> str:
-        return f"<ServerTool {self.dotted}>"
+        return f"<{type(self).__name__} {self.dotted}>"
 
 
-def server_tools(server: str, tools: Iterable[Tool]) -> list[ServerTool]:
-    """Return the enabled tools of one server; names that no model takes are replaced."""
-    names, found = Names(), []
-    for tool in tools:
-        plain = VALID.fullmatch(tool.name) and len(tool.name) <= LIMIT
-        if tool.enabled:
-            name = tool.name if plain else names.add(server, tool.name)
-            found.append(ServerTool(server, tool, name))
-    return found
+class ModelTool(ServerTool, frozen=True):
+    """A tool that a language model can be given, whatever library talks to the model.
+
+    Example:
+        for tool in await client.model_tools():
+            print(tool.name, tool.description, tool.input_schema)
+        outcome = await tool.call({"query": "anchor"})
+        print(outcome.text)
+    """
+
+    caller: Caller
+
+    @property
+    def input_schema(self) -> Schema:
+        """The JSON Schema of the arguments, always an object's."""
+        report = Losses()
+        return object_root(sound(self.tool.input_schema, report), report)
+
+    @property
+    def annotations(self) -> ToolAnnotations | None:
+        """The server's hints on what the tool does."""
+        return self.tool.annotations
+
+    async def call(
+        self, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> ToolOutcome:
+        """Call the tool. A failure is an outcome too; cancelling this cancels the call."""
+        try:
+            return ToolOutcome(await self.caller(self.tool.name, arguments, **options))
+        except HoldfastError as error:
+            return ToolOutcome(error=error)
+
+
+def describe(tool: Tool) -> str:
+    """Return the description of a tool; its title if there is none."""
+    hints = tool.annotations
+    return tool.description or tool.title or (hints.title if hints else None) or ""
+
+
+def for_models(tool: Tool) -> bool:
+    """Return True if a model may be given the tool.
+
+    MCP Apps (SEP-1865), "Tool visibility": ``_meta.ui.visibility`` without ``"model"`` is for
+    the application alone.
+    """
+    ui = (tool.meta or {}).get("ui")
+    visibility = ui.get("visibility") if isinstance(ui, dict) else None
+    return tool.enabled and (not isinstance(visibility, list) or "model" in visibility)
 
 
 class Partial(list[T]):
@@ -57,3 +106,14 @@ class Partial(list[T]):
     @property
     def complete(self) -> bool:
         return not self.failures
+
+
+def tools_of_one(server: str, tools: Iterable[Tool], caller: Caller) -> Partial[ModelTool]:
+    """Return the tools of one server for models, under their own names where models take those."""
+    names = Names()
+    found: Partial[ModelTool] = Partial()
+    for tool in filter(for_models, tools):
+        plain = VALID.fullmatch(tool.name) and len(tool.name) <= LIMIT
+        name = tool.name if plain else names.add(server, tool.name)
+        found.append(ModelTool(server, tool, name, caller))
+    return found

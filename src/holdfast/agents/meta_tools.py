@@ -6,11 +6,12 @@ They cost a model's context two definitions, whatever the servers offer.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.agents.listing import ServerTool
-from holdfast.errors import HoldfastError, ValidationError
+from holdfast.agents.listing import ModelTool, ServerTool
+from holdfast.errors import ValidationError
 from holdfast.types.content import TextContent
 from holdfast.types.tools import Tool, ToolResult
 
@@ -52,16 +53,18 @@ _CALL: Final = Tool.make(
     },
 )
 
-TOOLS: Final = tuple(ServerTool("", tool, tool.name) for tool in (_SEARCH, _CALL))
-"""They belong to no server."""
+
+def finder_tools(servers: Servers) -> list[ModelTool]:
+    """Return the two. They belong to no server."""
+    return [
+        ModelTool("", tool, tool.name, partial(run, servers))
+        for tool, run in ((_SEARCH, _search), (_CALL, _call))
+    ]
 
 
-async def run(servers: Servers, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
-    """Do what one of the two was called for."""
-    return await _RUN[tool](servers, arguments)
-
-
-async def _search(servers: Servers, arguments: Mapping[str, Any]) -> ToolResult:
+async def _search(
+    servers: Servers, name: str, arguments: Mapping[str, Any], **options: Any
+) -> ToolResult:
     query, limit = arguments.get("query"), arguments.get("limit")
     if not isinstance(query, str):
         raise ValidationError("search_tools: query must be a text")
@@ -71,7 +74,7 @@ async def _search(servers: Servers, arguments: Mapping[str, Any]) -> ToolResult:
     found: dict[str, Any] = {"tools": [_described(hit.tool) for hit in hits]}
     if hits.failures:
         found["unavailable"] = [failure.server for failure in hits.failures]
-    return _text(json.dumps(found, ensure_ascii=False))
+    return ToolResult(content=[TextContent(text=json.dumps(found, ensure_ascii=False))])
 
 
 def _within(limit: float) -> int:
@@ -86,7 +89,9 @@ def _described(one: ServerTool) -> dict[str, Any]:
     }
 
 
-async def _call(servers: Servers, arguments: Mapping[str, Any]) -> ToolResult:
+async def _call(
+    servers: Servers, name: Any, arguments: Mapping[str, Any], **options: Any
+) -> ToolResult:
     name, given = arguments.get("name"), arguments.get("arguments")
     if not isinstance(name, str):
         raise ValidationError("call_tool: name must be a text")
@@ -99,19 +104,4 @@ async def _call(servers: Servers, arguments: Mapping[str, Any]) -> ToolResult:
     if given is not None and not isinstance(given, Mapping):
         raise ValidationError("call_tool: arguments must be an object")
     server, tool = servers.model_names.resolve(name)
-    return await servers[server].call_tool(tool, given)
-
-
-def failed(error: HoldfastError) -> ToolResult:
-    """An error as a result, for a model to read."""
-    return _text(str(error), is_error=True)
-
-
-def _text(text: str, *, is_error: bool = False) -> ToolResult:
-    return ToolResult(content=[TextContent(text=text)], is_error=is_error)
-
-
-_RUN: Final[dict[str, Callable[[Servers, Mapping[str, Any]], Awaitable[ToolResult]]]] = {
-    "search_tools": _search,
-    "call_tool": _call,
-}
+    return await servers[server].call_tool(tool, given, **options)

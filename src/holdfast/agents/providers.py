@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from holdfast.agents import gemini, openai_strict
+from holdfast.agents.listing import describe
 from holdfast.agents.sanitize import sound
 from holdfast.agents.schemas import (
     DEEPEST,
@@ -78,15 +79,10 @@ def shaped(
     if strict and not shape.startswith("openai"):
         raise ValidationError(f"strict=True: shape {shape!r} has no strict mode here")
     report = Losses()
-    text = _cut(_description(tool), description_limit, report)
+    text = _cut(describe(tool), description_limit, report)
     schema = sound(tool.input_schema, report)
     parts = _Parts(name or tool.name, text, schema, report, strict)
     return build(parts)
-
-
-def _description(tool: Tool) -> str:
-    hints = tool.annotations
-    return tool.description or tool.title or (hints.title if hints else None) or ""
 
 
 def _cut(text: str, limit: int | None, report: Losses) -> str:

@@ -6,25 +6,14 @@ go is named in its place, so that the model knows it is there, and reported as a
 
 from __future__ import annotations
 
-import json
-from base64 import b64encode
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from holdfast.agents.schemas import Loss, Losses, below
-from holdfast.types.content import (
-    AudioContent,
-    BlobResourceContents,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-    TextResourceContents,
-    UnknownContent,
-)
+from holdfast.agents.outcome import Media, OutcomeParts, ToolOutcome
+from holdfast.agents.schemas import Loss, below
 from holdfast.types.tools import ToolResult
 
 PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
@@ -33,117 +22,51 @@ _NOTHING: Final = "(no output)"
 
 
 class ModelAnswer(Struct, frozen=True):
-    """A message that answers a model's call, and what the tool gave that is not in it."""
+    """A message that answers a model's call, and what the tool gave that is not in it.
+
+    ``outcome`` is for the developer: the result whole, or the error with its hint.
+    """
 
     message: dict[str, Any]
     losses: tuple[Loss, ...] = ()
-
-
-class Media(Struct, frozen=True):
-    """A picture or a document: its type, its bytes as base64, and a name for it."""
-
-    mime_type: str
-    data: str
-    name: str
-
-
-class _Parts(Struct):
-    """A result taken apart: texts and media in their order."""
-
-    items: list[str | Media]
-    is_error: bool
-    structured: Any
-    report: Losses
-
-    @property
-    def text(self) -> str:
-        return "\n".join(one for one in self.items if isinstance(one, str))
+    outcome: ToolOutcome = ToolOutcome()
 
 
 def answer(
-    shape: str, outcome: ToolResult | BaseException, *, call_id: str, name: str, media: bool = True
+    shape: str,
+    outcome: ToolOutcome | ToolResult | BaseException,
+    *,
+    call_id: str,
+    name: str,
+    media: bool = True,
 ) -> ModelAnswer:
-    """The message for the call ``call_id`` of the tool ``name``. An exception is told as an error.
+    """Return the message for the call ``call_id`` of the tool ``name``.
 
     ``media=False`` is for models that take text alone from tools.
     """
-    takes, build = _SHAPES[shape]
-    parts = _take_apart(outcome, takes if media else frozenset())
-    return ModelAnswer(build(parts, call_id, name), tuple(parts.report))
-
-
-# Taking apart
-
-
-def _take_apart(outcome: ToolResult | BaseException, takes: frozenset[str]) -> _Parts:
     if isinstance(outcome, BaseException):
-        text = str(outcome) or type(outcome).__name__
-        return _Parts([text], True, msgspec.UNSET, Losses())
-    report = Losses()
-    items: list[str | Media] = []
-    for index, content in enumerate(outcome.content):
-        found = _content(content, takes, below("", "content", index), report)
-        if found != "":  # an empty text is refused by some
-            items.append(found)
-    structured = outcome.structured_content
-    if not items and structured is not msgspec.UNSET:
-        items.append(_json(structured))
-    return _Parts(items, outcome.is_error, structured, report)
-
-
-def _content(content: Any, takes: frozenset[str], where: str, report: Losses) -> str | Media:
-    if isinstance(content, TextContent | TextResourceContents):
-        return content.text
-    if isinstance(content, EmbeddedResource):
-        return _content(content.resource, takes, where, report)
-    if isinstance(content, ResourceLink):
-        kind = f", {content.mime_type}" if content.mime_type else ""
-        return f"[resource {content.name!r}{kind}: {content.uri}]"
-    if isinstance(content, ImageContent | AudioContent | BlobResourceContents):
-        return _media(content, takes, where, report)
-    named = content.get("type") if isinstance(content, UnknownContent) else type(content).__name__
-    kind = str(named or "")
-    report.add(where, kind or "content", "is of a kind that cannot be told")
-    return f"[content of an unknown kind {kind!r}]"
-
-
-def _media(
-    content: ImageContent | AudioContent | BlobResourceContents,
-    takes: frozenset[str],
-    where: str,
-    report: Losses,
-) -> str | Media:
-    kind = content.mime_type or "application/octet-stream"
-    try:
-        data = content.bytes
-    except ValueError as error:
-        report.add(where, kind, str(error))
-        return f"[{kind}, which could not be read]"
-    if kind in takes:
-        # Encoded anew: one line break in it, and some providers refuse the whole request.
-        return Media(kind, b64encode(data).decode(), getattr(content, "uri", ""))
-    report.add(where, kind, "cannot be given to the model; its size and type are told")
-    return f"[{kind}, {len(data)} bytes, not shown]"
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+        outcome = ToolOutcome(error=outcome)
+    elif isinstance(outcome, ToolResult):
+        outcome = ToolOutcome(outcome)
+    takes, build = _SHAPES[shape]
+    parts = outcome.parts(takes if media else frozenset())
+    return ModelAnswer(build(parts, call_id, name), tuple(parts.report), outcome)
 
 
 # Putting together
 
 
-def _openai(parts: _Parts, call_id: str, name: str) -> dict[str, Any]:
+def _openai(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": _text(parts)}
 
 
-def _text(parts: _Parts) -> str:
+def _text(parts: OutcomeParts) -> str:
     """One text, which says itself if it is an error: there is no other place for that."""
     text = parts.text or _NOTHING
     return f"Error: {text}" if parts.is_error else text
 
 
-def _responses(parts: _Parts, call_id: str, name: str) -> dict[str, Any]:
+def _responses(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
     output: Any = _text(parts)
     if any(isinstance(one, Media) for one in parts.items):
         output = [_responses_item(one) for one in parts.items]
@@ -162,7 +85,7 @@ def _responses_item(item: str | Media) -> dict[str, Any]:
     return {"type": "input_image", "image_url": url}
 
 
-def _anthropic(parts: _Parts, call_id: str, name: str) -> dict[str, Any]:
+def _anthropic(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
     message: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id}
     if parts.is_error:
         # An error may hold nothing but text.
@@ -171,7 +94,7 @@ def _anthropic(parts: _Parts, call_id: str, name: str) -> dict[str, Any]:
     return {**message, "content": content} if content else message
 
 
-def _error_text(parts: _Parts) -> str:
+def _error_text(parts: OutcomeParts) -> str:
     for index, item in enumerate(parts.items):
         if isinstance(item, Media):
             where = below("", "content", index)
@@ -187,7 +110,7 @@ def _anthropic_block(item: str | Media) -> dict[str, Any]:
     return {"type": kind, "source": source}
 
 
-def _gemini(parts: _Parts, call_id: str, name: str) -> dict[str, Any]:
+def _gemini(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
     response: dict[str, Any]
     if parts.is_error:
         response = {"error": parts.text or "The tool failed and gave no reason."}
@@ -218,7 +141,8 @@ def _says_the_same(text: str, value: Any) -> bool:
 
 _GEMINI_MEDIA: Final = (PICTURES - {"image/gif"}) | {PDF}
 
-_SHAPES: Final[dict[str, tuple[frozenset[str], Callable[[_Parts, str, str], dict[str, Any]]]]] = {
+_Build: TypeAlias = Callable[[OutcomeParts, str, str], dict[str, Any]]
+_SHAPES: Final[dict[str, tuple[frozenset[str], _Build]]] = {
     "openai": (frozenset(), _openai),
     "openai-responses": (PICTURES | {PDF}, _responses),
     "anthropic": (PICTURES | {PDF}, _anthropic),

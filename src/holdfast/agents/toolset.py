@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from msgspec import Struct
 
-from holdfast.agents.listing import ServerTool
+from holdfast._core.calls.options import CallOptions
+from holdfast.agents.listing import ModelTool
 from holdfast.agents.naming import NEAR, hint
 from holdfast.agents.openai_strict import loosen
+from holdfast.agents.outcome import ToolOutcome
 from holdfast.agents.providers import Shape, Shaped, shaped
 from holdfast.agents.results import ModelAnswer, answer
 from holdfast.agents.sanitize import sound
 from holdfast.agents.schemas import Expansion, Loss, Losses
-from holdfast.errors import ValidationError
+from holdfast.errors import HoldfastError, ValidationError
 from holdfast.schema.walk import Schema
 from holdfast.servers.status import Failure
 from holdfast.types.tools import Tool, ToolResult
@@ -45,7 +47,7 @@ class Toolset:
     def __init__(
         self,
         shape: Shape,
-        tools: Iterable[ServerTool],
+        tools: Iterable[ModelTool],
         *,
         strict: bool = False,
         description_limit: int | None = None,
@@ -55,7 +57,7 @@ class Toolset:
         self.shape = shape
         self.failures: tuple[Failure, ...] = tuple(failures)
         self._media = media
-        self._tools: dict[str, tuple[ServerTool, Shaped]] = {}
+        self._tools: dict[str, tuple[ModelTool, Shaped]] = {}
         for one in tools:
             found = shaped(
                 one.tool,
@@ -100,7 +102,7 @@ class Toolset:
             arguments = loosen(arguments, _own(one.tool))
         return ModelCall(call_id, name, one.server, one.tool.name, arguments)
 
-    def answer(self, call: Any, outcome: ToolResult | BaseException) -> ModelAnswer:
+    def answer(self, call: Any, outcome: ToolOutcome | ToolResult | BaseException) -> ModelAnswer:
         """The message that tells the model what came of its call.
 
         ``call`` is a `ModelCall`, or what `read` takes: calls that could not be read are
@@ -111,6 +113,28 @@ class Toolset:
         else:
             call_id, name, _ = _take_apart(call)
         return answer(self.shape, outcome, call_id=call_id, name=name, media=self._media)
+
+    async def run(self, call: ModelCall, **options: Unpack[CallOptions]) -> ToolOutcome:
+        """Make the call that a model asked for."""
+        return await self._tools[call.name][0].call(call.arguments, **options)
+
+    async def perform(self, call: Any) -> ModelAnswer:
+        """Make the call that a model asked for, and return the message that answers it.
+
+        Args:
+            call: The call in the provider's format, as an object or a dictionary.
+
+        Returns:
+            The answer. A failure is part of its message, for the model to read.
+
+        Raises:
+            ValidationError: ``call`` is not a call, so there is nothing to answer.
+        """
+        try:
+            read = self.read(call)
+        except HoldfastError as error:
+            return self.answer(call, error)
+        return self.answer(read, await self.run(read))
 
 
 def _own(tool: Tool) -> Schema:

@@ -21,10 +21,11 @@ from holdfast.servers.status import Failure, Status
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
+    from holdfast.agents.listing import ModelTool
     from holdfast.agents.providers import Shape
     from holdfast.agents.results import ModelAnswer
     from holdfast.agents.search import Hit, Index
-    from holdfast.agents.toolset import ModelCall, Toolset
+    from holdfast.agents.toolset import Toolset
 
 T = TypeVar("T")
 
@@ -265,21 +266,37 @@ class Servers:
 
     # For language models
 
+    async def model_tools(self, servers: Collection[str] | None = None) -> Partial[ModelTool]:
+        """List the tools that a language model can be given, ready to be called.
+
+        Args:
+            servers: Names of those to list. Default: all that are not disabled.
+        """
+        from holdfast.agents.listing import ModelTool, for_models
+
+        found = await self.list_tools(servers)
+        tools = (
+            ModelTool(one.server, one.tool, one.name, self[one.server].call_tool)
+            for one in found
+            if for_models(one.tool)
+        )
+        return Partial(tools, found.failures)
+
     async def toolset(
         self, shape: Shape, *, servers: Collection[str] | None = None, **options: Any
     ) -> Toolset:
         """Return all tools in a provider's format. `Toolset` documents the options."""
         from holdfast.agents.toolset import Toolset
 
-        tools = await self.list_tools(servers)
+        tools = await self.model_tools(servers)
         return Toolset(shape, tools, failures=tools.failures, **options)
 
     def finder(self, shape: Shape, **options: Any) -> Toolset:
         """Return two tools that stand for all: one searches, one calls what was found."""
-        from holdfast.agents import meta_tools
+        from holdfast.agents.meta_tools import finder_tools
         from holdfast.agents.toolset import Toolset
 
-        return Toolset(shape, meta_tools.TOOLS, **options)
+        return Toolset(shape, finder_tools(self), **options)
 
     async def perform(self, toolset: Toolset, call: Any) -> ModelAnswer:
         """Make the call that a model asked for, and return the message that answers it.
@@ -294,22 +311,7 @@ class Servers:
         Raises:
             ValidationError: ``call`` is not a call, so there is nothing to answer.
         """
-        try:
-            read = toolset.read(call)
-        except HoldfastError as error:
-            return toolset.answer(call, error)
-        return toolset.answer(read, await self.run(read))
-
-    async def run(self, call: ModelCall, *, timeout: float | None = None) -> ToolResult:
-        """Make the call that a model asked for. A failure becomes a result that says so."""
-        from holdfast.agents import meta_tools
-
-        try:
-            if not call.server:
-                return await meta_tools.run(self, call.tool, call.arguments)
-            return await self[call.server].call_tool(call.tool, call.arguments, timeout=timeout)
-        except HoldfastError as error:
-            return meta_tools.failed(error)
+        return await toolset.perform(call)
 
     # Side by side
 

@@ -25,7 +25,12 @@ from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
+    from holdfast.sync.tools import ModelTool
+
+if TYPE_CHECKING:
+    from holdfast.agents.listing import Partial
     from holdfast.agents.providers import Shape
+    from holdfast.agents.results import ModelAnswer
     from holdfast.agents.toolset import Toolset
     from holdfast.types.notifications import LogMessage
     from holdfast.types.prompts import Completion, Reference
@@ -246,20 +251,36 @@ class Client:
             self._portal.do(lambda: self._client.start_tool(name, arguments, **options)),
         )
 
+    def model_tools(self) -> Partial[ModelTool]:
+        """List the tools that a language model can be given, ready to be called.
+
+        Disabled tools and those for applications alone are left out.
+        """
+        from holdfast.sync.tools import bound
+
+        return bound(self._portal, self._portal.run(self._client.model_tools()))
+
     def toolset(self, shape: Shape, **options: Any) -> Toolset:
-        """Return the enabled tools in the shape that a model provider wants.
+        """Return the tools for models in the shape that a model provider wants.
 
         Args:
             shape: Such as ``"anthropic"`` or ``"openai"``.
-            options: Those of `holdfast.Toolset`, such as ``strict``.
+            options: Those of `holdfast.agents.Toolset`, such as ``strict``.
 
         Example:
-            tools = await client.toolset("anthropic")
-            request = {"tools": tools.definitions, ...}
-            call = tools.read(tool_use_block)
-            result = await client.call_tool(call.tool, call.arguments)
+            toolset = await client.toolset("anthropic")
+            request = {"tools": toolset.definitions, ...}
+            answer = await client.perform(toolset, tool_use_block)
+            messages.append({"role": "user", "content": [answer.message]})
         """
         return self._portal.run(self._client.toolset(shape, **options))
+
+    def perform(self, toolset: Toolset, call: Any) -> ModelAnswer:
+        """Make the call that a model asked for, and return the message that answers it.
+
+        Takes and raises what `Servers.perform` does.
+        """
+        return self._portal.run(self._client.perform(toolset, call))
 
     def list_resources(
         self, *, cache: CacheMode | None = None, timeout: float | None = None

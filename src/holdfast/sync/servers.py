@@ -22,10 +22,13 @@ from holdfast.sync.portal import portal
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
+    from holdfast.sync.tools import ModelTool
+
+if TYPE_CHECKING:
     from holdfast.agents.providers import Shape
     from holdfast.agents.results import ModelAnswer
     from holdfast.agents.search import Hit
-    from holdfast.agents.toolset import ModelCall, Toolset
+    from holdfast.agents.toolset import Toolset
 
 
 class Servers:
@@ -176,6 +179,16 @@ class Servers:
         """Return the tools that match some words best, best first."""
         return self._portal.run(self._servers.search(query, limit=limit, servers=servers))
 
+    def model_tools(self, servers: Collection[str] | None = None) -> Partial[ModelTool]:
+        """List the tools that a language model can be given, ready to be called.
+
+        Args:
+            servers: Names of those to list. Default: all that are not disabled.
+        """
+        from holdfast.sync.tools import bound
+
+        return bound(self._portal, self._portal.run(self._servers.model_tools(servers)))
+
     def toolset(
         self, shape: Shape, *, servers: Collection[str] | None = None, **options: Any
     ) -> Toolset:
@@ -200,7 +213,3 @@ class Servers:
             ValidationError: ``call`` is not a call, so there is nothing to answer.
         """
         return self._portal.run(self._servers.perform(toolset, call))
-
-    def run(self, call: ModelCall, *, timeout: float | None = None) -> ToolResult:
-        """Make the call that a model asked for. A failure becomes a result that says so."""
-        return self._portal.run(self._servers.run(call, timeout=timeout))

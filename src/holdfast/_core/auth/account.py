@@ -169,9 +169,13 @@ class Account:
         if self.name != "default":
             command += f" --account {self.name}"
         more = " for more scopes" if need is not None and need.step_up else ""
-        text = f"the server wants a login{more}; run: {command}"
         self._tell("auth.required", need)
-        return LoginRequired(text, command=command, scopes=scopes)
+        return LoginRequired(
+            f"the server wants a login{more}",
+            command=command,
+            scopes=scopes,
+            hint=f"run: {command}",
+        )
 
     # Tokens
 

@@ -325,9 +325,9 @@ class ToolTable:
                 text = "%s: the arguments are not checked, the server has to: %s"
                 log.warning(text, self._subject(name), error)
             return None
-        hint = "ToolPolicy(validate='off') sends them unchecked"
-        text = f"its arguments cannot be checked: {error} ({hint})"
-        return self._refusal(name, text, {"tool": name})
+        refusal = self._refusal(name, f"its arguments cannot be checked: {error}", {"tool": name})
+        refusal.hint = "ToolPolicy(validate='off') sends them unchecked"
+        return refusal
 
     def misfit(self, name: str, faults: tuple[SchemaFault, ...]) -> ValidationError:
         text = f"the arguments do not fit its schema; nothing was sent:\n{lines(faults)}"

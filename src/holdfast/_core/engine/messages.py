@@ -142,11 +142,9 @@ def gave_up(name: str, call: Call, reason: HoldfastError) -> HoldfastError:
 
 def down(name: str, call: Call, reason: HoldfastError | None, retry_in: float) -> HoldfastError:
     why = f" ({reason.message})" if reason else ""
-    text = (
-        f"{name}: {subject(call)}: the server is down{why}; next attempt in "
-        f"{seconds(retry_in)}; when_down='wait' waits for it"
-    )
-    error = StateError(text, state="backoff", retry_in=retry_in)
+    text = f"{name}: {subject(call)}: the server is down{why}; next attempt in {seconds(retry_in)}"
+    hint = "when_down='wait' waits for it"
+    error = StateError(text, state="backoff", retry_in=retry_in, hint=hint)
     error.__cause__ = reason
     return error
 
@@ -157,10 +155,13 @@ def slow_handshake(span: float, waiting_for: str | None) -> HoldfastError:
         return HandshakeTimeout(f"could not be reached within {seconds(span)}")
     text = (
         f"the server did not answer the handshake within {seconds(span)} (no answer to "
-        f"{waiting_for}); is it an MCP server, or does it wait for something else first? "
+        f"{waiting_for})"
+    )
+    hint = (
+        "is it an MCP server, or does it wait for something else first? "
         "Timeouts(handshake=…) gives it longer"
     )
-    return HandshakeTimeout(text)
+    return HandshakeTimeout(text, hint=hint)
 
 
 def died_of_probe(first: HoldfastError, second: HoldfastError) -> HoldfastError:
@@ -175,6 +176,6 @@ def died_of_probe(first: HoldfastError, second: HoldfastError) -> HoldfastError:
 
 def oversize(size: int, limit: int) -> HoldfastError:
     return TransportError(
-        f"the server sent a message of more than {limit} bytes ({size} read so far); "
-        "Limits(frame_bytes=…) allows longer ones"
+        f"the server sent a message of more than {limit} bytes ({size} read so far)",
+        hint="Limits(frame_bytes=…) allows longer ones",
     )

@@ -349,8 +349,9 @@ class HttpClient:
         return http_errors.broken(self.origin, error, proxy, fresh=fresh)
 
     def too_large(self, error: FrameTooLarge) -> Refused:
-        text = f"{self.origin} sent {error}; Limits(frame_bytes=…) sets this"
-        return Refused(TransportError(text), Meaning.UNREADABLE, frame_size=error.size)
+        hint = "Limits(frame_bytes=…) sets this"
+        found = TransportError(f"{self.origin} sent {error}", hint=hint)
+        return Refused(found, Meaning.UNREADABLE, frame_size=error.size)
 
     def wrong_content(self, response: aiohttp.ClientResponse, body: bytes) -> Refused:
         kind = response.headers.get("Content-Type", "no content type")

@@ -179,8 +179,8 @@ class StdioLink:
         try:
             lines = self._lines.feed(data)
         except FrameTooLarge as error:
-            text = f"the server sent {error}; Limits(frame_bytes=…) sets this"
-            self._lose(TransportError(text), error.size)
+            hint = "Limits(frame_bytes=…) sets this"
+            self._lose(TransportError(f"the server sent {error}", hint=hint), error.size)
             return
         if lines:
             self._report(Delivered(self._generation, lines))

@@ -1,0 +1,163 @@
+"""The outcome of one tool call: what a model should read, and what a developer should."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Container
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.agents.schemas import Losses, below
+from holdfast.errors import HoldfastError
+from holdfast.types.content import (
+    AudioContent,
+    BlobResourceContents,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+    UnknownContent,
+)
+from holdfast.types.tools import ToolResult
+
+
+class Media(Struct, frozen=True):
+    """A picture, sound or document: its type, its bytes as base64, and a name for it."""
+
+    mime_type: str
+    data: str
+    name: str
+
+
+class OutcomeParts(Struct):
+    """An outcome taken apart: texts and media in their order."""
+
+    items: list[str | Media]
+    is_error: bool
+    structured: Any
+    report: Losses
+
+    @property
+    def text(self) -> str:
+        return "\n".join(one for one in self.items if isinstance(one, str))
+
+
+class ToolOutcome(Struct, frozen=True):
+    """The outcome of one tool call, good or bad.
+
+    For the model: ``text``, ``is_error``, ``parts()``. For the developer, and not for a model:
+    ``error`` and ``details``, with hints on settings and the end of the server's stderr.
+
+    Attributes:
+        result: The result, if the server gave one.
+        error: The error, if it did not.
+    """
+
+    result: ToolResult | None = None
+    error: BaseException | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """True if the tool failed, or the call did."""
+        return self.result is None or self.result.is_error
+
+    @property
+    def text(self) -> str:
+        """All there is to read, in one text; what is no text is named in its place."""
+        return self.parts(frozenset()).text
+
+    @property
+    def structured(self) -> Any:
+        """The structured result; None if there is none."""
+        return None if self.result is None else self.result.structured
+
+    @property
+    def kind(self) -> str | None:
+        """The kind of failure: one of `HoldfastError.kind`, ``"tool"`` if the tool ran and failed.
+
+        None if there is none.
+        """
+        if self.error is None:
+            return "tool" if self.is_error else None
+        return getattr(self.error, "kind", "internal")
+
+    @property
+    def outcome_unknown(self) -> bool:
+        """True if the call failed and the tool may have run."""
+        return bool(getattr(self.error, "outcome_unknown", False))
+
+    @property
+    def retry_in(self) -> float | None:
+        """Seconds until the server is tried again, where that is known."""
+        found: float | None = getattr(self.error, "retry_in", None)
+        return found
+
+    @property
+    def details(self) -> str:
+        """What a developer should read: the error whole; empty if there is none."""
+        return "" if self.error is None else str(self.error)
+
+    def parts(self, takes: Container[str] | None = None) -> OutcomeParts:
+        """Return texts and media in their order.
+
+        Args:
+            takes: The MIME types of the media that can be taken; others are named in a text.
+                None takes all.
+        """
+        report = Losses()
+        if self.result is None:
+            return OutcomeParts([_message(self.error)], True, msgspec.UNSET, report)
+        items: list[str | Media] = []
+        for index, content in enumerate(self.result.content):
+            found = _content(content, takes, below("", "content", index), report)
+            if found != "":  # an empty text is refused by some
+                items.append(found)
+        structured = self.result.structured_content
+        if not items and structured is not msgspec.UNSET:
+            items.append(json.dumps(structured, ensure_ascii=False))
+        return OutcomeParts(items, self.result.is_error, structured, report)
+
+
+def _message(error: BaseException | None) -> str:
+    if isinstance(error, HoldfastError):
+        return error.redacted
+    return str(error) or type(error).__name__
+
+
+def _content(content: Any, takes: Container[str] | None, where: str, report: Losses) -> str | Media:
+    if isinstance(content, TextContent | TextResourceContents):
+        return content.text
+    if isinstance(content, EmbeddedResource):
+        return _content(content.resource, takes, where, report)
+    if isinstance(content, ResourceLink):
+        kind = f", {content.mime_type}" if content.mime_type else ""
+        return f"[resource {content.name!r}{kind}: {content.uri}]"
+    if isinstance(content, ImageContent | AudioContent | BlobResourceContents):
+        return _media(content, takes, where, report)
+    named = content.get("type") if isinstance(content, UnknownContent) else type(content).__name__
+    kind = str(named or "")
+    report.add(where, kind or "content", "is of a kind that cannot be told")
+    return f"[content of an unknown kind {kind!r}]"
+
+
+def _media(
+    content: ImageContent | AudioContent | BlobResourceContents,
+    takes: Container[str] | None,
+    where: str,
+    report: Losses,
+) -> str | Media:
+    kind = content.mime_type or "application/octet-stream"
+    try:
+        data = content.bytes
+    except ValueError as error:
+        report.add(where, kind, str(error))
+        return f"[{kind}, which could not be read]"
+    if takes is None or kind in takes:
+        # Encoded anew: one line break in it, and some providers refuse the whole request.
+        return Media(kind, b64encode(data).decode(), getattr(content, "uri", ""))
+    report.add(where, kind, "cannot be given to the model; its size and type are told")
+    return f"[{kind}, {len(data)} bytes, not shown]"
