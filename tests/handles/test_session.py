@@ -9,7 +9,7 @@ import pytest
 
 import holdfast
 from holdfast import Client, RequestTimeout, Tool, ToolError
-from holdfast.handles.session import HandleSession, Phase
+from holdfast.handles.sessions import HandleSession, Phase
 from holdfast.testing import Peer
 
 

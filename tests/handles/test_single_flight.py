@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.errors import ToolError
-from holdfast.handles.single_flight import SharedTask
+from holdfast.handles.queue import SharedTask
 
 
 class Work:
@@ -25,7 +25,7 @@ async def test_many_wait_for_one_and_the_next_begins_anew() -> None:
     flight = SharedTask(work)
     waiting = [asyncio.create_task(flight.join()) for _ in range(3)]
     await asyncio.sleep(0)
-    assert repr(flight) == "<SharedTask under way>"
+    assert repr(flight) == "<SharedTask running>"
     work.gate.set_result(None)
     assert await asyncio.gather(*waiting) == [True, True, True]
     assert work.count == 1
@@ -74,4 +74,4 @@ async def test_work_can_be_stopped_and_those_who_wait_are_told() -> None:
     await flight.stop()
     assert await waiting is False
     await flight.stop()
-    assert repr(flight) == "<SharedTask grounded>"
+    assert repr(flight) == "<SharedTask idle>"

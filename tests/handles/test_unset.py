@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from holdfast.handles import UNSET, Unset
-from holdfast.handles.unset import given
+from holdfast.handles.results import given
 
 
 @pytest.mark.req("H3")

@@ -1,14 +1,11 @@
 """Typed handles: a server's tools as methods, in a session, one call after the other.
 
-handle      the handle itself: opening, calling, closing
-namespace   the tools of one namespace
-queue       the order of the calls
-session     one session over many connections
-adapters    how sessions are opened, closed and named
+handle      opening, calling and closing a handle
+namespace   the tools of one namespace as methods
+queue       the order of calls
+sessions    sessions of the server, and adapters for them
 drift       comparison with the tools that the handle was generated from
-results     what methods return
-single_flight  work that many wait for and that is done once
-unset       arguments that were left out
+results     what methods return, and `UNSET`
 sync        the same without ``await``
 """
 
@@ -18,12 +15,11 @@ from typing import TYPE_CHECKING
 
 from holdfast._core.lazy import lazily
 from holdfast._core.targets import Target
-from holdfast.handles.adapters import ParameterSession, SessionAdapter
 from holdfast.handles.drift import Drift, Registry
 from holdfast.handles.handle import Handle, Log
 from holdfast.handles.namespace import Calls, Namespace
-from holdfast.handles.results import HandleResult, StructuredList, StructuredObject
-from holdfast.handles.unset import UNSET, Unset
+from holdfast.handles.results import UNSET, HandleResult, StructuredList, StructuredObject, Unset
+from holdfast.handles.sessions import ParameterSession, SessionAdapter
 
 if TYPE_CHECKING:
     from holdfast.handles.sync import SyncCalls, SyncHandle, SyncNamespace

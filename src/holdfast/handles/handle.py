@@ -15,25 +15,23 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, ClassVar, Final, Self, TypeAlias
+from typing import Any, ClassVar, Final, Self, TypeAlias, Unpack
 
 from msgspec.structs import replace
 
 from holdfast._connect import LogTarget, connect
-from holdfast._core.calls.handlers import ProgressHandler
+from holdfast._core.calls.options import CallOptions
 from holdfast._core.engine.state import State
 from holdfast._core.targets import Target
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.client import Client
 from holdfast.errors import RpcError, StateError, ValidationError
 from holdfast.events import NotificationReceived, Transition
-from holdfast.handles.adapters import SessionAdapter
 from holdfast.handles.drift import MODES, Drift, DriftCheck, Registry
 from holdfast.handles.namespace import Namespace, attribute_for
-from holdfast.handles.queue import CallQueue
-from holdfast.handles.session import HandleSession
-from holdfast.handles.single_flight import SharedTask, look
-from holdfast.handles.unset import given
+from holdfast.handles.queue import CallQueue, SharedTask, look
+from holdfast.handles.results import given
+from holdfast.handles.sessions import HandleSession, SessionAdapter
 from holdfast.lock.commands import capabilities
 from holdfast.policies import Identity
 from holdfast.types.tools import ToolResult
@@ -52,10 +50,15 @@ PATIENCE: Final = 5.0
 class Handle:
     """The base class of generated handles. It may be shared by tasks of one event loop.
 
-    ``target`` and the options are those of `holdfast.connect`; a client that is there already
-    will do as well. ``session`` is opened through ``adapter``, with ``open_arguments``; without
-    either there is none. ``drift`` says what to do when the server's tools are not those of
-    ``registry``, which generated handles have.
+    Args:
+        target: A target of `holdfast.connect`, or a client.
+        session: The name of the session that calls are made in.
+        adapter: Opens and closes the session, and adds it to arguments.
+        drift: The reaction to tools that differ from the ``registry``'s.
+        log: As in `holdfast.connect`.
+        open_arguments: Arguments for opening the session.
+        registry: The tools that the handle was generated from; generated handles have it.
+        options: Those of `holdfast.connect`.
     """
 
     _REGISTRY: ClassVar[Registry]
@@ -114,7 +117,7 @@ class Handle:
         return self._queue.closed
 
     def __getitem__(self, name: str) -> Namespace:
-        """A namespace by what stands before the first dot; ``_root`` for tools without one."""
+        """Return the namespace of a prefix; ``_root`` for tools without a dot."""
         found: Namespace = getattr(self, attribute_for(self._NAMESPACES, name))
         return found
 
@@ -144,7 +147,7 @@ class Handle:
             log.warning("%s: %s", self.client.name, failure)
 
     async def open(self) -> Self:
-        """Start now rather than at the first call. If that fails, the handle is closed."""
+        """Start the server and the session now; if that fails, close the handle."""
         self._queue.check("open")
         await self._ready("open")
         if self.client.state is State.NEW:
@@ -152,12 +155,18 @@ class Handle:
         return self
 
     async def close(self, *, wait: float = PATIENCE) -> bool:
-        """End the session, then the client, whatever came of the session.
+        """Close the session, then the client, even if closing the session fails.
 
-        Calls that wait in the queue are refused at once; those under way have ``wait``
-        seconds to end, after which the client's end is theirs. Any time, any number of times,
-        any task: True for the call that closed the handle, which also raises what went wrong
-        with the session; False for those that found it closed.
+        Queued calls are refused at once. May be called at any time, by any task.
+
+        Args:
+            wait: Seconds for calls under way to end.
+
+        Returns:
+            True for the call that closed the handle, False for those that found it closed.
+
+        Raises:
+            HoldfastError: The session could not be closed; only for the first call.
         """
         first = not self._queue.closed
         self._queue.close()
@@ -189,24 +198,17 @@ class Handle:
         arguments: Mapping[str, object] | None = None,
         *,
         parallel: bool = False,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
-        on_progress: ProgressHandler | None = None,
-        meta: Mapping[str, Any] | None = None,
+        **options: Unpack[CallOptions],
     ) -> ToolResult:
-        """Call a tool by its name, in the session and in its turn; raise what the tool fails with.
+        """Call a tool in the session; raise `ToolError` if it fails.
 
-        ``parallel`` does not wait for the calls before it, nor keep those after it waiting.
+        Args:
+            name: The tool's name, as the server has it.
+            arguments: Its arguments; those that are `UNSET` are left out.
+            parallel: Go at once, outside of the queue.
+            options: See `holdfast.CallOptions`.
         """
-        result = await self.call_tool(
-            name,
-            arguments,
-            parallel=parallel,
-            timeout=timeout,
-            total_timeout=total_timeout,
-            on_progress=on_progress,
-            meta=meta,
-        )
+        result = await self.call_tool(name, arguments, parallel=parallel, **options)
         return result.raise_for_error()
 
     async def call_tool(
@@ -215,23 +217,14 @@ class Handle:
         arguments: Mapping[str, object] | None = None,
         *,
         parallel: bool = False,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
-        on_progress: ProgressHandler | None = None,
-        meta: Mapping[str, Any] | None = None,
+        **options: Unpack[CallOptions],
     ) -> ToolResult:
-        """The same, but a tool that fails gives a result with ``is_error``, as the client does."""
+        """Call a tool like `call`, but return a failure as a result with ``is_error``."""
 
         async def work() -> ToolResult:
             await self._ready(name)
-            return await self.client.call_tool(
-                name,
-                self._complete(name, given(arguments or {})),
-                timeout=timeout,
-                total_timeout=total_timeout,
-                on_progress=on_progress,
-                meta=meta,
-            )
+            complete = self._complete(name, given(arguments or {}))
+            return await self.client.call_tool(name, complete, **options)
 
         return await self._queue.run(name, work, parallel=parallel)
 
@@ -243,7 +236,7 @@ class Handle:
     # Being ready
 
     async def _ready(self, subject: str) -> None:
-        """Connected, compared and in session."""
+        """Connect, compare the tools and open the session, where that is not done yet."""
         for _ in range(MOST_ROUNDS):
             if self._is_ready():
                 return
@@ -259,7 +252,10 @@ class Handle:
 
     async def _prepare(self) -> None:
         try:
-            await self._connect()
+            if not self._listed:
+                await self._list()
+            if self._session is not None:
+                await self._session.open()
         except Exception as error:
             if not self._opened:
                 await self._give_up(error)
@@ -267,21 +263,15 @@ class Handle:
         self._opened = True
 
     async def _start(self) -> None:
-        """Nothing had to be asked of the server, so it was not started yet."""
+        """Start a server that nothing had to be asked of yet."""
         try:
             await self.client.open()
         except Exception as error:
             await self._give_up(error)
             raise
 
-    async def _connect(self) -> None:
-        if not self._listed:
-            await self._list()
-        if self._session is not None:
-            await self._session.open()
-
     async def _list(self) -> None:
-        """Have the client learn the tools, and its guards look at them."""
+        """List the tools, which the client's guards then check."""
         # Set before, not after: news that comes while the list is under way counts.
         self._listed = True
         try:
@@ -343,7 +333,7 @@ def declaring(options: dict[str, Any], registry: Registry | None) -> dict[str, A
 def client_for(
     target: Target | Client, log: Log, options: dict[str, Any], registry: Registry | None
 ) -> Client:
-    """The client to use: the one that is there, or a new one."""
+    """Return the given client, or a new one."""
     if not isinstance(target, Client):
         return connect(target, log=log, **declaring(options, registry))
     refuse_options(log, options)
@@ -351,7 +341,7 @@ def client_for(
 
 
 def refuse_options(log: Log, options: dict[str, Any]) -> None:
-    """A client that is there already has its own."""
+    """Refuse options for a client that exists already."""
     given_too = sorted([*options, *(() if log is None else ("log",))])
     if given_too:
         raise ValidationError(f"{', '.join(given_too)}: not for a client that is there already")
@@ -363,7 +353,7 @@ def check_settings(
     open_arguments: Mapping[str, object] | None,
     drift: Drift,
 ) -> None:
-    """Refuse what would otherwise be passed over in silence."""
+    """Refuse settings that would have no effect."""
     if session is not None and adapter is None:
         raise ValidationError(
             f"session={session!r}: there is no adapter that knows how the server keeps sessions "

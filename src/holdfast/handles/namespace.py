@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, Unpack
 
+from holdfast._core.calls.options import CallOptions
 from holdfast.handles.results import HandleResult, structured
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ T = TypeVar("T")
 
 
 class Methods:
-    """The methods of a namespace by what the server calls them: ``browser["run.file"]``.
+    """Lookup of a namespace's methods by tool name: ``browser["run.file"]``.
 
     All names are private, because the public ones are the server's to give.
     """
@@ -45,10 +46,10 @@ class Calls:
         arguments: Mapping[str, object],
         *,
         parallel: bool = False,
-        timeout: float | None = None,
+        **options: Unpack[CallOptions],
     ) -> HandleResult:
         """Call a tool; raise what it fails with."""
-        result = await self._handle.call(tool, arguments, parallel=parallel, timeout=timeout)
+        result = await self._handle.call(tool, arguments, parallel=parallel, **options)
         return HandleResult.of(result)
 
     async def _structured(  # T is what the generated method promises
@@ -57,11 +58,11 @@ class Calls:
         arguments: Mapping[str, object],
         *,
         parallel: bool = False,
-        timeout: float | None = None,
         wrapped: bool = False,
+        **options: Unpack[CallOptions],
     ) -> T:  # pyright: ignore[reportInvalidTypeVarUse]
         """Call a tool that has an output schema; return what it promises there."""
-        result = await self._handle.call(tool, arguments, parallel=parallel, timeout=timeout)
+        result = await self._handle.call(tool, arguments, parallel=parallel, **options)
         found: T = structured(self._handle.client.name, tool, result, wrapped=wrapped)
         return found
 

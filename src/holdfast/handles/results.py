@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Self
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Final, Literal, Self
 
 import msgspec
 
@@ -105,3 +107,24 @@ def structured(server: str, tool: str, result: ToolResult, *, wrapped: bool = Fa
         return value
     found.__dict__["content"] = result.content
     return found
+
+
+class Unset(Enum):
+    """The type of `UNSET`, which is its only value."""
+
+    UNSET = "UNSET"
+
+    def __bool__(self) -> Literal[False]:
+        return False
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = Unset.UNSET
+"""Left out: the argument is not sent, and the server's own default holds."""
+
+
+def given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that are not `UNSET`."""
+    return {name: value for name, value in arguments.items() if value is not UNSET}

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, Unpack
 
 from holdfast import sync
-from holdfast._core.calls.handlers import ProgressHandler
+from holdfast._core.calls.options import CallOptions
 from holdfast._core.targets import Target
-from holdfast.handles.adapters import SessionAdapter
 from holdfast.handles.drift import Drift, Registry
 from holdfast.handles.handle import PATIENCE, Handle, Log, check_settings, declaring, refuse_options
 from holdfast.handles.namespace import Methods, attribute_for
 from holdfast.handles.results import HandleResult, structured
+from holdfast.handles.sessions import SessionAdapter
 from holdfast.types.tools import ToolResult
 
 T = TypeVar("T")
@@ -93,17 +93,23 @@ class SyncHandle:
         return self._handle.closed
 
     def open(self) -> Self:
-        """Start now rather than at the first call. If that fails, the handle is closed."""
+        """Start the server and the session now; if that fails, close the handle."""
         self._portal.run(self._handle.open())
         return self
 
     def close(self, *, wait: float = PATIENCE) -> bool:
-        """End the session, then the client, whatever came of the session.
+        """Close the session, then the client, even if closing the session fails.
 
-        Calls that wait in the queue are refused at once; those under way have ``wait``
-        seconds to end, after which the client's end is theirs. Any time, any number of times,
-        any task: True for the call that closed the handle, which also raises what went wrong
-        with the session; False for those that found it closed.
+        Queued calls are refused at once. May be called at any time, by any task.
+
+        Args:
+            wait: Seconds for calls under way to end.
+
+        Returns:
+            True for the call that closed the handle, False for those that found it closed.
+
+        Raises:
+            HoldfastError: The session could not be closed; only for the first call.
         """
         return self._portal.end(self._handle, self._handle.close(wait=wait))
 
@@ -113,26 +119,17 @@ class SyncHandle:
         arguments: Mapping[str, object] | None = None,
         *,
         parallel: bool = False,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
-        on_progress: ProgressHandler | None = None,
-        meta: Mapping[str, Any] | None = None,
+        **options: Unpack[CallOptions],
     ) -> ToolResult:
-        """Call a tool by its name, in the session and in its turn; raise what the tool fails with.
+        """Call a tool in the session; raise `ToolError` if it fails.
 
-        ``parallel`` does not wait for the calls before it, nor keep those after it waiting.
+        Args:
+            name: The tool's name, as the server has it.
+            arguments: Its arguments; those that are `UNSET` are left out.
+            parallel: Go at once, outside of the queue.
+            options: See `holdfast.CallOptions`.
         """
-        return self._portal.run(
-            self._handle.call(
-                name,
-                arguments,
-                parallel=parallel,
-                timeout=timeout,
-                total_timeout=total_timeout,
-                on_progress=on_progress,
-                meta=meta,
-            )
-        )
+        return self._portal.run(self._handle.call(name, arguments, parallel=parallel, **options))
 
     def call_tool(
         self,
@@ -140,22 +137,11 @@ class SyncHandle:
         arguments: Mapping[str, object] | None = None,
         *,
         parallel: bool = False,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
-        on_progress: ProgressHandler | None = None,
-        meta: Mapping[str, Any] | None = None,
+        **options: Unpack[CallOptions],
     ) -> ToolResult:
-        """The same, but a tool that fails gives a result with ``is_error``, as the client does."""
+        """Call a tool like `call`, but return a failure as a result with ``is_error``."""
         return self._portal.run(
-            self._handle.call_tool(
-                name,
-                arguments,
-                parallel=parallel,
-                timeout=timeout,
-                total_timeout=total_timeout,
-                on_progress=on_progress,
-                meta=meta,
-            )
+            self._handle.call_tool(name, arguments, parallel=parallel, **options)
         )
 
 
@@ -170,10 +156,10 @@ class SyncCalls:
         arguments: Mapping[str, object],
         *,
         parallel: bool = False,
-        timeout: float | None = None,
+        **options: Unpack[CallOptions],
     ) -> HandleResult:
         """Call a tool; raise what it fails with."""
-        result = self._face.call(tool, arguments, parallel=parallel, timeout=timeout)
+        result = self._face.call(tool, arguments, parallel=parallel, **options)
         return HandleResult.of(result)
 
     def _structured(  # T is what the generated method promises
@@ -182,11 +168,11 @@ class SyncCalls:
         arguments: Mapping[str, object],
         *,
         parallel: bool = False,
-        timeout: float | None = None,
         wrapped: bool = False,
+        **options: Unpack[CallOptions],
     ) -> T:  # type: ignore[type-var]  # pyright: ignore[reportInvalidTypeVarUse]
         """Call a tool that has an output schema; return what it promises there."""
-        result = self._face.call(tool, arguments, parallel=parallel, timeout=timeout)
+        result = self._face.call(tool, arguments, parallel=parallel, **options)
         found: T = structured(self._face.client.name, tool, result, wrapped=wrapped)
         return found
 
