@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from holdfast import Tool, TransportError
 from holdfast.agents.listing import Partial, ServerTool
-from holdfast.servers.status import Failure
+from holdfast.servers.member import Failure
 
 
 def test_a_tool_knows_how_it_is_called() -> None:

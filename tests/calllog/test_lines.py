@@ -9,27 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.calllog import lines
+from holdfast.calllog.results import before_line, call_head, compact, failure_line, success_line
 
 GOTO = '{"name":"nav.goto","arguments":{"sessionName":"p4n-test","url":"https://park4night.com/en"}'
-HEAD = lines.call("nav.goto", {"sessionName": "p4n-test", "url": "https://park4night.com/en"})
+HEAD = call_head("nav.goto", {"sessionName": "p4n-test", "url": "https://park4night.com/en"})
 
 
 @pytest.mark.req("G1")
 def test_the_line_before_a_call() -> None:
-    assert lines.before(HEAD, 3).decode() == f'{GOTO},"_phase":"before","_seq":3}}'
+    assert before_line(HEAD, 3).decode() == f'{GOTO},"_phase":"before","_seq":3}}'
 
 
 @pytest.mark.req("G1")
 def test_the_line_after_a_call_without_a_result() -> None:
-    line = lines.success(HEAD, None, 312, 3).decode()
+    line = success_line(HEAD, None, 312, 3).decode()
     assert line == f'{GOTO},"_phase":"after","_ok":true,"_ms":312,"_seq":3}}'
 
 
 @pytest.mark.req("G1")
 def test_the_line_after_a_call_with_a_result() -> None:
-    head = lines.call("session.open", {"sessionName": "p4n-test"})
-    line = lines.success(head, lines.compact({"opened": True}), 84, 1).decode()
+    head = call_head("session.open", {"sessionName": "p4n-test"})
+    line = success_line(head, compact({"opened": True}), 84, 1).decode()
     assert line == (
         '{"name":"session.open","arguments":{"sessionName":"p4n-test"},"_phase":"after",'
         '"_result":{"opened":true},"_ok":true,"_ms":84,"_seq":1}'
@@ -38,14 +38,14 @@ def test_the_line_after_a_call_with_a_result() -> None:
 
 @pytest.mark.req("G1")
 def test_the_line_after_a_call_that_failed() -> None:
-    line = lines.failure(HEAD, "net::ERR_NAME_NOT_RESOLVED", 18, 3).decode()
+    line = failure_line(HEAD, "net::ERR_NAME_NOT_RESOLVED", 18, 3).decode()
     assert line == (
         f'{GOTO},"_phase":"after","_ok":false,"_ms":18,"_error":"net::ERR_NAME_NOT_RESOLVED","_seq":3}}'
     )
 
 
 def test_other_alphabets_stay_readable() -> None:
-    assert lines.call("ü", {"où": "→"}).decode() == '{"name":"ü","arguments":{"où":"→"}'
+    assert call_head("ü", {"où": "→"}).decode() == '{"name":"ü","arguments":{"où":"→"}'
 
 
 JSON = st.recursive(
@@ -57,7 +57,7 @@ JSON = st.recursive(
 
 @given(st.text(), st.dictionaries(st.text(), JSON, max_size=4))
 def test_a_line_is_one_line_for_every_reader(name: str, arguments: dict[str, Any]) -> None:
-    line = lines.before(lines.call(name, arguments), 1).decode()
+    line = before_line(call_head(name, arguments), 1).decode()
     assert len(line.splitlines()) == 1
     found = json.loads(line)
     assert (found["name"], found["arguments"]) == (name, arguments)
@@ -65,10 +65,10 @@ def test_a_line_is_one_line_for_every_reader(name: str, arguments: dict[str, Any
 
 
 def test_half_a_surrogate_pair_is_written_as_a_question_mark() -> None:
-    assert lines.call("a\ud800", {}).startswith(b'{"name":"a?"')
-    assert b'"_error":"?"' in lines.failure(HEAD, "\udfff", 1, 1)
+    assert call_head("a\ud800", {}).startswith(b'{"name":"a?"')
+    assert b'"_error":"?"' in failure_line(HEAD, "\udfff", 1, 1)
 
 
 @pytest.mark.parametrize("arguments", [{"a": object()}, {"a": "\ud800"}])
 def test_arguments_that_are_not_json_do_not_fail(arguments: dict[str, Any]) -> None:
-    assert lines.call("t", arguments) == b'{"name":"t","arguments":{}'
+    assert call_head("t", arguments) == b'{"name":"t","arguments":{}'

@@ -8,8 +8,7 @@ import pytest
 from msgspec import UNSET
 
 from holdfast._core.redact import Redactor
-from holdfast.calllog.entries import Entry
-from holdfast.calllog.matching import (
+from holdfast.calllog.compare import (
     brief,
     differences,
     fits,
@@ -20,6 +19,7 @@ from holdfast.calllog.matching import (
     normal_arguments,
     told,
 )
+from holdfast.calllog.entries import Entry
 from holdfast.policies import Redaction
 
 REDACTOR = Redactor(Redaction())

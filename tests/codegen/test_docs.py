@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.codegen.docs import description, note
+from holdfast.codegen.literals import description, note
 
 
 @pytest.mark.req("H1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.codegen.ir import ANY, NONE, STRING, Array, Choice, Either, Plain, choice, either
+from holdfast.codegen.types import ANY, NONE, STRING, Array, Choice, Either, Plain, choice, either
 
 INT = Plain("int")
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.codegen.ir import ANY, Named
 from holdfast.codegen.model import Model, SessionTools, build
+from holdfast.codegen.types import ANY, Named
 from holdfast.lock.fingerprint import registry_hash
 from holdfast.types.tools import Tool, ToolAnnotations
 from tests.codegen.material import recorded, registries, tool

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.codegen.ir import (
+from holdfast.codegen.names import ClassNames
+from holdfast.codegen.types import (
     ANY,
     NONE,
     STRING,
@@ -13,9 +14,10 @@ from holdfast.codegen.ir import (
     Plain,
     Row,
     Table,
+    Typist,
+    bracketed,
+    exploded,
 )
-from holdfast.codegen.names import ClassNames
-from holdfast.codegen.print_types import Typist, bracketed, exploded
 
 INT = Plain("int")
 

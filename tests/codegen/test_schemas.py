@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from holdfast.codegen.ir import ANY, Kind, Named
 from holdfast.codegen.names import ClassNames
-from holdfast.codegen.print_types import Typist
 from holdfast.codegen.schemas import DEEPEST, MOST_PARTS, SchemaReader
+from holdfast.codegen.types import ANY, Kind, Named, Typist
 from tests.codegen.material import schemas
 
 

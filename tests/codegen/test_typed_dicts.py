@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.codegen.ir import STRING, Array, Choice, Field, Kind, Named, Plain, Record
 from holdfast.codegen.names import ClassNames
-from holdfast.codegen.print_types import Typist
-from holdfast.codegen.typed_dicts import render
+from holdfast.codegen.types import (
+    STRING,
+    Array,
+    Choice,
+    Field,
+    Kind,
+    Named,
+    Plain,
+    Record,
+    Typist,
+    typed_dict,
+)
 
 INT = Plain("int")
 
 
 def source(*fields: tuple[str, Kind, bool], note: str = "") -> str:
     record = Record("Point", tuple(Field(*field) for field in fields), note)
-    return render(record, Typist(ClassNames()), {"Point", "Other"})
+    return typed_dict(record, Typist(ClassNames()), {"Point", "Other"})
 
 
 @pytest.mark.req("H3")
@@ -31,7 +40,7 @@ def test_where_all_may_be_missing_the_class_says_so() -> None:
 
 def test_descriptions_are_in_the_docstring() -> None:
     record = Record("Point", (Field("x", INT, True, "To the right."),), "A place.")
-    assert render(record, Typist(ClassNames()), ()) == (
+    assert typed_dict(record, Typist(ClassNames()), ()) == (
         "class Point(TypedDict):\n"
         '    """A place.\n'
         "\n"
@@ -63,11 +72,11 @@ def test_keys_that_cannot_be_attributes_are_strings(key: str) -> None:
 def test_a_choice_among_such_keys_gets_a_name() -> None:
     typist = Typist(ClassNames())
     record = Record("Point", (Field("a-b", Choice(("x", 'y"')), True),))
-    assert '"a-b": "PointAB",' in render(record, typist, ())
+    assert '"a-b": "PointAB",' in typed_dict(record, typist, ())
     assert typist.aliases == ['PointAB: TypeAlias = Literal["x", \'y"\']']
 
 
 def test_a_type_too_long_for_its_line_gets_a_name() -> None:
     typist = Typist(ClassNames())
     record = Record("Point", (Field("x", Choice(tuple("abcdefghijklmnopqrstuvw")), True),))
-    assert render(record, typist, ()).endswith("x: PointX")
+    assert typed_dict(record, typist, ()).endswith("x: PointX")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.config import ServerEntry, import_
 from holdfast.config.dialects import read
-from holdfast.config.export import dump
+from holdfast.config.edit import dump
 from holdfast.config.files import parse
 from tests.config.rig import DATA, World, read_data, read_one, source
 

@@ -7,25 +7,18 @@ from typing import Any
 import pytest
 
 from holdfast import OAuth
-from holdfast.config.dialects.codex import read_codex
-from holdfast.config.dialects.mcpservers import read_gemini, read_mcpservers, read_vscode
+from holdfast.config import dialects
 from holdfast.config.entry import ServerEntry
 from holdfast.config.resolution import resolve
 from tests.config.rig import source
 
 URL = {"url": "https://mcp.example/mcp"}
-READERS = {
-    "mcpServers": (read_mcpservers, "mcpServers"),
-    "vscode": (read_vscode, "servers"),
-    "gemini": (read_gemini, "mcpServers"),
-    "codex": (read_codex, "mcp_servers"),
-}
+KEYS = {"vscode": "servers", "codex": "mcp_servers"}
 
 
 def read(dialect: str, **fields: Any) -> ServerEntry:
-    reader, key = READERS[dialect]
-    result = reader({key: {"one": {**URL, **fields}}}, source(dialect=dialect))
-    return next(iter(result.entries))
+    document = {KEYS.get(dialect, "mcpServers"): {"one": {**URL, **fields}}}
+    return dialects.read(dialect, document, source(dialect=dialect)).entries[0]
 
 
 def options(entry: ServerEntry) -> OAuth:

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.lock import annotations as tool_annotations
-from holdfast.schema.report import ARGUMENTS, DiffBuilder
+from holdfast.lock.changes import compare_annotations
+from holdfast.schema.report import ARGUMENT_IMPACTS, DiffBuilder
 
 
 def told(before: Any, after: Any) -> list[str]:
     found = DiffBuilder()
-    tool_annotations.compare(before, after, found)
-    return [f"{ARGUMENTS[one.effect]} {one.text}" for one in found.diff().changes]
+    compare_annotations(before, after, found)
+    return [f"{ARGUMENT_IMPACTS[one.effect]} {one.text}" for one in found.diff().changes]
 
 
 @pytest.mark.req("H8")

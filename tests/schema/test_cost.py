@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.schema.budget import Budget, SchemaTooComplex
 from holdfast.schema.cost import CHARACTER, Outline
+from holdfast.schema.walk import Budget, SchemaTooComplex
 
 
 def work(schema: Any, value: Any) -> int:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from holdfast.schema.budget import Budget
 from holdfast.schema.diff import TOO_MUCH, compare
-from holdfast.schema.report import ARGUMENTS, RESULTS, SchemaDiff, where, worst
+from holdfast.schema.report import ARGUMENT_IMPACTS, RESULT_IMPACTS, SchemaDiff, where, worst
+from holdfast.schema.walk import Budget
 
 PLENTY = 20_000
 
@@ -23,7 +23,7 @@ def report(before: Any, after: Any, *, returns: bool = False) -> SchemaDiff:
 
 def told(before: Any, after: Any, *, returns: bool = False) -> list[str]:
     """What is said, as ``impact place: text``."""
-    table = RESULTS if returns else ARGUMENTS
+    table = RESULT_IMPACTS if returns else ARGUMENT_IMPACTS
     return [
         f"{table[one.effect]} {where(one.place, 'whole')}: {one.text}"
         for one in report(before, after, returns=returns).changes
@@ -424,7 +424,7 @@ def test_a_hostile_schema_costs_little_and_is_never_called_safe(name: str) -> No
     found = report(before, after)
     assert time.monotonic() - started < 10, "a guard against hanging, not a measurement"
     assert sum(len(one.text) for one in found.changes) < 60_000
-    impact = worst(ARGUMENTS[effect] for effect in found.effects)
+    impact = worst(ARGUMENT_IMPACTS[effect] for effect in found.effects)
     assert impact == ("wording" if name in ONLY_WORDING else "breaking")
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.schema.budget import LIMITS
 from holdfast.schema.cost import BUDGET, UNITS
 from holdfast.schema.explain import Unusable
 from holdfast.schema.validate import Checker
+from holdfast.schema.walk import LIMITS
 from tests.schema import hostile
 from tests.schema.hostile import Case
 

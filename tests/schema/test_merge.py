@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.schema.merge import has_shape, is_plain, merge
+from holdfast.schema.types import has_shape, is_plain, merge
 
 
 @pytest.mark.parametrize(

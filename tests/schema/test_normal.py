@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.schema.budget import Budget, SchemaTooComplex
 from holdfast.schema.normal import MOST_ALTERNATIVES, Document, Incomparable
 from holdfast.schema.types import Flat
+from holdfast.schema.walk import Budget, SchemaTooComplex
 
 
 def flat(schema: Any, **root: Any) -> Flat:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.schema.refs import resolve
+from holdfast.schema.walk import resolve
 
 DOCUMENT: dict[str, Any] = {
     "$defs": {"a": {"x": 1}, "a/b": 2, "a~b": 3, "ä b": 4, "list": [5, {"y": 6}]}

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.schema.budget import Budget, SchemaTooComplex
 from holdfast.schema.types import (
     by_type,
     mark,
@@ -17,6 +16,7 @@ from holdfast.schema.types import (
     values,
     wordy,
 )
+from holdfast.schema.walk import Budget, SchemaTooComplex
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from msgspec import Raw, json
 
 from holdfast.schema import validate
-from holdfast.schema.budget import LIMITS
 from holdfast.schema.explain import SchemaFault, Unusable
 from holdfast.schema.validate import Checker, Checkers
+from holdfast.schema.walk import LIMITS
 
 BOUND = 10.0
 """Seconds: a guard against a hang, far above what any of these takes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from holdfast import TransportError
-from holdfast.servers.status import Failure, Status
+from holdfast.servers.member import Failure, Status
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LOST = Failure(server="git", error=TransportError("git: lost", stderr_tail="x"), time=NOON)

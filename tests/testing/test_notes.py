@@ -10,7 +10,7 @@ import holdfast
 from holdfast.calllog.log import CallLog
 from holdfast.policies import Redaction
 from holdfast.testing import Peer
-from holdfast.testing.notes import LONGEST_LINE, MOST_CHARACTERS, MOST_LINES, Notes, NotesLog
+from holdfast.testing.recording import LONGEST_LINE, MOST_CHARACTERS, MOST_LINES, Notes, NotesLog
 
 
 def lines_of(notes: Notes) -> list[str]:

@@ -14,7 +14,7 @@ from holdfast.agents.sanitize import sound
 from holdfast.agents.schemas import Losses, object_root
 from holdfast.errors import HoldfastError
 from holdfast.schema.walk import Schema
-from holdfast.servers.status import Failure
+from holdfast.servers.member import Failure
 from holdfast.types.tools import Tool, ToolAnnotations, ToolResult
 
 T = TypeVar("T")

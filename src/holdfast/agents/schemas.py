@@ -15,11 +15,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from holdfast.schema import walk
-from holdfast.schema.budget import Budget
-from holdfast.schema.merge import merge
-from holdfast.schema.refs import resolve
-from holdfast.schema.types import type_of
-from holdfast.schema.walk import Part, Schema, pointer, required
+from holdfast.schema.types import merge, type_of
+from holdfast.schema.walk import Budget, Part, Schema, pointer, required, resolve
 
 DEEPEST: Final = 48
 """Levels that are converted; what is deeper says nothing any more."""

@@ -19,7 +19,7 @@ from holdfast.agents.sanitize import sound
 from holdfast.agents.schemas import Expansion, Loss, Losses
 from holdfast.errors import HoldfastError, ValidationError
 from holdfast.schema.walk import Schema
-from holdfast.servers.status import Failure
+from holdfast.servers.member import Failure
 from holdfast.types.tools import Tool, ToolResult
 
 

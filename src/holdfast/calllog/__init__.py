@@ -1,10 +1,11 @@
 """The call log: calls written down, read back, sent again, served and compared.
 
-log          two lines a call: what was asked, what came of it
-  lines · results · sinks · sidecars
+log          `CallLog`: two lines a call, the intent and the result
+  results    the lines, and results as they show them
+  sinks      files, streams and functions that take lines
+  sidecars   files for long results
 entries      a log read back
 replay       the calls of a log, or of a stored sequence, sent again
 mock         a log as a server
-  matching
-compare      what differs between two logs
+compare      the differences between two calls, or two logs
 """

@@ -21,8 +21,17 @@ from msgspec import UNSET
 
 from holdfast._core.boundary import Moved
 from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall
-from holdfast.calllog import lines
-from holdfast.calllog.results import Shown, redacted_text, redacted_whole, show
+from holdfast.calllog.results import (
+    Shown,
+    before_line,
+    call_head,
+    compact,
+    failure_line,
+    redacted_text,
+    redacted_whole,
+    show,
+    success_line,
+)
 from holdfast.calllog.sidecars import FOLDER, Sidecars
 from holdfast.calllog.sinks import FileSink, Guarded, sink_for
 from holdfast.errors import HoldfastError, ValidationError
@@ -120,11 +129,11 @@ class CallLog:
         name, arguments = call.about, (call.params or {}).get("arguments")
         try:
             given = self._redactor.value(arguments, call.input_schema())
-            head = lines.call(name, given if isinstance(given, Mapping) else {})
+            head = call_head(name, given if isinstance(given, Mapping) else {})
         except Exception:
             log.exception("the call log: the arguments of %r cannot be shown", name)
-            head = lines.call(name, {})
-        self._sink.write(lines.before(head, seq))
+            head = call_head(name, {})
+        self._sink.write(before_line(head, seq))
         return head
 
     def _after(
@@ -133,13 +142,13 @@ class CallLog:
         try:
             error = self._error(name, ending)
             if isinstance(ending, BaseException) or error is not None:
-                line = lines.failure(head, error or "", ms, seq)
+                line = failure_line(head, error or "", ms, seq)
             else:
-                line = lines.success(head, self._result(name, seq, ending), ms, seq)
+                line = success_line(head, self._result(name, seq, ending), ms, seq)
         except Exception:
             log.exception("the call log: the outcome of %r cannot be shown", name)
             ok = isinstance(ending, ToolResult) and not ending.is_error
-            line = lines.success(head, None, ms, seq) if ok else lines.failure(head, "", ms, seq)
+            line = success_line(head, None, ms, seq) if ok else failure_line(head, "", ms, seq)
         self._sink.write(line)
 
     # What came of it
@@ -147,8 +156,8 @@ class CallLog:
     def _result(self, name: str, seq: int, result: ToolResult) -> bytes | None:
         shown = show(result, self._redactor, self._threshold)
         if shown.long:
-            return lines.compact(shown.summary(self._keep(name, seq, shown)))
-        return None if shown.value is UNSET else lines.compact(shown.value)
+            return compact(shown.summary(self._keep(name, seq, shown)))
+        return None if shown.value is UNSET else compact(shown.value)
 
     def _keep(self, name: str, seq: int, shown: Shown) -> str | None:
         if self._sidecars is None:
@@ -163,7 +172,7 @@ class CallLog:
             name,
             ".json",
             shown.size,
-            lambda: lines.compact(redacted_whole(whole, redactor)).decode(),
+            lambda: compact(redacted_whole(whole, redactor)).decode(),
         )
 
     def _error(self, name: str, ending: ToolResult | BaseException) -> str | None:

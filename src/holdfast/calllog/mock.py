@@ -20,8 +20,8 @@ from holdfast._core.server.incoming import Incoming
 from holdfast._core.server.server import Server
 from holdfast._core.text import close_matches
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
+from holdfast.calllog.compare import brief, fits, has_hidden, key, nearest, normal_arguments, told
 from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log
-from holdfast.calllog.matching import brief, fits, has_hidden, key, nearest, normal_arguments, told
 from holdfast.calllog.results import NotRecorded
 from holdfast.lock.fingerprint import definition
 from holdfast.policies import Redaction

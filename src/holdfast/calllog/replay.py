@@ -14,8 +14,8 @@ from msgspec import UNSET, Struct, field
 
 from holdfast._core.redact import HIDDEN, Redactor
 from holdfast._core.text import join_words, label
+from holdfast.calllog.compare import differences, has_hidden, normal, told
 from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log
-from holdfast.calllog.matching import differences, has_hidden, normal, told
 from holdfast.calllog.results import NotRecorded, short, show, summary_of, whole_of
 from holdfast.errors import HoldfastError, ToolError, ValidationError
 from holdfast.policies import Redaction, one_of

@@ -1,15 +1,19 @@
-"""A tool's result as a log shows it, and a result made again from what a log shows.
+"""The lines of a call log, and a tool's result as they show it.
 
-Small results stand in the line, by the first of these that can hold them:
+    {"name":…,"arguments":…,"_phase":"before","_seq":3}
+    {"name":…,"arguments":…,"_phase":"after","_result":…,"_ok":true,"_ms":84,"_seq":3}
+    {"name":…,"arguments":…,"_phase":"after","_ok":false,"_ms":18,"_error":"…","_seq":3}
+
+``_result`` has the first of these forms that can hold a result:
 
 - nothing at all, for a result without content
 - the value, for one text that is JSON (and for a structured result with just that text)
 - the text, for one text of any other kind
 - ``{"content": […], …}``, the result as it came, for everything else
 
-Larger ones stand there as a summary: ``[text 3847 chars]``, or with the file that has the
-whole, ``[text 3847 chars → .mcp-log/4-browser.snapshot.txt]``. Whatever a server says, one form
-is never taken for another: a text that looks like a summary is shown as the whole result.
+A long result is a summary: ``[text 3847 chars]``, or with the file that has the whole,
+``[text 3847 chars → .mcp-log/4-browser.snapshot.txt]``. A text that looks like a summary is shown
+as the whole result, so that one form is never taken for another.
 """
 
 from __future__ import annotations
@@ -25,9 +29,63 @@ from holdfast._core.eras.revisions import PREFIX
 from holdfast._core.redact import Redactor
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast._core.wire.jsonrpc import MALFORMED
-from holdfast.calllog.lines import compact
 from holdfast.types.content import TextContent
 from holdfast.types.tools import ToolResult
+
+_encode: Final = msgspec.json.Encoder().encode
+
+_LINE_ENDS: Final = (
+    ("\u0085".encode(), rb"\u0085"),
+    ("\u2028".encode(), rb"\u2028"),
+    ("\u2029".encode(), rb"\u2029"),
+)
+"""JSON allows these inside of strings as they are; ``str.splitlines`` and JavaScript do not."""
+
+
+def compact(value: Any) -> bytes:
+    """A value as JSON without spaces, in UTF-8, on one line."""
+    found = _encode(value)
+    if not found.isascii():
+        for end, escaped in _LINE_ENDS:
+            found = found.replace(end, escaped)
+    return found
+
+
+def call_head(name: str, arguments: Any) -> bytes:
+    """Return the common start of both lines."""
+    try:
+        given = compact(arguments)
+    except UNENCODABLE:
+        given = b"{}"  # such a call cannot be sent either
+    return b'{"name":%b,"arguments":%b' % (compact(printable(name)), given)
+
+
+def before_line(head: bytes, seq: int) -> bytes:
+    """Return the line that is written before the call."""
+    return b'%b,"_phase":"before","_seq":%d}' % (head, seq)
+
+
+def success_line(head: bytes, result: bytes | None, ms: int, seq: int) -> bytes:
+    """Return the line that is written after a successful call."""
+    shown = b"" if result is None else b',"_result":%b' % result
+    return b'%b,"_phase":"after"%b,"_ok":true,"_ms":%d,"_seq":%d}' % (head, shown, ms, seq)
+
+
+def failure_line(head: bytes, error: str, ms: int, seq: int) -> bytes:
+    """Return the line that is written after a failed call."""
+    shown = compact(printable(error))
+    return b'%b,"_phase":"after","_ok":false,"_ms":%d,"_error":%b,"_seq":%d}' % (
+        head,
+        ms,
+        shown,
+        seq,
+    )
+
+
+def printable(text: str) -> str:
+    """A text that can be written as UTF-8: halves of surrogate pairs become question marks."""
+    return text.encode("utf-8", "replace").decode()
+
 
 SUMMARY: Final = re.compile(r"\[([a-z_]+) ([0-9]+) chars(?: → (.+))?\]", re.S)
 _JSON_BEGINS: Final = frozenset('{[-0123456789tfn"')

@@ -9,12 +9,21 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from holdfast._core.text import one_line
-from holdfast.codegen import typed_dicts
-from holdfast.codegen.ir import ANY, UNSET, either
 from holdfast.codegen.literals import ascii_literal, docstring, literal, paragraphs, width
 from holdfast.codegen.model import Method, Model, Parameter, SessionTools, Space
 from holdfast.codegen.names import ROOT, TYPE_NAMES, ClassNames, spare
-from holdfast.codegen.print_types import COLUMNS, INDENT, Typist, bracketed, exploded
+from holdfast.codegen.types import (
+    ANY,
+    COLUMNS,
+    INDENT,
+    UNSET,
+    Typist,
+    bracketed,
+    described,
+    either,
+    exploded,
+    typed_dict,
+)
 
 Target = str | Sequence[str] | None
 
@@ -59,7 +68,7 @@ class _Writer:
     def module(self, command: str, target: Target, stamp: str | None) -> str:
         """Types come before what uses them, but are known only after it is written."""
         classes = {record.name for record in self.model.records}
-        types = [typed_dicts.render(one, self.typist, classes) for one in self.model.records]
+        types = [typed_dict(one, self.typist, classes) for one in self.model.records]
         faces = [part for sync in self._fronts() for part in self._front(sync)]
         head = [*self._header(command, stamp), *self._imports(), ""]
         top = "\n".join([*head, *self._constants(command, target)])
@@ -281,7 +290,7 @@ def _words(method: Method, extra: str | None) -> list[str]:
             (f"**{extra}", "Further arguments, by the names that the server has for them.")
         )
     if notes:
-        lines += ["", "Args:", *typed_dicts.described(notes, room)]
+        lines += ["", "Args:", *described(notes, room)]
     if method.hints:
         lines += ["", f"The server says: {', '.join(method.hints)}."]
     return lines

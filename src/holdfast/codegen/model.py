@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from holdfast._core.text import one_line
 from holdfast.codegen import names
-from holdfast.codegen.ir import ANY, NONE, Field, Kind, Named, Record
 from holdfast.codegen.literals import quoted
 from holdfast.codegen.names import ROOT, ClassNames
 from holdfast.codegen.schemas import MOST_PARTS as SCHEMA_PARTS
 from holdfast.codegen.schemas import SchemaReader
+from holdfast.codegen.types import ANY, NONE, Field, Kind, Named, Record
 from holdfast.lock.fingerprint import definition, registry_hash
 from holdfast.schema.types import canonical
 from holdfast.schema.walk import properties, required

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from holdfast.codegen import docs
-from holdfast.codegen.ir import (
+from holdfast.codegen.literals import description, note
+from holdfast.codegen.names import ClassNames
+from holdfast.codegen.types import (
     ANY,
     NONE,
     STRING,
@@ -28,10 +29,9 @@ from holdfast.codegen.ir import (
     choice,
     either,
 )
-from holdfast.codegen.names import ClassNames
-from holdfast.schema import merge
 from holdfast.schema.defaults import demanded
-from holdfast.schema.refs import resolve
+from holdfast.schema.types import has_shape, is_plain, merge
+from holdfast.schema.walk import resolve
 
 DEEPEST: Final = 24
 MOST_PARTS: Final = 5000
@@ -147,7 +147,7 @@ class SchemaReader:
 
     def _kind(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
         if isinstance(reference := schema.get("$ref"), str):
-            if merge.has_shape(schema, besides="$ref"):
+            if has_shape(schema, besides="$ref"):
                 return self._merged(schema, path)
             return self._referred(reference, path)
         if "const" in schema:
@@ -191,7 +191,7 @@ class SchemaReader:
 
     def _record(self, schema: dict[str, Any], path: tuple[str, ...], name: str) -> Kind:
         fields = tuple(sorted(self._fields(schema, path), key=lambda field: not field.required))
-        self.records.append(Record(name, fields, docs.description(schema)))
+        self.records.append(Record(name, fields, description(schema)))
         return Named(name)
 
     def _fields(self, schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[Field]:
@@ -200,19 +200,19 @@ class SchemaReader:
         for key in _keys(schema):
             value = properties.get(key)
             kind = self.kind(value, (*path, key))
-            yield Field(key, kind, key in required, docs.note(value))
+            yield Field(key, kind, key in required, note(value))
 
     def _union(
         self, schema: dict[str, Any], word: str, options: list[Any], path: tuple[str, ...]
     ) -> Kind:
         base = {key: value for key, value in schema.items() if key != word}
-        if not merge.has_shape(base):
+        if not has_shape(base):
             return either(self._options(options, path))
-        if not any(merge.has_shape(self._settled(option)) for option in options):
+        if not any(has_shape(self._settled(option)) for option in options):
             return self.kind(base, path)
         if not self._affords(len(options) * len(_properties(base))):
             return ANY
-        joined = [merge.merge([base, self._settled(option)]).schema for option in options]
+        joined = [merge([base, self._settled(option)]).schema for option in options]
         return either(self._options(joined, path))
 
     def _options(self, options: list[Any], path: tuple[str, ...]) -> Iterator[Kind]:
@@ -266,7 +266,7 @@ class SchemaReader:
             found.append(self._settled(resolve(self._document, reference), depth + 1))
         if not self._affords(sum(len(_properties(part)) for part in found)):
             return rest
-        return merge.merge([rest, *found]).schema
+        return merge([rest, *found]).schema
 
 
 def _says_nothing(schema: Mapping[str, Any]) -> bool:
@@ -275,7 +275,7 @@ def _says_nothing(schema: Mapping[str, Any]) -> bool:
 
 
 def _is_object(schema: Any) -> bool:
-    if not isinstance(schema, dict) or not merge.is_plain(schema):
+    if not isinstance(schema, dict) or not is_plain(schema):
         return False
     name = schema.get("type")
     return name == "object" or (name is None and bool(OBJECT_WORDS & schema.keys()))

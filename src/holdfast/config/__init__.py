@@ -10,12 +10,12 @@ preview, approve, approve_all, revoke   approve what a project's own file says
 add, remove, find_products, import_products, import_    edit, and take over from other products
 
     settings                one table of everything that an entry may say
-    environment · files     where configurations are; reading them within bounds
+    environment · files     the paths of configurations; bounded reading
     dialects/               what each product writes
     loading · entry         all servers; one of them, as text
     expansion · resolution  its variables, and the client
     trust · approval        what may be used
-    views · export · edit   showing, converting and changing it
+    views · edit            showing and changing it
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ if TYPE_CHECKING:
     from holdfast.config.edit import (
         ConfigEdit,
         FoundProduct,
+        ImportedConfig,
         add,
         find_products,
+        import_,
         import_products,
         remove,
     )
     from holdfast.config.entry import ConfigProblem, EntrySource, ServerEntry
     from holdfast.config.environment import ConfigEnvironment
     from holdfast.config.expansion import ConfigInput, InputPrompt
-    from holdfast.config.export import ImportedConfig, import_
     from holdfast.config.loading import Configuration, LoadedFile, load
     from holdfast.config.resolution import ResolvedServer
     from holdfast.config.trust import TrustStatus
@@ -82,15 +83,16 @@ _HOMES = {
     "edit": (
         "ConfigEdit",
         "FoundProduct",
+        "ImportedConfig",
         "add",
         "find_products",
+        "import_",
         "import_products",
         "remove",
     ),
     "entry": ("ConfigProblem", "EntrySource", "ServerEntry"),
     "environment": ("ConfigEnvironment",),
     "expansion": ("ConfigInput", "InputPrompt"),
-    "export": ("ImportedConfig", "import_"),
     "loading": ("Configuration", "LoadedFile", "load"),
     "resolution": ("ResolvedServer",),
     "trust": ("TrustStatus",),

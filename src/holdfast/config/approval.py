@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from holdfast._core.text import join_words, visible
 from holdfast.config import trust
 from holdfast.config.dialects.common import is_safe_name
+from holdfast.config.edit import definition, input_definition
 from holdfast.config.entry import ServerEntry, texts, used_variables
-from holdfast.config.export import definition, input_definition
 from holdfast.config.files import EnvFile
 from holdfast.config.loading import Configuration
 from holdfast.config.resolution import read_env_file

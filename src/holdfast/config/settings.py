@@ -35,7 +35,7 @@ LOGIN_KEYS: Final = frozenset(
 )
 """What the setting ``oauth`` may have."""
 MOST_ITEMS: Final = 2000
-"""Items of one list or object."""
+"""Items of one list or object: an approval shows all of them."""
 Receiver = Literal["client", "tools", "transport", "entry"]
 
 

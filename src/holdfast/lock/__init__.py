@@ -1,14 +1,8 @@
-"""What a server offers: its fingerprint, what changed in it, the lock file that holds it.
+"""A server's tools: their fingerprint, what changed in them, and the lock file.
 
 fingerprint   a registry in a few digits
-changes       two registries compared, as a caller sees it; made of
-    hints         annotations
-    schemas       input and output schemas, two versions of one
-        shapes        a schema in one form, however it was written
-        kinds         keywords as plain data, and the kinds of values
-        constraints   what is asked of a single value
-        alternatives  which of several became which
-        findings      what was found, and how bad it is
-lockfile      the file
-lock          holding a server to it
+changes       two registries compared, as a caller sees it
+lockfile      reading and writing the lock file
+guard         `Lock`: refuse a server that differs from it
+commands      command lines that lead to a server
 """

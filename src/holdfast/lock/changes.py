@@ -12,26 +12,87 @@ wording     only texts changed: titles, descriptions, instructions, examples. It
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
 from holdfast._core.text import label
-from holdfast.lock import annotations as tool_annotations
 from holdfast.schema import diff
-from holdfast.schema.budget import LIMITS, Budget
-from holdfast.schema.diff_values import compare_text
 from holdfast.schema.report import (
-    ARGUMENTS,
+    ARGUMENT_IMPACTS,
     IMPACTS,
-    RESULTS,
+    RESULT_IMPACTS,
     DiffBuilder,
     Impact,
     SchemaChange,
+    compare_text,
     where,
     worst,
 )
 from holdfast.schema.types import same
+from holdfast.schema.walk import LIMITS, Budget
+
+PLACE: Final = "annotations"
+
+
+class Hint(NamedTuple):
+    """The value that promises something, and what it promises."""
+
+    promise: bool
+    kept: str
+    broken: str
+
+
+HINTS: Final[dict[str, Hint]] = {
+    "readOnlyHint": Hint(True, "says that it only reads", "no longer says that it only reads"),
+    "destructiveHint": Hint(
+        False, "says that it destroys nothing", "no longer says that it destroys nothing"
+    ),
+    "idempotentHint": Hint(
+        True, "says that repeating it does no harm", "no longer says that repeating it does no harm"
+    ),
+    "openWorldHint": Hint(
+        False,
+        "says that it stays within its own domain",
+        "no longer says that it stays within its own domain",
+    ),
+}
+
+
+def compare_annotations(before: Any, after: Any, found: DiffBuilder) -> None:
+    """Add what became of the annotations of a tool; None: it had none."""
+    old, new = _mapping(before), _mapping(after)
+    for name, hint in HINTS.items():
+        if name in old or name in new:
+            _compare_hint(name, hint, old.get(name), new.get(name), found)
+    for name in sorted((old.keys() | new.keys()) - HINTS.keys()):
+        compare_text(name, old, new, found, PLACE)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """Something else than an object says nothing that could be relied on, but it is shown."""
+    if value is None:
+        return {}
+    return value if isinstance(value, Mapping) else {"(malformed)": value}
+
+
+def _compare_hint(name: str, hint: Hint, old: Any, new: Any, found: DiffBuilder) -> None:
+    if same(old, new):
+        return
+    promised, promises = old is hint.promise, new is hint.promise
+    if promised and not promises:
+        found.add(f"{hint.broken} ({name})", "different", PLACE)
+    elif promises:
+        found.add(f"now {hint.kept} ({name}); only its word for it", "added", PLACE)
+    elif name == "destructiveHint" and new is True:
+        found.add(f"now says that it may destroy things ({name})", "different", PLACE)
+    else:
+        compare_text(name, _said(name, old), _said(name, new), found, PLACE)
+
+
+def _said(name: str, value: Any) -> dict[str, Any]:
+    return {} if value is None else {name: value}
+
 
 ALL: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
 """The fields of a definition that are compared."""
@@ -236,14 +297,14 @@ class _Work:
     ) -> tuple[list[_Detail], set[Impact]]:
         found = DiffBuilder()
         old, new = before.get(field), after.get(field)
-        table = ARGUMENTS
+        table = ARGUMENT_IMPACTS
         if field == "inputSchema":
             self._compare_schemas(old, new, found, returns=False)
         elif field == "outputSchema":
-            table = RESULTS
+            table = RESULT_IMPACTS
             self._compare_results(old, new, found)
         elif field == "annotations":
-            tool_annotations.compare(old, new, found)
+            compare_annotations(old, new, found)
         else:
             compare_text(field, before, after, found)
         diffed = found.diff()

@@ -19,9 +19,16 @@ import re
 from math import log2
 from typing import Any, Final, NamedTuple
 
-from holdfast.schema.budget import LIMITS, Budget, SchemaLimits, SchemaTooComplex
 from holdfast.schema.graph import Graph, Node, ordered, patterns
-from holdfast.schema.walk import REFERENCES, Schema, named
+from holdfast.schema.walk import (
+    LIMITS,
+    REFERENCES,
+    Budget,
+    Schema,
+    SchemaLimits,
+    SchemaTooComplex,
+    named,
+)
 
 BUDGET: Final = 1_000_000
 """Steps of one check: 20 ms."""

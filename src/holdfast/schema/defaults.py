@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from holdfast.schema.budget import LIMITS
-from holdfast.schema.refs import resolve
-from holdfast.schema.walk import Part, Schema, parts, properties, required, rewrite
+from holdfast.schema.walk import LIMITS, Part, Schema, parts, properties, required, resolve, rewrite
 
 _STRICT: Final = frozenset({"oneOf", "not", "if", "contains", "dependentSchemas", "dependencies"})
 """What is under these may only be fitted more often if the whole is to be fitted less often."""

@@ -11,23 +11,24 @@ from functools import cached_property
 from typing import Any, Final
 
 from holdfast._core.text import join_words, label, quote, show_json
-from holdfast.schema.budget import Budget, SchemaTooComplex
-from holdfast.schema.diff_values import (
+from holdfast.schema.normal import Document, Incomparable, references
+from holdfast.schema.report import (
     ARGUMENTS,
     BOUNDS,
     RESULTS,
+    DiffBuilder,
+    SchemaDiff,
     Words,
     compare_bounds,
     compare_text,
     compare_texts,
     compare_values,
     listed_values,
+    named,
     type_names,
 )
-from holdfast.schema.normal import Document, Incomparable, references
-from holdfast.schema.report import DiffBuilder, SchemaDiff, named
 from holdfast.schema.types import Flat, by_type, named_types, same, types, values, wordy
-from holdfast.schema.walk import parts, tuple_items
+from holdfast.schema.walk import Budget, SchemaTooComplex, parts, tuple_items
 
 DEEPEST: Final = 40
 """Levels of nested schemas that are compared."""

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from holdfast.schema.budget import LIMITS, Elsewhere, SchemaLimits, SchemaTooComplex
-from holdfast.schema.refs import DIALECTS, Resolver
-from holdfast.schema.walk import HOLDS, REFERENCES, Part, Schema, named, parts
+from holdfast.schema.walk import (
+    DIALECTS,
+    HOLDS,
+    LIMITS,
+    REFERENCES,
+    Elsewhere,
+    Part,
+    Resolver,
+    Schema,
+    SchemaLimits,
+    SchemaTooComplex,
+    named,
+    parts,
+)
 
 _BESIDES: Final = frozenset(
     {"patternProperties", "contains", "unevaluatedProperties", "unevaluatedItems"}

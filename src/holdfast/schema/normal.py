@@ -11,21 +11,19 @@ from itertools import combinations
 from typing import Any, Final
 
 from holdfast._core.text import label, quote
-from holdfast.schema.budget import Budget, SchemaTooComplex
-from holdfast.schema.merge import merge
-from holdfast.schema.refs import Resolver
 from holdfast.schema.types import (
     TYPES,
     Flat,
     by_type,
     is_number,
     mark,
+    merge,
     type_of,
     types,
     values,
     wordy,
 )
-from holdfast.schema.walk import REFERENCES, rewrite
+from holdfast.schema.walk import REFERENCES, Budget, Resolver, SchemaTooComplex, rewrite
 
 CHAIN: Final = 20
 """References, and schemas inside ``allOf`` or ``anyOf``, that are followed at one place."""

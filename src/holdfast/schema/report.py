@@ -11,10 +11,11 @@ wording     the same                               wording         wording
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from holdfast._core.text import label, quote
+from holdfast._core.text import difference, join_words, label, quote, show_json
+from holdfast.schema.types import Flat, mark, named_types, same, type_of, types, values, wordy
 
 Effect: TypeAlias = Literal["narrower", "wider", "different", "removed", "added", "wording"]
 Impact: TypeAlias = Literal["breaking", "safe", "wording"]
@@ -25,7 +26,7 @@ IMPACTS: Final[tuple[Impact, ...]] = ("breaking", "safe", "wording")
 MOST: Final = 100
 """Differences listed for one schema. The effects of all others still count."""
 
-ARGUMENTS: Final[dict[Effect, Impact]] = {
+ARGUMENT_IMPACTS: Final[dict[Effect, Impact]] = {
     "narrower": "breaking",
     "wider": "safe",
     "different": "breaking",
@@ -33,7 +34,11 @@ ARGUMENTS: Final[dict[Effect, Impact]] = {
     "added": "safe",
     "wording": "wording",
 }
-RESULTS: Final[dict[Effect, Impact]] = {**ARGUMENTS, "narrower": "safe", "wider": "breaking"}
+RESULT_IMPACTS: Final[dict[Effect, Impact]] = {
+    **ARGUMENT_IMPACTS,
+    "narrower": "safe",
+    "wider": "breaking",
+}
 
 
 class SchemaChange(NamedTuple):
@@ -94,3 +99,156 @@ def named(name: str) -> str:
 def worst(impacts: Iterable[Impact]) -> Impact | None:
     found = set(impacts)
     return next((impact for impact in IMPACTS if impact in found), None)
+
+
+class Words(NamedTuple):
+    """The words for the same change in arguments and in results."""
+
+    noun: str
+    lost: str
+    gained: str
+    only: str
+    needed: str
+    optional: str
+
+
+ARGUMENTS: Final = Words(
+    *("parameter", "no longer accepts", "now accepts", "now accepts only"),
+    *("now required", "no longer required"),
+)
+RESULTS: Final = Words(
+    *("field", "can no longer be", "can now be", "can now only be"),
+    *("now always there", "may now be missing"),
+)
+
+
+_FORMS: Final = ("pattern", "format")
+BOUNDS: Final[dict[str, str]] = {
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "minProperties": "at least {} properties",
+    "maxProperties": "at most {} properties",
+    "minimum": "at least {}",
+    "exclusiveMinimum": "more than {}",
+    "maximum": "at most {}",
+    "exclusiveMaximum": "less than {}",
+    "multipleOf": "a multiple of {}",
+    "pattern": "has to match the pattern {}",
+    "format": "has to have the format {}",
+}
+
+
+def compare_values(before: Flat, after: Flat, words: Words, found: DiffBuilder) -> bool:
+    """Compare types and enums; return False if nothing is left that both would allow."""
+    old, new = values(before), values(after)
+    kinds, now = types(before), types(after)
+    if old is not None:
+        marks = None if new is None else {mark(value) for value in new}
+        gone = [one for one in old if not _allowed(one, now, marks)]
+        _add_values(words.lost, gone, "narrower", found)
+        if new is None:
+            text = f"{words.gained} {_any_of(now)}, not only {listed_values(old)}"
+            found.add(text, "wider")
+        else:
+            marks = {mark(value) for value in old}
+            extra = [one for one in new if mark(one) not in marks]
+            _add_values(words.gained, extra, "wider", found)
+        return len(gone) < len(old)
+    if new is not None:
+        found.add(f"{words.only} {listed_values(new)}", "narrower")
+        extra = [one for one in new if type_of(one) not in kinds]
+        _add_values(words.gained, extra, "wider", found)
+        return len(extra) < len(new)
+    lost, gained = kinds - now, now - kinds
+    if lost and gained:
+        found.add(f"type changed from {type_names(kinds)} to {type_names(now)}", "different")
+    elif lost:
+        found.add(f"{words.lost} {_some(lost, now)}", "narrower")
+    elif gained:
+        found.add(f"{words.gained} {_some(gained, kinds)}", "wider")
+    return bool(kinds & now)
+
+
+def compare_bounds(before: Flat, after: Flat, found: DiffBuilder) -> None:
+    for key, text in BOUNDS.items():
+        old, new = before.get(key), after.get(key)
+        if old == new:
+            continue
+        change = f"now {text.format(show_json(new))}, was {show_json(old)}"
+        if old is None:
+            found.add(f"now {text.format(show_json(new))}", "narrower")
+        elif new is None:
+            found.add(f"no longer {text.format(show_json(old))}", "wider")
+        elif key in _FORMS:
+            found.add(f"{key} changed: {difference(str(old), str(new))}", "different")
+        elif key == "multipleOf":
+            whole = isinstance(old, int) and isinstance(new, int) and old % new == 0
+            found.add(change, "wider" if whole else "different")
+        else:
+            tighter = (new > old) == ("min" in key.lower())
+            found.add(change, "narrower" if tighter else "wider")
+    old, new = before.get("uniqueItems", False), after.get("uniqueItems", False)
+    if new and not old:
+        found.add("its items must now differ from each other", "narrower")
+    elif old and not new:
+        found.add("its items no longer have to differ from each other", "wider")
+
+
+def _allowed(value: Any, kinds: frozenset[str], marks: set[Any] | None) -> bool:
+    return type_of(value) in kinds if marks is None else mark(value) in marks
+
+
+def _add_values(text: str, listed: list[Any], effect: Effect, found: DiffBuilder) -> None:
+    if listed:
+        found.add(f"{text} {listed_values(listed)}", effect)
+
+
+def listed_values(choices: list[Any]) -> str:
+    return join_words([show_json(value, 60) for value in choices]) if choices else "nothing"
+
+
+def type_names(kinds: frozenset[str]) -> str:
+    names = named_types(kinds)
+    return "any type" if len(names) == 6 else " or ".join(names)
+
+
+def _any_of(kinds: frozenset[str]) -> str:
+    return "anything" if len(kinds) == 7 else f"any {type_names(kinds)}"
+
+
+def _some(kinds: frozenset[str], others: frozenset[str]) -> str:
+    """A number that is no integer has no name in JSON Schema."""
+    names = named_types(kinds)
+    if "fraction" in kinds and "integer" in others:
+        names = ["fractions" if name == "number" else name for name in names]
+    return " or ".join(names)
+
+
+# Texts
+
+
+def compare_texts(before: Flat, after: Flat, found: DiffBuilder) -> None:
+    """Compare all texts but the default, which is more than a text."""
+    for key in sorted(before.keys() | after.keys()):
+        if wordy(key) and key != "default":
+            compare_text(key, before, after, found)
+
+
+def compare_text(
+    key: str, before: Mapping[str, Any], after: Mapping[str, Any], found: DiffBuilder, *place: str
+) -> None:
+    """Add the change of a text, or of any other keyword that no value is checked against."""
+    old, new, shown = before.get(key), after.get(key), label(key)
+    if (key in before) == (key in after) and same(old, new):
+        return
+    if isinstance(old, str) and isinstance(new, str):
+        found.add(f"{shown} changed: {difference(old, new)}", "wording", *place)
+    elif key not in before:
+        found.add(f"new {shown}: {show_json(new)}", "wording", *place)
+    elif key not in after:
+        found.add(f"{shown} removed, was {show_json(old)}", "wording", *place)
+    else:
+        text = f"{shown} changed: {show_json(old)} → {show_json(new)}"
+        found.add(text, "wording", *place)

@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from holdfast.schema.refs import resolve as pointed
 from holdfast.schema.walk import properties, required
+from holdfast.schema.walk import resolve as pointed
 
 Definition = Mapping[str, Any]
 

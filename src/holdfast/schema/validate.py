@@ -18,10 +18,10 @@ from msgspec import Raw
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast.schema import cost
-from holdfast.schema.budget import Elsewhere, SchemaTooComplex
 from holdfast.schema.cost import Outline
 from holdfast.schema.defaults import without_defaulted
 from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, describe
+from holdfast.schema.walk import Elsewhere, SchemaTooComplex
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator

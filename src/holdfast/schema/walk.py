@@ -1,12 +1,61 @@
-"""The keywords of JSON Schema that hold schemas, and the one way to visit these.
+"""A schema's keywords, subschemas and references, read within one budget.
 
-``$ref`` and its relatives are not followed here; see `holdfast.schema.refs`.
+Servers write schemas, and the results that are checked against them, so both may be hostile:
+references that double at every step, alternatives inside alternatives, patterns over megabytes.
+Every reader counts its steps with a `Budget`. References lead to places in the same document;
+nothing is ever fetched.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from urllib.parse import unquote, urljoin
+
+
+class SchemaLimits(NamedTuple):
+    """The bounds of one reading."""
+
+    depth: int = 100
+    """Levels of nested schemas that are followed."""
+    nodes: int = 5_000
+    """JSON values in one schema."""
+    work: int = 5_000
+    """Steps of one reading: each costs two to four microseconds."""
+
+
+LIMITS: Final = SchemaLimits()
+
+
+class SchemaTooComplex(Exception):  # noqa: N818  (a finding, not a failure)
+    """A schema, or a check against it, exceeds its bounds; the text says which."""
+
+
+class Elsewhere(SchemaTooComplex):
+    """A schema refers to what is not in it: nothing is ever fetched."""
+
+
+class Budget:
+    """The steps that one reading may still take."""
+
+    def __init__(self, work: int = LIMITS.work) -> None:
+        self.left: int = work
+
+    def spend(self, steps: int = 1) -> None:
+        """Use up some steps.
+
+        Raises:
+            SchemaTooComplex: None are left.
+        """
+        self.left -= steps
+        if self.left < 0:
+            raise SchemaTooComplex("it is too large or too deep")
+
+    def afford(self, steps: int = 1) -> bool:
+        """Use up some steps; return False when none are left."""
+        self.left -= steps
+        return self.left >= 0
+
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -126,3 +175,118 @@ def tuple_items(schema: Mapping[str, Any]) -> tuple[list[Any], Any]:
     if isinstance(items, list):
         return items, schema.get("additionalItems")
     return branches(schema, "prefixItems"), items
+
+
+DIALECTS: Final = ("http://json-schema.org/", "https://json-schema.org/")
+"""The dialects' own schemas, which the validator has."""
+_NAMES: Final = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
+
+
+def resolve(document: Any, reference: str) -> Any:
+    """Return what a JSON pointer in a ``$ref`` leads to; None if to nothing in the document.
+
+    A list's index may be any text here, and a number of any length.
+    """
+    if reference == "#":
+        return document
+    if not reference.startswith("#/"):
+        return None
+    found = document
+    for step in unquote(reference[2:]).split("/"):
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict):
+            found = found.get(key)
+        elif isinstance(found, list) and key.isdecimal() and key.isascii() and len(key) < 9:
+            found = found[int(key)] if int(key) < len(found) else None
+        else:
+            return None
+    return found
+
+
+class Resolver:
+    """The named places of a document: embedded resources (``$id``) and anchors.
+
+    JSON Schema 2020-12 Core, sections 8.2 (base URI, anchors) and 9.1.2 (initial base URI).
+    """
+
+    def __init__(self, root: Any, limits: SchemaLimits = LIMITS) -> None:
+        self.root = root
+        self.named: bool = False
+        """A part of the document has a URI of its own."""
+        self._bases: dict[int, str] = {}
+        self._resources: dict[str, Any] = {"": root}
+        self._anchors: dict[tuple[str, str], Schema] = {}
+        self._dynamic: dict[str, list[Schema]] = {}
+        self._index(root, "", limits)
+
+    def _index(self, root: Any, base: str, limits: SchemaLimits) -> None:
+        waiting: list[tuple[Any, str]] = [(root, base)]
+        seen = 0
+        while waiting:
+            schema, base = waiting.pop()
+            if not isinstance(schema, dict) or id(schema) in self._bases:
+                continue
+            if HOLDS.isdisjoint(schema) and _NAMES.isdisjoint(schema):
+                continue
+            seen += 1
+            if seen > limits.nodes:
+                raise SchemaTooComplex(f"it has more than {limits.nodes} parts")
+            base = self._name(schema, base)
+            self._bases[id(schema)] = base
+            waiting += [(part.schema, base) for part in parts(schema)]
+
+    def _name(self, schema: Schema, base: str) -> str:
+        """Note the names of one schema; return the base URI of what is inside it."""
+        for keyword in ("$id", "id"):
+            own = schema.get(keyword)
+            if isinstance(own, str):
+                place, _, anchor = own.partition("#")
+                if place:
+                    base = _join(base, place)
+                    self._resources[base] = schema
+                    self.named = self.named or schema is not self.root
+                if anchor:
+                    self._anchors[base, anchor] = schema
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            own = schema.get(keyword)
+            if isinstance(own, str):
+                self._anchors[base, own] = schema
+                self.named = self.named or schema is not self.root
+        dynamic = schema.get("$dynamicAnchor")
+        if isinstance(dynamic, str):
+            self._dynamic.setdefault(dynamic, []).append(schema)
+        if schema.get("$recursiveAnchor") is True:
+            self._dynamic.setdefault("", []).append(schema)
+        return base
+
+    def target(self, schema: Schema, reference: str) -> Any:
+        """Return what a reference in ``schema`` leads to; None if to nothing in the document."""
+        if not self.named and reference.startswith("#/"):
+            return resolve(self.root, reference)
+        base = self._bases.get(id(schema), "")
+        place, _, fragment = reference.partition("#")
+        where = _join(base, place) if place else base
+        resource = self._resources.get(where)
+        if resource is None and not where:
+            resource = self.root
+        if not fragment:
+            return resource
+        if fragment.startswith("/"):
+            return resolve(resource, f"#{fragment}")
+        return self._anchors.get((where, fragment))
+
+    def adopt(self, target: Any, source: Schema) -> None:
+        """Give what a pointer found outside every schema the base of the one that refers to it."""
+        if isinstance(target, dict) and id(target) not in self._bases:
+            self._index(target, self._bases.get(id(source), ""), LIMITS)
+
+    def dynamic(self, reference: str) -> list[Schema]:
+        """Return every schema that a ``$dynamicRef`` may lead to, depending on the way taken."""
+        return self._dynamic.get(reference.rpartition("#")[2], [])
+
+
+def _join(base: str, place: str) -> str:
+    try:
+        return urljoin(base, place)
+    except ValueError:  # a malformed address, such as http://[
+        return place

@@ -1,8 +1,7 @@
 """Many servers at once: one object to start, list, search and call them.
 
 group       Servers: start, list, call, close, side by side
-member      one of them: its client, its health
-status      ... as a value
+member      one of them: its client and its status
 """
 
 from __future__ import annotations
@@ -13,13 +12,10 @@ from holdfast._core.lazy import lazily
 
 if TYPE_CHECKING:
     from holdfast.servers.group import Servers as Servers
-    from holdfast.servers.status import Failure as Failure
-    from holdfast.servers.status import Status as Status
+    from holdfast.servers.member import Failure as Failure
+    from holdfast.servers.member import Status as Status
 
-_HOMES = {
-    "group": ("Servers",),
-    "status": ("Failure", "Status"),
-}
+_HOMES = {"group": ("Servers",), "member": ("Failure", "Status")}
 
 __all__ = sorted(name for names in _HOMES.values() for name in names)  # noqa: PLE0605
 

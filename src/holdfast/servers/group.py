@@ -16,8 +16,7 @@ from holdfast.agents.naming import LIMIT, Names, hint, question
 from holdfast.client import Client
 from holdfast.errors import HoldfastError, RequestTimeout, ValidationError
 from holdfast.policies import CacheMode
-from holdfast.servers.member import Config, Member, members
-from holdfast.servers.status import Failure, Status
+from holdfast.servers.member import Config, Failure, Member, Status, members
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from holdfast.agents.listing import Partial, ServerTool
 from holdfast.agents.naming import LIMIT, Names
 from holdfast.policies import CacheMode
 from holdfast.servers.group import Servers as AsyncServers
-from holdfast.servers.member import Config
-from holdfast.servers.status import Status
+from holdfast.servers.member import Config, Status
 from holdfast.sync.client import Client
 from holdfast.sync.portal import portal
 from holdfast.types.tools import ToolResult

@@ -5,10 +5,7 @@ contract         tests that every transport passes
   echo_server    the server that they talk to
 plugin           fixtures, markers and options for pytest
   fixtures       the clients and handles of one test
-  teardown       closes them on the loop of the test
-  notes          its calls, for the report of a failure
-  recording      its calls on disk
-  replaying      a server that answers from them
+  recording      its calls: notes for a report, recordings on disk, and their replay
   factories      the types of the fixtures
 """
 

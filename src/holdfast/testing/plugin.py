@@ -76,7 +76,7 @@ def _mcp_scope(request: pytest.FixtureRequest) -> Iterator[ClientScope]:
 @pytest.fixture
 def mcp_client(request: pytest.FixtureRequest, _mcp_scope: ClientScope) -> ClientFactory:
     """``mcp_client(target=None, **options)``: a Holdfast client, closed when the test is over."""
-    from holdfast.testing.teardown import arrange
+    from holdfast.testing.fixtures import arrange
 
     arrange(request)
     return _mcp_scope.client
@@ -92,7 +92,7 @@ def mcp_client_sync(_mcp_scope: ClientScope) -> SyncClientFactory:
 def mcp_handle(request: pytest.FixtureRequest, _mcp_scope: ClientScope) -> HandleFactory:
     """``mcp_handle(module_or_class, session=None, **options)``: a generated handle; its session
     and its client are closed when the test is over."""
-    from holdfast.testing.teardown import arrange
+    from holdfast.testing.fixtures import arrange
 
     arrange(request)
     return _mcp_scope.handle

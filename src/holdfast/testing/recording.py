@@ -16,22 +16,86 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 import shutil
+import threading
+from collections import deque
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall
-from holdfast._core.wire.codes import METHOD_NOT_FOUND
+from holdfast._core.server.incoming import Incoming
+from holdfast._core.wire.codes import METHOD_NOT_FOUND, RequestError
 from holdfast.calllog.log import CallLog
+from holdfast.calllog.mock import MockServer
 from holdfast.client import Client
 from holdfast.errors import HoldfastError
-from holdfast.lock.lockfile import LockedServer, LockFile, render, write
+from holdfast.lock.lockfile import LockedServer, LockFile, read, render, write
 from holdfast.policies import Redaction
 from holdfast.types.tools import Tool
+
+MOST_LINES: Final = 200
+MOST_CHARACTERS: Final = 64 * 1024
+LONGEST_LINE: Final = 4 * 1024
+
+
+class Notes:
+    """The last lines of one client's log, within a bound."""
+
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque()
+        self._characters = 0
+        self._dropped = 0
+        # Synchronous clients write from another thread than the one that makes reports.
+        self._lock = threading.Lock()
+
+    def take(self, line: str) -> None:
+        """Add a line, truncated if it is too long."""
+        if len(line) > LONGEST_LINE:
+            line = f"{line[: LONGEST_LINE - 1]}…"
+        with self._lock:
+            self._lines.append(line)
+            self._characters += len(line)
+            while len(self._lines) > MOST_LINES or self._characters > MOST_CHARACTERS:
+                self._characters -= len(self._lines.popleft())
+                self._dropped += 1
+
+    def __str__(self) -> str:
+        with self._lock:
+            left_out = [f"({self._dropped} earlier lines left out)"] if self._dropped else []
+            return "\n".join([*left_out, *self._lines])
+
+
+class NotesLog(CallLog):
+    """A call log in memory, and other logs of the same calls."""
+
+    def __init__(self, redaction: Redaction, others: Sequence[CallLog] = ()) -> None:
+        self.notes: Notes = Notes()
+        self._others = others
+        super().__init__(self.notes.take, redaction=redaction)
+
+    def begin(self, call: ObservedCall) -> End | None:
+        """Note the start of a request; return the function that notes its end."""
+        found = [super().begin(call), *(other.begin(call) for other in self._others)]
+        ends = [end for end in found if end is not None]
+
+        def end() -> None:
+            for one in ends:
+                one()
+
+        return end
+
+    def close(self) -> None:
+        """Close the other observers and this one."""
+        for other in self._others:
+            other.close()
+        super().close()
+
 
 VERSION: Final = 1
 MANIFEST: Final = "recording.json"
@@ -191,3 +255,107 @@ class Recording:
         manifest = msgspec.to_builtins(Manifest(test=self._nodeid, clients=parts))
         text = json.dumps(manifest, indent=2, ensure_ascii=False)
         (self._home / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
+
+
+_NOT_RECORDED: Final = (
+    "completion/complete",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+)
+
+
+class MissingRecording(Exception):  # noqa: N818
+    """There is no recording for a test; the message says how to make one."""
+
+
+class RecordedServer(MockServer):
+    """Answers from a recording, and lists what it could not answer.
+
+    The client gets an error as well, but a test that expects an error would accept that one.
+    """
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        self.misses: list[str] = []
+        super().__init__(*given, **options)
+        self.server.handlers.update(dict.fromkeys(_NOT_RECORDED, self._refuse))
+
+    def missed(self, message: str) -> None:
+        """Record a call that is not in the recording."""
+        self.misses.append(message)
+
+    def _refuse(self, incoming: Incoming) -> None:
+        text = f"{incoming.method!r}: only tools and their calls are recorded"
+        self.misses.append(text)
+        raise RequestError(METHOD_NOT_FOUND, text)
+
+
+class Replay:
+    """The recording of one test while it is replayed."""
+
+    def __init__(self, folder: Path, nodeid: str, shown: str) -> None:
+        self._folder = folder
+        self._home = folder / folder_name(nodeid)
+        words = ["pytest", "--mcp-record", shown, nodeid]
+        self._again = f"record it with: {shlex.join(words)}"
+        self._served: list[RecordedServer] = []
+
+    def server(self, redaction: Redaction) -> tuple[RecordedServer, str]:
+        """Return the server for the test's next client, and that client's name."""
+        parts = self._read().clients
+        number = len(self._served) + 1
+        if number > len(parts):
+            clients = "1 client" if len(parts) == 1 else f"{len(parts)} clients"
+            text = f"this test had {clients} when it was recorded, and now makes one more"
+            raise MissingRecording(f"{text}; {self._again}")
+        part = parts[number - 1]
+        log = self._home / f"{number}.jsonl"
+        tools, instructions = self._tools(part)
+        server = RecordedServer(
+            log if log.exists() else [],
+            tools=tools,
+            name=part.server or part.client,
+            instructions=instructions,
+            redaction=redaction,
+        )
+        self._served.append(server)
+        return server, part.client
+
+    def undo(self) -> None:
+        """Forget the last client: it could not be made."""
+        self._served.pop()
+
+    def _read(self) -> Manifest:
+        path = self._home / MANIFEST
+        try:
+            found = msgspec.json.decode(path.read_bytes(), type=Manifest)
+        except FileNotFoundError:
+            raise MissingRecording(
+                f"there is no recording of this test ({path}); {self._again}"
+            ) from None
+        except (OSError, msgspec.DecodeError) as error:
+            raise MissingRecording(f"{path} cannot be read: {error}; {self._again}") from None
+        if found.version != VERSION:
+            text = f"{path} is of version {found.version}, and only {VERSION} is understood"
+            raise MissingRecording(f"{text}; {self._again}")
+        return found
+
+    def _tools(self, part: RecordedClient) -> tuple[dict[str, dict[str, Any]] | None, str | None]:
+        if part.tools is None:
+            return None, None
+        if not re.fullmatch("[0-9a-f]{16}", part.tools):
+            raise MissingRecording(f"{self._home / MANIFEST} names no tools; {self._again}")
+        (locked,) = read(lock_path(self._folder, part.tools)).servers.values()
+        return locked.definitions, locked.instructions
+
+    def misses(self) -> str:
+        """Return the calls that were not recorded, as text; empty if there were none."""
+        found = [text for server in self._served for text in server.misses]
+        if not found:
+            return ""
+        lines = "\n".join(f"  {text}" for text in found[:10])
+        more = f"\n  and {len(found) - 10} more" if len(found) > 10 else ""
+        return f"not in the recording of this test:\n{lines}{more}\n{self._again}"

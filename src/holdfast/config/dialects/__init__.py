@@ -1,35 +1,71 @@
-"""Dialects: one reader for each way in which products write down their servers."""
+"""Dialects: the ways in which products write down their servers, one row of a table each.
+
+mcpServers  Claude Desktop, Claude Code, Cursor, most others, and Holdfast's own files
+vscode      ``mcp.json`` of VS Code, or the ``mcp`` part of its ``settings.json``
+gemini      ``settings.json``: ``mcpServers`` with ``httpUrl`` beside ``url``
+zed         ``settings.json``: ``context_servers``
+codex       ``config.toml``: ``[mcp_servers.name]``
+goose       ``config.yaml``: ``extensions``, some of which are MCP servers
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, Final
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
-from holdfast.config.dialects.common import DialectResult
-from holdfast.config.entry import EntrySource
+from holdfast.config.dialects.common import (
+    DialectResult,
+    EntryDefinition,
+    EntryReading,
+    by_command,
+    by_url,
+    definition,
+    entry,
+    inputs_of,
+    lists,
+    read_servers,
+    timeouts,
+)
+from holdfast.config.dialects.fields import EntryFields, login_settings, scopes
+from holdfast.config.entry import EntrySource, ServerEntry
+from holdfast.config.settings import HttpMode
 
-DIALECTS: Final = {
-    "mcpServers": "mcpservers",
-    "vscode": "mcpservers",
-    "gemini": "mcpservers",
-    "zed": "mcpservers",
-    "codex": "codex",
-    "goose": "goose",
-}
-"""The module that reads each; only the one that is needed is loaded."""
+Document = Mapping[str, Any]
 
 
-def read(dialect: str, document: Mapping[str, Any], source: EntrySource) -> DialectResult:
+class Dialect(NamedTuple):
+    """One way of writing down servers."""
+
+    key: str
+    """The table of servers in a document."""
+    read: Callable[[EntryFields], EntryReading]
+    ignored: str
+    """Fields that do not matter here."""
+    no_effect: str = ""
+    """Fields that a user may rely on, so they are warned of."""
+    prepare: Callable[[Document], Document] = lambda document: document
+    """Returns the document in a plain form: ``key`` leads to the table."""
+
+
+def read(dialect: str, document: Document, source: EntrySource) -> DialectResult:
     """Return the servers that a document describes in a dialect."""
-    from importlib import import_module
+    row = DIALECTS[dialect]
+    document = row.prepare(document)
+    inputs = inputs_of(document)
 
-    module = import_module(f"{__name__}.{DIALECTS[dialect]}")
-    found: DialectResult = getattr(module, f"read_{dialect.lower()}")(document, source)
-    return found
+    def server(name: str, fields: EntryFields) -> ServerEntry:
+        """Read one entry."""
+        found = row.read(fields)
+        fields.ignore(row.ignored.split())
+        fields.without_effect(row.no_effect.split())
+        return entry(name, fields, source, found, inputs)
+
+    return read_servers(document.get(row.key), source, row.key, server)
 
 
-def detect(path: str, document: Mapping[str, Any]) -> str | None:
+def detect(path: str, document: Document) -> str | None:
     """Return the dialect of a file, by its place and its content; None if it is in none."""
     folder, name = os.path.split(path)
     ending = os.path.splitext(name)[1].lower()
@@ -39,7 +75,253 @@ def detect(path: str, document: Mapping[str, Any]) -> str | None:
         return "goose" if "extensions" in document else None
     if "mcpServers" in document:
         return "gemini" if os.path.basename(folder) == ".gemini" else "mcpServers"
-    part = document.get("mcp")
-    if "servers" in document or (isinstance(part, Mapping) and "servers" in part):
+    if "servers" in document or "servers" in _object(document.get("mcp")):
         return "vscode"
     return "zed" if "context_servers" in document else None
+
+
+def _object(value: Any) -> Document:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _mcp_servers(fields: EntryFields) -> EntryReading:
+    found = definition(fields, fields.text("url", "serverUrl"))
+    disabled = fields.flag("disabled") or fields.flag("enabled") is False
+    # Milliseconds in most products, seconds in some: only a clear value is used.
+    span = fields.seconds("timeout", 0.001)
+    if span is not None and span < 1.0:
+        text = "seconds or milliseconds? Not used; set holdfast.timeouts (in seconds)"
+        fields.fault("timeout", text, "warning")
+        span = None
+    return EntryReading(found, timeouts(request=span) | login_settings(fields), disabled)
+
+
+# VS Code
+
+
+def _vscode_document(document: Document) -> Document:
+    return document if "servers" in document else _object(document.get("mcp"))
+
+
+def _vscode(fields: EntryFields) -> EntryReading:
+    env = fields.take("env")
+    if isinstance(env, Mapping) and None in env.values():
+        # ``"NAME": null`` takes a variable away; a server here gets none that it was not given.
+        fields.put("env", {key: value for key, value in env.items() if value is not None})
+    found = definition(fields, fields.text("url"))
+    settings = login_settings(fields, loopback="127.0.0.1")
+    return EntryReading(found, settings, fields.flag("disabled") or False)
+
+
+# Gemini
+
+_BARE: Final = re.compile(r"(?<!\$)\$([A-Za-z_][A-Za-z0-9_]*)", re.A)
+
+
+def _gemini_document(document: Document) -> Document:
+    """Apply ``mcp.allowed`` and ``mcp.excluded``, and write ``$VAR`` as ``${VAR}``."""
+    servers = _braced(document.get("mcpServers"))
+    rules = _object(document.get("mcp"))
+    allowed, excluded = _names(rules.get("allowed")), _names(rules.get("excluded"))
+    for name, raw in _object(servers).items():
+        if isinstance(raw, dict):
+            raw["disabled"] = name in excluded or (bool(allowed) and name not in allowed)
+    return {"mcpServers": servers}
+
+
+def _names(value: Any) -> frozenset[str]:
+    listed = value if isinstance(value, list) else []
+    return frozenset(name for name in listed if isinstance(name, str))
+
+
+def _braced(value: Any, levels: int = 6) -> Any:
+    if isinstance(value, str):
+        return _BARE.sub(r"${\1}", value) if "$" in value else value
+    if levels and isinstance(value, list):
+        return [_braced(item, levels - 1) for item in value]
+    if levels and isinstance(value, Mapping):
+        return {key: _braced(item, levels - 1) for key, item in value.items()}
+    return value
+
+
+def _gemini(fields: EntryFields) -> EntryReading:
+    streamable, url = fields.text("httpUrl"), fields.text("url")
+    found = definition(fields, streamable or url, hint="streamable" if streamable else "auto")
+    settings = timeouts(request=fields.seconds("timeout", 0.001))
+    settings |= lists(allow=fields.texts("includeTools"), deny=fields.texts("excludeTools"))
+    return EntryReading(found, settings | login_settings(fields), fields.flag("disabled") or False)
+
+
+# Zed
+
+
+def _zed_document(document: Document) -> Document:
+    """Leave out the servers of extensions, which have no command."""
+    servers = document.get("context_servers")
+    if isinstance(servers, Mapping):
+        servers = {
+            name: raw
+            for name, raw in servers.items()
+            if not isinstance(raw, Mapping) or {"command", "url"} & raw.keys()
+        }
+    return {"context_servers": servers}
+
+
+def _zed(fields: EntryFields) -> EntryReading:
+    command = fields.take("command")
+    if isinstance(command, Mapping):
+        # Older files have an object with ``path``, ``args`` and ``env``.
+        for inner, outer in (("path", "command"), ("args", "args"), ("env", "env")):
+            fields.put(outer, command.get(inner))
+    found = definition(fields, fields.text("url"))
+    return EntryReading(found, disabled=fields.flag("enabled") is False)
+
+
+# Codex
+
+
+def _codex(fields: EntryFields) -> EntryReading:
+    program, url = fields.text("command"), fields.text("url")
+    if program is not None and url is not None:
+        fields.fault("url", "there is both a command and a URL")
+    if program is None and url is None:
+        fields.fault("command", "is missing, and so is a URL")
+    if url is None:
+        fields.without_effect(("bearer_token_env_var", "http_headers", "env_http_headers"))
+        found = by_command(fields, program, fields.texts("args") or ())
+    else:
+        found = by_url(fields, url, "streamable", _codex_headers(fields))
+    settings = timeouts(
+        handshake=fields.seconds("startup_timeout_sec")
+        or fields.seconds("startup_timeout_ms", 0.001),
+        tools=fields.seconds("tool_timeout_sec"),
+    )
+    allow, deny = fields.texts("enabled_tools"), fields.texts("disabled_tools")
+    settings |= lists(allow=allow, deny=deny, inherit_env=_inherited(fields) or None)
+    login = dict(login_settings(fields, loopback="127.0.0.1").get("oauth", {}))
+    more = {"scopes": scopes(fields, "scopes"), "resource": fields.text("oauth_resource")}
+    login.update({name: value for name, value in more.items() if value})
+    settings |= {"oauth": login} if login else {}
+    return EntryReading(found, settings, fields.flag("enabled") is False)
+
+
+def _codex_headers(fields: EntryFields) -> dict[str, str]:
+    headers = fields.table("http_headers")
+    for name, variable in fields.table("env_http_headers").items():
+        headers[name] = f"${{env:{variable}}}"
+    token = fields.text("bearer_token_env_var")
+    if token is not None:
+        headers = {name: one for name, one in headers.items() if name.lower() != "authorization"}
+        headers["Authorization"] = f"Bearer ${{env:{token}}}"
+    if "bearer_token" in fields:
+        fields.take("bearer_token")
+        fields.fault("bearer_token", "is not taken; name a variable in bearer_token_env_var")
+    return headers
+
+
+def _inherited(fields: EntryFields) -> tuple[str, ...]:
+    """Return ``env_vars``: names, or tables with a name, of variables to pass on."""
+    listed = fields.take("env_vars")
+    if listed is None:
+        return ()
+    names = [
+        item.get("name") if isinstance(item, Mapping) else item
+        for item in (listed if isinstance(listed, list) else [None])
+    ]
+    found = tuple(name for name in names if isinstance(name, str))
+    if len(found) < len(names):
+        fields.fault("env_vars", "must be a list of names")
+        return ()
+    return found
+
+
+# Goose
+
+_GOOSE_MODES: Final[dict[str, HttpMode]] = {"sse": "sse", "streamable_http": "streamable"}
+_BUILT_IN: Final = ("builtin", "platform", "frontend", "inline_python")
+"""Parts of Goose itself: no servers that another program could reach."""
+
+
+def _goose_document(document: Document) -> Document:
+    extensions = document.get("extensions")
+    if isinstance(extensions, Mapping):
+        flat = {name: _flat(raw) for name, raw in extensions.items()}
+        extensions = {
+            name: raw for name, raw in flat.items() if _object(raw).get("type") not in _BUILT_IN
+        }
+    return {"extensions": extensions}
+
+
+def _flat(raw: Any) -> Any:
+    """Some versions keep the settings one level down, under ``config``."""
+    inner = _object(raw).get("config")
+    if not isinstance(inner, Mapping):
+        return raw
+    return {**inner, **{name: value for name, value in raw.items() if name != "config"}}
+
+
+def _goose(fields: EntryFields) -> EntryReading:
+    kind = fields.text("type") or ("stdio" if "cmd" in fields else "streamable_http")
+    given = fields.table("envs")
+    found: EntryDefinition = {}
+    if kind == "stdio":
+        fields.put("env", given)
+        found = by_command(fields, _needed(fields, "cmd"), fields.texts("args") or ())
+    elif kind in _GOOSE_MODES:
+        headers = {
+            name: re.sub(r"\$\{(\w+)\}", lambda match: given.get(match[1], match[0]), value)
+            for name, value in fields.table("headers").items()
+        }
+        found = by_url(fields, _needed(fields, "uri"), _GOOSE_MODES[kind], headers)
+    else:
+        fields.fault("type", "is not supported (stdio, streamable_http or sse)")
+    allow, keys = fields.texts("available_tools"), fields.texts("env_keys")
+    settings = timeouts(request=fields.seconds("timeout")) | lists(
+        allow=allow or None, inherit_env=(keys or None) if kind == "stdio" else None
+    )
+    return EntryReading(found, settings, fields.flag("enabled") is False)
+
+
+def _needed(fields: EntryFields, name: str) -> str | None:
+    found = fields.text(name)
+    if found is None:
+        fields.fault(name, "is missing")
+    return found
+
+
+DIALECTS: Final = {
+    "mcpServers": Dialect(
+        "mcpServers",
+        _mcp_servers,
+        "description name displayName icon $schema headers enabled",
+        "headersHelper oauthRedirectUrl tokenCacheDir alwaysAllow autoApprove trust alwaysLoad",
+    ),
+    "vscode": Dialect(
+        "servers",
+        _vscode,
+        "version gallery description headers",
+        "dev sandbox sandboxEnabled",
+        _vscode_document,
+    ),
+    "gemini": Dialect(
+        "mcpServers",
+        _gemini,
+        "description extensionName headers",
+        "trust authProviderType targetAudience targetServiceAccount tcp",
+        _gemini_document,
+    ),
+    "zed": Dialect("context_servers", _zed, "source settings headers", "", _zed_document),
+    "codex": Dialect(
+        "mcp_servers",
+        _codex,
+        "name required supports_parallel_tool_calls url command args env cwd startup_timeout_ms",
+        "http_headers_helper tools default_tools_approval_mode experimental_environment",
+    ),
+    "goose": Dialect(
+        "extensions",
+        _goose,
+        "name display_name description bundled type cmd args envs uri headers env_keys",
+        "",
+        _goose_document,
+    ),
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +23,14 @@ MOST_VARIABLES: Final = 1000
 LONGEST_NAME: Final = 128
 EntryDefinition = dict[str, Any]
 """Fields of a `ServerEntry`, by name."""
+
+
+class EntryReading(NamedTuple):
+    """An entry as a dialect reads it."""
+
+    definition: EntryDefinition
+    settings: Mapping[str, Any] = {}
+    disabled: bool = False
 
 
 class DialectResult(Struct, frozen=True, kw_only=True):
@@ -86,18 +94,17 @@ def entry(
     name: str,
     fields: EntryFields,
     source: EntrySource,
-    definition: EntryDefinition,
-    *,
-    settings: Mapping[str, Any] | None = None,
-    disabled: bool = False,
-    inputs: Mapping[str, ConfigInput] | None = None,
+    reading: EntryReading,
+    inputs: Mapping[str, ConfigInput],
 ) -> ServerEntry:
     """Return the entry, with Holdfast's own settings over those of the dialect."""
-    given = {**(settings or {}), **own_settings(fields)}
+    given = {**reading.settings, **own_settings(fields)}
     fields.rest()
-    made = ServerEntry(name=name, source=source, settings=given, disabled=disabled, **definition)
+    made = ServerEntry(
+        name=name, source=source, settings=given, disabled=reading.disabled, **reading.definition
+    )
     used = [variable.name for variable in _check(made, fields) if variable.kind == "input"]
-    asked = {one: inputs[one] for one in used if inputs and one in inputs}
+    asked = {one: inputs[one] for one in used if one in inputs}
     return replace(made, inputs=asked, problems=fields.problems)
 
 

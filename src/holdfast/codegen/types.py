@@ -1,0 +1,318 @@
+"""Types: a small model of what a schema comes down to, and its text in Python.
+
+The layout is what `ruff format` leaves alone at its default of 88 columns. Where its choice would
+be hard to foresee, there is none: what is in brackets has an item to a line and a comma at the end,
+and a type too long for its place gets a name of its own.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from holdfast.codegen.literals import docstring, literal, paragraphs, width
+from holdfast.codegen.names import MODULE_NAMES, TYPE_NAMES, ClassNames, pascal
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A type that is one word."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of these values."""
+
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array of one kind of items."""
+
+    item: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An array with a kind for each place."""
+
+    items: tuple[Kind, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """An object whose keys are not known."""
+
+    value: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An object whose keys are known: a `Record` of that name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """Any of several kinds, two at least. Made by `either`."""
+
+    options: tuple[Kind, ...]
+
+
+Value: TypeAlias = "str | int | bool | None"
+Kind: TypeAlias = "Plain | Choice | Array | Row | Table | Named | Either"
+
+ANY: Final = Plain("Any")
+NONE: Final = Plain("None")
+STRING: Final = Plain("str")
+UNSET: Final = Plain("Unset")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A key of an object, or a parameter of a tool."""
+
+    wire: str
+    kind: Kind
+    required: bool
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An object with known keys; becomes a TypedDict."""
+
+    name: str
+    fields: tuple[Field, ...]
+    note: str = ""
+
+
+def either(options: Iterable[Kind]) -> Kind:
+    """The union: flat, nothing twice, choices together, None last; Any swallows the rest."""
+    flat: list[Kind] = []
+    for option in options:
+        flat += option.options if isinstance(option, Either) else (option,)
+    if not flat or ANY in flat:
+        return ANY
+    choices = [option for option in flat if isinstance(option, Choice)]
+    if len(choices) > 1:
+        joined = choice(value for option in choices for value in option.values)
+        flat[flat.index(choices[0])] = joined
+        flat = [option for option in flat if option is joined or not isinstance(option, Choice)]
+    unique = list(dict.fromkeys(flat))
+    if NONE in unique:
+        unique = [option for option in unique if option != NONE] + [NONE]
+    return unique[0] if len(unique) == 1 else Either(tuple(unique))
+
+
+def choice(values: Iterable[Value]) -> Choice:
+    """True is not 1 here, as it is for ``==``."""
+    return Choice(tuple({(type(value), value): value for value in values}.values()))
+
+
+COLUMNS: Final = 88
+INDENT: Final = "    "
+
+
+class Typist:
+    """Writes types, names those that are too long, and remembers what has to be imported."""
+
+    def __init__(self, names: ClassNames) -> None:
+        self.aliases: list[str] = []
+        """Definitions, each after those that it needs."""
+        self.used: set[str] = set()
+        self._names = names
+        self._known: dict[tuple[tuple[str, ...], str], str] = {}
+
+    def inline(self, kind: Kind, shadowed: Collection[str] = ()) -> str:
+        """A type on one line. ``shadowed`` are builtins that mean something else there."""
+        match kind:
+            case Plain(name):
+                return self._word(name, shadowed)
+            case Named(name):
+                return name
+            case Choice(values):
+                return f"{self._word('Literal')}[{', '.join(map(_value, values))}]"
+            case Either(options):
+                return " | ".join(self.inline(option, shadowed) for option in options)
+        word, parts = _brackets(kind)
+        inner = ", ".join(self.inline(part, shadowed) for part in parts)
+        return f"{self._word(word, shadowed)}[{inner or '()'}]"
+
+    def fit(
+        self, kind: Kind, room: int, path: tuple[str, ...], shadowed: Collection[str] = ()
+    ) -> str:
+        """The type if there is room for it, else a name for what is long, whatever the room."""
+        if isinstance(kind, Plain | Named):
+            return self.inline(kind, shadowed)
+        plain, used = self.inline(kind), set(self.used)
+        if (path, plain) in self._known:
+            return self._known[path, plain]
+        text = self.inline(kind, shadowed)
+        if width(text) <= room:
+            return text
+        if isinstance(kind, Array | Table):
+            text = self._around(kind, room, path, shadowed)
+            if width(text) <= room:
+                return text
+        if "builtins" not in used:
+            self.used.discard("builtins")
+        self._known[path, plain] = name = self._define(kind, path)
+        return name
+
+    def _around(
+        self, kind: Array | Table, room: int, path: tuple[str, ...], shadowed: Collection[str]
+    ) -> str:
+        """Brackets as they are, around a name for what is in them."""
+        word, parts = _brackets(kind)
+        head = f"{self._word(word, shadowed)}["
+        if isinstance(kind, Table):
+            head += f"{self._word('str', shadowed)}, "
+        inner = self.fit(parts[-1], room - len(head) - 1, (*path, "item"), shadowed)
+        return f"{head}{inner}]"
+
+    def _define(self, kind: Kind, path: tuple[str, ...]) -> str:
+        name = self._names.take(*path)
+        match kind:
+            case Choice(values):
+                word, items = "Literal", list(map(_value, values))
+            case Either(options):
+                word, items = "Union", self._items(options, path, "option")
+            case Row(row):
+                word, items = "tuple", self._items(row, path, "item") or ["()"]
+            case _:
+                word, parts = _brackets(kind)
+                room = COLUMNS - len(INDENT) - 1
+                items = [self.fit(part, room, (*path, "item")) for part in parts]
+        head = f"{name}: {self._word('TypeAlias')} = {self._word(word)}["
+        self.aliases.append(bracketed(head, items, "]"))
+        return name
+
+    def _items(self, kinds: Sequence[Kind], path: tuple[str, ...], word: str) -> list[str]:
+        room = COLUMNS - len(INDENT) - 1
+        return [self.fit(kind, room, (*path, f"{word}{at}")) for at, kind in enumerate(kinds, 1)]
+
+    def _word(self, name: str, shadowed: Collection[str] = ()) -> str:
+        if name in shadowed:
+            self.used.add("builtins")
+            return f"builtins.{name}"
+        if name not in TYPE_NAMES:
+            self.used.add(name)
+        return name
+
+
+def _brackets(kind: Kind) -> tuple[str, Sequence[Kind]]:
+    match kind:
+        case Array(item):
+            return "list", (item,)
+        case Table(value):
+            return "dict", (Plain("str"), value)
+        case Row(items):
+            return "tuple", items
+    raise AssertionError(kind)
+
+
+def _value(value: Value) -> str:
+    return literal(value) if isinstance(value, str) else repr(value)
+
+
+def bracketed(head: str, items: Sequence[str], tail: str, indent: str = "") -> str:
+    """``head`` ends with an opening bracket; in one line if that surely fits."""
+    line = f"{indent}{head}{', '.join(items)}{tail}"
+    if width(line) <= COLUMNS:
+        return line
+    if len(items) == 1 and tail.startswith("]"):
+        # A comma after the only item of a subscript would change what it says.
+        return f"{indent}{head}\n{indent}{INDENT}{items[0]}\n{indent}{tail}"
+    return exploded(head, items, tail, indent)
+
+
+def exploded(head: str, items: Sequence[str], tail: str, indent: str = "") -> str:
+    """One item to a line, each with a comma."""
+    lines = "".join(f"{indent}{INDENT}{item},\n" for item in items)
+    return f"{indent}{head}\n{lines}{indent}{tail}"
+
+
+NOT_REQUIRED = len("NotRequired[]")
+
+
+def typed_dict(record: Record, typist: Typist, classes: Collection[str]) -> str:
+    """A class where the keys can be its attributes, else the same by a call."""
+    typist.used.add("TypedDict")
+    if all(_is_attribute(field, record, typist, classes) for field in record.fields):
+        return _class(record, typist)
+    return _call(record, typist)
+
+
+def described(fields: Collection[tuple[str, str]], room: int) -> list[str]:
+    """Names and what is said of each, one below the other."""
+    lines: list[str] = []
+    for name, note in fields:
+        first, *rest = paragraphs(f"{name}: {note}", room - 2 * len(INDENT))
+        lines += [f"{INDENT}{first}", *(f"{INDENT}{INDENT}{line}".rstrip() for line in rest)]
+    return lines
+
+
+def _is_attribute(field: Field, record: Record, typist: Typist, classes: Collection[str]) -> bool:
+    """Return True if the key can be an attribute: a short identifier that is not reserved."""
+    key = field.wire
+    if not key.isascii() or not key.isidentifier() or keyword.iskeyword(key):
+        return False
+    if key.startswith("__") or key in TYPE_NAMES or key in MODULE_NAMES or key in classes:
+        return False
+    room = _room(key)
+    longest_alias = len(pascal(record.name, key)) + 4
+    return longest_alias <= room or width(typist.inline(field.kind)) <= room
+
+
+def _room(key: str) -> int:
+    return COLUMNS - len(INDENT) - len(key) - 2 - NOT_REQUIRED
+
+
+def _class(record: Record, typist: Typist) -> str:
+    partial = not any(field.required for field in record.fields)
+    lines = [f"class {record.name}(TypedDict{', total=False' if partial else ''}):"]
+    if text := docstring(_words(record), INDENT):
+        lines += [*text, ""]
+    for field in record.fields:
+        kind = typist.fit(field.kind, _room(field.wire), (record.name, field.wire))
+        lines.append(f"{INDENT}{field.wire}: {_mark(kind, field.required or partial, typist)}")
+    return "\n".join(lines)
+
+
+def _call(record: Record, typist: Typist) -> str:
+    """Types are strings here, because nothing that comes later in the module is known yet."""
+    items: list[str] = []
+    for field in record.fields:
+        kind = _mark(_unquoted(field.kind, record, field.wire, typist), field.required, typist)
+        items.append(f"{literal(field.wire)}: {literal(kind)}")
+    body = exploded("{", items, "}", INDENT).lstrip()
+    return exploded(f"{record.name} = TypedDict(", [literal(record.name), body], ")")
+
+
+def _unquoted(kind: Kind, record: Record, key: str, typist: Typist) -> str:
+    """A type without quotes in it: choices get a name."""
+    text = typist.inline(kind)
+    return typist.fit(kind, -1, (record.name, key)) if "Literal[" in text else text
+
+
+def _mark(text: str, required: bool, typist: Typist) -> str:
+    if required:
+        return text
+    typist.used.add("NotRequired")
+    return f"NotRequired[{text}]"
+
+
+def _words(record: Record) -> list[str]:
+    room = COLUMNS - len(INDENT)
+    lines = paragraphs(record.note, room)
+    notes = [(field.wire, field.note) for field in record.fields if field.note]
+    if not notes:
+        return lines
+    return [*(lines or ["An object."]), "", "Keys:", *described(notes, room)]
