@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from holdfast._core.auth.challenge import Challenge
-from holdfast._core.auth.credentials import Registration
-from holdfast._core.auth.discovery import AuthServer, Found
+from holdfast._core.auth.credentials import AuthServer, Login, Registration
+from holdfast._core.auth.discovery import Found
 from holdfast._core.auth.flow import Case, Need
 from holdfast._core.auth.login import Attempt
 from holdfast._core.auth.options import OAuth
@@ -17,10 +17,8 @@ from holdfast._core.auth.steps import (
     Browse,
     Conversation,
     Fetched,
-    Keep,
     Listen,
-    Load,
-    Recall,
+    Read,
     Sign,
     Unreachable,
 )
@@ -87,14 +85,12 @@ class Play:
             case Browse():
                 given: Callable[[Browse], Mapping[str, str]] = self.others["browse"]
                 return given(step)
-            case Load():
-                return self.others.get("registration")
-            case Recall():
-                return self.others.get("logins", {}).get(step.issuer)
+            case Read(key, kind):
+                logins: list[Login] = self.others.get("logins", [])
+                login = next((one for one in logins if one.key == key), None)
+                return self.others.get("registration") if kind is Registration else login
             case Sign():
                 return "SIGNED." + json.dumps(dict(step.claims))
-            case Keep():
-                return None
         return None
 
     @property
@@ -149,5 +145,22 @@ def attempt(found: AuthServer | None = None, **changes: Any) -> Attempt:
     return Attempt(**{**settings, **changes})
 
 
+def stored_login(**changes: Any) -> Login:
+    settings: dict[str, Any] = {
+        "at": server(),
+        "resource": SERVER,
+        "account": "default",
+        "server": SERVER,
+        "client": client(),
+        "access_token": "OLD",
+        "refresh_token": "REFRESH",
+        "issued_at": 0.0,
+        "expires_at": 5000.0,
+        "granted": ("a",),
+        "asked": ("a",),
+    }
+    return Login(**{**settings, **changes})
+
+
 def client(**changes: Any) -> Registration:
-    return Registration(**{"issuer": ISSUER, "client_id": "me", **changes})
+    return Registration(**{"client_id": "me", **changes})

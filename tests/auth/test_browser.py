@@ -83,6 +83,7 @@ async def test_a_flood_of_connections_does_not_stop_the_browser() -> None:
     assert "303" not in huge
     await say(listener, "GET /callback?code=CODE&state=STATE HTTP/1.1")
     assert (await waiting)["code"] == "CODE"
+    await say(listener, "GET /done HTTP/1.1")
     for _, writer in silent:
         writer.close()
     await listener.close()

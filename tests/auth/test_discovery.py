@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from holdfast._core.auth.challenge import Challenge
-from holdfast._core.auth.credentials import Login
 from holdfast._core.auth.discovery import Wanted, find_resource
 from holdfast._core.auth.flow import discover
 from holdfast._core.auth.options import OAuth
@@ -22,8 +21,9 @@ from tests.auth.talk import (
     SERVER,
     Play,
     case,
-    client,
     ok,
+    server,
+    stored_login,
     unreachable,
 )
 
@@ -128,22 +128,14 @@ def test_a_pinned_issuer_that_the_server_does_not_name_is_an_error() -> None:
 @pytest.mark.req("A7")
 def test_an_authorization_server_with_a_login_is_preferred() -> None:
     second = "https://second.example"
-    login = Login(
-        issuer=second,
-        resource=SERVER,
-        account="default",
-        server=SERVER,
-        token_endpoint=f"{second}/token",
-        client=client(),
-        access_token="x",
-    )
+    login = stored_login(at=server(issuer=second))
     play = Play(
         {
             PRM: {**PRM_DOCUMENT, "authorization_servers": [ISSUER, second]},
             METADATA: AS_DOCUMENT,
             f"{second}/.well-known/oauth-authorization-server": {**AS_DOCUMENT, "issuer": second},
         },
-        logins={second: login},
+        logins=[login],
     )
     assert play.run(discover(case())).found.server.issuer == second
 

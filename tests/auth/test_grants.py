@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from holdfast._core.auth import grants
 from holdfast._core.auth.challenge import Challenge
-from holdfast._core.auth.credentials import Login, Registration
+from holdfast._core.auth.credentials import Registration
 from holdfast._core.auth.flow import Renew, answer, renew
 from holdfast._core.auth.login import log_in, read_redirect
 from holdfast._core.auth.machine import by_machine
@@ -26,7 +26,7 @@ from holdfast._core.auth.options import (
     options_for,
 )
 from holdfast._core.auth.registration import callback_path, identify
-from holdfast._core.auth.steps import Ask, Browse, Fetched, Keep, Listen, Pause, ShowCode
+from holdfast._core.auth.steps import Ask, Browse, Fetched, Listen, Pause, ShowCode, Write
 from holdfast.errors import (
     AuthError,
     DiscoveryError,
@@ -52,6 +52,7 @@ from tests.auth.talk import (
     need,
     ok,
     server,
+    stored_login,
     unreachable,
 )
 
@@ -117,7 +118,7 @@ def test_registration_says_what_kind_of_client_this_is() -> None:
     assert sent["grant_types"] == ["authorization_code", "refresh_token"]
     assert sent["redirect_uris"] == [found.redirect_uri]
     assert found.client_secret == "S"
-    assert any(isinstance(step, Keep) and step.registration == found for step in play.asked)
+    assert any(isinstance(step, Write) and step.value == found for step in play.asked)
 
 
 @pytest.mark.req("A12")
@@ -210,8 +211,7 @@ def test_the_client_authenticates_as_registered_then_as_offered(
 
 def ask_token(who: Registration, offered: tuple[str, ...] = ()) -> Ask:
     play = Play({TOKEN: TOKENS})
-    endpoint = grants.Endpoint(url=TOKEN, issuer=ISSUER, auth_methods=offered)
-    play.run(grants.request(endpoint, who, {"grant_type": "x", "none": None}))
+    play.run(grants.request(server(auth_methods=offered), who, {"grant_type": "x", "none": None}))
     (ask,) = play.asked[-1:]
     assert isinstance(ask, Ask)
     return ask
@@ -228,8 +228,7 @@ def test_basic_authentication_encodes_both_halves() -> None:
 @pytest.mark.req("A33", "A22")
 def test_an_assertion_is_for_the_issuer_and_not_for_its_endpoint() -> None:
     play = Play({TOKEN: TOKENS})
-    endpoint = grants.Endpoint(url=TOKEN, issuer=ISSUER)
-    play.run(grants.request(endpoint, client(private_key="pem"), {}))
+    play.run(grants.request(server(), client(private_key="pem"), {}))
     form = play.form(TOKEN)
     claims = json.loads(form["client_assertion"].partition(".")[2])
     assert claims == {"iss": "me", "sub": "me", "aud": ISSUER}
@@ -246,7 +245,7 @@ def read(document: Any, status: int = 200) -> grants.Tokens:
 @pytest.mark.req("A23")
 def test_a_token_answer_is_read() -> None:
     found = read({**TOKENS, "token_type": "BEARER", "scope": "a b"})
-    assert grants.usable_type(found, dpop=False, issuer=ISSUER) == "Bearer"
+    assert found.token_type == "Bearer"
     assert found.scopes == ("a", "b")
     assert read(TOKENS).scopes is None
 
@@ -316,7 +315,7 @@ def test_the_refusal_of_a_resource_names_the_cure() -> None:
 def test_trouble_at_the_token_endpoint_is_a_matter_of_transport(reply: Any) -> None:
     play = Play({TOKEN: reply})
     with pytest.raises(TransportError):
-        play.run(grants.request(grants.Endpoint(url=TOKEN, issuer=ISSUER), client(), {}))
+        play.run(grants.request(server(), client(), {}))
 
 
 @given(
@@ -427,7 +426,7 @@ def test_a_client_that_the_token_endpoint_does_not_know_is_registered_anew_once(
     )
     login = play.run(log_in(attempt(options=OAuth())))
     assert login.client.client_id == "new"
-    assert any(isinstance(step, Keep) and step.registration is None for step in play.asked)
+    assert any(isinstance(step, Write) and step.value is None for step in play.asked)
 
 
 @pytest.mark.req("B8")
@@ -471,7 +470,7 @@ def test_the_device_grant() -> None:
     slow = ok({"error": "slow_down"}, 400)
     play = Play({place: begun, TOKEN: [pending, slow, Fetched(503), ok(TOKENS)]})
     options = OAuth(client_id="me", device=True)
-    login = play.run(log_in(attempt(server(device_endpoint=place), options=options)))
+    login = play.run(log_in(attempt(server(device_authorization_endpoint=place), options=options)))
     assert login.access_token == "ACCESS-SECRET"
     (shown,) = [step for step in play.asked if isinstance(step, ShowCode)]
     assert (shown.user_code, shown.url) == ("ABCD", f"{ISSUER}/activate")
@@ -485,29 +484,15 @@ def test_a_dangerous_page_for_a_device_code_is_not_shown(url: str) -> None:
     play = Play({f"{ISSUER}/device": begun})
     options = OAuth(client_id="me", device=True)
     with pytest.raises(LoginFailed, match="not opened"):
-        play.run(log_in(attempt(server(device_endpoint=f"{ISSUER}/device"), options=options)))
+        play.run(
+            log_in(
+                attempt(server(device_authorization_endpoint=f"{ISSUER}/device"), options=options)
+            )
+        )
     assert not [step for step in play.asked if isinstance(step, ShowCode)]
 
 
 # Renewing, and what a refusal asks for.
-
-
-def stored_login(**changes: Any) -> Login:
-    settings: dict[str, Any] = {
-        "issuer": ISSUER,
-        "resource": SERVER,
-        "account": "default",
-        "server": SERVER,
-        "token_endpoint": TOKEN,
-        "client": client(),
-        "access_token": "OLD",
-        "refresh_token": "REFRESH",
-        "issued_at": 0.0,
-        "expires_at": 5000.0,
-        "granted": ("a",),
-        "asked": ("a",),
-    }
-    return Login(**{**settings, **changes})
 
 
 @pytest.mark.req("A24", "A15")

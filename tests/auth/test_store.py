@@ -19,18 +19,17 @@ from holdfast._core.auth.credentials import Login, Pointer, Registration, decode
 from holdfast._core.auth.keyring import Keyring, KeyringUnusable
 from holdfast._core.auth.store import MAX_ENTRY, default_store
 from holdfast.errors import AuthError
-from tests.auth.talk import ISSUER, SERVER, client
+from tests.auth.talk import ISSUER, SERVER, client, server
 
 KEY = "login-0123456789abcdef"
 
 
 def login(**changes: Any) -> Login:
     settings: dict[str, Any] = {
-        "issuer": ISSUER,
+        "at": server(),
         "resource": SERVER,
         "account": "default",
         "server": SERVER,
-        "token_endpoint": f"{ISSUER}/token",
         "client": client(client_secret="CLIENT-SECRET"),
         "access_token": "ACCESS-SECRET",
         "refresh_token": "REFRESH-SECRET",
@@ -58,7 +57,7 @@ def test_an_entry_that_cannot_be_read_is_none(data: bytes | None) -> None:
 def test_no_secret_stands_in_a_repr() -> None:
     import rich.pretty
 
-    for one in (login(), login().client, Registration(issuer="i", client_id="c")):
+    for one in (login(), login().client, Registration(client_id="c")):
         text = repr(one) + rich.pretty.pretty_repr(one)
         assert "SECRET" not in text
 
@@ -75,7 +74,7 @@ def test_a_token_is_due_a_minute_or_a_tenth_of_its_life_before_its_end() -> None
 def test_entries_are_keyed_by_issuer_resource_and_account() -> None:
     keys = {
         login().key,
-        login(issuer="https://b").key,
+        login(at=server(issuer="https://b")).key,
         login(resource=None).key,
         login(account="b").key,
     }

@@ -36,13 +36,21 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_core.server": ("_core.eras", "_core.text"),
     "schema": ("types", "_core.text", "_core.wire"),
     # the shell around it
-    "_core.auth": ("_core.wire", "_core.files", "_core.redact"),
+    "_core.single_flight": ("errors",),
+    "_core.auth": ("_core.wire", "_core.files", "_core.redact", "_core.single_flight"),
     "_core.transports": ("_core.boundary", "_core.auth"),
     "_core.mailbox": ("_core.engine",),
     "_core.driver": ("_core.engine", "_core.mailbox"),
     "_core.observers": ("_core.engine", "_core.redact", "schema"),
     "events": ("_core.observers",),
-    "_core.calls": ("_core.driver", "events", "_core.auth", "_core.text", "_core.yaml_reader"),
+    "_core.calls": (
+        "_core.driver",
+        "events",
+        "_core.auth",
+        "_core.text",
+        "_core.single_flight",
+        "_core.yaml_reader",
+    ),
     "_core.targets": ("_core.transports",),
     "_core.runners": ("_core.server",),
     # the products

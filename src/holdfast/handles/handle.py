@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from holdfast._connect import LogTarget, connect
 from holdfast._core.calls.options import CallOptions
 from holdfast._core.engine.state import State
+from holdfast._core.single_flight import SingleFlight, WorkStopped, retrieve
 from holdfast._core.targets import Target
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.client import Client
@@ -29,7 +30,7 @@ from holdfast.errors import RpcError, StateError, ValidationError
 from holdfast.events import NotificationReceived, Transition
 from holdfast.handles.drift import MODES, Drift, DriftCheck, Registry
 from holdfast.handles.namespace import Namespace, attribute_for
-from holdfast.handles.queue import CallQueue, SharedTask, look
+from holdfast.handles.queue import CallQueue
 from holdfast.handles.results import given
 from holdfast.handles.sessions import HandleSession, SessionAdapter
 from holdfast.lock.commands import capabilities
@@ -90,7 +91,7 @@ class Handle:
             self._session = HandleSession(client, adapter, session, open_arguments or {})
         self._watch = DriftCheck(client.name, self.registry, drift)
         self._queue = CallQueue(client.name)
-        self._preparation = SharedTask(self._prepare)
+        self._flights = SingleFlight()
         self._opened = False
         self._listed = not (self._watch.looks or self._session)
         """True if the current tools are known, or need not be."""
@@ -172,7 +173,7 @@ class Handle:
         self._queue.close()
         if self._ending is None:
             self._ending = asyncio.create_task(self._end(wait), name="holdfast-handle-end")
-            self._ending.add_done_callback(look)
+            self._ending.add_done_callback(retrieve)
         await asyncio.wait((self._ending,))
         if first:
             self._ending.result()
@@ -180,7 +181,7 @@ class Handle:
 
     async def _end(self, wait: float) -> None:
         try:
-            await self._preparation.stop()
+            await self._flights.close()
             await self._queue.idle(wait)
             # A list that is refused must not keep the session from being closed.
             self._unfollow()
@@ -240,8 +241,10 @@ class Handle:
         for _ in range(MOST_ROUNDS):
             if self._is_ready():
                 return
-            if not await self._preparation.join():
-                raise self._queue.refusal(subject)
+            try:
+                await self._flights.join("prepare", self._prepare)
+            except WorkStopped:
+                raise self._queue.refusal(subject) from None
         if self._session is not None and not self._session.is_open:
             text = f"session {self.session!r} is lost each time it is opened; nothing was sent"
             raise StateError(f"{self.client.name}: {subject}: {text}", state=self.client.state)

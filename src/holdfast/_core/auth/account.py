@@ -5,33 +5,21 @@ from __future__ import annotations
 import asyncio
 import random
 from secrets import token_urlsafe
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec.structs import replace
 
 from holdfast._core.auth import flow, jws, urls
-from holdfast._core.auth.challenge import Challenge, Refusal, Tries
-from holdfast._core.auth.credentials import (
-    Login,
-    Pointer,
-    decode,
-    encode,
-    login_key,
-    pointer_key,
-)
+from holdfast._core.auth.challenge import Refusal, Tries
+from holdfast._core.auth.credentials import Login, Pointer, decode, encode, login_key, pointer_key
 from holdfast._core.auth.flow import Case, Need
 from holdfast._core.auth.grants import ENDS_LOGIN, plain
 from holdfast._core.auth.login import Attempt, log_in
 from holdfast._core.auth.machine import by_machine
-from holdfast._core.auth.options import (
-    EnterpriseManaged,
-    OAuth,
-    WorkloadIdentity,
-)
-from holdfast._core.auth.runner import Owner, Person, Runner, SingleFlight, supplied
-from holdfast._core.auth.steps import (
-    Conversation,
-)
+from holdfast._core.auth.options import EnterpriseManaged, OAuth, WorkloadIdentity
+from holdfast._core.auth.runner import Person, Runner, Watch, proof, supplied
+from holdfast._core.auth.steps import Conversation
+from holdfast._core.single_flight import SingleFlight, WorkStopped
 from holdfast.errors import (
     AuthError,
     DiscoveryError,
@@ -41,6 +29,9 @@ from holdfast.errors import (
     LoginRequired,
     TransportError,
 )
+
+if TYPE_CHECKING:
+    from holdfast._core.auth.authorizer import Authorizer
 
 T = TypeVar("T")
 
@@ -54,13 +45,12 @@ MAX_TRIES: Final = 4
 class Account:
     """One account at the server: its login, and the work under way for it."""
 
-    def __init__(self, owner: Owner, name: str) -> None:
+    def __init__(self, owner: Authorizer, name: str) -> None:
         self.owner = owner
         self.name = name
         self.login: Login | None = None
         self.need: Need | None = None
         """What a login would ask for, since the last refusal."""
-        self._runner = Runner(name, lambda: owner.store, owner.reach, owner.nonces, owner.clock)
         self._loaded = False
         self._step_ups: dict[str, int] = {}
         self._proven: set[str] = set()
@@ -76,7 +66,13 @@ class Account:
         """Whether the user asked for OAuth; otherwise a stored login is used if there is one."""
         return getattr(self.owner.options, "interactive", True)
 
-    # What the HTTP client asks
+    @property
+    def identity(self) -> str:
+        """Tells one user of the server from another, for caches and sessions."""
+        login = self.login
+        return self.name if login is None else f"{self.name} {login.issuer} {login.subject or ''}"
+
+    # For the HTTP client
 
     def ready(self) -> dict[str, str] | None:
         """Return the headers at once if a token is at hand that is bound to no key."""
@@ -84,22 +80,21 @@ class Account:
 
     async def headers(self, method: str, url: str) -> dict[str, str]:
         """Return the credentials for a request; none if there are none."""
-        found = self.ready()
-        if found is not None:
-            return found
         login = await self._current()
         if login is None or urls.origin(url) != urls.origin(self.owner.server):
             return {}
         headers = {"Authorization": f"{login.token_type} {login.access_token}"}
         if login.dpop_key is not None:
-            headers["DPoP"] = self._runner.proof(login.dpop_key, method, url, login)
+            headers["DPoP"] = proof(self.owner, login.dpop_key, method, url, login)
         return headers
 
     async def answer(self, refusal: Refusal, tries: Tries) -> None:
         """Return if the request is to be sent again; raise why not otherwise.
 
-        ``LoginRequired``: a person has to log in. ``TransportError``: no authorization server
-        can be reached. Every other ``AuthError``: nothing helps.
+        Raises:
+            LoginRequired: A person has to log in.
+            TransportError: No authorization server can be reached.
+            AuthError: Nothing helps.
         """
         tries.count += 1
         owner = self.owner
@@ -118,19 +113,16 @@ class Account:
         tries.renewed |= refusal.status == 401
         if isinstance(owner.options, OAuth):
             await self._work.join(key, lambda: self._decide(refusal, renewed=renewed))
-            return
-        if tries.granted or refusal.status == 403:
-            raise self._refused(refusal)
-        tries.granted = True
-        await self._work.join(key, lambda: self._by_machine(refusal))
-
-    def _refused(self, refusal: Refusal) -> AuthError:
-        said = plain(refusal.challenge.error_description) or refusal.challenge.error or ""
-        text = f"{self.owner.name}: the server refuses the token"
-        return AuthError(f"{text}{': ' + plain(said) if said else ''}", code=refusal.status)
+        elif tries.granted or refusal.status == 403:
+            said = plain(refusal.challenge.error_description) or plain(refusal.challenge.error)
+            text = f"{owner.name}: the server refuses the token{': ' + said if said else ''}"
+            raise AuthError(text, code=refusal.status)
+        else:
+            tries.granted = True
+            await self._work.join(key, lambda: self._by_machine(refusal))
 
     async def _decide(self, refusal: Refusal, *, renewed: bool) -> None:
-        """Renew if that can help, else say that a login is needed."""
+        """Renew if that can help, else raise that a login is needed."""
         stored = await self._stored()
         newer = stored is not None and stored.access_token != refusal.token
         if stored is not None and newer and not stored.due(self.owner.clock()):
@@ -138,12 +130,9 @@ class Account:
             self._take(stored)
             return
         login = stored or self.login
+        step_ups = self._step_ups.get(refusal.operation, 0)
         while True:
-            case = replace(
-                self._case(refusal, login),
-                renewed=renewed,
-                step_ups=self._step_ups.get(refusal.operation, 0),
-            )
+            case = replace(self._case(refusal, login), renewed=renewed, step_ups=step_ups)
             verdict = await self._run(flow.answer(case))
             if isinstance(verdict, Need):
                 break
@@ -157,25 +146,18 @@ class Account:
         if verdict.found.server.assumed and not self.interactive:
             raise DiscoveryError(f"{self.owner.name}: the server names no authorization server")
         if verdict.step_up:
-            self._step_ups[refusal.operation] = self._step_ups.get(refusal.operation, 0) + 1
+            self._step_ups[refusal.operation] = step_ups + 1
         self.need = verdict
-        raise self.login_required(verdict)
+        raise self._login_required(verdict)
 
-    def login_required(self, need: Need | None = None) -> LoginRequired:
-        """Return the error that names the command."""
-        need = need or self.need
-        scopes = (need.scopes or ()) if need is not None else ()
+    def _login_required(self, need: Need) -> LoginRequired:
         command = f"holdfast login {self.owner.name}"
         if self.name != "default":
             command += f" --account {self.name}"
-        more = " for more scopes" if need is not None and need.step_up else ""
+        more = " for more scopes" if need.step_up else ""
         self._tell("auth.required", need)
-        return LoginRequired(
-            f"the server wants a login{more}",
-            command=command,
-            scopes=scopes,
-            hint=f"run: {command}",
-        )
+        text, scopes = f"the server wants a login{more}", need.scopes or ()
+        return LoginRequired(text, command=command, scopes=scopes, hint=f"run: {command}")
 
     # Tokens
 
@@ -186,12 +168,11 @@ class Account:
         if login is None or not login.due(self.owner.clock(), random.random()):
             self._prepare()
             return login
-        if login.refresh_token is None and isinstance(self.owner.options, OAuth):
-            return login
         try:
-            if isinstance(self.owner.options, OAuth):
+            if not isinstance(self.owner.options, OAuth):
+                await self._work.join("machine", lambda: self._by_machine(None))
+            elif login.refresh_token is not None:
                 return await self._renew(login)
-            await self._work.join("machine", lambda: self._by_machine(None))
         except TransportError:
             if login.expired(self.owner.clock()):
                 raise
@@ -203,40 +184,37 @@ class Account:
     def _prepare(self) -> None:
         """Have the headers of an unbound token ready for as long as it is not due."""
         login = self.login
-        if login is None or login.dpop_key is not None:
-            # Nothing to send, or a proof that is made for each request.
-            self._ready = {} if login is None else None
-            self._ready_until = NEVER
-            return
-        self._ready = {"Authorization": f"{login.token_type} {login.access_token}"}
-        now = self.owner.clock()
-        self._ready_until = login.renew_at(random.random()) if not login.due(now) else 0.0
+        if login is None:
+            self._ready, self._ready_until = {}, NEVER
+        elif login.dpop_key is not None:
+            # A proof is made for each request.
+            self._ready = None
+        else:
+            self._ready = {"Authorization": f"{login.token_type} {login.access_token}"}
+            self._ready_until = login.renew_at(random.random())
 
     async def load(self) -> None:
         """Read the stored login of this server and account, once."""
-        if self._loaded or not isinstance(self.owner.options, OAuth):
-            return
-        found = await self._stored()
-        self.login = self.login or found
-        self._loaded = True
+        if not self._loaded and isinstance(self.owner.options, OAuth):
+            found = await self._stored()
+            self.login = self.login or found
+            self._loaded = True
 
     async def _stored(self) -> Login | None:
+        """Return the stored login, if it is for this server and for the issuer that is pinned."""
         pointer = await self._pointer()
         if pointer is None:
             return None
         key = login_key(pointer.issuer, pointer.resource, self.name)
-        return self._fitting(decode(await self.owner.store.read(key), Login))
-
-    async def _pointer(self) -> Pointer | None:
-        key = pointer_key(self.owner.server, self.name)
-        return decode(await self.owner.store.read(key), Pointer)
-
-    def _fitting(self, login: Login | None) -> Login | None:
-        """Take a stored login only for the server and the issuer that it is for."""
+        login = decode(await self.owner.store.read(key), Login)
         if login is None or login.server != self.owner.server:
             return None
         pinned = self.owner.options.issuer
         return login if pinned is None or urls.same_issuer(pinned, login.issuer) else None
+
+    async def _pointer(self) -> Pointer | None:
+        key = pointer_key(self.owner.server, self.name)
+        return decode(await self.owner.store.read(key), Pointer)
 
     async def _renew(self, login: Login) -> Login:
         return await self._work.join(("renew", login.key), lambda: self._renew_held(login))
@@ -277,9 +255,8 @@ class Account:
         self._prepare()
 
     async def _by_machine(self, refusal: Refusal | None) -> None:
-        """Get a token without a person; it is held in memory alone."""
+        """Get a token without a person; it is kept in memory alone."""
         options = self.owner.options
-        assert not isinstance(options, OAuth)
         case = self._case(refusal)
         if refusal is not None or self.need is None:
             self.need = await self._run(flow.discover(case))
@@ -301,37 +278,37 @@ class Account:
 
     async def log_in(self, handler: Any, *, fresh: bool = False) -> Login:
         """Log in with a person; callers that come meanwhile wait for the same login."""
-        return await self._work.join("login", lambda: self._log_in(handler, fresh))
+        try:
+            return await self._work.join("login", lambda: self._log_in(handler, fresh))
+        except WorkStopped:
+            raise LoginFailed(f"{self.owner.name}: the client was closed") from None
 
     async def _log_in(self, handler: Any, fresh: bool) -> Login:
         options = self.owner.options
         assert isinstance(options, OAuth)
         await self.load()
-        case = self._case(login=self.login)
         try:
             async with asyncio.timeout(options.timeout):
-                login = await self._conduct(case, handler, fresh)
+                login = await self._conduct(options, handler, fresh)
                 await self._keep(login)
-        except TimeoutError as error:
-            if isinstance(error, HoldfastError):
-                raise
-            text = f"nobody completed the login within {options.timeout:g} s"
-            raise LoginFailed(f"{self.owner.name}: {text}") from None
         except HoldfastError:
             self._tell("auth.failed", self.need, reason="login")
             raise
+        except TimeoutError:
+            text = f"nobody completed the login within {options.timeout:g} s"
+            raise LoginFailed(f"{self.owner.name}: {text}") from None
         self._take(login)
         self.need = None
         self._tell("auth.granted", None)
         return login
 
-    async def _conduct(self, case: Case, handler: Any, fresh: bool) -> Login:
+    async def _conduct(self, options: OAuth, handler: Any, fresh: bool) -> Login:
+        case = self._case(login=self.login)
         if self.need is None:
             self.need = await self._run(flow.discover(case))
         need = self.need
         pointer = await self._pointer()
-        options = self.owner.options
-        same = pointer is not None and pointer.client_id == getattr(options, "client_id", None)
+        same = pointer is not None and pointer.client_id == options.client_id
         attempt = Attempt(
             case=case,
             need=need,
@@ -350,14 +327,12 @@ class Account:
             await person.close()
 
     async def _keep(self, login: Login) -> None:
-        store = self.owner.store
-        async with store.hold(login.key) as slot:
-            await slot.write(encode(login))
-        pointer = Pointer(
-            issuer=login.issuer, resource=login.resource, client_id=login.client.client_id
-        )
-        async with store.hold(pointer_key(self.owner.server, self.name)) as slot:
-            await slot.write(encode(pointer))
+        client_id = login.client.client_id
+        pointer = Pointer(issuer=login.issuer, resource=login.resource, client_id=client_id)
+        entries = {login.key: login, pointer_key(self.owner.server, self.name): pointer}
+        for key, entry in entries.items():
+            async with self.owner.store.hold(key) as slot:
+                await slot.write(encode(entry))
 
     async def log_out(self) -> bool:
         """Revoke and delete the login; return whether there was one."""
@@ -372,37 +347,46 @@ class Account:
         async with self.owner.store.hold(login.key) as slot:
             login = decode(await slot.read(), Login) or login
             await slot.write(None)
-        try:
-            await self._run(flow.revoke(login), network=login.network)
-        except HoldfastError:
-            pass
+        await Runner(self.owner).run(flow.revoke(login), self.owner.network or login.network)
         return True
+
+    async def discover(self, watch: Watch) -> Need:
+        """Run the discovery alone; ``watch`` sees each request and its answer."""
+        return await self._run(flow.discover(self._case()), watch=watch)
 
     async def close(self) -> None:
         """End a login under way, and wait for the rest."""
         await self._work.close(cancel=("login",), timeout=CLOSING)
 
-    # Carrying out
+    # Inside
 
     def _case(self, refusal: Refusal | None = None, login: Login | None = None) -> Case:
-        return Case(
+        case = Case(
             server=self.owner.server,
             account=self.name,
             options=self.owner.options,
-            challenge=Challenge() if refusal is None else refusal.challenge,
-            status=401 if refusal is None else refusal.status,
             now=self.owner.clock(),
             login=login,
-            version_header={} if refusal is None else refusal.version_header,
             network=self.owner.network or "global",
+        )
+        if refusal is None:
+            return case
+        return replace(
+            case,
+            challenge=refusal.challenge,
+            status=refusal.status,
+            version_header=refusal.version_header,
         )
 
     async def _run(
-        self, conversation: Conversation[T], person: Person | None = None, network: str = "global"
+        self,
+        conversation: Conversation[T],
+        person: Person | None = None,
+        watch: Watch | None = None,
     ) -> T:
-        if self.login is not None:
-            network = self.login.network
-        return await self._runner.run(conversation, self.owner.network or network, person)
+        network = "global" if self.login is None else self.login.network
+        runner = Runner(self.owner, person, watch)
+        return await runner.run(conversation, self.owner.network or network)
 
     def _tell(self, kind: str, need: Need | None, **more: Any) -> None:
         login = self.login

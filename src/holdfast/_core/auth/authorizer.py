@@ -68,13 +68,6 @@ class Authorizer:
         return tuple(found)
 
     @property
-    def identity(self) -> str:
-        """Tells one user of the server from another, for caches."""
-        name = self.account.name
-        login = self.account.login
-        return name if login is None else f"{name} {login.issuer} {login.subject or ''}"
-
-    @property
     def store(self) -> LoginStore:
         if self._store is None:
             self._store = default_store()

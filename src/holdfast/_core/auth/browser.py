@@ -20,6 +20,8 @@ from holdfast.errors import LoginFailed
 
 MAX_REQUEST: Final = 16 * 1024
 MAX_CONNECTIONS: Final = 32
+LINGER: Final = 1.0
+"""Seconds for the browser to fetch the last page."""
 PATIENCE: Final = 5.0
 """Seconds that one connection to the listener may take."""
 
@@ -47,6 +49,8 @@ class Listener:
         self._state: str | None = None
         self._answer: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
         self._open = 0
+        self._sent_on: asyncio.Future[None] | None = None
+        """Done when the browser has fetched the page that it was sent on to."""
 
     @classmethod
     async def start(cls, preferred: str | None, path: str, *, fixed: bool) -> Listener:
@@ -144,6 +148,8 @@ class Listener:
         if method != "GET" or hosts != [home.netloc]:
             return _page("400 Bad Request", "This request cannot be answered.")
         if path in _PAGES:
+            if self._sent_on is not None and not self._sent_on.done():
+                self._sent_on.set_result(None)
             return _page("200 OK", _PAGES[path])
         if path != home.path:
             return _page("404 Not Found", "There is nothing here.")
@@ -151,12 +157,13 @@ class Listener:
             return _page("400 Bad Request", "This answer belongs to another login.")
         # On to a page without the code in its address (and in the browser's history).
         place = "/failed" if "error=" in query else "/done"
+        self._sent_on = self._sent_on or asyncio.get_running_loop().create_future()
         return f"HTTP/1.1 303 See Other\r\nLocation: {place}\r\nContent-Length: 0\r\n{_HEADERS}\r\n"
 
     async def close(self) -> None:
-        if self._servers and self._answer.done():
+        if self._sent_on is not None:
             # The browser is still to fetch the page that it was sent on to.
-            await asyncio.sleep(0.3)
+            await asyncio.wait((self._sent_on,), timeout=LINGER)
         for server in self._servers:
             server.close()
         if not self._answer.done():

@@ -1,4 +1,4 @@
-"""Parse ``WWW-Authenticate`` (RFC 9110 §11.6.1) and keep what OAuth servers say in it."""
+"""Parse ``WWW-Authenticate`` (RFC 9110 §11.6.1) and take what OAuth servers send in it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 class Challenge(Struct, frozen=True):
-    """What a refusal says about the credentials that the server wants."""
+    """The credentials that a server wants, as a refusal names them."""
 
     schemes: frozenset[str] = frozenset()
     """Those of ``bearer`` and ``dpop`` that were offered."""
@@ -50,7 +50,7 @@ class Refusal(Secretive, frozen=True, kw_only=True):
 
 
 class Tries(Struct):
-    """What was already done for one request."""
+    """The attempts already made for one request."""
 
     count: int = 0
     nonce: bool = False

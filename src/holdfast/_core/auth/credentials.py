@@ -1,4 +1,4 @@
-"""What is kept of a login: tokens, client, where they are valid, when they are due."""
+"""Stored credentials: tokens, the client, the authorization server, and when they expire."""
 
 from __future__ import annotations
 
@@ -9,36 +9,54 @@ import msgspec
 from msgspec import Struct
 
 EARLY: Final = 60.0
-"""Seconds before its end at which a token is renewed; a tenth of a short life."""
+"""Seconds before its expiry at which a token is renewed; a tenth of a short life."""
 LONGEST_LIFE: Final = 10 * 365 * 86400.0
 
 Method = Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
-
-
 E = TypeVar("E", bound=Struct)
 
 
 class Secretive(Struct, frozen=True):
-    """A value whose repr shows the named fields and no others."""
+    """A value whose repr has only the fields in ``shown``."""
 
     shown: ClassVar[tuple[str, ...]] = ()
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.shown)
+        parts = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
         return f"{type(self).__name__}({parts})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return [(name, getattr(self, name)) for name in self.shown]
 
 
-class Registration(Secretive, frozen=True, kw_only=True):
-    """Who we are at one authorization server."""
+class AuthServer(Struct, frozen=True, kw_only=True):
+    """The metadata of an authorization server (RFC 8414, OpenID Connect Discovery)."""
 
     issuer: str
+    token_endpoint: str
+    authorization_endpoint: str | None = None
+    registration_endpoint: str | None = None
+    revocation_endpoint: str | None = None
+    device_authorization_endpoint: str | None = None
+    scopes: tuple[str, ...] = ()
+    auth_methods: tuple[str, ...] = ()
+    pkce_methods: tuple[str, ...] | None = None
+    sends_iss: bool = False
+    takes_documents: bool = False
+    """Client ID metadata documents are supported."""
+    assumed: bool = False
+    """There was no metadata: these are the default endpoints of the first revision."""
+    pinned: bool = False
+    """The user named it: it may be in a private network."""
+
+
+class Registration(Secretive, frozen=True, kw_only=True):
+    """A client of one authorization server."""
+
     client_id: str
     client_secret: str | None = None
     method: Method | None = None
-    """How the token endpoint wants the client authenticated; None: as its metadata says."""
+    """How it authenticates at the token endpoint; None: as the metadata says."""
     redirect_uri: str | None = None
     how: Literal["given", "document", "registered", "stored"] = "given"
     """``stored``: registered earlier, so the server may have forgotten it."""
@@ -47,17 +65,16 @@ class Registration(Secretive, frozen=True, kw_only=True):
     algorithm: str = "ES256"
     key_id: str | None = None
 
-    shown: ClassVar[tuple[str, ...]] = ("issuer", "client_id", "how")
+    shown: ClassVar[tuple[str, ...]] = ("client_id", "how")
 
 
 class Login(Secretive, frozen=True, kw_only=True):
     """Tokens for one server and account, with all that is needed to renew them."""
 
-    issuer: str
-    resource: str | None
-    account: str
     server: str
-    token_endpoint: str
+    account: str
+    at: AuthServer
+    resource: str | None
     client: Registration
     access_token: str
     token_type: Literal["Bearer", "DPoP"] = "Bearer"
@@ -69,14 +86,15 @@ class Login(Secretive, frozen=True, kw_only=True):
     dpop_key: str | None = None
     skew: float = 0.0
     network: str = "global"
-    """The kind of network the server was in: a token endpoint may be in the same kind."""
-    auth_methods: tuple[str, ...] = ()
-    revocation_endpoint: str | None = None
-    pinned: bool = False
+    """The kind of network that the server was in: a token endpoint may be in the same kind."""
     subject: str | None = None
-    """Who logged in, as far as the server says so."""
+    """The person, as far as the server names one."""
 
     shown: ClassVar[tuple[str, ...]] = ("issuer", "resource", "account", "granted", "expires_at")
+
+    @property
+    def issuer(self) -> str:
+        return self.at.issuer
 
     @property
     def key(self) -> str:
@@ -92,7 +110,6 @@ class Login(Secretive, frozen=True, kw_only=True):
         return now >= self.renew_at(jitter)
 
     def renew_at(self, jitter: float = 0.0) -> float:
-        """Return when the token is due."""
         if self.expires_at is None:
             return float("inf")
         early = min(EARLY, (self.expires_at - self.issued_at) / 10)
@@ -103,7 +120,7 @@ class Login(Secretive, frozen=True, kw_only=True):
 
 
 class Pointer(Struct, frozen=True, kw_only=True):
-    """Which login belongs to a server's URL, so that a new process finds it at once."""
+    """Refers from a server's URL to its login, so that a new process finds it at once."""
 
     issuer: str
     resource: str | None
@@ -131,10 +148,8 @@ def encode(value: Struct) -> bytes:
 
 
 def decode(data: bytes | None, kind: type[E]) -> E | None:
-    """Read an entry; one that cannot be read is as good as none, and is not quoted."""
-    if not data:
-        return None
+    """Decode an entry; one that cannot be read counts as none, and is not quoted."""
     try:
-        return msgspec.json.decode(data, type=kind)
+        return msgspec.json.decode(data, type=kind) if data else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

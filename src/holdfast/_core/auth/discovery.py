@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from holdfast._core.auth import urls
+from holdfast._core.auth.credentials import AuthServer
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Unreachable
 from holdfast._core.text import visible
 from holdfast.errors import DiscoveryError, TransportError
@@ -15,10 +16,17 @@ from holdfast.errors import DiscoveryError, TransportError
 MAX_SERVERS: Final = 5
 """Authorization servers of one resource that are tried."""
 MAX_LISTED: Final = 200
+_ENDPOINTS: Final = (
+    "authorization_endpoint",
+    "token_endpoint",
+    "registration_endpoint",
+    "revocation_endpoint",
+    "device_authorization_endpoint",
+)
 
 
 class ProtectedResource(Struct, frozen=True):
-    """What protected resource metadata says (RFC 9728)."""
+    """Protected resource metadata (RFC 9728)."""
 
     resource: str
     servers: tuple[str, ...]
@@ -26,38 +34,21 @@ class ProtectedResource(Struct, frozen=True):
     dpop_required: bool = False
 
 
-class AuthServer(Struct, frozen=True, kw_only=True):
-    """What an authorization server says of itself (RFC 8414, OpenID Connect Discovery)."""
-
-    issuer: str
-    authorization_endpoint: str | None = None
-    token_endpoint: str
-    registration_endpoint: str | None = None
-    revocation_endpoint: str | None = None
-    device_endpoint: str | None = None
-    scopes: tuple[str, ...] = ()
-    auth_methods: tuple[str, ...] = ()
-    grant_types: tuple[str, ...] = ()
-    pkce_methods: tuple[str, ...] | None = None
-    sends_iss: bool = False
-    takes_documents: bool = False
-    """Client ID metadata documents are supported."""
-    assumed: bool = False
-    """There was no metadata: these are the default endpoints of the first revision."""
-
-
 class Found(Struct, frozen=True, kw_only=True):
-    """The server to authorize at, and the resource to ask for; None: none is named."""
+    """The server to authorize at, and the resource to ask for; None: none is sent."""
 
     server: AuthServer
     resource: str | None
-    metadata: ProtectedResource | None = None
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """What the user settled beforehand."""
+    """The user's settings for the discovery."""
 
     issuer: str | None = None
+    metadata_url: str | None = None
+    """Read the authorization server's metadata here; nothing else is looked for."""
+    endpoints: Mapping[str, str] = {}
+    """Endpoints that replace those of the metadata, by their names there."""
     resource: str | bool | None = None
     """A replacement; False: sent nowhere."""
     insecure: bool = False
@@ -67,7 +58,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 
 class Trail:
-    """The URLs that were tried and why each was of no use."""
+    """The URLs that were tried, and why each was of no use."""
 
     def __init__(self) -> None:
         self.tried: list[tuple[str, str]] = []
@@ -91,7 +82,7 @@ def find_resource(
     """Return the resource metadata of a server; None if it publishes none.
 
     Protected Resource Metadata Discovery: the URL of the challenge, else the well-known ones.
-    A resource that does not name this server ends everything (RFC 9728 §3.3).
+    A resource that does not name this server ends the discovery (RFC 9728 §3.3).
     """
     trail = Trail()
     places = [*([advertised] if advertised else []), *urls.resource_metadata_urls(server)]
@@ -103,30 +94,26 @@ def find_resource(
             trail.add(url, "the document has no resource")
             continue
         if not urls.covers(document["resource"], server):
-            trail.tried.append((url, "its resource is another server"))
+            trail.add(url, "its resource is another server")
             raise DiscoveryError(
                 f"{urls.origin(server)}: the protected resource metadata is for another resource "
                 "than this server; nothing was sent to an authorization server",
                 tried=tuple(trail.tried),
             )
-        return _resource(document, url, trail)
+        servers = _strings(document.get("authorization_servers"))
+        if not servers:
+            trail.add(url, "no authorization_servers")
+            raise trail.error("the protected resource metadata names no authorization server")
+        scopes = document.get("scopes_supported")
+        return ProtectedResource(
+            document["resource"],
+            servers[:MAX_SERVERS],
+            _strings(scopes) if isinstance(scopes, list) else None,
+            document.get("dpop_bound_access_tokens_required") is True,
+        )
     if trail.unreachable or any(why.startswith("the document") for _, why in trail.tried):
         raise trail.error(f"{urls.origin(server)}: no protected resource metadata can be read")
     return None
-
-
-def _resource(document: dict[str, Any], url: str, trail: Trail) -> ProtectedResource:
-    servers = _strings(document.get("authorization_servers"))
-    if not servers:
-        trail.add(url, "no authorization_servers")
-        raise trail.error("the protected resource metadata names no authorization server")
-    scopes = document.get("scopes_supported")
-    return ProtectedResource(
-        document["resource"],
-        servers[:MAX_SERVERS],
-        _strings(scopes) if isinstance(scopes, list) else None,
-        document.get("dpop_bound_access_tokens_required") is True,
-    )
 
 
 def find_server(
@@ -134,15 +121,17 @@ def find_server(
 ) -> Conversation[Found]:
     """Return the authorization server to use: pinned, then one with a login, then the first."""
     trail = Trail()
+    told = _configured(wanted)
+    if told is not None:
+        return Found(server=told, resource=_resource_of(server, resource, wanted))
     for issuer, expected in _candidates(server, resource, wanted):
         found = yield from _metadata(issuer, expected, wanted, trail)
         if found is not None:
-            return Found(
-                server=found, resource=_resource_of(server, resource, wanted), metadata=resource
-            )
-    if resource is None and wanted.issuer is None and not trail.unreachable:
+            return Found(server=found, resource=_resource_of(server, resource, wanted))
+    pinned = wanted.issuer or wanted.metadata_url
+    if resource is None and pinned is None and not trail.unreachable:
         return Found(server=_defaults(server), resource=None)
-    named = "" if wanted.issuer is None else f" with the issuer {wanted.issuer}"
+    named = "" if pinned is None else f" with the issuer {pinned}"
     raise trail.error(f"{urls.origin(server)}: no usable authorization server{named} was found")
 
 
@@ -154,28 +143,26 @@ def _candidates(
     A pinned issuer that the resource does not list may be the one that a listed address names
     in its document: the user has vouched for it, so it is accepted there.
     """
-    if resource is None:
+    if resource is None or wanted.metadata_url is not None:
         home = wanted.issuer or urls.origin(server)
         return [(home, home)]
     listed = resource.servers
     if wanted.issuer is not None:
         same = [one for one in listed if urls.same_issuer(wanted.issuer, one)]
-        if same:
-            return [(one, one) for one in same[:1]]
-        return [(one, wanted.issuer) for one in listed]
-    ordered = sorted(listed, key=lambda one: one not in wanted.prefer)
-    return [(one, one) for one in ordered]
+        return [(one, one) for one in same[:1]] or [(one, wanted.issuer) for one in listed]
+    return [(one, one) for one in sorted(listed, key=lambda one: one not in wanted.prefer)]
 
 
 def _resource_of(server: str, resource: ProtectedResource | None, wanted: Wanted) -> str | None:
-    """Return what ``resource`` is to be sent as: byte for byte as published (RFC 8707 §2)."""
+    """Return the ``resource`` parameter: byte for byte as published (RFC 8707 §2)."""
     if isinstance(wanted.resource, str):
         return wanted.resource
     if wanted.resource is False:
         return None
     if resource is not None:
         return resource.resource
-    return None if wanted.issuer is None else urls.canonical(server)
+    pinned = wanted.issuer or wanted.metadata_url or wanted.endpoints
+    return urls.canonical(server) if pinned else None
 
 
 def _metadata(
@@ -187,14 +174,19 @@ def _metadata(
     except urls.BadUrl as error:
         trail.add(issuer, str(error))
         return None
-    for url in urls.server_metadata_urls(issuer):
-        document = yield from _fetch(url, wanted, trail, pinned=issuer == wanted.issuer)
+    own = wanted.metadata_url
+    for url in urls.server_metadata_urls(issuer) if own is None else [own]:
+        pinned = own is not None or issuer == wanted.issuer
+        document = yield from _fetch(url, wanted, trail, pinned=pinned)
         if document is None:
             continue
-        if not urls.same_issuer(expected, document.get("issuer")):
+        named = document.get("issuer")
+        # A document that the user named may name its issuer itself.
+        known = named if own is not None and wanted.issuer is None else expected
+        if not isinstance(known, str) or not urls.same_issuer(known, named):
             trail.add(url, "its issuer is another one; issuer=… accepts it if you trust it")
             continue
-        found = _server(document, wanted, url, trail)
+        found = _read({**document, **wanted.endpoints}, wanted, url, trail)
         if found is not None:
             return found
     return None
@@ -222,49 +214,42 @@ def _fetch(
     return document
 
 
-def _server(document: dict[str, Any], wanted: Wanted, url: str, trail: Trail) -> AuthServer | None:
-    endpoints: dict[str, str | None] = {}
-    for name in _ENDPOINTS:
-        value = document.get(name)
+def _read(document: Mapping[str, Any], wanted: Wanted, url: str, trail: Trail) -> AuthServer | None:
+    endpoints: dict[str, Any] = {name: document.get(name) for name in _ENDPOINTS}
+    for name, value in endpoints.items():
         try:
-            found = None if value is None else urls.checked(value, insecure=wanted.insecure)
+            if value is not None:
+                urls.checked(value, insecure=wanted.insecure)
         except urls.BadUrl as error:
             trail.add(url, f"{name}: {error}")
             return None
-        endpoints[name] = None if found is None else value
-    token = endpoints["token_endpoint"]
-    if token is None:
+    if endpoints["token_endpoint"] is None:
         trail.add(url, "no token_endpoint")
         return None
     methods = document.get("code_challenge_methods_supported")
     return AuthServer(
         issuer=document["issuer"],
-        authorization_endpoint=endpoints["authorization_endpoint"],
-        token_endpoint=token,
-        registration_endpoint=endpoints["registration_endpoint"],
-        revocation_endpoint=endpoints["revocation_endpoint"],
-        device_endpoint=endpoints["device_authorization_endpoint"],
         scopes=_strings(document.get("scopes_supported")),
         auth_methods=_strings(document.get("token_endpoint_auth_methods_supported")),
-        grant_types=_strings(document.get("grant_types_supported")),
         pkce_methods=_strings(methods) if isinstance(methods, list) else None,
         sends_iss=document.get("authorization_response_iss_parameter_supported") is True,
         takes_documents=document.get("client_id_metadata_document_supported") is True,
+        pinned=wanted.issuer is not None or wanted.metadata_url is not None,
+        **endpoints,
     )
 
 
-_ENDPOINTS: Final = (
-    "authorization_endpoint",
-    "token_endpoint",
-    "registration_endpoint",
-    "revocation_endpoint",
-    "device_authorization_endpoint",
-)
+def _configured(wanted: Wanted) -> AuthServer | None:
+    """Return the server that the user's own endpoints make, where they are complete."""
+    given: Mapping[str, Any] = wanted.endpoints
+    if wanted.metadata_url is not None or not {*_ENDPOINTS[:2]} <= given.keys():
+        return None
+    issuer = wanted.issuer or urls.origin(given["token_endpoint"])
+    return AuthServer(issuer=issuer, pkce_methods=("S256",), pinned=True, **given)
 
 
 def _defaults(server: str) -> AuthServer:
-    """Return the endpoints that the first revision falls back to (Fallbacks for Servers
-    without Metadata Discovery): at the server's own origin."""
+    """Return the endpoints of Fallbacks for Servers without Metadata Discovery."""
     base = urls.origin(server)
     return AuthServer(
         issuer=base,

@@ -1,4 +1,4 @@
-"""The forms of the OAuth grants, and the reading of what token endpoints answer."""
+"""Requests to token endpoints, and the reading of their answers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from hashlib import sha256
 from typing import Any, ClassVar, Final, Literal
 from urllib.parse import quote_plus, urlencode
 
-from msgspec import Struct
-
 from holdfast._core.auth.challenge import split_scope
-from holdfast._core.auth.credentials import LONGEST_LIFE, Method, Registration, Secretive
+from holdfast._core.auth.credentials import (
+    LONGEST_LIFE,
+    AuthServer,
+    Method,
+    Registration,
+    Secretive,
+)
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Sign, Unreachable
 from holdfast._core.text import one_line
-from holdfast.errors import AuthError, GrantError, TransportError
+from holdfast.errors import GrantError, TransportError
 
 JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 TOKEN_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -41,27 +45,26 @@ _CODE = re.compile(r"[\x20-\x21\x23-\x5b\x5d-\x7e]{1,100}")
 
 
 class Tokens(Secretive, frozen=True, kw_only=True):
-    """What a token endpoint gave."""
+    """The answer of a token endpoint."""
 
     access_token: str
-    token_type: str
+    token_type: Literal["Bearer", "DPoP"] = "Bearer"
     expires_in: float | None = None
     refresh_token: str | None = None
     scopes: tuple[str, ...] | None = None
-    """None: what was asked for (RFC 6749 §5.1)."""
+    """None: those that were asked for (RFC 6749 §5.1)."""
     subject: str | None = None
     skew: float = 0.0
 
     shown: ClassVar[tuple[str, ...]] = ("token_type", "expires_in", "scopes")
 
+    def expiry(self, now: float) -> float | None:
+        return None if self.expires_in is None else now + self.expires_in
 
-class Endpoint(Struct, frozen=True, kw_only=True):
-    """A token endpoint, and what is known of it."""
 
-    url: str
-    issuer: str
-    auth_methods: tuple[str, ...] = ()
-    pinned: bool = False
+def joined(scopes: tuple[str, ...] | None) -> str | None:
+    """Return scopes as a parameter; None leaves it out."""
+    return " ".join(scopes) if scopes else None
 
 
 def challenge_of(verifier: str) -> str:
@@ -77,59 +80,59 @@ def authorization_url(endpoint: str, fields: Mapping[str, str | None]) -> str:
 
 
 def request(
-    endpoint: Endpoint,
+    server: AuthServer,
     client: Registration,
     fields: Mapping[str, str | None],
     *,
     proof: str | None = None,
 ) -> Conversation[Tokens]:
-    """Send a grant to a token endpoint and read the answer."""
-    answer = yield from post(endpoint, client, fields, proof=proof)
-    return read_tokens(answer, endpoint.issuer)
+    """Send a grant to the token endpoint and read the answer."""
+    answer = yield from post(server, client, fields, proof=proof)
+    return read_tokens(answer, server.issuer, dpop=proof is not None)
 
 
 def post(
-    endpoint: Endpoint,
+    server: AuthServer,
     client: Registration,
     fields: Mapping[str, str | None],
     *,
+    url: str | None = None,
     proof: str | None = None,
 ) -> Conversation[Fetched]:
-    """Send a form with the client's authentication; raise ``TransportError`` if none answers."""
+    """Send a form with the client's authentication; raise ``TransportError`` if none answers.
+
+    The client authenticates by OAuth 2.1 §2.4, RFC 6749 §2.3.1 and RFC 7523 §2.2.
+    """
     form = {name: value for name, value in fields.items() if value is not None}
     headers: dict[str, str] = {}
-    yield from _authenticate(endpoint, client, form, headers)
-    answer = yield Ask(
-        url=endpoint.url, form=form, headers=headers, proof=proof, pinned=endpoint.pinned
-    )
-    if isinstance(answer, Unreachable):
-        raise TransportError(f"{endpoint.issuer} cannot be asked for a token: {answer.reason}")
-    assert isinstance(answer, Fetched)
-    if answer.status >= 500 or answer.status == 429:
-        text = f"{endpoint.issuer} answered with HTTP status {answer.status}; try again later"
-        raise TransportError(text)
-    return answer
-
-
-def _authenticate(
-    endpoint: Endpoint, client: Registration, form: dict[str, str], headers: dict[str, str]
-) -> Conversation[None]:
-    """Add the client's authentication (OAuth 2.1 §2.4; RFC 6749 §2.3.1; RFC 7523 §2.2)."""
-    method = method_for(client, endpoint.auth_methods)
+    method = method_for(client, server.auth_methods)
     if method == "private_key_jwt":
         assert client.private_key is not None
-        claims = {"iss": client.client_id, "sub": client.client_id, "aud": endpoint.issuer}
-        token = yield Sign(client.private_key, client.algorithm, client.key_id, claims)
+        claims = {"iss": client.client_id, "sub": client.client_id, "aud": server.issuer}
         form["client_assertion_type"] = CLIENT_ASSERTION
-        form["client_assertion"] = token
+        form["client_assertion"] = yield Sign(
+            client.private_key, client.algorithm, client.key_id, claims
+        )
     elif method == "client_secret_basic":
         pair = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret or '')}"
-        encoded = base64.b64encode(pair.encode("ascii")).decode("ascii")
-        headers["Authorization"] = f"Basic {encoded}"
+        headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
     else:
         form["client_id"] = client.client_id
         if method == "client_secret_post":
             form["client_secret"] = client.client_secret or ""
+    place = url or server.token_endpoint
+    answer = yield Ask(url=place, form=form, headers=headers, proof=proof, pinned=server.pinned)
+    return reached(answer, server.issuer)
+
+
+def reached(answer: Any, issuer: str) -> Fetched:
+    """Return an answer that counts; raise ``TransportError`` if another attempt may succeed."""
+    if isinstance(answer, Unreachable):
+        raise TransportError(f"{issuer} cannot be asked: {answer.reason}")
+    assert isinstance(answer, Fetched)
+    if answer.status >= 500 or answer.status == 429:
+        raise TransportError(f"{issuer} answered with HTTP status {answer.status}; try again later")
+    return answer
 
 
 def method_for(client: Registration, offered: tuple[str, ...]) -> Method:
@@ -147,7 +150,7 @@ def method_for(client: Registration, offered: tuple[str, ...]) -> Method:
     return "none" if "none" in offered else "client_secret_basic"
 
 
-def read_tokens(answer: Fetched, issuer: str) -> Tokens:
+def read_tokens(answer: Fetched, issuer: str, *, dpop: bool = False, typed: bool = True) -> Tokens:
     """Read a token answer (RFC 6749 §5); ``error`` counts in any status."""
     fields = answer.fields()
     if fields is not None and (error := error_in(fields, issuer)) is not None:
@@ -155,14 +158,12 @@ def read_tokens(answer: Fetched, issuer: str) -> Tokens:
     if fields is None or not 200 <= answer.status < 300:
         text = f"{issuer} answered the token request with HTTP status {answer.status}"
         raise GrantError(f"{text} and nothing that can be read")
-    token = fields.get("access_token")
+    token, refresh = fields.get("access_token"), fields.get("refresh_token")
     if not isinstance(token, str) or not _VISIBLE.fullmatch(token):
         raise GrantError(f"{issuer} gave no access token that can be used")
-    kind = fields.get("token_type", "Bearer")
-    refresh = fields.get("refresh_token")
     return Tokens(
         access_token=token,
-        token_type=kind if isinstance(kind, str) else "",
+        token_type=_type(fields.get("token_type", "Bearer"), dpop, issuer) if typed else "Bearer",
         expires_in=_seconds(fields.get("expires_in")),
         refresh_token=refresh if isinstance(refresh, str) and _VISIBLE.fullmatch(refresh) else None,
         scopes=_scopes(fields.get("scope")),
@@ -171,9 +172,9 @@ def read_tokens(answer: Fetched, issuer: str) -> Tokens:
     )
 
 
-def usable_type(tokens: Tokens, *, dpop: bool, issuer: str) -> Literal["Bearer", "DPoP"]:
+def _type(said: object, dpop: bool, issuer: str) -> Literal["Bearer", "DPoP"]:
     """Return the token type in its usual case (RFC 6750 §4, RFC 9449 §5)."""
-    kind = tokens.token_type.lower()
+    kind = said.lower() if isinstance(said, str) else ""
     if kind == "dpop" and dpop:
         return "DPoP"
     if kind != "bearer":
@@ -198,7 +199,7 @@ def error_in(fields: Mapping[str, Any], issuer: str) -> GrantError | None:
 
 
 def plain(value: object, limit: int = 200) -> str:
-    """Return a stranger's text on one line, shortened, with unseen characters escaped."""
+    """Return text of a server on one line, truncated, with unseen characters escaped."""
     return one_line(value, limit) if isinstance(value, str) else ""
 
 
@@ -234,15 +235,3 @@ def _subject(token: object) -> str | None:
         if found:
             return found
     return None
-
-
-def revocation(
-    endpoint: Endpoint, client: Registration, token: str, kind: str
-) -> Conversation[bool]:
-    """Revoke a token (RFC 7009); return whether the server took it."""
-    fields = {"token": token, "token_type_hint": kind}
-    try:
-        answer = yield from post(endpoint, client, fields)
-    except (TransportError, AuthError):
-        return False
-    return 200 <= answer.status < 300

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
+from secrets import token_urlsafe
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -35,14 +36,13 @@ def proof(
     method: str,
     url: str,
     now: float,
-    jti: str,
     nonce: str | None = None,
     token: str | None = None,
 ) -> str:
     """Return a DPoP proof (RFC 9449 §4.2): for one method and one URL without its query."""
     parts = urlsplit(url)
     claims: dict[str, Any] = {
-        "jti": jti,
+        "jti": token_urlsafe(16),
         "htm": method,
         "htu": f"{parts.scheme}://{parts.netloc}{parts.path or '/'}",
         "iat": int(now),
@@ -62,13 +62,12 @@ def assertion(
     algorithm: str,
     key_id: str | None,
     now: float,
-    jti: str,
 ) -> str:
     """Return a signed assertion (RFC 7523 §3), valid for five minutes."""
     header = {"typ": "JWT", "alg": algorithm}
     if key_id is not None:
         header["kid"] = key_id
-    times = {"iat": int(now), "exp": int(now) + ASSERTION_LIFE, "jti": jti}
+    times = {"iat": int(now), "exp": int(now) + ASSERTION_LIFE, "jti": token_urlsafe(16)}
     return _sign(header, {**claims, **times}, key, algorithm)
 
 

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast._core.auth import grants, urls
-from holdfast._core.auth.credentials import Login, Registration
-from holdfast._core.auth.discovery import AuthServer
-from holdfast._core.auth.flow import Case, Need, endpoint_for, granted, joined
-from holdfast._core.auth.grants import Endpoint, Tokens
+from holdfast._core.auth.credentials import AuthServer, Login, Registration
+from holdfast._core.auth.flow import Case, Need, granted
+from holdfast._core.auth.grants import Tokens
 from holdfast._core.auth.options import OAuth
-from holdfast._core.auth.registration import identify, redirect_form
-from holdfast._core.auth.steps import Ask, Browse, Conversation, Fetched, Keep, Pause, ShowCode
+from holdfast._core.auth.registration import identify, stored_key
+from holdfast._core.auth.steps import Ask, Browse, Conversation, Fetched, Pause, ShowCode, Write
 from holdfast.errors import DiscoveryError, GrantError, LoginFailed, TransportError
 
-DEVICE_INTERVAL: Final = 5.0
-MAX_DEVICE_INTERVAL: Final = 60.0
+INTERVAL: Final = 5.0
+"""Seconds between two requests of the device grant, if the server names none."""
+MAX_INTERVAL: Final = 60.0
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
-    """One login of a person: what is fresh for it, drawn before it begins."""
+    """One login of a person, with the random values that were made for it."""
 
     case: Case
     need: Need
@@ -41,72 +41,87 @@ class Attempt(Struct, frozen=True, kw_only=True):
         assert isinstance(self.case.options, OAuth)
         return self.case.options
 
+    @property
+    def server(self) -> AuthServer:
+        return self.need.found.server
+
+    @property
+    def scopes(self) -> tuple[str, ...] | None:
+        """The scopes; a refresh token is asked for where that is listed (SEP-2207)."""
+        scopes = self.need.scopes
+        if not scopes or self.options.asked is not None:
+            return scopes
+        offline = ["offline_access"] if "offline_access" in self.server.scopes else []
+        return tuple(dict.fromkeys((*scopes, *offline)))
+
 
 def log_in(attempt: Attempt) -> Conversation[Login]:
     """Authorize with a person; a registration that the server forgot is made anew, once."""
-    grant = _device if attempt.options.device else _code
     try:
-        return (yield from grant(attempt))
-    except GrantError as error:
-        forgotten = error.error == "invalid_client" and attempt.options.client_id is None
-        if not forgotten or attempt.fresh:
-            raise LoginFailed(error.message) from error
-    yield Keep(attempt.need.found.server.issuer, redirect_form(attempt.options), None)
-    try:
-        return (yield from grant(replace(attempt, fresh=True)))
+        try:
+            return (yield from _grant(attempt))
+        except GrantError as error:
+            forgotten = error.error == "invalid_client" and attempt.options.client_id is None
+            if not forgotten or attempt.fresh:
+                raise
+        yield Write(stored_key(attempt.server, attempt.options), None)
+        return (yield from _grant(replace(attempt, fresh=True)))
     except GrantError as error:
         raise LoginFailed(error.message) from error
 
 
-def _code(attempt: Attempt) -> Conversation[Login]:
-    """The authorization code grant with PKCE (OAuth 2.1 §4.1)."""
-    server, options = attempt.need.found.server, attempt.options
-    check_pkce(server, options)
-    scopes = with_offline_access(attempt.need.scopes, server, options)
-    client = yield from _client(attempt)
-    assert server.authorization_endpoint is not None
-    assert client.redirect_uri is not None
-    asks_offline = scopes is not None and "offline_access" in scopes
+def _grant(attempt: Attempt) -> Conversation[Login]:
+    server, options = attempt.server, attempt.options
+    if options.device:
+        if server.device_authorization_endpoint is None:
+            raise LoginFailed(f"{server.issuer} has no device login")
+    else:
+        check_pkce(server, options)
+    client = yield from identify(
+        server, options, bound=attempt.bound, now=attempt.case.now, fresh=attempt.fresh
+    )
+    tokens = yield from (_device if options.device else _code)(attempt, client)
+    return granted(
+        attempt.case,
+        attempt.need,
+        client,
+        tokens,
+        asked=attempt.scopes,
+        dpop_key=attempt.dpop_key,
+    )
+
+
+def _code(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
+    """Use the authorization code grant with PKCE (OAuth 2.1 §4.1)."""
+    server, scopes = attempt.server, attempt.scopes or ()
+    shared = {"redirect_uri": client.redirect_uri, "resource": attempt.need.found.resource}
     fields = {
         "response_type": "code",
         "client_id": client.client_id,
-        "redirect_uri": client.redirect_uri,
         "state": attempt.state,
         "code_challenge": grants.challenge_of(attempt.verifier),
         "code_challenge_method": "S256",
-        "scope": joined(scopes),
-        "resource": attempt.need.found.resource,
-        "prompt": "consent" if asks_offline else None,
+        "scope": grants.joined(scopes),
+        "prompt": "consent" if "offline_access" in scopes else None,
+        **shared,
     }
+    assert server.authorization_endpoint is not None
     url = grants.authorization_url(server.authorization_endpoint, fields)
     if client.how == "stored" and client.client_id not in attempt.proven:
         # A forgotten client shows as an error page that only the person would see (B8).
-        trial = yield Ask(url=url, follow=False)
+        trial = yield Ask(url=url, follow=False, pinned=server.pinned)
         if isinstance(trial, Fetched) and 400 <= trial.status < 500:
             raise GrantError(f"{server.issuer} does not know the client", error="invalid_client")
     params = yield Browse(
-        url=_openable(url, attempt),
-        state=attempt.state,
-        issuer=server.issuer,
-        scopes=scopes or (),
-        redirect_uri=client.redirect_uri,
+        url=_openable(url, attempt), issuer=server.issuer, scopes=scopes, state=attempt.state
     )
-    code = read_redirect(params, server)
-    tokens = yield from grants.request(
-        endpoint_for(server, options),
-        client,
-        {
-            "grant_type": "authorization_code",
-            "code": code,
-            "redirect_uri": client.redirect_uri,
-            "code_verifier": attempt.verifier,
-            "resource": attempt.need.found.resource,
-        },
-        proof=attempt.dpop_key,
-    )
-    return granted(
-        attempt.case, attempt.need, client, tokens, asked=scopes, dpop_key=attempt.dpop_key
-    )
+    fields = {
+        "grant_type": "authorization_code",
+        "code": read_redirect(params, server),
+        "code_verifier": attempt.verifier,
+        **shared,
+    }
+    return (yield from grants.request(server, client, fields, proof=attempt.dpop_key))
 
 
 def _openable(url: str, attempt: Attempt) -> str:
@@ -114,7 +129,7 @@ def _openable(url: str, attempt: Attempt) -> str:
     try:
         return urls.check_opened(url, insecure=attempt.options.insecure)
     except urls.BadUrl as error:
-        issuer = attempt.need.found.server.issuer
+        issuer = attempt.server.issuer
         raise LoginFailed(f"{issuer} names a page that is not opened: {error}") from None
 
 
@@ -131,15 +146,6 @@ def check_pkce(server: AuthServer, options: OAuth) -> None:
         )
 
 
-def with_offline_access(
-    scopes: tuple[str, ...] | None, server: AuthServer, options: OAuth
-) -> tuple[str, ...] | None:
-    """Ask for a refresh token where the server lists that scope (Refresh Tokens, SEP-2207)."""
-    if not scopes or options.asked is not None or "offline_access" not in server.scopes:
-        return scopes
-    return tuple(dict.fromkeys((*scopes, "offline_access")))
-
-
 def read_redirect(params: Mapping[str, str], server: AuthServer) -> str:
     """Return the code of an authorization response (Authorization Response Validation).
 
@@ -149,7 +155,8 @@ def read_redirect(params: Mapping[str, str], server: AuthServer) -> str:
     if issuer is None and server.sends_iss:
         raise LoginFailed(f"the answer to the login does not name its issuer ({server.issuer})")
     if issuer is not None and issuer != server.issuer:
-        raise LoginFailed(f"the answer to the login is not from {server.issuer}")
+        hint = "; issuer=… names the right one" if server.pinned else ""
+        raise LoginFailed(f"the answer to the login is not from {server.issuer}{hint}")
     error = grants.error_in(params, server.issuer)
     if error is not None:
         raise LoginFailed(f"the login failed: {error.message}")
@@ -159,28 +166,16 @@ def read_redirect(params: Mapping[str, str], server: AuthServer) -> str:
     return code
 
 
-def _client(attempt: Attempt) -> Conversation[Registration]:
-    return identify(
-        attempt.need.found.server,
-        attempt.options,
-        bound=attempt.bound,
-        now=attempt.case.now,
-        fresh=attempt.fresh,
+def _device(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
+    """Use the device authorization grant (RFC 8628)."""
+    server, scopes = attempt.server, attempt.scopes
+    shared = {"client_id": client.client_id, "resource": attempt.need.found.resource}
+    begun = yield from grants.post(
+        server,
+        client,
+        {"scope": grants.joined(scopes), **shared},
+        url=server.device_authorization_endpoint,
     )
-
-
-def _device(attempt: Attempt) -> Conversation[Login]:
-    """The device authorization grant (RFC 8628)."""
-    server, options = attempt.need.found.server, attempt.options
-    if server.device_endpoint is None:
-        raise LoginFailed(f"{server.issuer} has no device login")
-    scopes = with_offline_access(attempt.need.scopes, server, options)
-    client = yield from _client(attempt)
-    endpoint = endpoint_for(server, options)
-    resource = attempt.need.found.resource
-    fields = {"scope": joined(scopes), "resource": resource, "client_id": client.client_id}
-    place = replace(endpoint, url=server.device_endpoint)
-    begun = yield from grants.post(place, client, fields)
     said = begun.fields() or {}
     if (error := grants.error_in(said, server.issuer)) is not None:
         raise error
@@ -189,34 +184,19 @@ def _device(attempt: Attempt) -> Conversation[Login]:
     if not isinstance(url, str) or not isinstance(code, str) or not shown:
         raise LoginFailed(f"{server.issuer} gave no device code that can be used")
     _openable(url, attempt)
-    yield ShowCode(url=url, user_code=shown, issuer=server.issuer, scopes=scopes or ())
-    tokens = yield from _poll(attempt, endpoint, client, code, said.get("interval"))
-    return granted(
-        attempt.case, attempt.need, client, tokens, asked=scopes, dpop_key=attempt.dpop_key
-    )
-
-
-def _poll(
-    attempt: Attempt, endpoint: Endpoint, client: Registration, code: str, interval: Any
-) -> Conversation[Tokens]:
-    """Ask until the person is done (RFC 8628 §3.5). The login's own clock bounds it."""
-    pause = DEVICE_INTERVAL
-    if isinstance(interval, int | float) and interval > 0:
-        pause = min(float(interval), MAX_DEVICE_INTERVAL)
-    fields = {
-        "grant_type": grants.DEVICE_CODE,
-        "device_code": code,
-        "client_id": client.client_id,
-        "resource": attempt.need.found.resource,
-    }
+    yield ShowCode(url=url, issuer=server.issuer, scopes=scopes or (), user_code=shown)
+    fields = {"grant_type": grants.DEVICE_CODE, "device_code": code, **shared}
+    interval = said.get("interval")
+    pause = float(interval) if isinstance(interval, int | float) and interval > 0 else INTERVAL
+    # RFC 8628 §3.5; the login's own clock bounds it.
     while True:
-        yield Pause(pause)
+        yield Pause(min(pause, MAX_INTERVAL))
         try:
-            return (yield from grants.request(endpoint, client, fields, proof=attempt.dpop_key))
+            return (yield from grants.request(server, client, fields, proof=attempt.dpop_key))
         except TransportError:
-            pause = min(pause * 2, MAX_DEVICE_INTERVAL)
-        except GrantError as error:
-            if error.error == "slow_down":
-                pause = min(pause + 5, MAX_DEVICE_INTERVAL)
-            elif error.error != "authorization_pending":
-                raise LoginFailed(f"the login failed: {error.message}") from error
+            pause *= 2
+        except GrantError as refusal:
+            if refusal.error == "slow_down":
+                pause += 5
+            elif refusal.error != "authorization_pending":
+                raise LoginFailed(f"the login failed: {refusal.message}") from refusal

@@ -1,4 +1,4 @@
-"""Who we are at an authorization server: given, by metadata document, or registered there."""
+"""The client at an authorization server: given, by metadata document, or registered there."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from holdfast._core.auth import urls
-from holdfast._core.auth.credentials import Method, Registration
-from holdfast._core.auth.discovery import AuthServer
-from holdfast._core.auth.grants import DEVICE_CODE, error_in
+from holdfast._core.auth import grants, urls
+from holdfast._core.auth.credentials import AuthServer, Method, Registration, registration_key
 from holdfast._core.auth.options import OAuth
-from holdfast._core.auth.steps import Ask, Conversation, Fetched, Keep, Listen, Load, Unreachable
-from holdfast.errors import DiscoveryError, GrantError, LoginFailed, TransportError
+from holdfast._core.auth.steps import Ask, Conversation, Listen, Read, Write
+from holdfast.errors import DiscoveryError, LoginFailed
 
 METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
 
@@ -36,33 +34,20 @@ def identify(
             )
         redirect = yield Listen(options.redirect_uri, "/callback", fixed=True)
         return Registration(
-            issuer=server.issuer,
-            client_id=options.client_id,
-            client_secret=options.client_secret,
-            redirect_uri=redirect,
+            client_id=options.client_id, client_secret=options.client_secret, redirect_uri=redirect
         )
     if options.client_metadata_url is not None and server.takes_documents:
         redirect = yield Listen(options.redirect_uri, "/callback")
         return Registration(
-            issuer=server.issuer,
-            client_id=urls.check_client_id_url(options.client_metadata_url),
-            redirect_uri=redirect,
-            how="document",
+            client_id=options.client_metadata_url, redirect_uri=redirect, how="document"
         )
     if server.registration_endpoint is None:
         raise DiscoveryError(
             f"{server.issuer} does not register clients; register one there yourself "
             "and give its client_id=…"
         )
-    return (yield from _registered(server, options, now, fresh))
-
-
-def _registered(
-    server: AuthServer, options: OAuth, now: float, fresh: bool
-) -> Conversation[Registration]:
-    """Use the registration that is stored, else make one and store it."""
-    form = redirect_form(options)
-    stored = None if fresh else (yield Load(server.issuer, form))
+    key = stored_key(server, options)
+    stored = None if fresh else (yield Read(key, Registration))
     if stored is not None and stored.expires_at is not None and stored.expires_at <= now:
         stored = None
     preferred = options.redirect_uri or (None if stored is None else stored.redirect_uri)
@@ -71,20 +56,20 @@ def _registered(
         found: Registration = replace(stored, how="stored")
         return found
     made = yield from _register(server, options, redirect)
-    yield Keep(server.issuer, form, made)
+    yield Write(key, made)
     return made
 
 
-def redirect_form(options: OAuth) -> str:
-    """Return what tells registrations of one issuer apart."""
+def stored_key(server: AuthServer, options: OAuth) -> str:
+    """Return where the registration is stored: by issuer and kind of redirect."""
     kind = "device" if options.device else "loopback"
-    return options.redirect_uri or kind
+    return registration_key(server.issuer, options.redirect_uri or kind)
 
 
 def callback_path(issuer: str) -> str:
-    """Return a redirect path of the issuer's own: an answer of another one does not fit it.
+    """Return a redirect path for one issuer, against mix-up where ``iss`` is not sent.
 
-    RFC 9700 §4.4.2, the defence against mix-up where ``iss`` is not sent.
+    RFC 9700 §4.4.2: the answer of another issuer does not fit it.
     """
     return "/callback/" + sha256(issuer.encode()).hexdigest()[:16]
 
@@ -92,33 +77,20 @@ def callback_path(issuer: str) -> str:
 def _register(server: AuthServer, options: OAuth, redirect: str) -> Conversation[Registration]:
     assert server.registration_endpoint is not None
     metadata = client_metadata(options, redirect, server)
-    for retried in (False, True):
-        answer = yield Ask(url=server.registration_endpoint, json=metadata)
-        if isinstance(answer, Unreachable):
-            raise TransportError(f"{server.issuer} cannot be asked to register: {answer.reason}")
-        assert isinstance(answer, Fetched)
+    kind = metadata["application_type"]
+    # RFC 7591 §3.2.2 and SEP-837: once more as the other kind of application.
+    for one in (kind, "web" if kind == "native" else "native"):
+        document = {**metadata, "application_type": one}
+        ask = Ask(url=server.registration_endpoint, json=document, pinned=server.pinned)
+        answer = grants.reached((yield ask), server.issuer)
         fields = answer.document() or {}
         if answer.status in (200, 201) and isinstance(fields.get("client_id"), str):
-            return _read(fields, server, metadata["redirect_uris"][0])
-        if answer.status >= 500 or answer.status == 429:
-            text = f"{server.issuer} answered the registration with HTTP status {answer.status}"
-            raise TransportError(text)
-        error = error_in(fields, server.issuer)
-        if retried or not _about_redirect(error):
+            return _read(fields, server, redirect)
+        error = grants.error_in(fields, server.issuer)
+        if error is None or error.error not in ("invalid_redirect_uri", "invalid_client_metadata"):
             break
-        # RFC 7591 §3.2.2 and SEP-837: once more as the other kind of application.
-        other = "web" if metadata["application_type"] == "native" else "native"
-        metadata = {**metadata, "application_type": other}
-    raise _refused(server, answer, error)
-
-
-def _about_redirect(error: GrantError | None) -> bool:
-    return error is not None and error.error in ("invalid_redirect_uri", "invalid_client_metadata")
-
-
-def _refused(server: AuthServer, answer: Fetched, error: GrantError | None) -> LoginFailed:
     said = f"HTTP status {answer.status}" if error is None else error.message
-    return LoginFailed(
+    raise LoginFailed(
         f"{server.issuer} did not register a client: {said}; client_id=… gives one of your own"
     )
 
@@ -136,14 +108,14 @@ def client_metadata(options: OAuth, redirect: str, server: AuthServer | None) ->
         "token_endpoint_auth_method": next((one for one in METHODS if one in offered), "none"),
     }
     if options.device:
-        found["grant_types"].append(DEVICE_CODE)
+        found["grant_types"].append(grants.DEVICE_CODE)
     if options.scopes:
         found["scope"] = " ".join(options.scopes)
     return found
 
 
 def _read(fields: dict[str, Any], server: AuthServer, redirect: str) -> Registration:
-    """Read what the server made of the registration (RFC 7591 §3.2.1)."""
+    """Read the registration, which the server may have changed (RFC 7591 §3.2.1)."""
     secret = fields.get("client_secret")
     method = fields.get("token_endpoint_auth_method")
     expires = fields.get("client_secret_expires_at")
@@ -152,7 +124,6 @@ def _read(fields: dict[str, Any], server: AuthServer, redirect: str) -> Registra
         raise LoginFailed(f"{server.issuer} registered another redirect URI than was asked for")
     known: Method | None = method if method in METHODS else None
     return Registration(
-        issuer=server.issuer,
         client_id=fields["client_id"],
         client_secret=secret if isinstance(secret, str) and secret and known != "none" else None,
         method=known,

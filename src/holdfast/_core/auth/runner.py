@@ -4,81 +4,57 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Container, Coroutine, Mapping
-from secrets import token_urlsafe
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from holdfast._core import files
 from holdfast._core.auth import jws, urls
-from holdfast._core.auth.as_client import AsClient, Reach
+from holdfast._core.auth.as_client import AsClient
 from holdfast._core.auth.browser import Listener
-from holdfast._core.auth.credentials import (
-    Login,
-    Registration,
-    decode,
-    encode,
-    login_key,
-    registration_key,
-)
-from holdfast._core.auth.options import LoginRequest, Machine, OAuth, check_token
+from holdfast._core.auth.credentials import Login, decode, encode
+from holdfast._core.auth.options import LoginRequest, check_token
 from holdfast._core.auth.steps import (
     Ask,
     Browse,
     Conversation,
     Fetched,
-    Keep,
     Listen,
-    Load,
     Pause,
-    Recall,
+    Read,
     ShowCode,
     Sign,
     Step,
     Unreachable,
+    Write,
 )
-from holdfast._core.auth.store import LoginStore
 from holdfast.errors import AuthError, HoldfastError, LoginFailed
 
+if TYPE_CHECKING:
+    from holdfast._core.auth.authorizer import Authorizer
+
 T = TypeVar("T")
-
-
-class Owner(Protocol):
-    """What the accounts of one server share."""
-
-    server: str
-    name: str
-    options: OAuth | Machine
-    network: str | None
-    nonces: dict[str, str]
-    reach: Reach
-    clock: Callable[[], float]
-    on_event: Callable[[str, dict[str, Any]], None]
-
-    @property
-    def store(self) -> LoginStore: ...
+Watch: TypeAlias = "Callable[[Ask, Fetched | Unreachable], None]"
 
 
 class Runner:
-    """Runs the conversations of one account."""
+    """Runs the conversations of one server.
+
+    Args:
+        owner: The settings, the store and the nonces.
+        person: Performs the steps that need one.
+        watch: Called with each request and its answer.
+    """
 
     def __init__(
-        self,
-        account: str,
-        store: Callable[[], LoginStore],
-        reach: Reach,
-        nonces: dict[str, str],
-        clock: Callable[[], float],
+        self, owner: Authorizer, person: Person | None = None, watch: Watch | None = None
     ) -> None:
-        self._account = account
-        self._store = store
-        self._reach = reach
-        self._nonces = nonces
-        self._clock = clock
+        self._owner = owner
+        self._person = person
+        self._watch = watch
 
-    async def run(
-        self, conversation: Conversation[T], network: str, person: Person | None = None
-    ) -> T:
+    async def run(self, conversation: Conversation[T], network: str) -> T:
         """Carry a conversation out to its end."""
-        async with AsClient(self._reach, network) as client:
+        async with AsClient(self._owner.reach, network) as client:
             answer: Any = None
             while True:
                 try:
@@ -86,63 +62,58 @@ class Runner:
                 except StopIteration as done:
                     value: T = done.value
                     return value
-                answer = await self._perform(step, client, person)
+                answer = await self._perform(step, client)
 
-    async def _perform(self, step: Step, client: AsClient, person: Person | None) -> Any:
+    async def _perform(self, step: Step, client: AsClient) -> Any:
+        owner = self._owner
         match step:
             case Ask():
-                return await self._ask(step, client)
-            case Sign():
-                return jws.assertion(
-                    step.key,
-                    step.claims,
-                    algorithm=step.algorithm,
-                    key_id=step.key_id,
-                    now=self._clock(),
-                    jti=token_urlsafe(16),
-                )
-            case Recall():
-                key = login_key(step.issuer, step.resource, self._account)
-                return decode(await self._store().read(key), Login)
-            case Load():
-                key = registration_key(step.issuer, step.redirect)
-                return decode(await self._store().read(key), Registration)
-            case Keep():
-                async with self._store().hold(registration_key(step.issuer, step.redirect)) as slot:
-                    kept = step.registration
-                    await slot.write(None if kept is None else encode(kept))
-                return None
+                answer = await self._ask(step, client)
+                if self._watch is not None:
+                    self._watch(step, answer)
+                return answer
+            case Sign(key, algorithm, key_id, claims):
+                now = owner.clock()
+                return jws.assertion(key, claims, algorithm=algorithm, key_id=key_id, now=now)
+            case Read(key, kind):
+                return decode(await owner.store.read(key), kind)
+            case Write(key, value):
+                async with owner.store.hold(key) as slot:
+                    return await slot.write(None if value is None else encode(value))
+            case Pause(seconds):
+                return await asyncio.sleep(seconds)
             case _:
-                assert person is not None
-                return await person.perform(step)
+                assert self._person is not None
+                return await self._person.perform(step)
 
     async def _ask(self, ask: Ask, client: AsClient) -> Fetched | Unreachable:
         """Send a request; where the server wants a nonce in the proof, once more with it."""
-        place = urls.origin(ask.url)
         for again in (False, True):
             more = {}
             if ask.proof is not None:
-                more["DPoP"] = self.proof(ask.proof, ask.method, ask.url, None)
+                more["DPoP"] = proof(self._owner, ask.proof, ask.method, ask.url)
             answer, headers = await client.ask(ask, more)
             nonce = headers.get("DPoP-Nonce")
-            if nonce is not None and len(nonce) < 1024:
-                self._nonces[place] = nonce
-            if again or ask.proof is None or nonce is None or not isinstance(answer, Fetched):
+            if nonce is None or len(nonce) >= 1024:
+                break
+            self._owner.nonces[urls.origin(ask.url)] = nonce
+            if again or ask.proof is None or not isinstance(answer, Fetched):
                 break
             if (answer.document() or {}).get("error") != "use_dpop_nonce":
                 break
         return answer
 
-    def proof(self, key: str, method: str, url: str, login: Login | None) -> str:
-        return jws.proof(
-            key,
-            method=method,
-            url=url,
-            now=self._clock() + (login.skew if login is not None else 0.0),
-            jti=token_urlsafe(16),
-            nonce=self._nonces.get(urls.origin(url)),
-            token=None if login is None else login.access_token,
-        )
+
+def proof(owner: Authorizer, key: str, method: str, url: str, login: Login | None = None) -> str:
+    """Return a DPoP proof for one request, bound to the token of a login."""
+    return jws.proof(
+        key,
+        method=method,
+        url=url,
+        now=owner.clock() + (login.skew if login is not None else 0.0),
+        nonce=owner.nonces.get(urls.origin(url)),
+        token=None if login is None else login.access_token,
+    )
 
 
 class Person:
@@ -157,18 +128,14 @@ class Person:
 
     async def perform(self, step: Step) -> Any:
         match step:
-            case Listen():
+            case Listen(preferred, path, fixed):
                 await self.close()
-                self._listener = await Listener.start(step.preferred, step.path, fixed=step.fixed)
+                self._listener = await Listener.start(preferred, path, fixed=fixed)
                 return self._listener.redirect_uri
             case Browse():
                 return await self._browse(step)
             case ShowCode():
-                request = self._request(step.url, step.issuer, step.scopes, step.user_code)
-                self._shown = asyncio.get_running_loop().create_task(self._call(request))
-                return None
-            case Pause():
-                await asyncio.sleep(step.seconds)
+                self._shown = asyncio.create_task(self._call(step, step.user_code))
                 return None
         raise AssertionError(step)
 
@@ -176,38 +143,29 @@ class Person:
         """Wait for the redirect: by the listener, or as the handler gives it back."""
         listener = self._listener
         assert listener is not None
-        loop = asyncio.get_running_loop()
-        heard = loop.create_task(listener.wait(step.state))
-        # One turn of the loop, so that the listener knows the state before anybody answers.
-        await asyncio.sleep(0)
-        request = self._request(step.url, step.issuer, step.scopes, None)
-        asked = loop.create_task(self._call(request))
+        heard = asyncio.ensure_future(listener.wait(step.state))
+        asked = asyncio.create_task(self._call(step))
         try:
             await asyncio.wait([heard, asked], return_when=asyncio.FIRST_COMPLETED)
-            while not heard.done():
-                wrong = listener.paste(given) if (given := asked.result()) else ""
+            if not heard.done() and (given := asked.result()):
+                wrong = listener.paste(given)
                 if wrong:
                     raise LoginFailed(f"the address given back cannot be used: {wrong}")
-                await asyncio.wait([heard])
-            return heard.result()
+            return await heard
         finally:
             heard.cancel()
             asked.cancel()
 
-    def _request(
-        self, url: str, issuer: str, scopes: tuple[str, ...], code: str | None
-    ) -> LoginRequest:
-        return LoginRequest(
-            url=url,
+    async def _call(self, step: Browse | ShowCode, code: str | None = None) -> str | None:
+        request = LoginRequest(
+            url=step.url,
             server=self._server,
-            issuer=issuer,
-            scopes=scopes,
+            issuer=step.issuer,
+            scopes=step.scopes,
             account=self._account,
             user_code=code,
             redirect_uri=None if self._listener is None else self._listener.redirect_uri,
         )
-
-    async def _call(self, request: LoginRequest) -> str | None:
         try:
             found = self._handler(request)
             found = await found if inspect.isawaitable(found) else found
@@ -225,56 +183,18 @@ class Person:
             self._listener = None
 
 
-class SingleFlight:
-    """Work that is done once for all who want it at the same time."""
-
-    def __init__(self) -> None:
-        self._tasks: dict[object, asyncio.Task[Any]] = {}
-
-    async def join(self, key: object, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Join the work under this key, or begin it in a task that no caller can cancel."""
-        task = self._tasks.get(key)
-        if task is None:
-            task = asyncio.get_running_loop().create_task(work())
-            self._tasks[key] = task
-            task.add_done_callback(lambda done: self._finished(key, done))
-        try:
-            found: T = await asyncio.shield(task)
-        except HoldfastError as error:
-            raise error.again() from error.__cause__
-        return found
-
-    def _finished(self, key: object, task: asyncio.Task[Any]) -> None:
-        self._tasks.pop(key, None)
-        if not task.cancelled():
-            task.exception()
-
-    async def close(self, *, cancel: Container[object], timeout: float) -> None:
-        """Cancel the work under some keys and let the rest come to its end."""
-        tasks = dict(self._tasks)
-        for key, task in tasks.items():
-            if key in cancel:
-                task.cancel()
-        if tasks:
-            await asyncio.wait(tasks.values(), timeout=timeout)
-
-
 async def supplied(source: Any, *, file: bool = False) -> str:
     """Return a token from a function, a file that is read anew, or as it is given."""
     if callable(source):
         found = source()
         found = await found if inspect.isawaitable(found) else found
     elif file:
-        found = await asyncio.to_thread(_read, source)
+        try:
+            data = await asyncio.to_thread(files.read_bytes, source, 65536)
+        except OSError as error:
+            text = f"the token file cannot be read: {files.reason(error)}"
+            raise AuthError(text) from None
+        found = data.decode("ascii", "replace")
     else:
         found = source
-    text = found.strip() if isinstance(found, str) else found
-    return check_token(text)
-
-
-def _read(path: Any) -> str:
-    try:
-        with open(path, encoding="ascii", errors="replace") as found:
-            return found.read(65536)
-    except OSError as error:
-        raise AuthError(f"the token file cannot be read: {error.strerror}") from None
+    return check_token(found.strip() if isinstance(found, str) else found)

@@ -1,4 +1,4 @@
-"""The steps that conversations yield, and what they are sent back."""
+"""The steps that conversations yield, and the answers they are sent."""
 
 from __future__ import annotations
 
@@ -9,27 +9,24 @@ from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
-from holdfast._core.auth.credentials import Registration, Secretive
+from holdfast._core.auth.credentials import Secretive
 
 T = TypeVar("T")
 
 
 class Ask(Secretive, frozen=True, kw_only=True):
-    """Send one request to an authorization server, or for metadata.
-
-    Metadata may be redirected a few times; nothing else is (A32). ``proof`` asks for a DPoP
-    proof by that key.
-    """
+    """Send one request to an authorization server, or for metadata."""
 
     url: str
     form: Mapping[str, str] | None = None
     json: Mapping[str, Any] | None = None
     headers: Mapping[str, str] = {}
     proof: str | None = None
+    """Send a DPoP proof by this key."""
     pinned: bool = False
     """The user named this place: it may be in a private network."""
     follow: bool = True
-    """Metadata may be redirected; a page that a person will see is not followed."""
+    """Follow redirects of a GET; nothing else is redirected (A32)."""
 
     shown: ClassVar[tuple[str, ...]] = ("url",)
 
@@ -43,7 +40,6 @@ class Fetched(Secretive, frozen=True):
 
     status: int
     body: bytes = b""
-    url: str = ""
     skew: float = 0.0
     """Seconds by which the sender's clock is ahead of ours."""
 
@@ -58,7 +54,7 @@ class Fetched(Secretive, frozen=True):
         return found if isinstance(found, dict) else None
 
     def fields(self) -> dict[str, Any] | None:
-        """Return the body as an object, or as a form: some servers answer like that."""
+        """Return the body as an object, or as a form: some servers answer with one."""
         found = self.document()
         if found is not None:
             return found
@@ -78,7 +74,7 @@ class Unreachable(Struct, frozen=True):
 
 
 class Sign(Secretive, frozen=True):
-    """Sign a JSON Web Token: issuer, subject and audience are given, times and ``jti`` added."""
+    """Sign a JSON Web Token; times and ``jti`` are added to the claims."""
 
     key: str
     algorithm: str
@@ -88,26 +84,18 @@ class Sign(Secretive, frozen=True):
     shown: ClassVar[tuple[str, ...]] = ("algorithm",)
 
 
-class Recall(Struct, frozen=True):
-    """Read the stored login at an issuer, for a resource."""
+class Read(Struct, frozen=True):
+    """Read a stored entry; answered with it, or with None."""
 
-    issuer: str
-    resource: str | None
-
-
-class Load(Struct, frozen=True):
-    """Read the stored registration at an issuer, for a kind of redirect."""
-
-    issuer: str
-    redirect: str
+    key: str
+    kind: type[Struct]
 
 
-class Keep(Struct, frozen=True):
-    """LoginStore a registration, or forget it (None)."""
+class Write(Struct, frozen=True):
+    """Store an entry; None deletes it."""
 
-    issuer: str
-    redirect: str
-    registration: Registration | None
+    key: str
+    value: Struct | None
 
 
 class Listen(Struct, frozen=True):
@@ -124,21 +112,20 @@ class Browse(Secretive, frozen=True, kw_only=True):
     """Send a person to a URL and wait for the redirect; answered with its parameters."""
 
     url: str
-    state: str
     issuer: str
     scopes: tuple[str, ...]
-    redirect_uri: str
+    state: str
 
     shown: ClassVar[tuple[str, ...]] = ("issuer", "scopes")
 
 
 class ShowCode(Secretive, frozen=True, kw_only=True):
-    """Show a person the code of a device grant; the answer is not waited for."""
+    """Show a person the code of a device grant; nothing is waited for."""
 
     url: str
-    user_code: str
     issuer: str
     scopes: tuple[str, ...]
+    user_code: str
 
     shown: ClassVar[tuple[str, ...]] = ("issuer", "scopes")
 
@@ -149,5 +136,5 @@ class Pause(Struct, frozen=True):
     seconds: float
 
 
-Step: TypeAlias = Ask | Sign | Recall | Load | Keep | Listen | Browse | ShowCode | Pause
+Step: TypeAlias = Ask | Sign | Read | Write | Listen | Browse | ShowCode | Pause
 Conversation: TypeAlias = Generator[Step, Any, T]

@@ -88,10 +88,14 @@ class AnswerCache:
 
     def is_current(self, method: str, params: dict[str, Any] | None, asked: float) -> bool:
         """Return True if nothing has been invalidated since it was asked for."""
+        return asked > self.invalidated(method, params)
+
+    def invalidated(self, method: str, params: dict[str, Any] | None) -> float:
+        """Return when answers to this request were invalidated last."""
         since = self._invalidated.get(method, NEVER)
         if method == READ and self._updated and params is not None:
             since = max(since, self._updated.get(str(params.get("uri")), NEVER))
-        return asked > since
+        return since
 
     # Storing
 

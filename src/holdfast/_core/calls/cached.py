@@ -7,6 +7,7 @@ tool call has ended in between: it may have changed what the answer says.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -20,6 +21,7 @@ from holdfast._core.calls.store import CacheEntry
 from holdfast._core.engine import messages
 from holdfast._core.engine.state import State
 from holdfast._core.mailbox import log
+from holdfast._core.single_flight import SingleFlight
 from holdfast._core.wire.codes import INVALID_PARAMS, RESOURCE_NOT_FOUND
 from holdfast.errors import (
     BackpressureError,
@@ -64,14 +66,6 @@ class CachedAnswer(Struct):
     stale: bool = False
 
 
-class _Flight(Struct):
-    """A request that others may wait for. Its outcome is None if its owner was cancelled."""
-
-    outcome: asyncio.Future[CachedAnswer | HoldfastError | None]
-    asked: float
-    writes: int
-
-
 class Cached:
     """The cached requests of one client.
 
@@ -85,7 +79,7 @@ class Cached:
         """Tool calls that have ended."""
         self._channel = channel
         self._shared = shared
-        self._flights: dict[tuple[Any, ...], _Flight] = {}
+        self._flights = SingleFlight(abandon=True)
 
     async def fetch(
         self, call: Call, deadline: Deadline, mode: CacheMode | None = None
@@ -127,45 +121,25 @@ class Cached:
     # Single flight
 
     async def _fetch(self, call: Call, deadline: Deadline, *, join: bool) -> CachedAnswer:
-        key = (call.method, tuple((call.params or {}).items()))
         while True:
-            flight = self._flights.get(key)
-            if not join or flight is None or not self._may_join(flight, call):
-                return await self._lead(key, call, deadline)
+            # What has ended or been invalidated meanwhile makes another request of it.
+            since = self.cache.invalidated(call.method, call.params)
+            key = (call.method, tuple((call.params or {}).items()), self.writes, since)
+            leads = not join or key not in self._flights
+            until = None if leads else min(deadline.until, deadline.since + deadline.idle)
+            ask = partial(self._ask, call, deadline)
             try:
-                async with asyncio.timeout_at(min(deadline.until, deadline.since + deadline.idle)):
-                    outcome = await asyncio.shield(flight.outcome)
+                async with asyncio.timeout_at(until):
+                    return await self._flights.join(key, ask, anew=leads)
+            except RequestTimeout:
+                if leads:
+                    raise
+                # Another caller's time was up, not ours.
             except TimeoutError:
                 raise messages.timed_out(self._channel.name, call, sent=True, total=False) from None
-            if isinstance(outcome, RequestTimeout):
-                # Another caller's time was up, not ours.
-                continue
-            if isinstance(outcome, HoldfastError):
-                raise outcome.again()
-            if outcome is not None:
-                return outcome
 
-    def _may_join(self, flight: _Flight, call: Call) -> bool:
-        current = self.cache.is_current(call.method, call.params, flight.asked)
-        return current and flight.writes == self.writes
-
-    async def _lead(self, key: tuple[Any, ...], call: Call, deadline: Deadline) -> CachedAnswer:
-        loop = asyncio.get_running_loop()
-        flight = _Flight(loop.create_future(), self.cache.clock(), self.writes)
-        self._flights[key] = flight
-        outcome: CachedAnswer | HoldfastError | None = None
-        try:
-            outcome = await self._ask(call, deadline, flight.asked)
-            return outcome
-        except HoldfastError as error:
-            outcome = error
-            raise
-        finally:
-            if self._flights.get(key) is flight:
-                del self._flights[key]
-            flight.outcome.set_result(outcome)
-
-    async def _ask(self, call: Call, deadline: Deadline, asked: float) -> CachedAnswer:
+    async def _ask(self, call: Call, deadline: Deadline) -> CachedAnswer:
+        asked = self.cache.clock()
         raw, rounds = await self._channel.exchange(call, deadline)
         if rounds:
             # What came out of rounds of questions depends on the answers to them.

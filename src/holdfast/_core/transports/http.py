@@ -171,7 +171,7 @@ class Http:
         extensions = () if authorizer is None else authorizer.extensions
         if callable(own) or (authorizer is not None and authorizer.personal):
             return Traits(None, extensions=extensions)
-        account = "" if authorizer is None else authorizer.identity
+        account = "" if authorizer is None else authorizer.account.identity
         who = repr((sorted((own or {}).items()), account))
         return Traits(who, extensions=extensions)
 

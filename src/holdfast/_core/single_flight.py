@@ -1,0 +1,99 @@
+"""Run work once for all callers that want it at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Container, Coroutine, Hashable
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from holdfast.errors import HoldfastError
+
+T = TypeVar("T")
+
+
+class WorkStopped(Exception):  # noqa: N818
+    """The work was cancelled by its owner, not by this caller."""
+
+
+class _Flight(Struct, eq=False):
+    task: asyncio.Task[Any]
+    waiting: int = 0
+
+
+class SingleFlight:
+    """Tasks by key; a caller that comes while one runs waits for it.
+
+    Args:
+        abandon: Cancel the work when its last caller stops waiting; otherwise it goes on.
+    """
+
+    def __init__(self, *, abandon: bool = False) -> None:
+        self._abandon = abandon
+        self._flights: dict[Hashable, _Flight] = {}
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._flights
+
+    async def join(
+        self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]], *, anew: bool = False
+    ) -> T:
+        """Return the result of the work under ``key``, which is started if it is not running.
+
+        Args:
+            key: What the work is for.
+            work: Started in a task of its own, in the context of the first caller.
+            anew: Start it in any case; later callers join this one.
+
+        Raises:
+            WorkStopped: `close` cancelled it.
+        """
+        flight = None if anew else self._flights.get(key)
+        if flight is None:
+            flight = self._flights[key] = _Flight(asyncio.create_task(work()))
+            flight.task.add_done_callback(lambda task: self._finished(key, task))
+        flight.waiting += 1
+        try:
+            await asyncio.wait((flight.task,))
+        except asyncio.CancelledError:
+            if self._abandon and flight.waiting == 1:
+                self._forget(key, flight.task)
+                flight.task.cancel()
+                await asyncio.wait((flight.task,))
+            raise
+        finally:
+            flight.waiting -= 1
+        if flight.task.cancelled():
+            raise WorkStopped
+        error = flight.task.exception()
+        if isinstance(error, HoldfastError):
+            raise error.again() from error.__cause__
+        found: T = flight.task.result()
+        return found
+
+    def _finished(self, key: Hashable, task: asyncio.Task[Any]) -> None:
+        self._forget(key, task)
+        retrieve(task)
+
+    def _forget(self, key: Hashable, task: asyncio.Task[Any]) -> None:
+        flight = self._flights.get(key)
+        if flight is not None and flight.task is task:
+            del self._flights[key]
+
+    async def close(
+        self, *, cancel: Container[Hashable] | None = None, timeout: float | None = None
+    ) -> None:
+        """Cancel the work under some keys (default: all) and wait for the rest to end."""
+        flights = dict(self._flights)
+        for key, flight in flights.items():
+            if cancel is None or key in cancel:
+                flight.task.cancel()
+        if flights:
+            await asyncio.wait([flight.task for flight in flights.values()], timeout=timeout)
+
+
+def retrieve(task: asyncio.Task[Any]) -> None:
+    """Retrieve the exception, so that asyncio logs nothing if no caller waits."""
+    if not task.cancelled():
+        task.exception()
