@@ -17,7 +17,18 @@ TOP: Final = 74
 LANE: Final = 9
 GAP: Final = 12
 TICKS: Final = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
-FONT: Final = "font-family='system-ui, sans-serif' font-size='12' fill='#222'"
+STYLE: Final = """\
+<style>
+text { font: 12px system-ui, sans-serif; fill: #222 }
+.title { font-weight: bold }
+.back { fill: #fff }
+.grid { stroke: #ddd }
+@media (prefers-color-scheme: dark) {
+  text { fill: #ddd }
+  .back { fill: #1e2129 }
+  .grid { stroke: #444 }
+}
+</style>"""
 
 
 class Scale:
@@ -57,8 +68,9 @@ def svg(results: Results) -> str:
     lines = [
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height}' role='img'>",
         "<title>Time or memory of each client, as a multiple of Holdfast's</title>",
-        f"<rect width='{WIDTH}' height='{height}' fill='#fff'/>",
-        f"<text x='12' y='22' {FONT} font-weight='bold'>Times what Holdfast takes "
+        STYLE,
+        f"<rect class='back' width='{WIDTH}' height='{height}' rx='6'/>",
+        "<text class='title' x='12' y='22'>Times what Holdfast takes "
         "(log scale, less is better; dot: median, line: lowest to highest round)</text>",
         *legend(others),
         *grid(scale, height),
@@ -66,7 +78,7 @@ def svg(results: Results) -> str:
     for number, row in enumerate(results.rows):
         top = TOP + number * band
         lines.append(
-            f"<text x='{LABELS - 12}' y='{top + band / 2 + 4:.1f}' text-anchor='end' {FONT}>"
+            f"<text x='{LABELS - 12}' y='{top + band / 2 + 4:.1f}' text-anchor='end'>"
             f"{escape(row.title)}</text>"
         )
         for lane, client in enumerate(others):
@@ -80,19 +92,19 @@ def legend(clients: list[Client]) -> Iterator[str]:
     x = 12.0
     for client in clients:
         yield f"<circle cx='{x + 5}' cy='40' r='4.5' fill='{client.colour}'/>"
-        yield f"<text x='{x + 14}' y='44' {FONT}>{escape(client.title)}</text>"
+        yield f"<text x='{x + 14}' y='44'>{escape(client.title)}</text>"
         x += 32 + 7 * len(client.title)
     yield f"<line x1='{x}' x2='{x + 16}' y1='40' y2='40' stroke='{OURS.colour}' stroke-width='3'/>"
-    yield f"<text x='{x + 22}' y='44' {FONT}>Holdfast</text>"
+    yield f"<text x='{x + 22}' y='44'>Holdfast</text>"
 
 
 def grid(scale: Scale, height: float) -> Iterator[str]:
     for tick in scale.ticks:
         x, ours = scale.at(tick), tick == 1
-        look = f"stroke='{OURS.colour}' stroke-width='3'" if ours else "stroke='#ddd'"
+        look = f"stroke='{OURS.colour}' stroke-width='3'" if ours else "class='grid'"
         yield f"<line x1='{x:.1f}' x2='{x:.1f}' y1='{TOP - 6}' y2='{height - 26}' {look}/>"
         for y in (TOP - 12, height - 10):
-            yield f"<text x='{x:.1f}' y='{y}' text-anchor='middle' {FONT}>{tick:g}×</text>"
+            yield f"<text x='{x:.1f}' y='{y}' text-anchor='middle'>{tick:g}×</text>"
 
 
 def mark(scale: Scale, client: Client, title: str, ratio: Ratio, y: float) -> Iterator[str]:

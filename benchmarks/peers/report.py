@@ -177,6 +177,31 @@ def short(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 1.95 else f"{value:.2f}"
 
 
+FIRST: Final = ("sequential", "http", "cold")
+"""The rows that the front page shows."""
+
+
+def scores(results: Results) -> str:
+    """Return the short table of the front page: faults survived, and some rows of speed."""
+    clients = present(results)
+    rows = [["faults survived", *(survived(results, client) for client in clients)]]
+    for row in results.rows:
+        if row.key in FIRST:
+            ratios = [row.ratio(client.name) for client in clients if client is not OURS]
+            shown = [f"{short(one.middle)}×" if one else "—" for one in ratios]
+            rows.append([row.title, cell(row, OURS), *shown])
+    head = ["", *(client.title for client in clients)]
+    return table(head, rows, " " + "r" * len(clients))
+
+
+def survived(results: Results, client: Client) -> str:
+    good = sum(
+        not faults.shortcomings(fault, results.faults[fault.key][client.name])
+        for fault in tried(results)
+    )
+    return f"**{good} of {len(tried(results))}**"
+
+
 # -- where others do better ----------------------------------------------------------------------
 
 
@@ -243,13 +268,7 @@ def fault_summary(results: Results) -> str:
         ]
         for fault in tried(results)
     ]
-    clean = ["**without fault**"]
-    for client in clients:
-        good = sum(
-            not faults.shortcomings(fault, results.faults[fault.key][client.name])
-            for fault in tried(results)
-        )
-        clean.append(f"**{good} of {len(rows)}**")
+    clean = ["**without fault**", *(survived(results, client) for client in clients)]
     return table(["fault", *(client.title for client in clients)], [*rows, clean])
 
 

@@ -21,7 +21,7 @@ LONGEST = 170.0
 """Seconds for one page: many times what it takes on an idle machine."""
 
 RUNNER = f"""
-import ast, asyncio, inspect, json, pathlib, subprocess, sys
+import ast, asyncio, inspect, json, os, pathlib, subprocess, sys
 
 def python(runner, namespace, page, line, text):
     source = "\\n" * line + text
@@ -33,11 +33,24 @@ def python(runner, namespace, page, line, text):
         runner.run(run())
 
 def console(text):
-    done = subprocess.run(
-        ["bash", "-c", text],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    # At a terminal of 100 columns without a keyboard. Prints what is on its screen in the end,
+    # where a line that the program itself did not wrap stays one line.
+    import pyte, termios
+    master, slave = os.openpty()
+    termios.tcsetwinsize(slave, (300, 100))
+    done = subprocess.Popen(
+        ["bash", "-c", "trap 'printf \\004' EXIT\\n" + text],
+        stdin=subprocess.DEVNULL, stdout=slave, stderr=slave, start_new_session=True,
     )
-    print(done.stdout.decode(), end="")
+    written = b""
+    while not written.endswith(b"\\4"):
+        written += os.read(master, 65536)
+    done.wait()
+    os.close(master)
+    os.close(slave)
+    screen = pyte.Screen(1000, 300)
+    pyte.ByteStream(screen).feed(written[:-1])
+    print("\\n".join(line.rstrip() for line in screen.display).rstrip())
 
 page, steps = json.load(sys.stdin)
 namespace = {{"__name__": "__main__"}}
@@ -92,7 +105,7 @@ def environment(home: str, with_time: bool) -> dict[str, str]:
         for name, value in os.environ.items()
         if name != "MCP_SERVER_URL" and not name.startswith(("XDG_", "HOLDFAST_"))
     }
-    return {**kept, "HOME": home, "PATH": os.pathsep.join(path)}
+    return {**kept, "HOME": home, "PATH": os.pathsep.join(path), "TERM": "xterm", "NO_COLOR": "1"}
 
 
 def needs_time(wanted: Iterable[Step]) -> bool:
@@ -100,6 +113,9 @@ def needs_time(wanted: Iterable[Step]) -> bool:
     return any(TIME.package in step.block.text for step in wanted)
 
 
-def matches(expected: str, printed: str) -> bool:
+def matches(expected: str, printed: str, *, wrapped: bool = False) -> bool:
+    """Compare with ``…`` for anything; where lines may be wrapped, all white space is alike."""
+    if wrapped:
+        expected, printed = " ".join(expected.split()), " ".join(printed.split())
     pattern = ".*?".join(re.escape(part) for part in expected.strip().split("…"))
     return re.fullmatch(pattern, printed.strip(), re.S) is not None

@@ -28,6 +28,7 @@ from holdfast._core.engine import state
 from holdfast._core.transports.spawn import PASSED_ENVIRONMENT
 from holdfast.policies import SECRETS
 from tests.docs.pages import PROJECT
+from tools import terminal_picture
 
 
 def reference(name: str) -> str:
@@ -145,3 +146,21 @@ def test_every_public_name_has_its_place(module: str) -> None:
 def test_what_holdfast_passes_on_stands_where_it_comes_from() -> None:
     names = {name for name in holdfast.__all__ if not name.startswith("_")}
     assert not names - {told.rpartition(".")[2] for told in told_from_docstrings()}
+
+
+# The front page
+
+
+def test_the_front_page_shows_the_numbers_that_are_kept() -> None:
+    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
+    kept = results.read()
+    assert report.scores(kept) in readme
+    assert report.fault_summary(kept) in readme
+
+
+def test_the_picture_of_the_terminal_is_what_a_run_gives() -> None:
+    kept = terminal_picture.PICTURE.read_text(encoding="utf-8")
+    now = terminal_picture.svg(terminal_picture.session())
+    assert terminal_picture.said(kept) == terminal_picture.said(now), (
+        "python -m tools.terminal_picture draws it again"
+    )

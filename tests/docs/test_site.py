@@ -1,7 +1,8 @@
-"""The site is built without a warning, fetches nothing from elsewhere, and can be searched."""
+"""The site is built without a warning, fetches nothing from elsewhere, and fits its windows."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -13,17 +14,31 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
 from tests.docs.pages import PROJECT
+from tools import screenshots
 
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 """What a browser fetches by itself; links that a person may follow are not among them."""
 NOT_FETCHED = {"canonical", "next", "prev"}
 
 
+pytestmark = pytest.mark.hang(240)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, as ``make docs`` builds it."""
-    folder = tmp_path_factory.mktemp("site")
+    """The site, as ``make docs`` builds it: once, also for several test processes."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            assert built(folder) == (0, "")
+    return folder
+
+
+def built(folder: Path) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
         cwd=PROJECT,
@@ -33,8 +48,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         encoding="utf-8",
         check=False,
     )
-    assert (done.returncode, done.stdout) == (0, "")
-    return folder
+    return done.returncode, done.stdout
 
 
 class Loads(HTMLParser):
@@ -95,6 +109,35 @@ def test_what_has_no_docstring_is_there_too(site: Path) -> None:
     text = (site / "reference" / "api" / "holdfast.html").read_text(encoding="utf-8")
     for name in ("Client.state", "Client.list_resources", "Timeouts.request", "connect"):
         assert f'id="holdfast.{name}"' in text
+
+
+@pytest.mark.req("N4")
+async def test_every_page_fits_a_desktop_and_a_phone(site: Path) -> None:
+    if (program := screenshots.chromium()) is None:
+        pytest.skip("there is no Chromium")
+    names = [str(page.relative_to(site)) for page, _ in pages(site) if page.name != "404.html"]
+    seen = await screenshots.look(program, site, names, whole=False)
+    assert len(seen) == len(names) * len(screenshots.WIDTHS)
+    assert not [(one.page, one.screen, one.faults) for one in seen if one.faults]
+    assert all(len(one.picture) > 5_000 for one in seen), "an empty page"
+
+
+@pytest.mark.req("N4")
+def test_it_names_its_version_and_lists_its_pages_for_models(site: Path) -> None:
+    assert f"Holdfast {holdfast.__version__}" in (site / "index.html").read_text(encoding="utf-8")
+    text = (site / "llms.txt").read_text(encoding="utf-8")
+    listed = re.findall(r"^- \[.+?\]\((.+?)\)", text, re.M)
+    assert len(listed) == len(set(listed))
+    assert set(listed) == {
+        str(path.relative_to(PROJECT / "docs")) for path in (PROJECT / "docs").rglob("*.md")
+    }
+    assert all((site / page).is_file() for page in listed)
+
+
+def test_the_examples_are_shown_with_their_code(site: Path) -> None:
+    text = (site / "examples.html").read_text(encoding="utf-8")
+    for path in (PROJECT / "examples").glob("*.py"):
+        assert f'id="{path.stem}"' in text
 
 
 def test_what_a_page_loads_is_found() -> None:

@@ -6,9 +6,9 @@ The rules for a page:
   an empty folder. ``await`` and ``async with`` may stand at the top level, as they may in a
   notebook. ``python`` in a command is the interpreter of the tests.
 - A ```text block right after one is what it prints; ``…`` stands for anything.
-- A ```console block is run, in the same folder and the same order, if such a ```text block comes
-  right after it. Whether it runs or not, every ``holdfast`` verb in it exists and takes the options
-  that it is given, as do ``make`` targets and ``python -m`` modules.
+- A ```console block is run at a terminal, in the same folder and the same order, if such a ```text
+  block comes right after it. Whether it runs or not, every ``holdfast`` verb in it exists and takes
+  the options that it is given, as do ``make`` targets and ``python -m`` modules.
 - A block with a title, as in ```json title=".mcp.json", is that file: it is written, and what
   comes after it uses it.
 - Every link to a file of the project leads somewhere.
@@ -66,7 +66,10 @@ def test_every_example_runs_and_prints_what_the_page_says(page: Path) -> None:
     for step, output in zip(steps(read(page)), printed, strict=True):
         where = f"{name_of(page)}:{step.block.line}"
         expected = step.expected if step.is_printed else None
-        assert expected is None or matches(expected, output), f"{where} printed:\n{output}"
+        wrapped = step.block.kind == "console"
+        assert expected is None or matches(expected, output, wrapped=wrapped), (
+            f"{where} printed:\n{output}"
+        )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -1,0 +1,210 @@
+"""Look at every page of the site in Chromium, on a desktop and on a phone.
+
+``python -m tools.screenshots`` builds the site and writes one picture of each page and width below
+``build/screenshots``. What is wider than its window is printed, and makes the exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import contextlib
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+
+PROJECT: Final = Path(__file__).resolve().parents[1]
+WIDTHS: Final = {"desktop": (1280, 900), "phone": (390, 844)}
+PATIENCE: Final = 30.0
+
+# Blocks of code and tables may scroll inside their own box on a phone; nothing may widen the page.
+# On a desktop a table shall fit as it is, and so shall code, but for lines over 100 characters.
+OVERFLOW: Final = """
+(() => {
+  const wide = document.documentElement.scrollWidth;
+  const out = [...document.querySelectorAll("body *")].find(
+    node => node.getBoundingClientRect().right > innerWidth + 1);
+  const found = wide > innerWidth
+    ? [`the page is ${wide} px wide: ${out && out.outerHTML.slice(0, 90)}`] : [];
+  const say = (kind, node) => found.push(
+    `${kind} ${node.scrollWidth} px in ${node.clientWidth}: ${node.innerText.slice(0, 60)}`);
+  if (innerWidth > 1000) {
+    for (const node of document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset__table"))
+      if (node.scrollWidth > node.clientWidth + 1) say("a table of", node);
+    for (const node of document.querySelectorAll(".md-typeset pre > code"))
+      if (node.scrollWidth > node.clientWidth + 1
+          && Math.max(...node.innerText.split("\\n").map(line => line.length)) <= 100)
+        say("code of", node);
+  }
+  for (const node of document.images)
+    if (!node.complete || !node.naturalWidth) found.push(`no picture: ${node.src}`);
+  return found;
+})()
+"""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One page at one width."""
+
+    page: str
+    screen: str
+    faults: list[str]
+    picture: bytes
+
+
+class Tab:
+    """A page of a browser, driven by the DevTools protocol."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._ids = itertools.count(1)
+        self._events: list[str] = []
+
+    async def send(self, method: str, **params: Any) -> dict[str, Any]:
+        wanted = next(self._ids)
+        await self._socket.send_json({"id": wanted, "method": method, "params": params})
+        while True:
+            message = await self._socket.receive_json(timeout=PATIENCE)
+            if message.get("id") == wanted:
+                assert "error" not in message, f"{method}: {message}"
+                return dict(message["result"])
+            self._events.append(message.get("method", ""))
+
+    async def open(self, url: str) -> None:
+        """Go to a page, and wait until all of it is loaded."""
+        self._events.clear()
+        await self.send("Page.navigate", url=url)
+        while "Page.loadEventFired" not in self._events:
+            message = await self._socket.receive_json(timeout=PATIENCE)
+            self._events.append(message.get("method", ""))
+
+    async def resize(self, width: int, height: int) -> None:
+        await self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
+
+    async def ask(self, expression: str) -> Any:
+        found = await self.send("Runtime.evaluate", expression=expression, returnByValue=True)
+        return found["result"].get("value")
+
+    async def picture(self, *, whole: bool) -> bytes:
+        """Return a picture of the window, or of all from the top to the foot of the page."""
+        options: dict[str, Any] = {"format": "png" if whole else "jpeg"}
+        if whole:
+            size = (await self.send("Page.getLayoutMetrics"))["cssContentSize"]
+            options["captureBeyondViewport"] = True
+            options["clip"] = {"x": 0, "y": 0, "scale": 1, **pick(size, "width", "height")}
+        found = await self.send("Page.captureScreenshot", **options)
+        return base64.b64decode(found["data"])
+
+
+def pick(values: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: values[name] for name in names}
+
+
+def chromium() -> str | None:
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@contextlib.asynccontextmanager
+async def browser(program: str) -> AsyncIterator[Tab]:
+    with tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as profile:
+        process = subprocess.Popen(  # noqa: ASYNC220 (it is there at once)
+            [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+             "--no-first-run", "--hide-scrollbars", "--remote-debugging-port=0",
+             "--allow-file-access-from-files", f"--user-data-dir={profile}", "about:blank"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            port = await _port(Path(profile, "DevToolsActivePort"), process)
+            async with aiohttp.ClientSession() as session:
+                async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
+                    tabs = await answer.json(content_type=None)
+                address = next(tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page")
+                async with session.ws_connect(address, max_msg_size=0) as socket:
+                    tab = Tab(socket)
+                    await tab.send("Page.enable")
+                    yield tab
+        finally:
+            process.terminate()
+            process.wait()
+
+
+async def _port(file: Path, process: subprocess.Popen[bytes]) -> str:
+    """Wait until the browser has written where it listens."""
+    async with asyncio.timeout(PATIENCE):
+        while not (found := _written(file)).count("\n"):
+            assert process.poll() is None, "Chromium ended"
+            await asyncio.sleep(0.05)
+    return found.split("\n")[0]
+
+
+def _written(file: Path) -> str:
+    return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+async def look(program: str, site: Path, pages: Iterable[str], *, whole: bool) -> list[Seen]:
+    """Open each page once, and look at it at each width."""
+    found = []
+    async with browser(program) as tab:
+        for page in pages:
+            await tab.resize(*WIDTHS["desktop"])
+            await tab.open((site / page).as_uri())
+            for screen, size in WIDTHS.items():
+                await tab.resize(*size)
+                faults = await tab.ask(OVERFLOW)
+                found.append(Seen(page, screen, faults, await tab.picture(whole=whole)))
+    return found
+
+
+def build(folder: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+        cwd=PROJECT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        check=True,
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="screenshots", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("pages", nargs="*", help="as in index.html; all of them without")
+    parser.add_argument("--site", type=Path, help="a site that is built already")
+    options = parser.parse_args()
+    program = chromium()
+    if program is None:
+        print("screenshots: there is no chromium on PATH", file=sys.stderr)
+        return 1
+    site = options.site or PROJECT / "build" / "site"
+    if options.site is None:
+        build(site)
+    pages = options.pages or sorted(str(page.relative_to(site)) for page in site.rglob("*.html"))
+    target = PROJECT / "build" / "screenshots"
+    seen = asyncio.run(look(program, site, pages, whole=True))
+    for one in seen:
+        file = target / one.screen / Path(one.page).with_suffix(".png")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(one.picture)
+        for fault in one.faults:
+            print(f"{one.page}, {one.screen}: {fault}")
+    print(f"{len(seen)} pictures below {target}")
+    return 1 if any(one.faults for one in seen) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
