@@ -21,6 +21,7 @@ import msgspec
 
 from holdfast._core.calls.handlers import Handlers
 from holdfast._core.targets import Target, transport_for
+from holdfast._core.text import close_matches
 from holdfast._core.transports.stderr import Sink
 from holdfast.client import Client
 from holdfast.errors import ValidationError
@@ -210,10 +211,8 @@ def _hint(name: str, value: object) -> str:
         fields = (*kind.__struct_fields__,)
         if name in fields:
             return f"; did you mean {option}={kind.__name__}({name}={_short(value)})?"
-    from difflib import get_close_matches
-
     known = [*inspect.signature(connect).parameters, *Options.__annotations__, *_ELSEWHERE]
-    near = get_close_matches(name, [one for one in known if one not in ("target", "options")], 1)
+    near = close_matches(name, [one for one in known if one not in ("target", "options")])
     if not near:
         return ""
     return _hint(near[0], value) if near[0] in _ELSEWHERE else f"; did you mean {near[0]}=…?"

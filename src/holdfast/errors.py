@@ -30,7 +30,7 @@ is True when it had left for the server and no answer came.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict, Unpack
 
 
 def _redacted(text: str) -> str:
@@ -38,6 +38,14 @@ def _redacted(text: str) -> str:
     from holdfast._core.redact import redact_text
 
     return redact_text(text)
+
+
+class ErrorFields(TypedDict, total=False):
+    """The fields of every error, besides its message."""
+
+    code: int | None
+    data: Any
+    outcome_unknown: bool
 
 
 class HoldfastError(Exception):
@@ -83,7 +91,7 @@ class HoldfastError(Exception):
         return False
 
     def again(self) -> HoldfastError:
-        """A fresh copy to raise: one exception raised in two tasks would mix their tracebacks."""
+        """Return a copy to raise: one exception raised in two tasks would mix their tracebacks."""
         copy = type(self).__new__(type(self))
         copy.__dict__.update(self.__dict__)
         copy.args = self.args
@@ -255,11 +263,9 @@ class ScopeError(AuthError):
         message: str,
         *,
         scopes: tuple[str, ...] = (),
-        code: int | None = None,
-        data: Any = None,
-        outcome_unknown: bool = False,
+        **fields: Unpack[ErrorFields],
     ) -> None:
-        super().__init__(message, code=code, data=data, outcome_unknown=outcome_unknown)
+        super().__init__(message, **fields)
         self.scopes = scopes
 
 
@@ -275,11 +281,9 @@ class DiscoveryError(AuthError):
         message: str,
         *,
         tried: tuple[tuple[str, str], ...] = (),
-        code: int | None = None,
-        data: Any = None,
-        outcome_unknown: bool = False,
+        **fields: Unpack[ErrorFields],
     ) -> None:
-        super().__init__(message, code=code, data=data, outcome_unknown=outcome_unknown)
+        super().__init__(message, **fields)
         self.tried = tried
 
 
@@ -297,11 +301,9 @@ class GrantError(AuthError):
         *,
         error: str = "",
         description: str = "",
-        code: int | None = None,
-        data: Any = None,
-        outcome_unknown: bool = False,
+        **fields: Unpack[ErrorFields],
     ) -> None:
-        super().__init__(message, code=code, data=data, outcome_unknown=outcome_unknown)
+        super().__init__(message, **fields)
         self.error = error
         self.description = description
 

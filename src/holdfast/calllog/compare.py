@@ -40,7 +40,7 @@ class Differing(Struct, frozen=True):
 
 
 def normal(value: Any) -> Any:
-    """A JSON value in the one form that all equal ones share."""
+    """Return a JSON value in the one form that all equal ones share."""
     if isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT:
         return int(value)
     if isinstance(value, dict):
@@ -56,7 +56,7 @@ def normal_arguments(arguments: Mapping[str, Any], redactor: Redactor, schema: A
 
 
 def key(name: str, arguments: Any) -> bytes:
-    """The same for the same calls; ``arguments`` are normal ones."""
+    """Return a key that equal calls share; ``arguments`` are in normal form."""
     return canonical([name, arguments])
 
 
@@ -96,7 +96,7 @@ def differences(
 
 
 def brief(value: Any) -> str:
-    """A value in a few characters."""
+    """Return a value in a few characters."""
     if value is UNSET:
         return "nothing"
     text = compact(value).decode()
@@ -104,7 +104,7 @@ def brief(value: Any) -> str:
 
 
 def told(found: Iterable[Differing], first: str = "recorded", second: str = "now") -> str:
-    """Differences in one sentence."""
+    """Return differences in one sentence."""
     all_of_them = list(found)
     shown = [one.told(first, second) for one in all_of_them[:MOST]]
     more = len(all_of_them) - len(shown)
@@ -112,7 +112,7 @@ def told(found: Iterable[Differing], first: str = "recorded", second: str = "now
 
 
 def nearest(given: Any, entries: Iterable[tuple[Entry, Any]]) -> tuple[Entry, list[Differing]]:
-    """The entry whose (normal) arguments differ least, and how."""
+    """Return the entry whose normal arguments differ least, and the differences."""
     measured = [
         (list(differences(recorded, given, hidden=True)), entry) for entry, recorded in entries
     ]
@@ -196,7 +196,7 @@ _Pair: TypeAlias = "tuple[Entry | None, Entry | None]"
 def _aligned(
     one: RecordedLog, two: RecordedLog, ones: list[bytes], twos: list[bytes]
 ) -> Iterator[_Pair]:
-    """The calls of both logs, each with its like; None where there is none."""
+    """Pair the calls of both logs; None where there is no counterpart."""
     start = _common(ones, twos)
     end = _common(ones[start:][::-1], twos[start:][::-1])
     yield from zip(one[:start], two[:start], strict=True)

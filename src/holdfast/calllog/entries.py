@@ -175,7 +175,7 @@ def read_text(path: Path) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """The lines, each with its newline; the last may have none."""
+    """Return the lines, each with its newline; the last may have none."""
     return list(io.StringIO(text))
 
 
@@ -184,7 +184,7 @@ class BadLine(ValueError):  # noqa: N818  (a finding, told with its line)
 
 
 def decode_line(line: str | bytes | Mapping[str, Any]) -> dict[str, Any] | None:
-    """The fields of a line; None if it is blank. Raises `BadLine`."""
+    """Return the fields of a line; None if it is blank. Raises `BadLine`."""
     if isinstance(line, Mapping):
         found: Any = dict(line)
     else:
@@ -227,6 +227,7 @@ class _Reading:
         self._open: dict[tuple[int | None, bytes], list[Entry]] = {}
 
     def take(self, number: int, line: str | bytes | Mapping[str, Any]) -> None:
+        """Read one line."""
         try:
             found = decode_line(line)
         except BadLine as error:

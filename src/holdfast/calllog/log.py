@@ -104,7 +104,7 @@ class CallLog:
             self._sidecars.close()
 
     def close(self) -> None:
-        """Finish what is being written and let the file go; a later call opens it again."""
+        """Finish writing and close the file; a later call opens it again."""
         self.flush()
         self._sink.close()
 
@@ -118,7 +118,7 @@ class CallLog:
         return partial(self._end, call, self._before(call, seq), seq)
 
     def moved(self, moved: Moved) -> None:
-        """The log is of calls alone."""
+        """Ignore changes of state: the log is of calls alone."""
 
     def _end(self, call: ObservedCall, head: bytes, seq: int) -> None:
         ending = call.result if call.error is None else call.error
@@ -190,7 +190,7 @@ class CallLog:
 
 
 def _told(error: HoldfastError, name: str) -> str:
-    """An error without what the line says already; of arguments that do not fit only where."""
+    """Return the error without what the line says already."""
     misfits = error.data if isinstance(error.data, tuple) else ()
     if misfits and all(isinstance(one, SchemaFault) for one in misfits):
         places = "; ".join(f"{one.path or '/'}: {one.keyword}" for one in misfits)
@@ -203,5 +203,5 @@ def _short(text: str) -> str:
 
 
 def open_log(where: To | CallLog, redaction: Redaction) -> CallLog:
-    """The log for what ``connect(log=…)`` was given; a log of your own has its own redaction."""
+    """Return the log for ``connect(log=…)``; a `CallLog` keeps its own redaction."""
     return where if isinstance(where, CallLog) else CallLog(where, redaction=redaction)

@@ -180,6 +180,7 @@ class _Player:
         self._redactor = redactor
 
     async def play(self, outcome: Outcome, arguments: dict[str, Any]) -> None:
+        """Send one call, and fill in its outcome."""
         began = time.perf_counter()
         try:
             found = self._call(outcome.entry.name, arguments, **self._options)
@@ -232,7 +233,7 @@ def _by_size(then: Entry, result: ToolResult, redactor: Redactor) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value to compare: nothing at all is a value as well."""
+    """Return a value to compare; a missing one is an empty result."""
     return {"content": []} if value is UNSET else value
 
 

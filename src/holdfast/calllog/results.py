@@ -43,7 +43,7 @@ _LINE_ENDS: Final = (
 
 
 def compact(value: Any) -> bytes:
-    """A value as JSON without spaces, in UTF-8, on one line."""
+    """Return a value as JSON on one line, in UTF-8, without spaces."""
     found = _encode(value)
     if not found.isascii():
         for end, escaped in _LINE_ENDS:
@@ -83,7 +83,7 @@ def failure_line(head: bytes, error: str, ms: int, seq: int) -> bytes:
 
 
 def printable(text: str) -> str:
-    """A text that can be written as UTF-8: halves of surrogate pairs become question marks."""
+    """Return text that UTF-8 can hold: lone surrogates become question marks."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -120,7 +120,7 @@ class Shown(Struct, frozen=True):
 
 
 def show(result: ToolResult, redactor: Redactor, threshold: float) -> Shown:
-    """``threshold`` is the number of characters, as JSON, from which a result is long."""
+    """Return the result as a line shows it; from ``threshold`` characters of JSON it is long."""
     if not result.has_structured and len(result.content) == 1:
         (item,) = result.content
         if type(item) is TextContent and len(item.text) > threshold * _PRETTY:
@@ -139,7 +139,7 @@ def show(result: ToolResult, redactor: Redactor, threshold: float) -> Shown:
 
 
 def whole_of(result: ToolResult) -> dict[str, Any]:
-    """The result as it came, without what belongs to the protocol rather than to the tool."""
+    """Return the result as it came, without the fields of the protocol."""
     raw = dict(result.raw)
     raw.pop("resultType", None)
     raw.pop("isError", None)
@@ -152,7 +152,7 @@ def whole_of(result: ToolResult) -> dict[str, Any]:
 
 
 def short(whole: dict[str, Any]) -> Any:
-    """The shortest of the forms that hold a result; UNSET for one that has nothing to say."""
+    """Return the shortest form that holds a result; UNSET for an empty one."""
     text = _only_text(whole)
     if text is not None:
         value = parsed(text)
@@ -169,7 +169,7 @@ def short(whole: dict[str, Any]) -> Any:
 
 
 def _only_text(whole: dict[str, Any]) -> str | None:
-    """The text of a result that has nothing else to say."""
+    """Return the text of a result that has nothing else; otherwise None."""
     content = whole["content"]
     if len(whole) != 1 or len(content) != 1 or not isinstance(content[0], dict):
         return None
@@ -205,7 +205,7 @@ def parsed(text: str) -> Any:
 
 
 def _decoded(text: str) -> Any:
-    """The value of a JSON text; UNSET if it is none."""
+    """Return the value of a JSON text; UNSET if it is none."""
     if text[:1] not in _JSON_BEGINS and text.lstrip()[:1] not in _JSON_BEGINS:
         return UNSET
     try:
@@ -217,14 +217,14 @@ def _decoded(text: str) -> Any:
 
 
 def _redacted(value: Any, redactor: Redactor) -> Any:
-    """A value that is to stand in a line, without its secrets."""
+    """Return a value without its secrets."""
     if is_whole(value):
         return redacted_whole(value, redactor)
     return redacted_text(value, redactor) if isinstance(value, str) else redactor.value(value)
 
 
 def redacted_text(text: str, redactor: Redactor) -> str:
-    """A text without its secrets; those of a JSON text are found by their names, too."""
+    """Return a text without its secrets; those in JSON are also found by name."""
     value = _decoded(text)
     if isinstance(value, dict | list):
         clean = redactor.value(value)
@@ -234,7 +234,7 @@ def redacted_text(text: str, redactor: Redactor) -> str:
 
 
 def redacted_whole(whole: Any, redactor: Redactor) -> Any:
-    """A whole result without its secrets, those in JSON texts included."""
+    """Return a whole result without its secrets, JSON texts included."""
     clean = redactor.value(whole)
     if not is_whole(clean):
         return clean
@@ -280,7 +280,7 @@ def summary_of(value: Any) -> re.Match[str] | None:
 
 
 def wire(value: Any | UnsetType, fetch: Callable[[str], str]) -> dict[str, Any]:
-    """The result that a log shows as ``value``; ``fetch`` gives the text of a sidecar file."""
+    """Return the result that a log shows as ``value``; ``fetch`` reads a sidecar."""
     if value is UNSET:
         return {"content": []}
     if is_whole(value):

@@ -36,7 +36,7 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def safe_name(tool: str) -> str:
-    """A tool's name as a part of a file's name, on any system."""
+    """Return a tool's name as a part of a file name, on any system."""
     return _UNSAFE.sub("_", tool)[:LONGEST_NAME] or "tool"
 
 
@@ -149,7 +149,7 @@ class Sidecars:
 
 
 def _files(folder: int) -> Iterator[tuple[int, str, int]]:
-    """Our files: when they were written, their names and sizes."""
+    """Yield our files: time of writing, name and size."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if _OURS.fullmatch(entry.name):

@@ -31,14 +31,14 @@ class Sink(Protocol):
     label: str
 
     def write(self, line: bytes) -> None:
-        """Take a line, or raise."""
+        """Write a line, or raise."""
 
     def close(self) -> None:
-        """Let go for now; a later line is taken all the same."""
+        """Release resources; a later line is accepted all the same."""
 
 
 def sink_for(to: Any) -> Sink:
-    """The sink for a path, a stream or a function."""
+    """Return the sink for a path, a stream or a function."""
     if isinstance(to, str | os.PathLike):
         return FileSink(os.fspath(to))
     if callable(getattr(to, "write", None)):

@@ -66,7 +66,7 @@ class _Writer:
         self.typist = Typist(self.names)
 
     def module(self, command: str, target: Target, stamp: str | None) -> str:
-        """Types come before what uses them, but are known only after it is written."""
+        """Return the module. Types come first, but are known only after the methods are written."""
         classes = {record.name for record in self.model.records}
         types = [typed_dict(one, self.typist, classes) for one in self.model.records]
         faces = [part for sync in self._fronts() for part in self._front(sync)]
@@ -160,7 +160,7 @@ class _Writer:
         yield from self._methods(own, space, sync)
 
     def _mixin(self, space: Space, prefix: str, sync: bool) -> Iterator[str]:
-        """Tools without a namespace are methods of the handle too."""
+        """Yield the class of tools without a namespace, which are methods of the handle too."""
         yield f"class {prefix}{space.mixin}({prefix}Calls):"
         yield f'{INDENT}"""Tools without a namespace."""'
         shown = [one for one in space.methods if one.name not in space.hidden]
@@ -330,8 +330,7 @@ def _import(module: str, names: Sequence[str]) -> str:
 
 
 def _assigned(name: str, text: str) -> str:
-    """A string too long for the line stands in parentheses: always if the name has a type,
-    else where it fits then."""
+    """Return an assignment; a value too long for the line is in parentheses."""
     line = f"{name} = {text}"
     inset = name[: len(name) - len(name.lstrip())]
     below = f"{inset}{INDENT}{text}"

@@ -37,7 +37,7 @@ def _quoted(text: str, body: str) -> str:
 
 
 def width(text: str) -> int:
-    """Columns, at the most: what is not ASCII may be wide."""
+    """Return the most columns that a text may take: what is not ASCII may be wide."""
     return len(text) if text.isascii() else sum(1 if char.isascii() else 4 for char in text)
 
 
@@ -47,7 +47,7 @@ def quoted(name: str, limit: int = 200) -> str:
 
 
 def paragraphs(text: str, room: int) -> list[str]:
-    """The lines of a description, without the indentation it came in, none wider than need be."""
+    """Return the lines of a description, dedented and wrapped."""
     if len(text) > MOST_CHARACTERS:
         text = text[:MOST_CHARACTERS] + " …"
     lines = [line.rstrip() for line in split_lines(text.strip())]
@@ -60,7 +60,7 @@ def paragraphs(text: str, room: int) -> list[str]:
 
 
 def wrap(line: str, room: int) -> list[str]:
-    """A long line in several, each as far in as the first."""
+    """Wrap a line, with the indentation of its start."""
     if len(line) <= room:
         return [line]
     inset = line[: len(line) - len(line.lstrip())]
@@ -76,7 +76,7 @@ def wrap(line: str, room: int) -> list[str]:
 
 
 def docstring(lines: list[str], indent: str) -> list[str]:
-    """Lines of text as the lines of a docstring; none if there is nothing to say."""
+    """Return the lines of a docstring; none if there is no text."""
     shown = [_escaped(line) for line in lines]
     while shown and not shown[-1].strip():
         shown.pop()
@@ -98,7 +98,7 @@ def _escaped(line: str) -> str:
 
 
 def _without_gaps(lines: list[str]) -> list[str]:
-    """At most one empty line in a row."""
+    """Return the lines with at most one empty line in a row."""
     return [line for index, line in enumerate(lines) if line or (index and lines[index - 1])]
 
 
@@ -129,7 +129,7 @@ def description(schema: Any) -> str:
 
 
 def note(schema: Any) -> str:
-    """The description, then limits and default, as one text."""
+    """Return the description, then limits and default, as one text."""
     if not isinstance(schema, dict):
         return ""
     said = description(schema)
@@ -146,7 +146,7 @@ def note(schema: Any) -> str:
 
 
 def _limits(schema: dict[str, Any]) -> str:
-    """Also those of the one alternative to null, which is how many say "optional"."""
+    """Return the limits in words, also those of the one alternative to null."""
     options = schema.get("anyOf")
     if isinstance(options, list):
         real = [one for one in options if isinstance(one, dict) and one.get("type") != "null"]

@@ -130,6 +130,7 @@ class _Builder:
         self.strip = frozenset(() if session is None else (session.key,))
 
     def build(self) -> Model:
+        """Return the model."""
         shown = [name for name in self.tools if not self._is_hidden(name)]
         spaces = self._spaces(shown)
         attributes = names.namespace_names(space for space in spaces if space is not None)
@@ -158,7 +159,7 @@ class _Builder:
     # The tools
 
     def _unique(self, tools: Iterable[Tool]) -> dict[str, Tool]:
-        """By name, in the order of names. Of two with one name the order may not choose."""
+        """Return the tools by name, sorted; of two with one name the choice ignores their order."""
         found: dict[str, Tool] = {}
         for tool in sorted(tools, key=lambda tool: tool.name):
             if tool.name not in found:

@@ -57,7 +57,7 @@ ATTRIBUTE_RESERVED: Final = MODULE_NAMES - {"annotations", "connect", "connect_s
 
 
 def split(tool: str) -> tuple[str | None, str]:
-    """Namespace and method key, at the first dot; no namespace without one."""
+    """Split a tool's name at the first dot; the namespace is None without one."""
     first, dot, rest = tool.partition(".")
     return (first, rest) if dot else (None, tool)
 
@@ -117,10 +117,9 @@ def _with_digits(name: str, wire: str, taken: Collection[str]) -> str:
 
 
 def identifier(wire: str, word: str, *, private: bool = False) -> str:
-    """The nearest identifier; ``word`` stands in for what is missing.
+    """Return the nearest identifier; ``word`` replaces what is missing.
 
-    Only a parameter may begin with an underscore, and none with two: such names are changed
-    by Python inside a class.
+    Only a parameter may begin with an underscore, and none with two (name mangling).
     """
     text = unicodedata.normalize("NFKC", wire)
     if not text.isidentifier():
@@ -137,7 +136,7 @@ def identifier(wire: str, word: str, *, private: bool = False) -> str:
 
 
 def _replaced(text: str) -> str:
-    """Runs of what no identifier has become one underscore."""
+    """Replace runs of characters that no identifier has by one underscore."""
     kept = (char if f"a{char}".isidentifier() else "\0" for char in text)
     return re.sub("\0+", "_", "".join(kept)).rstrip("_")
 
@@ -153,7 +152,7 @@ def _shortened(name: str, wire: str, most: int, mark: str) -> str:
 
 
 def pascal(*parts: str) -> str:
-    """``("nav", "wait_until")`` → ``NavWaitUntil``; in ASCII."""
+    """Return ``NavWaitUntil`` for ``("nav", "wait_until")``, in ASCII."""
     words = [word for part in parts for word in re.findall(r"[A-Za-z0-9]+", part)]
     name = "".join(word[0].upper() + word[1:] for word in words) or "Unnamed"
     name = f"T{name}" if name[0].isdigit() else name
@@ -177,7 +176,7 @@ class ClassNames:
         return name
 
     def take_pair(self, *parts: str) -> str:
-        """A name that is free with ``Sync`` before it, too."""
+        """Return a class name that is free with ``Sync`` before it too, and reserve both."""
         name = base = pascal(*parts)[:LONGEST_SPACE]
         number = 1
         while name in self.taken or f"Sync{name}" in self.taken:

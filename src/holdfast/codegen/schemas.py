@@ -31,7 +31,7 @@ from holdfast.codegen.types import (
 )
 from holdfast.schema.defaults import demanded
 from holdfast.schema.types import has_shape, is_plain, merge
-from holdfast.schema.walk import resolve
+from holdfast.schema.walk import properties, required, resolve
 
 DEEPEST: Final = 24
 MOST_PARTS: Final = 5000
@@ -98,19 +98,19 @@ class SchemaReader:
         return tuple(order), ANY if extra is None and self.cut else extra
 
     def _add_options(self, fields: dict[str, Field], options: Any) -> None:
-        """Parameters that only some of the alternatives have are optional."""
+        """Add parameters that only some alternatives have, as optional."""
         for option in options if isinstance(options, list) else ():
             settled = self._settled(option)
             if not self._affords(len(_keys(settled))):
                 return
             for field in self._fields(settled, self._path):
                 old = fields.get(field.wire)
-                if old is not None and field.wire not in _properties(settled):
+                if old is not None and field.wire not in properties(settled):
                     continue
                 kind = field.kind if old is None else _widened(old.kind, field.kind)
                 note = field.note if old is None else old.note or field.note
-                required = old is not None and old.required
-                fields[field.wire] = Field(field.wire, kind, required, note)
+                needed = old is not None and old.required
+                fields[field.wire] = Field(field.wire, kind, needed, note)
 
     def _extra(self, schema: Mapping[str, Any], closed: bool) -> Kind | None:
         more = schema.get("additionalProperties")
@@ -123,7 +123,7 @@ class SchemaReader:
     # Kinds
 
     def kind(self, schema: Any, path: tuple[str, ...]) -> Kind:
-        """The kind of a schema; ``path`` is what a record made of it is called."""
+        """Return the kind of a schema; ``path`` names a record made of it."""
         if not isinstance(schema, dict) or not schema:
             return ANY
         if self._depth >= DEEPEST:
@@ -195,12 +195,11 @@ class SchemaReader:
         return Named(name)
 
     def _fields(self, schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[Field]:
-        required = _required(schema)
-        properties = _properties(schema)
+        needed, own = required(schema), properties(schema)
         for key in _keys(schema):
-            value = properties.get(key)
+            value = own.get(key)
             kind = self.kind(value, (*path, key))
-            yield Field(key, kind, key in required, note(value))
+            yield Field(key, kind, key in needed, note(value))
 
     def _union(
         self, schema: dict[str, Any], word: str, options: list[Any], path: tuple[str, ...]
@@ -210,7 +209,7 @@ class SchemaReader:
             return either(self._options(options, path))
         if not any(has_shape(self._settled(option)) for option in options):
             return self.kind(base, path)
-        if not self._affords(len(options) * len(_properties(base))):
+        if not self._affords(len(options) * len(properties(base))):
             return ANY
         joined = [merge([base, self._settled(option)]).schema for option in options]
         return either(self._options(joined, path))
@@ -249,7 +248,7 @@ class SchemaReader:
         return self.kind(self._settled(schema), path)
 
     def _settled(self, schema: Any, depth: int = 0) -> dict[str, Any]:
-        """The schema with its ``$ref`` and ``allOf`` worked in."""
+        """Return the schema with ``$ref`` and ``allOf`` merged in."""
         if not isinstance(schema, dict) or depth > DEEPEST:
             return {}
         if not self._affords(1):
@@ -264,13 +263,13 @@ class SchemaReader:
         )
         if isinstance(reference, str):
             found.append(self._settled(resolve(self._document, reference), depth + 1))
-        if not self._affords(sum(len(_properties(part)) for part in found)):
+        if not self._affords(sum(len(properties(part)) for part in found)):
             return rest
         return merge([rest, *found]).schema
 
 
 def _says_nothing(schema: Mapping[str, Any]) -> bool:
-    """Many servers say of a tool without parameters no more than that it takes an object."""
+    """Return True if a schema without properties is that of a tool without parameters."""
     return not (schema.keys() & {"patternProperties", "propertyNames", "minProperties"})
 
 
@@ -281,24 +280,14 @@ def _is_object(schema: Any) -> bool:
     return name == "object" or (name is None and bool(OBJECT_WORDS & schema.keys()))
 
 
-def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = schema.get("properties")
-    return found if isinstance(found, dict) else {}
-
-
-def _required(schema: Mapping[str, Any]) -> list[str]:
-    found = schema.get("required")
-    return [key for key in found if isinstance(key, str)] if isinstance(found, list) else []
-
-
 def _keys(schema: Mapping[str, Any]) -> list[str]:
     """Return the required keys in their order, then the rest by name: the order of an
     object's keys means nothing."""
-    return list(dict.fromkeys([*_required(schema), *sorted(_properties(schema))]))
+    return list(dict.fromkeys([*required(schema), *sorted(properties(schema))]))
 
 
 def _can_be_record(schema: Mapping[str, Any]) -> bool:
-    """With known keys, none of them empty: a TypedDict cannot have that."""
+    """Return True if keys are known and none is empty, which a TypedDict cannot have."""
     keys = _keys(schema)
     return bool(keys) and "" not in keys
 
@@ -308,7 +297,7 @@ def _widened(old: Kind, new: Kind) -> Kind:
 
 
 def _choice(values: list[Any]) -> Kind:
-    """A Literal where Python has one for the values, else their types."""
+    """Return a Literal if Python has one for the values, otherwise their types."""
     if not values or not all(isinstance(value, str | int | float | None) for value in values):
         return ANY
     plain: list[Value] = [value for value in values if not isinstance(value, float)]
@@ -324,7 +313,7 @@ def _choice(values: list[Any]) -> Kind:
 
 
 def _spelt(value: Value) -> bool:
-    """Half a character cannot be written to a file, nor can a number of 5,000 digits be read."""
+    """Return True if a literal can be written to a file and read again."""
     if isinstance(value, int):
         return -(2**63) <= value < 2**64
     return value is None or not any("\ud800" <= char <= "\udfff" for char in value)

@@ -94,7 +94,7 @@ class Record:
 
 
 def either(options: Iterable[Kind]) -> Kind:
-    """The union: flat, nothing twice, choices together, None last; Any swallows the rest."""
+    """Return the union: flat, unique, choices merged, None last; Any absorbs the rest."""
     flat: list[Kind] = []
     for option in options:
         flat += option.options if isinstance(option, Either) else (option,)
@@ -112,7 +112,7 @@ def either(options: Iterable[Kind]) -> Kind:
 
 
 def choice(values: Iterable[Value]) -> Choice:
-    """True is not 1 here, as it is for ``==``."""
+    """Return a choice of distinct values; True is not 1 here."""
     return Choice(tuple({(type(value), value): value for value in values}.values()))
 
 
@@ -131,7 +131,7 @@ class Typist:
         self._known: dict[tuple[tuple[str, ...], str], str] = {}
 
     def inline(self, kind: Kind, shadowed: Collection[str] = ()) -> str:
-        """A type on one line. ``shadowed`` are builtins that mean something else there."""
+        """Return a type on one line; ``shadowed`` are builtins with another meaning there."""
         match kind:
             case Plain(name):
                 return self._word(name, shadowed)
@@ -148,7 +148,7 @@ class Typist:
     def fit(
         self, kind: Kind, room: int, path: tuple[str, ...], shadowed: Collection[str] = ()
     ) -> str:
-        """The type if there is room for it, else a name for what is long, whatever the room."""
+        """Return the type if there is room for it, otherwise a name for it."""
         if isinstance(kind, Plain | Named):
             return self.inline(kind, shadowed)
         plain, used = self.inline(kind), set(self.used)
@@ -169,7 +169,7 @@ class Typist:
     def _around(
         self, kind: Array | Table, room: int, path: tuple[str, ...], shadowed: Collection[str]
     ) -> str:
-        """Brackets as they are, around a name for what is in them."""
+        """Return the brackets around a name for what is in them."""
         word, parts = _brackets(kind)
         head = f"{self._word(word, shadowed)}["
         if isinstance(kind, Table):
@@ -223,7 +223,7 @@ def _value(value: Value) -> str:
 
 
 def bracketed(head: str, items: Sequence[str], tail: str, indent: str = "") -> str:
-    """``head`` ends with an opening bracket; in one line if that surely fits."""
+    """Return items between brackets, on one line if they fit."""
     line = f"{indent}{head}{', '.join(items)}{tail}"
     if width(line) <= COLUMNS:
         return line
@@ -234,7 +234,7 @@ def bracketed(head: str, items: Sequence[str], tail: str, indent: str = "") -> s
 
 
 def exploded(head: str, items: Sequence[str], tail: str, indent: str = "") -> str:
-    """One item to a line, each with a comma."""
+    """Return items one to a line, each with a comma."""
     lines = "".join(f"{indent}{INDENT}{item},\n" for item in items)
     return f"{indent}{head}\n{lines}{indent}{tail}"
 
@@ -243,7 +243,7 @@ NOT_REQUIRED = len("NotRequired[]")
 
 
 def typed_dict(record: Record, typist: Typist, classes: Collection[str]) -> str:
-    """A class where the keys can be its attributes, else the same by a call."""
+    """Return a class if the keys can be attributes, otherwise a call of TypedDict."""
     typist.used.add("TypedDict")
     if all(_is_attribute(field, record, typist, classes) for field in record.fields):
         return _class(record, typist)
@@ -251,7 +251,7 @@ def typed_dict(record: Record, typist: Typist, classes: Collection[str]) -> str:
 
 
 def described(fields: Collection[tuple[str, str]], room: int) -> list[str]:
-    """Names and what is said of each, one below the other."""
+    """Return names and their notes, one below the other."""
     lines: list[str] = []
     for name, note in fields:
         first, *rest = paragraphs(f"{name}: {note}", room - 2 * len(INDENT))
@@ -287,7 +287,7 @@ def _class(record: Record, typist: Typist) -> str:
 
 
 def _call(record: Record, typist: Typist) -> str:
-    """Types are strings here, because nothing that comes later in the module is known yet."""
+    """Return the functional form; types are strings, since later ones are not defined yet."""
     items: list[str] = []
     for field in record.fields:
         kind = _mark(_unquoted(field.kind, record, field.wire, typist), field.required, typist)
@@ -297,7 +297,7 @@ def _call(record: Record, typist: Typist) -> str:
 
 
 def _unquoted(kind: Kind, record: Record, key: str, typist: Typist) -> str:
-    """A type without quotes in it: choices get a name."""
+    """Return a type without quotes in it: choices get a name."""
     text = typist.inline(kind)
     return typist.fit(kind, -1, (record.name, key)) if "Literal[" in text else text
 

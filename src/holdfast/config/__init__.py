@@ -24,17 +24,13 @@ from typing import TYPE_CHECKING
 
 from holdfast._core.lazy import lazily
 
+# fmt: off
+# isort: off
 if TYPE_CHECKING:
     from holdfast.config.approval import Approval, approve, approve_all, preview, revoke
     from holdfast.config.dialects.common import is_safe_name
     from holdfast.config.edit import (
-        ConfigEdit,
-        FoundProduct,
-        ImportedConfig,
-        add,
-        find_products,
-        import_,
-        import_products,
+        ConfigEdit, FoundProduct, ImportedConfig, add, find_products, import_, import_products,
         remove,
     )
     from holdfast.config.entry import ConfigProblem, EntrySource, ServerEntry
@@ -46,49 +42,19 @@ if TYPE_CHECKING:
     from holdfast.config.views import ConfigOverview, ServerExplanation, explain, show
 
 __all__ = [
-    "Approval",
-    "ConfigEdit",
-    "ConfigEnvironment",
-    "ConfigInput",
-    "ConfigOverview",
-    "ConfigProblem",
-    "Configuration",
-    "EntrySource",
-    "FoundProduct",
-    "ImportedConfig",
-    "InputPrompt",
-    "LoadedFile",
-    "ResolvedServer",
-    "ServerEntry",
-    "ServerExplanation",
-    "TrustStatus",
-    "add",
-    "approve",
-    "approve_all",
-    "explain",
-    "find_products",
-    "import_",
-    "import_products",
-    "is_safe_name",
-    "load",
-    "preview",
-    "remove",
-    "revoke",
-    "show",
+    "Approval", "ConfigEdit", "ConfigEnvironment", "ConfigInput", "ConfigOverview", "ConfigProblem",
+    "Configuration", "EntrySource", "FoundProduct", "ImportedConfig", "InputPrompt", "LoadedFile",
+    "ResolvedServer", "ServerEntry", "ServerExplanation", "TrustStatus", "add", "approve",
+    "approve_all", "explain", "find_products", "import_", "import_products", "is_safe_name", "load",
+    "preview", "remove", "revoke", "show",
 ]
 
 _HOMES = {
     "approval": ("Approval", "approve", "approve_all", "preview", "revoke"),
     "dialects.common": ("is_safe_name",),
     "edit": (
-        "ConfigEdit",
-        "FoundProduct",
-        "ImportedConfig",
-        "add",
-        "find_products",
-        "import_",
-        "import_products",
-        "remove",
+        "ConfigEdit", "FoundProduct", "ImportedConfig", "add", "find_products", "import_",
+        "import_products", "remove",
     ),
     "entry": ("ConfigProblem", "EntrySource", "ServerEntry"),
     "environment": ("ConfigEnvironment",),
@@ -100,6 +66,8 @@ _HOMES = {
 }
 """The module of each name. Shells complete server names with `load` alone, and must not wait
 for the rest."""
+# isort: on
+# fmt: on
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -51,10 +51,12 @@ class ConfigEnvironment:
 
     @property
     def config_home(self) -> Path:
+        """``$XDG_CONFIG_HOME``, or its default."""
         return xdg_folder("config", self.environ, self.home)
 
     @property
     def state_home(self) -> Path:
+        """``$XDG_STATE_HOME``, or its default."""
         return xdg_folder("state", self.environ, self.home)
 
     @property

@@ -143,6 +143,7 @@ class ServersFile:
         return servers
 
     def document(self) -> dict[str, Any]:
+        """Return the whole document."""
         return self._document
 
     def add(self, name: str, value: dict[str, Any], overwrite: bool) -> None:

@@ -130,6 +130,7 @@ class _Documents:
         self._budget = ReadBudget()
 
     def get(self, file: ConfigFile) -> Mapping[str, Any] | ConfigProblem | None:
+        """Return a file's content, a problem, or None if there is no such file."""
         if file.path not in self._read:
             try:
                 self._read[file.path] = self._load(file)

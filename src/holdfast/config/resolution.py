@@ -217,6 +217,7 @@ class _Resolution:
         )
 
     def result(self, env_file: EnvFile | None) -> ResolvedServer:
+        """Return the resolved entry, or raise one error for all faults."""
         entry = self._entry
         values = {row.name: self._value(row.name, value) for row, value in said(entry)}
         env = {**self._env_file(env_file), **values.get("env", {})}

@@ -55,6 +55,7 @@ class TrustStatus(Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
+        """True if the entry may be used."""
         return self.verdict in ("own", "trusted")
 
 

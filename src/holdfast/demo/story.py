@@ -105,6 +105,7 @@ class _LogHandler(logging.Handler):
         self._screen = screen
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Show one record."""
         first = record.getMessage().partition("\n")[0].strip()
         try:
             self._screen.log(f"{record.levelname} {record.name} {first}")

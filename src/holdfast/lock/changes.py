@@ -70,7 +70,7 @@ def compare_annotations(before: Any, after: Any, found: DiffBuilder) -> None:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    """Something else than an object says nothing that could be relied on, but it is shown."""
+    """Return the annotations; anything but an object is shown as malformed."""
     if value is None:
         return {}
     return value if isinstance(value, Mapping) else {"(malformed)": value}
@@ -152,6 +152,7 @@ class Changes(Struct, frozen=True):
 
     @property
     def breaking(self) -> bool:
+        """True if a change may break callers."""
         return self.impact == "breaking"
 
     @property
@@ -208,7 +209,7 @@ def _order(change: ToolChange) -> tuple[int, bool, str]:
 
 
 def _added(name: str, definition: Mapping[str, Any]) -> ToolChange:
-    """A second tool of one name takes calls that were meant for the first."""
+    """Return the change; a second tool of one name takes calls meant for the first."""
     own = definition.get("name", name)
     if own == name or not isinstance(own, str):
         return ToolChange("added", name, impact="safe")
@@ -276,6 +277,7 @@ class _Work:
         self._left = 10 * EFFORT
 
     def changed(self, name: str, before: Any, after: Any) -> ToolChange | None:
+        """Return the change of one tool; None if it is the same."""
         details, impact = self._differences(before, after)
         return None if impact is None else _change("changed", name, impact, details)
 

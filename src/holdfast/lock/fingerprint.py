@@ -19,18 +19,18 @@ HASH_DIGITS: Final = 12
 
 
 def fingerprint(value: Any) -> str:
-    """A name for exactly this value."""
+    """Return the SHA-256 of a value's canonical JSON."""
     return f"sha256:{sha256(canonical(value)).hexdigest()}"
 
 
 def registry_hash(tools: Iterable[Tool]) -> str:
-    """What callers rely on, names and input schemas, in twelve digits."""
+    """Return twelve hex digits over the names and input schemas of tools."""
     parts = sorted(canonical({"name": tool.name, "inputSchema": _plain(tool)}) for tool in tools)
     return sha256(b"[" + b",".join(parts) + b"]").hexdigest()[:HASH_DIGITS]
 
 
 def definition(tool: Tool) -> dict[str, Any]:
-    """All of a tool that a model or a caller goes by, as plain JSON; only what was said."""
+    """Return the parts of a tool that callers and models rely on, as plain JSON."""
     found: dict[str, Any] = {"name": tool.name, "inputSchema": _plain(tool)}
     if tool.title is not None:
         found["title"] = tool.title
@@ -52,5 +52,5 @@ def skill_definition(skill: Skill) -> dict[str, Any]:
 
 
 def _plain(tool: Tool) -> Any:
-    """The input schema as it came, even where it is not an object."""
+    """Return the input schema as it came, even if it is not an object."""
     return decode_schema(tool.input_schema_json)

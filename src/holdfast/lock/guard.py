@@ -56,11 +56,13 @@ MOST_WARNINGS: Final = 1_000
 
 
 class Lock:
-    """What a client does about a server that is not as the lock file says.
+    """The reaction to a server that differs from its lock file.
 
-    ``block`` refuses its tools with a `DriftError`, ``warn`` logs the difference once, ``off``
-    does not look. ``server`` is the entry of the file to go by; without it, it is the one that is
-    named like the client, or the only one there is.
+    Args:
+        path: The lock file.
+        mode: ``"block"`` refuses its tools with a `DriftError`, ``"warn"`` logs the difference
+            once, ``"off"`` checks nothing.
+        server: The entry of the file. Default: the one with the client's name, or the only one.
     """
 
     def __init__(
@@ -107,7 +109,7 @@ def compare_locked(
     instructions: str | None,
     skills: Sequence[Skill] | None = None,
 ) -> Changes:
-    """What changed since a server was locked; ``skills`` None: only tools are compared."""
+    """Return what changed since a server was locked; ``skills`` None: only tools are compared."""
     before = locked.definitions
     after = definitions(tools, known=before)
     found = compare_skills(locked, skills) if skills is not None else ({}, {})
@@ -124,7 +126,7 @@ def compare_skills(
 
 
 def entry_name(file: LockFile, server: str | None, client: str | None, path: str = NAME) -> str:
-    """Which entry of a lock file is meant."""
+    """Return the name of the entry that a client is held to."""
     if server is not None:
         if server in file.servers:
             return server
@@ -157,9 +159,12 @@ class _Guard:
         self._told: set[str] = set()
 
     def check(self, tools: Sequence[Tool], instructions: str | None) -> None:
+        """Compare tools with the lock file; raise or warn if they differ."""
         self._check("tools", lambda locked: compare_locked(locked, tools, instructions))
 
     def check_skills(self, skills: Sequence[Skill]) -> None:
+        """Compare skills with the lock file; raise or warn if they differ."""
+
         def compared(locked: LockedServer) -> Changes:
             return compare({}, {}, skills=compare_skills(locked, skills, some=True))
 

@@ -73,11 +73,12 @@ class LockedServer(Struct, frozen=True):
 
     @property
     def fingerprint(self) -> str:
-        """Of the instructions; the tools have their own."""
+        """The fingerprint of the instructions; the tools have their own."""
         return fingerprint(self.instructions)
 
     @property
     def definitions(self) -> dict[str, dict[str, Any]]:
+        """The definitions of its tools, by name."""
         return {name: tool.definition for name, tool in self.tools.items()}
 
 
@@ -163,14 +164,14 @@ def _numbered(name: str) -> Iterator[str]:
 
 
 def read(path: PathLike) -> LockFile:
-    """The lock file at ``path``; what is wrong with it is told by its place."""
+    """Read a lock file. Raises ValidationError with the place of a fault."""
     raw = _load(Path(path))
     servers = _servers(raw, path)
     return LockFile({name: _server(entry, path, name) for name, entry in servers.items()})
 
 
 class _FaultError(Exception):
-    """What JSON allows and a lock file does not."""
+    """JSON that a lock file does not allow."""
 
 
 def _load(path: Path) -> Any:
@@ -203,7 +204,7 @@ def _why(error: Exception) -> str:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Of two entries with one name, a reviewer may have read the other one."""
+    """Return an object; refuse a name that stands twice: reviewers may have read the other one."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -335,7 +336,7 @@ def write(path: PathLike, file: LockFile, *, keep_others: bool = True) -> bool:
 
 
 def render(file: LockFile) -> bytes:
-    """The bytes of a lock file."""
+    """Return the bytes of a lock file."""
     return _render({name: _entry(server) for name, server in file.servers.items()})
 
 

@@ -228,10 +228,12 @@ class _Load(NamedTuple):
     patterns: int
 
     def plus(self, *others: _Load) -> _Load:
+        """Return the sum."""
         steps = self.steps + sum(one.steps for one in others)
         return _Load(min(_CAP, steps), self.patterns + sum(one.patterns for one in others))
 
     def most(self, *others: _Load) -> _Load:
+        """Return the maximum."""
         steps = max((one.steps for one in others), default=0)
         texts = max((one.patterns for one in others), default=0)
         return _Load(max(self.steps, steps), max(self.patterns, texts))
@@ -306,6 +308,7 @@ class _Count:
         self._known: dict[tuple[int, int], Work] = {}
 
     def of(self, node: Node, value: Any) -> Work:
+        """Return the steps of checking a value against a node."""
         key = (id(node), id(value))
         known = self._known.get(key)
         if known is not None:

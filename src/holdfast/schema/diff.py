@@ -67,7 +67,7 @@ class _Comparison:
 
     @cached_property
     def _shared(self) -> bool:
-        """Whether a reference means the same on both sides, wherever it stands."""
+        """True if references lead to the same definitions on both sides."""
         local = self._before.into_defs and self._after.into_defs
         return local and same(self._before.definitions, self._after.definitions, self._budget)
 
@@ -77,6 +77,7 @@ class _Comparison:
         return _Comparison(self._after, self._before, self._words, self._budget)
 
     def whole(self) -> SchemaDiff:
+        """Compare the whole schemas."""
         found = DiffBuilder()
         before, after = self._before, self._after
         if _dialect(before) != _dialect(after):

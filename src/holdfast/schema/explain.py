@@ -1,18 +1,20 @@
-"""What does not fit a schema, in words that a person, or a language model, can act on."""
+"""Explain why a value does not fit a schema, to a person or a language model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 from msgspec import Struct
+
+from holdfast._core.text import did_you_mean, show_json, truncate
+from holdfast.schema.walk import pointer
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
 
 MOST: Final = 20
-"""Faults that are told."""
+"""Most faults in one report."""
 LONGEST: Final = 200
 """Characters of one value, or list of choices, that are shown."""
 ALTERNATIVES: Final = 5
@@ -38,37 +40,34 @@ class SchemaFault(Struct, frozen=True):
 
 
 def describe(errors: Iterable[ValidationError], schema: Any) -> tuple[SchemaFault, ...]:
-    """The faults in order, each once."""
+    """Return the faults in order, each once."""
     found: dict[SchemaFault, None] = {}
     for error in errors:
-        found[_misfit(error, schema)] = None
+        found[_fault(error, schema)] = None
         if len(found) > MOST:
             break
-    misfits = list(found)
-    if len(misfits) > MOST:
-        misfits[MOST:] = [SchemaFault("", "and more", "")]
-    return tuple(misfits)
+    faults = list(found)
+    if len(faults) > MOST:
+        faults[MOST:] = [SchemaFault("", "and more", "")]
+    return tuple(faults)
 
 
-def lines(misfits: Iterable[SchemaFault]) -> str:
-    return "\n".join(f"  - {misfit}" for misfit in misfits)
+def lines(faults: Iterable[SchemaFault]) -> str:
+    """Return faults as an indented list."""
+    return "\n".join(f"  - {fault}" for fault in faults)
 
 
-def _misfit(error: ValidationError, schema: Any) -> SchemaFault:
+def _fault(error: ValidationError, schema: Any) -> SchemaFault:
     keyword = error.kind.name
     tell = _WORDS.get(keyword)
     owner = _at(schema, list(error.schema_path)[:-1])
     message = error.message if tell is None else tell(error, owner)
-    return SchemaFault(pointer(error.instance_path), _short(message, 3 * LONGEST), keyword)
+    return SchemaFault(pointer(*error.instance_path), truncate(message, 3 * LONGEST), keyword)
 
 
 def _pattern(error: ValidationError, owner: Any) -> str:
-    pattern = _short(str(error.kind.as_dict().get("pattern")), LONGEST // 2)
+    pattern = truncate(str(error.kind.as_dict().get("pattern")), LONGEST // 2)
     return f"must match the pattern {pattern}, not {_shown(error.instance)}"
-
-
-def pointer(path: Iterable[str | int]) -> str:
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
 
 
 def _required(error: ValidationError, owner: Any) -> str:
@@ -119,12 +118,12 @@ def _alternatives(error: ValidationError, owner: Any) -> str:
 
 
 def _relative(error: ValidationError, outer: ValidationError) -> str:
-    """A fault inside an alternative, by its place relative to the whole."""
-    misfit = _misfit(error, None)
+    """Return a fault inside an alternative, with its place relative to the outer fault."""
+    fault = _fault(error, None)
     if error.kind.name in ("anyOf", "oneOf"):
-        misfit = SchemaFault(misfit.path, "fits none of its alternatives")
-    inner = misfit.path.removeprefix(pointer(outer.instance_path))
-    return f"{inner.lstrip('/')}: {misfit.message}" if inner else misfit.message
+        fault = SchemaFault(fault.path, "fits none of its alternatives")
+    inner = fault.path.removeprefix(pointer(*outer.instance_path))
+    return f"{inner.lstrip('/')}: {fault.message}" if inner else fault.message
 
 
 _WORDS: Final[dict[str, Callable[[Any, Any], str]]] = {
@@ -144,7 +143,7 @@ _WORDS: Final[dict[str, Callable[[Any, Any], str]]] = {
 
 
 def _wanted(schema: Any) -> str:
-    """What a schema asks for, in a few words."""
+    """Return the type, choices and description of a schema in a few words."""
     if not isinstance(schema, dict):
         return ""
     kind = schema.get("type")
@@ -158,16 +157,12 @@ def _wanted(schema: Any) -> str:
 
 
 def _meant(name: Any, known: list[str]) -> str:
-    from difflib import get_close_matches
-
-    if not isinstance(name, str) or len(name) > LONGEST or len(known) > 1000:
-        return ""
-    near = get_close_matches(name, known, 1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    hint = did_you_mean(name, known) if isinstance(name, str) else ""
+    return hint and f" ({hint})"
 
 
 def _kind(value: Any) -> str:
-    """The kind of a value, where the value does not say it well enough itself."""
+    """Return the type of a value, where the value alone does not show it."""
     return _KINDS.get(type(value), "")
 
 
@@ -175,20 +170,15 @@ _KINDS: Final = {str: "string ", int: "integer ", float: "number ", list: "array
 
 
 def _shown(value: Any) -> str:
-    """A value as JSON, not too long."""
-    try:
-        text = msgspec.json.encode(value).decode("utf-8", "replace")
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        text = repr(value)
-    return _short(text, LONGEST // 2)
+    return show_json(value, LONGEST // 2)
 
 
-def _short(text: str, longest: int = LONGEST) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+def _short(text: str) -> str:
+    return truncate(text, LONGEST)
 
 
 def _at(schema: Any, path: list[str | int]) -> Any:
-    """The part of a schema at a place, as far as it can be followed."""
+    """Return the part of a schema at a path; None if there is none."""
     for step in path:
         if isinstance(schema, dict):
             schema = schema.get(str(step))

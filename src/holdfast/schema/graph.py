@@ -61,15 +61,17 @@ class Node:
         return [*self.properties.values(), *self.others, *self.placed.values(), *self.items]
 
     def besides(self) -> list[Node]:
+        """Return the schemas that apply whatever else does."""
         return [*self.property_besides, *self.item_besides]
 
     def all(self) -> list[Node]:
+        """Return every schema that this one applies."""
         if self.leaf:
             return []
         return [*self.here, *self.apart(), *self.besides(), *self.names]
 
     def collects(self, keyword: str) -> bool:
-        """Whether ``unevaluated*`` has to find out what the schemas beside it have covered."""
+        """Return True if ``unevaluated*`` has to know what other subschemas have covered."""
         return keyword in self.schema and bool(self.here or "contains" in self.schema)
 
 

@@ -64,11 +64,13 @@ class DiffBuilder:
         self._effects: set[Effect] = set()
 
     def add(self, text: str, effect: Effect, *place: str) -> None:
+        """Add a difference."""
         self._effects.add(effect)
         if len(self._found) < MOST:
             self._found.append(SchemaChange(place, text, effect))
 
     def include(self, diff: SchemaDiff, *place: str) -> None:
+        """Add the differences of a place further down."""
         self._effects |= diff.effects
         room = MOST - len(self._found)
         self._found += [
@@ -77,11 +79,12 @@ class DiffBuilder:
         ]
 
     def diff(self) -> SchemaDiff:
+        """Return the differences so far."""
         return SchemaDiff(tuple(self._found), frozenset(self._effects))
 
 
 def where(place: Iterable[str], whole: str, prefix: str = "") -> str:
-    """A place as a person would write it: ``options.tags[]``."""
+    """Return a place as text: ``options.tags[]``."""
     text = prefix
     for step in place:
         if step.startswith("["):
@@ -92,11 +95,12 @@ def where(place: Iterable[str], whole: str, prefix: str = "") -> str:
 
 
 def named(name: str) -> str:
-    """A property's name as a step of a place."""
+    """Return a property's name as a step of a place."""
     return quote(name) if name.startswith("[") or name == "*" else label(name)
 
 
 def worst(impacts: Iterable[Impact]) -> Impact | None:
+    """Return the worst of some impacts; None if there are none."""
     found = set(impacts)
     return next((impact for impact in IMPACTS if impact in found), None)
 
@@ -172,6 +176,7 @@ def compare_values(before: Flat, after: Flat, words: Words, found: DiffBuilder) 
 
 
 def compare_bounds(before: Flat, after: Flat, found: DiffBuilder) -> None:
+    """Compare lengths, ranges, patterns and formats."""
     for key, text in BOUNDS.items():
         old, new = before.get(key), after.get(key)
         if old == new:
@@ -206,10 +211,12 @@ def _add_values(text: str, listed: list[Any], effect: Effect, found: DiffBuilder
 
 
 def listed_values(choices: list[Any]) -> str:
+    """Return values as text."""
     return join_words([show_json(value, 60) for value in choices]) if choices else "nothing"
 
 
 def type_names(kinds: frozenset[str]) -> str:
+    """Return types as text."""
     names = named_types(kinds)
     return "any type" if len(names) == 6 else " or ".join(names)
 
@@ -219,7 +226,7 @@ def _any_of(kinds: frozenset[str]) -> str:
 
 
 def _some(kinds: frozenset[str], others: frozenset[str]) -> str:
-    """A number that is no integer has no name in JSON Schema."""
+    """Return type names; numbers that are not integers have no name in JSON Schema."""
     names = named_types(kinds)
     if "fraction" in kinds and "integer" in others:
         names = ["fractions" if name == "number" else name for name in names]

@@ -35,12 +35,12 @@ WORDING: Final = frozenset(
 
 
 def wordy(key: str) -> bool:
-    """Whether a keyword only tells. ``x-mcp-header`` does more: it moves an argument."""
+    """Return True if no value is checked against a keyword; ``x-mcp-header`` moves an argument."""
     return key in WORDING or (key.startswith("x-") and key != "x-mcp-header")
 
 
 def same(one: Any, other: Any, budget: Budget | None = None) -> bool:
-    """Whether two JSON values are written the same, but for the order of keys.
+    """Return True if two JSON values are equal, ignoring the order of keys.
 
     Not ``==``: to Python, ``1`` is ``True``, and a value nested deep enough cannot be compared.
     """
@@ -69,7 +69,7 @@ ANY_TYPE: Final = frozenset({"null", "boolean", "integer", "fraction", "string",
 
 
 def types(flat: Flat) -> frozenset[str]:
-    """The kinds of values that may fit; a number is an integer or a fraction."""
+    """Return the types of values that may fit; a number is an integer or a fraction."""
     if "type" not in flat:
         return ANY_TYPE
     named = flat["type"] if isinstance(flat["type"], list) else [flat["type"]]
@@ -77,7 +77,7 @@ def types(flat: Flat) -> frozenset[str]:
 
 
 def named_types(kinds: frozenset[str] | set[str]) -> list[str]:
-    """The same as JSON schema has it, in a fixed order."""
+    """Return types by their names in JSON Schema, in a fixed order."""
     named = {"number" if kind == "fraction" else kind for kind in kinds}
     if "number" in named:
         named.discard("integer")
@@ -85,11 +85,12 @@ def named_types(kinds: frozenset[str] | set[str]) -> list[str]:
 
 
 def is_number(value: Any) -> bool:
+    """Return True for a number that is not a boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def type_of(value: Any) -> str:
-    """The kind of a value, as `types` has it."""
+    """Return the type of a value, as `types` has it."""
     if isinstance(value, float):
         return "integer" if value.is_integer() else "fraction"
     return _TYPE_OF.get(type(value), "object")
@@ -111,7 +112,7 @@ def canonical(value: Any) -> bytes:
 
 
 def mark(value: Any) -> Hashable:
-    """What two values share exactly if JSON schema takes them for equal: 1 is 1.0, but not true."""
+    """Return a key that equal JSON values share: 1 and 1.0, but not 1 and true."""
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return (type(value), value)
     if is_number(value):
@@ -120,7 +121,7 @@ def mark(value: Any) -> Hashable:
 
 
 def values(flat: Flat) -> list[Any] | None:
-    """The only values that may fit, if they are told one by one."""
+    """Return the only values that may fit; None if they are not listed."""
     if "const" not in flat and "enum" not in flat:
         return None
     listed = flat.get("enum", [flat.get("const")])
@@ -146,7 +147,7 @@ _ONLY_FOR: Final[dict[str, str]] = {
 
 
 def by_type(flat: Flat) -> list[Flat]:
-    """A schema of several types as several of one, each with what concerns it."""
+    """Split a schema of several types into one for each."""
     names = named_types(types(flat)) if "type" in flat else []
     if len(names) < 2 or values(flat) is not None:
         return [flat]

@@ -243,7 +243,7 @@ def _takes(patterns: list[str]) -> bool:
 
 
 def _without(schema: Any, patterns: set[str]) -> Any:
-    """The schema without some patterns, and without what depends on them."""
+    """Return the schema without some patterns, and without what depends on them."""
     if not patterns:
         return schema
     if isinstance(schema, list):

@@ -6,11 +6,11 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from difflib import get_close_matches
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from holdfast._core.calls.options import CallOptions
+from holdfast._core.text import close_matches
 from holdfast.agents.listing import Partial, ServerTool
 from holdfast.agents.naming import LIMIT, Names, hint, question
 from holdfast.client import Client
@@ -210,11 +210,11 @@ class Servers:
             for tool in member.client.tools
         }
         server, _, tool = name.partition(".")
-        near = get_close_matches(server, list(self._members), 3) if tool else []
+        near = close_matches(server, self._members, 3) if tool else []
         return (
             [dotted for dotted, one in listed.items() if one == name]
             or [f"{one}.{tool}" for one in near]
-            or get_close_matches(name, list(listed), 3)
+            or close_matches(name, listed, 3)
         )
 
     # All tools

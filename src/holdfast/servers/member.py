@@ -54,7 +54,7 @@ class Member:
         return f"<Member {self.name} {self.status().state}>"
 
     def obtain(self) -> Client:
-        """The client; made now if it was not yet, and not started by that."""
+        """Return the client, made but not started if there was none."""
         if self.client is not None:
             return self.client
         if self.closed:

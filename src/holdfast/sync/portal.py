@@ -28,7 +28,8 @@ LAST_MOMENTS: Final = 10.0
 class Closable(Protocol):
     """An object that is closed when the program ends."""
 
-    def close(self) -> Coroutine[Any, Any, Any]: ...
+    def close(self) -> Coroutine[Any, Any, Any]:
+        """Close it."""
 
 
 class Portal:
@@ -146,9 +147,11 @@ class _Job(Generic[T]):
         self._given_up = False
 
     def begin(self) -> None:
+        """Hand the coroutine to the loop."""
         self._loop.call_soon_threadsafe(self._start)
 
     def give_up(self) -> None:
+        """Cancel it, wherever it is on its way."""
         self._given_up = True
         with suppress(RuntimeError):  # the loop is closed, and all that was on it
             self._loop.call_soon_threadsafe(self._cancel)

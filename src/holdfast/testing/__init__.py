@@ -15,26 +15,19 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast._core.lazy import lazily
 
+# fmt: off
+# isort: off
 if TYPE_CHECKING:
     from holdfast._core.server.incoming import SILENCE, Incoming
     from holdfast._core.wire.codes import RequestError
     from holdfast.testing.factories import (
-        ClientFactory,
-        HandleFactory,
-        SyncClientFactory,
-        SyncHandleFactory,
+        ClientFactory, HandleFactory, SyncClientFactory, SyncHandleFactory,
     )
     from holdfast.testing.peer import Peer
 
 __all__ = [
-    "SILENCE",
-    "ClientFactory",
-    "HandleFactory",
-    "Incoming",
-    "Peer",
-    "RequestError",
-    "SyncClientFactory",
-    "SyncHandleFactory",
+    "SILENCE", "ClientFactory", "HandleFactory", "Incoming", "Peer", "RequestError",
+    "SyncClientFactory", "SyncHandleFactory",
 ]
 
 _HOMES: Final = {
@@ -42,6 +35,8 @@ _HOMES: Final = {
     "peer": ("SILENCE", "Incoming", "Peer", "RequestError"),
 }
 """The home of each name; pytest loads `plugin` in every run, and nothing else with it."""
+# isort: on
+# fmt: on
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -34,14 +34,16 @@ class Module(Protocol[M_co]):
     """A generated module."""
 
     @property
-    def connect(self) -> Callable[..., M_co]: ...
+    def connect(self) -> Callable[..., M_co]:
+        """The module's ``connect``."""
 
 
 class SyncModule(Protocol[M_co]):
     """A module generated with ``--sync``."""
 
     @property
-    def connect_sync(self) -> Callable[..., M_co]: ...
+    def connect_sync(self) -> Callable[..., M_co]:
+        """The module's ``connect_sync``."""
 
 
 class HandleFactory(Protocol):

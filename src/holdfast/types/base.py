@@ -105,17 +105,17 @@ CACHE_SCOPES: Final = ("private", "public")
 
 
 def empty_text() -> str:
-    """A default that is always sent: only a field's own default is left unsaid."""
+    """Return an empty string that is sent: only a field's own default is omitted."""
     return ""
 
 
 def empty_list() -> list[Any]:
-    """Like `empty_text`: an empty list that is sent, because the peer requires the field."""
+    """Return an empty list that is sent, because the peer requires the field."""
     return []
 
 
 def no_value() -> None:
-    """Like `empty_text`: a null that is sent, because the peer requires the field."""
+    """Return a null that is sent, because the peer requires the field."""
 
 
 class _Plans(dict[type, "Plan | None"]):
@@ -174,7 +174,7 @@ def _decode_leniently(raw: Raw, kind: Any) -> Any:
 
 
 def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    """The decoder for a type, built once."""
+    """Return the decoder of a type, built once."""
     known = _decoders.get(kind)
     if known is None:
         known = _decoders[kind] = msgspec.json.Decoder(kind)
@@ -182,7 +182,7 @@ def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def attach(obj: Any, source: Source) -> None:
-    """Tell an object, and every object inside it, where it came from."""
+    """Store the source in an object and in every object inside it."""
     plan = _plans[type(obj)]
     if plan is None:
         return
@@ -203,7 +203,7 @@ def attach(obj: Any, source: Source) -> None:
 
 
 def resolve(source: Source) -> Any:
-    """The JSON value at a source."""
+    """Return the JSON value at a source."""
     if isinstance(source, Raw):
         return msgspec.json.decode(source)
     found = resolve(source[0])
@@ -213,7 +213,7 @@ def resolve(source: Source) -> Any:
 
 
 def wire_names(kind: type[Wire]) -> frozenset[str]:
-    """The names of a type's fields on the wire, its tag included."""
+    """Return the names of a type's fields on the wire, its tag included."""
     known = _names.get(kind)
     if known is None:
         tag_field = kind.__struct_config__.tag_field

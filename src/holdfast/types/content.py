@@ -80,7 +80,7 @@ class EitherContents(ResourceContents, kw_only=True):
             raise ValueError("Object missing required field `text` or `blob`")
 
     def settle(self) -> AnyResourceContents:
-        """The kind that the fields say. Text wins if a server sends both."""
+        """Return the kind that the fields say; text wins if a server sends both."""
         if self.text is not None:
             return TextResourceContents(
                 uri=self.uri, mime_type=self.mime_type, meta=self.meta, text=self.text
@@ -217,7 +217,7 @@ class UnknownContent(dict[str, Any]):
 
     @property
     def extra(self) -> dict[str, Any]:
-        """Everything: nothing of it is known."""
+        """All fields: none of them is known."""
         return dict(self)
 
     def __repr__(self) -> str:
@@ -246,7 +246,7 @@ else:
 
 
 def joined_text(contents: list[Any]) -> str:
-    """All the text among some contents, one after the other on lines of their own."""
+    """Return all text contents, joined by newlines."""
     if len(contents) == 1 and isinstance(contents[0], (TextContent, TextResourceContents)):
         return contents[0].text
     texts = (TextContent, TextResourceContents)
@@ -254,7 +254,7 @@ def joined_text(contents: list[Any]) -> str:
 
 
 def decode_base64(data: str, what: str) -> Bytes:
-    """The bytes of a base64 text. Raises ValueError that says what was wrong, and where."""
+    """Decode base64; raise ValueError with ``what`` in its message if it is malformed."""
     try:
         return binascii.a2b_base64(data, strict_mode=True)
     except ValueError:

@@ -131,7 +131,7 @@ PrimitiveSchema: TypeAlias = (
 
 
 def read_field(schema: Any) -> PrimitiveSchema:
-    """A field's JSON Schema as one of the types above."""
+    """Return a form field's JSON Schema as one of the types above."""
     try:
         return decode(encode(schema), _kind_of(schema))
     except msgspec.ValidationError:
@@ -187,7 +187,7 @@ class FormElicitation(Elicitation, kw_only=True):
 
 
 class UrlElicitation(Elicitation, kw_only=True):
-    """A page to visit. What happens there stays between the user and the server."""
+    """A page to visit; what is entered there is not seen by the client."""
 
     url: str
     mode: str = field(default_factory=lambda: "url")

@@ -22,7 +22,7 @@ from holdfast.types.content import UnknownContent
 
 
 def rescue(value: Any, kind: Any) -> Any:
-    """``value``, decoded JSON, as a ``kind``."""
+    """Convert decoded JSON to a type, leniently."""
     structs = _structs(kind)
     if isinstance(value, list):
         inner = _list_item(kind)
@@ -81,7 +81,7 @@ def _convert(value: Any, kind: Any) -> Any:
 
 
 def _choose(value: Any, structs: list[type[Wire]]) -> type[Wire]:
-    """The member of a tagged union that the value names."""
+    """Return the member of a tagged union that the value names."""
     if len(structs) == 1:
         return structs[0]
     name = value.get("type") if isinstance(value, dict) else None
@@ -92,7 +92,7 @@ def _choose(value: Any, structs: list[type[Wire]]) -> type[Wire]:
 
 
 def _parts(kind: Any) -> tuple[Any, ...]:
-    """The members of a union; anything else is its own only member."""
+    """Return the members of a union; any other type is its own only member."""
     return typing.get_args(kind) if _is_union(kind) else (kind,)
 
 

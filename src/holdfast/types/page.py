@@ -80,7 +80,7 @@ def decode_page(raw: bytes | Raw, item_type: type[W], key: str) -> Page[W]:
 
 
 def _head_type(key: str) -> type[Any]:
-    """The type of a page with its items, left raw, under ``key``."""
+    """Return the type of a page whose items stay raw under ``key``."""
     known = _heads.get(key)
     if known is None:
         found = msgspec.field(name=key)

@@ -101,7 +101,7 @@ class Tool(Meta, kw_only=True):
         output_schema: Any = None,
         **fields: Any,
     ) -> Tool:
-        """A tool from plain schemas, for those who offer tools rather than read them."""
+        """Return a tool made of plain schemas, for servers."""
         if input_schema is not None:
             fields["input_schema_json"] = Raw(encode(input_schema))
         if output_schema is not None:
@@ -136,7 +136,7 @@ class Tool(Meta, kw_only=True):
 
     @property
     def timeout(self) -> float | None:
-        """Return the timeout of this tool in seconds; None: the client's timeouts apply."""
+        """The timeout of this tool in seconds; None: the client's timeouts apply."""
         found: float | None = self.__dict__.get("_timeout")
         return found
 
@@ -146,7 +146,7 @@ class Tool(Meta, kw_only=True):
 
     @property
     def enabled(self) -> bool:
-        """Return True if the client may call this tool."""
+        """True if the client may call this tool."""
         found: bool = self.__dict__.get("_enabled", True)
         return found
 
@@ -164,13 +164,12 @@ class ToolResult(Result, kw_only=True):
 
     @property
     def structured(self) -> Any:
-        """The structured result: any JSON value. None also if there is none at all, which
-        `has_structured` tells from a null."""
+        """The structured result, any JSON value; None if there is none (see `has_structured`)."""
         return None if self.structured_content is UNSET else self.structured_content
 
     @property
     def has_structured(self) -> bool:
-        """Return True if the result has structured content, null included."""
+        """True if the result has structured content, null included."""
         return self.structured_content is not UNSET
 
     @property
@@ -194,7 +193,7 @@ class ToolResult(Result, kw_only=True):
         return _convert(self, kind)
 
     def raise_for_error(self) -> ToolResult:
-        """This result, or a `ToolError` with the tool's own words if it is an error."""
+        """Return this result; raise `ToolError` with the tool's text if it is an error."""
         if not self.is_error:
             return self
         from holdfast.errors import ToolError
