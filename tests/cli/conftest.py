@@ -58,9 +58,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     work = tmp_path / "work"
     place.mkdir()
     work.mkdir()
+    monkeypatch.delenv("CODEX_HOME", raising=False)
     for name in ("HOLDFAST_CONFIG", "HOLDFAST_DEBUG", "MCP_SERVER_URL", "NO_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
-    for name in ("FORCE_COLOR", "COLORTERM", "TERM_PROGRAM", "KITTY_WINDOW_ID", "CODEX_HOME"):
+    for name in ("FORCE_COLOR", "COLORTERM", "TERM_PROGRAM", "KITTY_WINDOW_ID", "TMUX", "STY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("HOME", str(place))

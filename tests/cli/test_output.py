@@ -5,17 +5,19 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast._core.text import visible_lines
-from holdfast.cli.output import Output, paint, write
+from holdfast.cli.output import Output, highlight, paint, write
 from tests.cli.conftest import DEMO, Cli, Seen
 from tests.cli.rig import puppet
 from tests.cli.terminal import PATIENCE
@@ -99,10 +101,15 @@ def test_no_colour_for_who_does_not_want_it(seen: Seen, monkeypatch: pytest.Monk
     assert seen("nonsense").text.startswith("holdfast: There is no verb")
 
 
-def test_json_is_readable_at_a_terminal_and_one_line_elsewhere(cli: Cli, seen: Seen) -> None:
+@pytest.mark.req("N3")
+def test_json_is_readable_at_a_terminal_and_one_line_elsewhere(
+    cli: Cli, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = puppet(results={"echo": {"content": [], "x": ["\x7f\u202e"]}})
     words = ["call", "echo", "--output", "json", "--", *command]
     assert cli(*words).out == '{"content":[],"x":["\x7f\u202e"]}\n'
+    assert {"blue", "green"} <= seen(*words).colours
+    monkeypatch.setenv("NO_COLOR", "1")
     assert json.loads(seen(*words).text) == {"content": [], "x": ["\x7f\u202e"]}
     assert seen(*words).lines == [
         *("{", '  "content": [],', '  "x": [', '    "\\u007f\\u202e"', "  ]", "}")
@@ -166,3 +173,9 @@ def test_advice_is_in_the_words_of_the_command_line(cli: Cli) -> None:
     assert "drop --protocol to fall back" in pinned.err
     unknown = cli("tools", "--protocol", "2020-01-01", "--", *puppet())
     assert "--protocol '2020-01-01': not a revision we speak" in unknown.err
+
+
+@given(st.recursive(st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(), st.lists))
+def test_highlighting_changes_nothing_but_colours(value: Any) -> None:
+    for text in (json.dumps(value), json.dumps({"a": value}, indent=2, ensure_ascii=False)):
+        assert re.sub(r"\x1b\[[0-9;]*m", "", highlight(text)) == text

@@ -156,7 +156,7 @@ def test_ctrl_c_ends_the_call_and_not_the_shell(terminal: Open, tmp_path: Path) 
     one.expect("interrupted; the server was told to stop")
     one.expect(prompt())
     one.send("echo x=1\n")
-    one.expect('{"x": "1"}')
+    one.expect('"1"\x1b[0m}')
     one.expect(prompt())
     (first, _), (cancelled,) = told(journal, "tools/call"), told(journal, "notifications/cancelled")
     assert cancelled["params"]["requestId"] == first["id"]

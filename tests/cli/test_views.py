@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from holdfast.cli.views import description
 from tests.cli import golden
-from tests.cli.conftest import DEMO, Cli, Seen
+from tests.cli.conftest import DEMO, Cli, Configure, Seen, stdio
+from tests.cli.rig import puppet
 
 TOOL: dict[str, Any] = {
     "name": "git_log",
@@ -20,7 +21,10 @@ TOOL: dict[str, Any] = {
     "inputSchema": {
         "type": "object",
         "properties": {
-            "repo_path": {"type": "string", "description": "Where\n it is"},
+            "repo_path": {
+                "type": "string",
+                "description": "Where\n it is, as git knows it",
+            },
             "max_count": {"$ref": "#/$defs/count", "default": 10},
             "order": {"enum": ["new", "old"]},
             "files": {"type": "array", "items": {"type": "string"}},
@@ -35,9 +39,19 @@ TOOL: dict[str, Any] = {
 
 
 @pytest.mark.req("F3")
-def test_a_tool_is_described_with_a_line_to_call_it() -> None:
-    text = description(TOOL, "holdfast call git.git_log", " -- cmd")
-    golden.check("describe", text.splitlines())
+@pytest.mark.parametrize("columns", [60, 120])
+def test_a_tool_is_described_with_a_line_to_call_it(
+    seen: Seen, configure: Configure, columns: int
+) -> None:
+    configure(git=stdio(puppet(tools=[TOOL])))
+    golden.check(f"describe-{columns}", seen("describe", "git.git_log", columns=columns).lines)
+
+
+@pytest.mark.req("N3")
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_server_is_described_in_short(seen: Seen, configure: Configure, columns: int) -> None:
+    configure(demo=stdio(DEMO))
+    golden.check(f"describe-demo-{columns}", seen("describe", "demo", columns=columns).lines)
 
 
 @pytest.mark.parametrize("schema", [None, {}, [], {"properties": 5, "required": 5}, True])

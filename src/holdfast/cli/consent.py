@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast._core.text import visible_lines
+from holdfast._core.text import visible_json, visible_lines
+from holdfast.cli.output import has_colour, highlight, tell
+from holdfast.cli.progress import status
 from holdfast.errors import LoginFailed, TrustError
 
 if TYPE_CHECKING:
@@ -23,18 +25,20 @@ def is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def confirm(question: str) -> bool:
-    """Ask on stderr; an empty answer is no."""
-    return click.confirm(question, err=True)
+def confirm(question: str, default: bool = False) -> bool:
+    """Ask on stderr."""
+    with status.aside():
+        return click.confirm(question, default=default, err=True)
 
 
 def present(approval: Approval) -> None:
     """Show what is about to be approved, to the letter."""
-    text = json.dumps(approval.definition, indent=2, ensure_ascii=False)
-    lines = [f"{approval.name}, from {approval.file}:", text]
-    lines += [f"changed: {change}" for change in approval.changes]
-    lines += [f"careful: {caution}" for caution in approval.cautions]
-    print(visible_lines("\n".join(lines)), file=sys.stderr)
+    text = visible_json(json.dumps(approval.definition, indent=2, ensure_ascii=False))
+    text = highlight(text) if has_colour(sys.stderr) else text
+    tell(f"{visible_lines(f'{approval.name}, from {approval.file}:')}\n{text}")
+    for word, said in (("changed", approval.changes), ("careful", approval.cautions)):
+        for one in said:
+            tell(visible_lines(f"{word}: {one}"))
 
 
 def agreed(approvals: Sequence[Approval]) -> bool:
@@ -80,7 +84,7 @@ async def offer_login(request: LoginRequest) -> str | None:
     """
     from holdfast._core.auth.browser import browser_login, describe
 
-    print(visible_lines(describe(request)), file=sys.stderr)
-    if not click.confirm("Log in now?", default=True, err=True):
+    tell(visible_lines(describe(request)))
+    if not confirm("Log in now?", default=True):
         raise LoginFailed("the login was declined")
     return await browser_login(request)

@@ -7,7 +7,6 @@ import binascii
 import mimetypes
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,6 +19,9 @@ from holdfast.errors import ProtocolError, ValidationError
 
 MOST_INLINE: Final = 4 * 1024 * 1024
 """Bytes of a picture that a terminal is made to draw."""
+
+MOST_FLAT: Final = 72
+"""Characters of JSON in a text that stay on one line."""
 
 ENDINGS: Final = {
     "audio/ogg": ".ogg",
@@ -49,7 +51,7 @@ class Contents:
             content = inner
         text, data = content.get("text"), content.get("data", content.get("blob"))
         if isinstance(text, str):
-            self._output.text(text)
+            self._text(text)
         elif isinstance(data, str):
             self._save(data, str(content.get("mimeType") or "application/octet-stream"))
         elif content.get("type") == "resource_link":
@@ -57,14 +59,29 @@ class Contents:
         else:
             self._output.value(content)
 
+    def _text(self, text: str) -> None:
+        """Show text as it is; at a terminal, JSON is highlighted, and indented if it is long."""
+        if self._output.is_terminal and text.lstrip()[:1] in ("{", "["):
+            try:
+                msgspec.json.decode(text)
+                self._output.json_text(text.encode(), indent=len(text) > MOST_FLAT)
+                return
+            except (ValueError, RecursionError):  # it only looks like JSON
+                pass
+        self._output.text(text)
+
     def _save(self, data: str, kind: str) -> None:
         try:
             found = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             raise ProtocolError(f"the server sent {kind} that is not base64") from None
         if self._output.is_terminal and kind.startswith("image/"):
-            _draw(found, kind)
-        self._output.text(str(self._file(found, kind)))
+            draw(found, kind)
+        path = self._file(found, kind)
+        if self._output.is_terminal:
+            self._output.text(f"{path} ({kind}, {human_size(len(found))})")
+        else:
+            self._output.text(str(path))
 
     def _file(self, data: bytes, kind: str) -> Path:
         if self._folder is None:
@@ -93,17 +110,33 @@ def _written(path: Path, data: bytes) -> bool:
     return True
 
 
-def _draw(data: bytes, kind: str) -> None:
-    """A picture in the terminal, by the protocol that this one knows, if any."""
-    if len(data) > MOST_INLINE:
+def human_size(count: int) -> str:
+    """Return a number of bytes for a person."""
+    size = float(count)
+    for unit in ("bytes", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
+
+
+def draw(data: bytes, kind: str) -> None:
+    """Draw a picture in the terminal, by the protocol that this one knows, if any.
+
+    Multiplexers (tmux, screen) inherit the variables of the terminal, and not its protocols.
+    """
+    environ = os.environ
+    inside = environ.get("TMUX") or environ.get("STY")
+    if len(data) > MOST_INLINE or inside or environ.get("TERM", "").startswith(("tmux", "screen")):
         return
     encoded = base64.standard_b64encode(data)
-    if os.environ.get("KITTY_WINDOW_ID") or os.environ.get("TERM_PROGRAM") == "ghostty":
-        if kind == "image/png":
-            write(_kitty(encoded))
-    elif os.environ.get("TERM_PROGRAM") in ("iTerm.app", "WezTerm"):
+    program = environ.get("TERM_PROGRAM")
+    if environ.get("KITTY_WINDOW_ID") or environ.get("TERM") == "xterm-kitty":
+        program = "kitty"
+    if program in ("kitty", "ghostty") and kind == "image/png":
+        write(_kitty(encoded))
+    elif program in ("iTerm.app", "WezTerm", "mintty"):
         write(b"\x1b]1337;File=inline=1;size=%d:%b\x07\n" % (len(data), encoded))
-    sys.stdout.flush()
 
 
 def _kitty(encoded: bytes) -> bytes:

@@ -12,7 +12,7 @@ from holdfast._core.calls.handlers import Handlers
 from holdfast._core.text import visible_lines
 from holdfast.cli.arguments import coerce, describe
 from holdfast.cli.output import paint
-from holdfast.cli.progress import Bar
+from holdfast.cli.progress import status
 from holdfast.errors import ValidationError
 from holdfast.schema.signature import types
 from holdfast.types.elicitation import AnyElicitation, FormElicitation, UrlElicitation
@@ -20,7 +20,7 @@ from holdfast.types.elicitation import AnyElicitation, FormElicitation, UrlElici
 Ask = Callable[[str], Awaitable[str]]
 
 
-def handlers(bar: Bar) -> Handlers:
+def handlers() -> Handlers:
     """Elicitation, if there is a person to ask."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return Handlers()
@@ -28,7 +28,7 @@ def handlers(bar: Bar) -> Handlers:
 
     async def elicitation(request: AnyElicitation) -> dict[str, Any]:
         async with turn:
-            with bar.aside():
+            with status.aside():
                 return await answer(request, _ask)
 
     return Handlers(elicitation=elicitation)

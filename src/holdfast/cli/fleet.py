@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.output import as_said
+from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget
 from holdfast.errors import AuthError, HoldfastError, TrustError
 
@@ -36,7 +37,7 @@ async def visit(
     target: ServerTarget,
     names: Sequence[str],
     work: Work,
-    done: Callable[[ServerHealth], None] = lambda _: None,
+    done: Callable[[ServerHealth], None] | None = None,
 ) -> list[ServerHealth]:
     """Do ``work`` with every server, a few at a time; nobody is asked anything.
 
@@ -44,19 +45,22 @@ async def visit(
         target: The command line.
         names: The configured servers.
         work: Gets the open client; its result is ``found``.
-        done: Called with each standing, as they come.
+        done: Called with each standing, as they come; None: the status line shows the wait.
 
     Returns:
         A standing for each name, in the order of the names.
     """
     import asyncio
 
+    if done is None:
+        status.begin(f"asking {len(names)} server{'s' * (len(names) != 1)}")
     room = asyncio.Semaphore(max(4, 2 * (os.cpu_count() or 1)))
 
     async def one(name: str) -> ServerHealth:
         async with room:
             standing = await _visit(target, name, work)
-        done(standing)
+        if done is not None:
+            done(standing)
         return standing
 
     return list(await asyncio.gather(*map(one, names)))

@@ -11,10 +11,11 @@ import os
 import re
 import select
 import sys
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from holdfast._core.text import visible_json, visible_lines
 from holdfast.cli.exit_codes import Exit, exit_for
+from holdfast.cli.progress import status
 from holdfast.errors import HoldfastError, ValidationError
 
 
@@ -23,6 +24,7 @@ class Output:
 
     def __init__(self, form: str = "text") -> None:
         self.json: bool = form == "json"
+        status.is_muted = self.json
         self.is_terminal: bool = sys.stdout.isatty()
 
     def text(self, text: str) -> None:
@@ -35,9 +37,16 @@ class Output:
         """A result, as JSON: easy to read on a terminal, one line elsewhere."""
         import msgspec
 
-        data = msgspec.json.encode(value)
+        self.json_text(msgspec.json.encode(value))
+
+    def json_text(self, data: bytes, *, indent: bool = True) -> None:
+        """Write JSON that is text already: highlighted at a terminal, and as it is elsewhere."""
         if self.is_terminal:
-            data = visible_json(msgspec.json.format(data, indent=2).decode()).encode()
+            import msgspec
+
+            data = msgspec.json.format(data, indent=2) if indent else data
+            text = visible_json(data.decode())
+            data = (highlight(text) if has_colour(sys.stdout) else text).encode()
         write(data + b"\n")
 
     def safe(self, text: str) -> str:
@@ -46,7 +55,7 @@ class Output:
     def note(self, text: str) -> None:
         """A word to the person, not part of the result."""
         if not self.json:
-            print(visible_lines(text), file=sys.stderr)
+            tell(visible_lines(text))
 
     def fail(self, error: BaseException) -> int:
         """Say what went wrong, and give the exit code for it."""
@@ -70,7 +79,7 @@ class Output:
         else:
             line = paint("holdfast:", "1;31") + " " + visible_lines(message)
         try:
-            print(line, file=sys.stderr, flush=True)
+            tell(line)
         except OSError:
             pass
 
@@ -100,18 +109,40 @@ def show_stderr(line: str) -> None:
     """Show a line of a server's stderr: without secrets, and nothing that steers the terminal."""
     from holdfast._core.redact import redact_text
 
-    print(visible_lines(redact_text(line)), file=sys.stderr, flush=True)
+    tell(visible_lines(redact_text(line)))
+
+
+def tell(line: str) -> None:
+    """Write a line to stderr, over the status line."""
+    status.hide()
+    print(line, file=sys.stderr, flush=True)
+
+
+def has_colour(stream: TextIO) -> bool:
+    """Return whether a stream is a terminal, and nobody objects to colours."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def paint(text: str, style: str) -> str:
-    """Colour for stderr, where that is a terminal and nobody objects."""
-    if not sys.stderr.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return text
-    return f"\x1b[{style}m{text}\x1b[0m"
+    """Return text for stderr, in colour where that is wanted."""
+    return f"\x1b[{style}m{text}\x1b[0m" if has_colour(sys.stderr) else text
+
+
+_JSON: Final = re.compile(
+    r'(?P<key>"(?:[^"\\]|\\.)*")(?=\s*:)|(?P<text>"(?:[^"\\]|\\.)*")'
+    r"|(?P<number>-?\d[\d.eE+-]*)|(?P<word>true|false|null)"
+)
+_STYLES: Final = {"key": "1;34", "text": "32", "number": "36", "word": "35"}
+
+
+def highlight(text: str) -> str:
+    """Return JSON text with its keys and values in colours."""
+    return _JSON.sub(lambda one: f"\x1b[{_STYLES[one.lastgroup or '']}m{one[0]}\x1b[0m", text)
 
 
 def write(data: bytes) -> None:
     """All of it to stdout, also where a child has made the pipe a non-blocking one."""
+    status.hide()
     sys.stdout.flush()
     descriptor = sys.stdout.fileno()
     view = memoryview(data)

@@ -1,4 +1,8 @@
-"""A bar for a call that reports progress: on stderr, only for a person, only once it does."""
+"""The status line: on stderr, for a person, while something is waited for.
+
+It says what is waited for, for how long, and how far it is, and is wiped away by whatever else is
+written. It appears after half a second, or at once where there is progress to show.
+"""
 
 from __future__ import annotations
 
@@ -6,108 +10,182 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock
-from typing import TYPE_CHECKING, Any
+from threading import Event, RLock, Thread
+from time import monotonic
+from typing import TYPE_CHECKING, Final
 
-from holdfast._core.text import visible_lines
-from holdfast.events import ServerStarting, Transition
-from holdfast.types.notifications import Progress
+from holdfast._core.text import truncate, visible
 
 if TYPE_CHECKING:
     from holdfast import Client
+    from holdfast.events import ServerStarting, Transition
+    from holdfast.types.notifications import Progress
+
+PATIENCE: Final = 0.5
+"""Seconds before anything is drawn."""
+PERIOD: Final = 0.1
+FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+BAR: Final = 24
+"""Columns of the bar, in a window that has room for it."""
+WIPE: Final = "\r\x1b[K"
 
 
-class StartNotice:
-    """A line at the terminal while a server starts: a launcher may be downloading it."""
-
-    def __init__(self, client: Client) -> None:
-        self._name = client.name
-        self._is_drawn = False
-        client.events.subscribe(self._hear, ServerStarting.name, Transition.name)
-
-    @staticmethod
-    def wanted() -> bool:
-        return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-
-    def _hear(self, event: ServerStarting | Transition) -> None:
-        if isinstance(event, ServerStarting):
-            name = visible_lines(self._name)
-            words = f"starting {name} … {event.elapsed:.0f} s (it may be downloading)"
-            print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
-            self._is_drawn = True
-        elif self._is_drawn:
-            self._is_drawn = False
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
-class Bar:
-    """Hears progress. Nothing is drawn, and nothing loaded, before the first word of it.
-
-    Words may come from another thread, also after the call has ended: those draw nothing.
-    """
+class StatusLine:
+    """One line, redrawn by a thread; every method may be called from any thread."""
 
     def __init__(self) -> None:
-        self._wanted = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self._title: str | None = None
-        self._drawn: Any = None
-        self._task: Any = None
-        self._lock = Lock()
+        self.is_muted = False
+        """Whether stderr is for a program, too."""
+        self._lock = RLock()
+        self._words: str | None = None
+        self._more = ""
+        self._progress: Progress | None = None
+        self._since = 0.0
+        self._quiet_until = 0.0
+        self._is_drawn = False
+        self._stop: Event | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Return whether a person looks at stderr."""
+        return not self.is_muted and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+    def begin(self, words: str) -> None:
+        """Say what is waited for from now on."""
+        if not self.is_wanted:
+            return
+        with self._lock:
+            self._words, self._more, self._progress = words, "", None
+            self._since = monotonic()
+            self._quiet_until = self._since + PATIENCE
+            if self._stop is None:
+                self._stop = Event()
+                Thread(target=self._turn, args=(self._stop,), daemon=True).start()
+
+    def say(self, words: str, more: str = "") -> None:
+        """Change the words; the time goes on."""
+        with self._lock:
+            if self._words is not None:
+                self._words, self._more = words, more
+
+    def end(self) -> None:
+        """Wipe the line away, for good."""
+        with self._lock:
+            self.hide()
+            self._words = self._progress = None
+            if self._stop is not None:
+                self._stop.set()
+                self._stop = None
 
     @contextmanager
-    def over(self, title: str) -> Iterator[None]:
-        """While a call runs."""
-        with self._lock:
-            self._title = title
+    def over(self, words: str) -> Iterator[None]:
+        """While something is waited for."""
+        self.begin(words)
         try:
             yield
         finally:
-            self._end()
+            self.end()
 
     @contextmanager
     def aside(self) -> Iterator[None]:
         """While a person is asked something, over which nothing may be drawn."""
-        title = self._end()
+        with self._lock:
+            words = self._words
+            self.end()
         try:
             yield
         finally:
-            with self._lock:
-                self._title = title
+            if words is not None:
+                self.begin(words)
 
     def update(self, progress: Progress) -> None:
+        """Show the progress of a call; ignored if the call has ended."""
         with self._lock:
-            if not self._wanted or self._title is None:
-                return
-            if self._drawn is None:
-                self._begin()
-            words = visible_lines(progress.message or self._title)
-            self._drawn.update(
-                self._task, completed=progress.progress, total=progress.total, description=words
-            )
+            if self._words is not None:
+                self._progress = progress
+                self._draw()
 
-    def _begin(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-        from rich.table import Column
-
-        columns = (
-            TextColumn(
-                "{task.description}", markup=False, table_column=Column(no_wrap=True, ratio=1)
-            ),
-            BarColumn(),
-            TaskProgressColumn(),
-        )
-        console = Console(stderr=True)
-        console.width = max(20, console.width - 2)  # room for the ^C that a terminal writes
-        self._drawn = Progress(
-            *columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False
-        )
-        self._drawn.start()
-        self._task = self._drawn.add_task("", total=None)
-
-    def _end(self) -> str | None:
+    def hide(self) -> None:
+        """Wipe the line away before something else is written."""
         with self._lock:
-            title, self._title = self._title, None
-            drawn, self._drawn = self._drawn, None
-        if drawn is not None:
-            drawn.stop()
-        return title
+            if self._is_drawn:
+                self._is_drawn = False
+                self._quiet_until = monotonic() + PATIENCE
+                print(WIPE, end="", file=sys.stderr, flush=True)
+
+    def follow(self, client: Client) -> None:
+        """Show how a client connects: a launcher may be downloading the server."""
+        if not self.is_wanted:
+            return
+        from holdfast.events import ServerStarting, Transition
+
+        name = client.name
+        self.begin(f"connecting to {name}")
+
+        def heard(event: ServerStarting | Transition) -> None:
+            if isinstance(event, ServerStarting):
+                self.say(f"starting {name}", " (it may be downloading)")
+            elif event.new == "closed":
+                self.end()
+            elif words := _STATES.get(str(event.new)):
+                self.say(f"{words} {name}")
+
+        client.events.subscribe(heard, ServerStarting.name, Transition.name)
+
+    def _turn(self, stop: Event) -> None:
+        while not stop.wait(PERIOD):
+            with self._lock:
+                if stop.is_set():
+                    return
+                if self._is_drawn or monotonic() >= self._quiet_until:
+                    self._draw()
+
+    def _draw(self) -> None:
+        elapsed = monotonic() - self._since
+        text = line(self._words or "", self._more, elapsed, self._progress, _columns())
+        try:
+            print(f"{WIPE}{text}", end="", file=sys.stderr, flush=True)
+        except (OSError, ValueError):  # nobody looks any more
+            return
+        self._is_drawn = True
+
+
+def line(words: str, more: str, elapsed: float, progress: Progress | None, columns: int) -> str:
+    """Return the status line, in less than the columns there are."""
+    frame = FRAMES[int(elapsed / PERIOD) % len(FRAMES)]
+    room = columns - 4  # the frame, and the ^C that a terminal writes
+    if progress is None:
+        return f"{frame} {_fit(words, f' … {elapsed:.0f} s{more}', room)}"
+    words = progress.message or words
+    if not progress.total or progress.total <= 0:
+        return f"{frame} {_fit(words, f' {progress.progress:g}', room)}"
+    share = min(max(progress.progress / progress.total, 0.0), 1.0)
+    width = min(BAR, room // 3)
+    done = round(width * share)
+    bar = f" {'━' * done}{'╌' * (width - done)} {share:4.0%}"
+    return f"{frame} {_fit(words, bar, room)}"
+
+
+def _fit(words: str, after: str, room: int) -> str:
+    """Return as many of the words as fit before the rest; a wide character takes two columns."""
+    words = visible(words)
+    left = max(room - len(after), 1)
+    if not words.isascii():
+        from unicodedata import east_asian_width
+
+        while sum(1 + (east_asian_width(one) in "WF") for one in words) > left:
+            words = truncate(words, len(words) - 1)
+    return truncate(words, left) + after
+
+
+def _columns() -> int:
+    try:
+        return int(os.environ.get("COLUMNS") or os.get_terminal_size(sys.stderr.fileno()).columns)
+    except (OSError, ValueError):
+        return 80
+
+
+_STATES: Final = {"ready": "waiting for", "closing": "closing"}
+
+status: Final = StatusLine()
+"""The line of this process, as there is one stderr."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from holdfast._core.text import visible_lines
+from holdfast.cli.main import columns_of_terminal
 from holdfast.cli.output import Output
+from holdfast.cli.progress import status
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,23 +39,22 @@ def first_line(text: str | None) -> str:
 
 def _drawn(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     drawn = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
-    console = Console(highlight=False)
-    texts = [[Text(visible_lines(first_line(cell))) for cell in row] for row in rows]
-    first, *others, last = columns
-    lengths = [len(first), *(row[0].cell_len for row in texts)]
-    width = _names_width(lengths, len(columns), console.width)
-    drawn.add_column(first, overflow="fold", style="bold", width=width)
-    for column in others:
-        drawn.add_column(column, overflow="fold")
-    drawn.add_column(last, overflow="fold", ratio=1)
-    for row in texts:
-        drawn.add_row(*row)
-    console.print(drawn)
+    with screen() as console:
+        texts = [[Text(visible_lines(first_line(cell))) for cell in row] for row in rows]
+        first, *others, last = columns
+        lengths = [len(first), *(row[0].cell_len for row in texts)]
+        width = _names_width(lengths, len(columns), console.width)
+        drawn.add_column(first, overflow="fold", style="bold", width=width)
+        for column in others:
+            drawn.add_column(column, overflow="fold")
+        drawn.add_column(last, overflow="fold", ratio=1)
+        for row in texts:
+            drawn.add_row(*row)
+        console.print(drawn)
 
 
 def _names_width(names: Sequence[int], columns: int, window: int) -> int | None:
@@ -62,6 +64,39 @@ def _names_width(names: Sequence[int], columns: int, window: int) -> int | None:
     return whole if whole and (whole == max(names) or whole * 2 >= room) else None
 
 
+@contextmanager
+def screen() -> Iterator[Console]:
+    """Give the terminal to draw on, without the status line."""
+    from rich.console import Console
+
+    with status.aside():
+        yield Console(highlight=False)
+
+
+def prose(output: Output, text: str) -> None:
+    """Show text that is ours: at a terminal its lines wrap whole words, with hanging indents.
+
+    A tab is two spaces, and the place below which a line goes on. A command stays on one line, so
+    that it can be copied.
+    """
+    if not output.is_terminal:
+        output.text(text.replace("\t", "  "))
+        return
+    from textwrap import fill
+
+    columns = max(columns_of_terminal(), 20)
+    lines = []
+    for line in text.splitlines():
+        head, tab, rest = line.partition("\t")
+        hang = len(head) + 2 if tab else len(line) - len(line.lstrip())
+        indent = " " * min(hang, columns // 2)
+        line = f"{head}  {rest}" if tab else line
+        if not line.startswith("holdfast "):
+            line = fill(line, columns, subsequent_indent=indent, break_on_hyphens=False)
+        lines.append(line)
+    output.text("\n".join(lines))
+
+
 # Blocks: a line that is bold up to its bracket, and words below it
 
 _INDENT = 4
@@ -69,26 +104,25 @@ _INDENT = 4
 
 def heading(text: str) -> None:
     """Draw a title on the terminal."""
-    from rich.console import Console
     from rich.text import Text
 
-    Console(highlight=False).print(Text(visible_lines(first_line(text)), style="bold underline"))
+    with screen() as console:
+        console.print(Text(visible_lines(first_line(text)), style="bold underline"))
 
 
 def blocks(rows: Sequence[tuple[str, str]], empty: str) -> None:
     """Draw rows on the terminal, each below the other, with hanging indents."""
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False)
-    if not rows:
-        console.print(empty)
-    for first, words in rows:
-        title = Text(visible_lines(first_line(first)))
-        title.stylize("bold", 0, len(first.partition("(")[0]))
-        _hanging(console, title, 0)
-        if words.strip():
-            _hanging(console, Text(visible_lines(first_line(words)), style="dim"), _INDENT)
+    with screen() as console:
+        if not rows:
+            console.print(empty)
+        for first, words in rows:
+            title = Text(visible_lines(first_line(first)))
+            title.stylize("bold", 0, len(first.partition("(")[0]))
+            _hanging(console, title, 0)
+            if words.strip():
+                _hanging(console, Text(visible_lines(first_line(words)), style="dim"), _INDENT)
 
 
 def _hanging(console: Console, text: Text, first: int) -> None:

@@ -19,6 +19,7 @@ from holdfast._core.text import did_you_mean, visible_lines
 from holdfast.cli.consent import approve_in_place, is_interactive, offer_login
 from holdfast.cli.options import OPTIONS, inherited, pairs, variables
 from holdfast.cli.output import Output, show_stderr
+from holdfast.cli.progress import status
 from holdfast.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -119,8 +120,8 @@ class ServerTarget:
         """A client for the server, not connected yet; ``ask`` a person for what is missing."""
         _show_logs(self.verbose)
         client = self._client(server, ask)
-        if ask and not self.output.json:
-            _show_start(client)
+        if ask:
+            status.follow(client)
         return client
 
     def _client(self, server: str | None, ask: bool) -> Client:
@@ -287,8 +288,11 @@ def _run(work: Coroutine[Any, Any, Any]) -> Any:
     """On a loop of its own, which Ctrl-C ends: calls are cancelled, servers told and closed."""
     import asyncio
 
-    with asyncio.Runner() as runner:
-        return runner.run(work)
+    try:
+        with asyncio.Runner() as runner:
+            return runner.run(work)
+    finally:
+        status.end()
 
 
 def _gather(command: list[str] | None, given: dict[str, Any]) -> ServerTarget:
@@ -336,13 +340,6 @@ def _policies(given: dict[str, Any]) -> dict[str, Any]:
         total = max(seconds, Timeouts().total)
         options["timeouts"] = Timeouts(request=seconds, handshake=seconds, total=total)
     return {name: value for name, value in options.items() if value is not None}
-
-
-def _show_start(client: Client) -> None:
-    from holdfast.cli.progress import StartNotice
-
-    if StartNotice.wanted():
-        StartNotice(client)
 
 
 def _show_logs(verbose: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from holdfast._core.boundary import Delivered, Report
 from holdfast._core.redact import default_redactor
 from holdfast._core.text import visible_json
-from holdfast.cli.output import paint
+from holdfast.cli.output import paint, tell
 
 if TYPE_CHECKING:
     from holdfast._core.boundary import (
@@ -44,7 +43,7 @@ def line(arrow: str, seconds: float, frame: bytes) -> str:
 def show(arrow: str, seconds: float, frame: bytes) -> None:
     """Write a message to stderr."""
     style = "36" if arrow == "→" else "32"
-    print(paint(line(arrow, seconds, frame), style), file=sys.stderr, flush=True)
+    tell(paint(line(arrow, seconds, frame), style))
 
 
 class TracedTransport:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.cli.arguments import describe
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.output import Output
-from holdfast.cli.render import blocks, first_line, heading, table
+from holdfast.cli.render import blocks, first_line, heading, prose, table
 from holdfast.schema.signature import example, fields, signature
 
 if TYPE_CHECKING:
@@ -61,22 +61,31 @@ def overview(output: Output, found: Offer) -> None:
     who = found.server or "a server without a name"
     lines = [f"{found.name}: {who}, protocol {found.protocol}"]
     if found.instructions:
-        lines.append(f"\n{found.instructions.strip()}")
+        lines.append(f"\n{_flat(found.instructions.strip())}")
     sections: tuple[tuple[str, Sequence[Definition] | None, Callable[[Definition], str]], ...] = (
         ("Tools", found.tools, _signature),
         ("Resources", found.resources, lambda one: str(one.get("uri"))),
         ("Templates", found.templates, lambda one: str(one.get("uriTemplate"))),
         ("Prompts", found.prompts, lambda one: str(one.get("name"))),
     )
+    prose(output, "\n".join(lines))
     for title, rows, called in sections:
-        if rows:
-            lines.append(f"\n{title}:")
-            lines += [f"  {first_line(called(one))}  {first_line(_words(one))}" for one in rows]
-    output.text("\n".join(lines))
+        if rows and output.is_terminal:
+            output.text("")
+            heading(title)
+            blocks([(called(one), _words(one)) for one in rows], "")
+        elif rows:
+            told = [f"  {first_line(called(one))}  {first_line(_words(one))}" for one in rows]
+            output.text("\n".join([f"\n{title}:", *told]))
 
 
 def _signature(one: Definition) -> str:
     return signature(str(one["name"]), one.get("inputSchema"))
+
+
+def _flat(text: str) -> str:
+    """Return a server's text without tabs, which mean something to `prose`."""
+    return text.expandtabs(4)
 
 
 def _words(one: Definition) -> str:
@@ -88,7 +97,7 @@ def tool(output: Output, definition: Definition, called: str, server: str = "") 
     if output.json:
         output.value(definition)
     else:
-        output.text(description(definition, called, server))
+        prose(output, description(definition, called, server))
 
 
 def resources(
@@ -141,12 +150,12 @@ def prompt(output: Output, found: PromptResult, name: str, save: str | None) -> 
 
 
 def description(definition: Definition, called: str, server: str = "") -> str:
-    """A tool as text: its words, its parameters, and a line to call it with."""
-    parts = [str(definition["name"])]
+    """Return a tool as text for `prose`: its words, parameters, and a line to call it with."""
+    parts = [_flat(str(definition["name"]))]
     if definition.get("title"):
         parts[0] += f": {definition['title']}"
     if definition.get("description"):
-        parts.append(str(definition["description"]).strip())
+        parts.append(_flat(str(definition["description"]).strip()))
     schema = definition.get("inputSchema")
     schema = schema if isinstance(schema, Mapping) else {}
     parts.append(_parameters(schema))
@@ -171,5 +180,6 @@ def _parameters(schema: Definition) -> str:
         if "default" in part:
             facts.append(f"default {json.dumps(part['default'])}")
         words = " ".join(str(part.get("description") or "").split())
-        lines.append(f"  {path:<{width}}  {', '.join(facts)}{'  ' + words if words else ''}")
+        told = f"{', '.join(facts)}{'  ' + words if words else ''}"
+        lines.append(f"  {_flat(path):<{width}}\t{_flat(told)}")
     return "\n".join(lines)

@@ -14,7 +14,7 @@ from holdfast.cli.contents import Contents
 from holdfast.cli.elicitation import handlers
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.options import ServerCommand, folders
-from holdfast.cli.progress import Bar
+from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget, server_options
 from holdfast.cli.tool_cache import schema_of
 from holdfast.errors import ValidationError
@@ -49,14 +49,13 @@ async def call(
     holdfast call add a=2 b=3 -- python server.py
     """
     server, name, words = target.named(tool, words)
-    bar = Bar()
-    target.options["handlers"] = handlers(bar)
+    target.options["handlers"] = handlers()
     async with target.client(server) as client:
         schema = await schema_of(target, server, client, name)
         arguments = whole(text, "--args") if text is not None else {}
         arguments.update(parse(words, schema, read_file))
-        with bar.over(name):
-            result = await client.call_tool(name, arguments, on_progress=bar.update)
+        with status.over(name):
+            result = await client.call_tool(name, arguments, on_progress=status.update)
     return show(target, result, name, save)
 
 

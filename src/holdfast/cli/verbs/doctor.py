@@ -20,6 +20,7 @@ from holdfast.cli.completers import servers
 from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.options import ServerCommand
 from holdfast.cli.output import Output, as_said
+from holdfast.cli.render import screen
 from holdfast.cli.target import ServerTarget, server_options
 from holdfast.cli.verbs.status import show_all
 from holdfast.errors import HoldfastError, ProtocolError, RpcError
@@ -152,7 +153,6 @@ def _show(output: Output, finding: Finding) -> None:
         indent = "\n" + " " * (_STEP + 3)
         output.text(f"{mark} {finding.step:<{_STEP}} {indent.join(lines)}")
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -161,7 +161,8 @@ def _show(output: Output, finding: Finding) -> None:
     grid.add_column(width=_STEP)
     grid.add_column(overflow="fold")
     grid.add_row(mark, finding.step, Text("\n".join(lines)))
-    Console(highlight=False).print(grid)
+    with screen() as console:
+        console.print(grid)
 
 
 # The steps

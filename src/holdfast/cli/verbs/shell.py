@@ -18,7 +18,7 @@ from holdfast.cli.editor import ask, editing
 from holdfast.cli.elicitation import handlers
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.options import ServerCommand
-from holdfast.cli.progress import Bar
+from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget, server_options
 from holdfast.cli.tool_cache import keep, pick
 from holdfast.cli.verbs.call import read_file, show
@@ -53,13 +53,13 @@ def shell(target: ServerTarget, server: tuple[str, ...]) -> int:
     from holdfast.sync.portal import portal
 
     name = target.only(server)
-    bar = Bar()
-    target.options["handlers"] = handlers(bar)
+    target.options["handlers"] = handlers()
     target.options.setdefault("when_down", "wait")
     with Client(portal().do(lambda: target.client(name)), portal()) as client:
         client.open()
-        session = Session(target, client, bar)
+        session = Session(target, client)
         keep(target, name, session.greet())
+        status.end()
         with editing(session.suggestions):
             return session.run()
 
@@ -67,11 +67,10 @@ def shell(target: ServerTarget, server: tuple[str, ...]) -> int:
 class Session:
     """What a person says at the prompt, one line after the other."""
 
-    def __init__(self, target: ServerTarget, client: Client, bar: Bar) -> None:
+    def __init__(self, target: ServerTarget, client: Client) -> None:
         self._aim = target
         self._output = target.output
         self._client = client
-        self._bar = bar
         self._verbs: dict[str, Callable[[list[str]], Any]] = {
             "call": self._call,
             "describe": self._describe,
@@ -157,8 +156,8 @@ class Session:
         schema = found.get("inputSchema")
         schema = schema if isinstance(schema, dict) else {}
         arguments = parse(rest, schema, read_file)
-        with self._bar.over(name):
-            result = self._client.call_tool(name, arguments, on_progress=self._bar.update)
+        with status.over(name):
+            result = self._client.call_tool(name, arguments, on_progress=status.update)
         return show(self._aim, result, name, None)
 
     def _tools(self, words: list[str]) -> None:

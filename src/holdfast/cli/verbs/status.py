@@ -51,7 +51,7 @@ async def show_all(target: ServerTarget, names: tuple[str, ...] = ()) -> int:
         out.note("No server is configured. Add one: holdfast add NAME -- COMMAND, or NAME URL.")
     live = _Live(wanted) if out.is_terminal and not out.json else None
     try:
-        found = await visit(target, wanted, _look, live.update if live else lambda _: None)
+        found = await visit(target, wanted, _look, live.update if live else None)
     finally:
         if live:
             live.stop()

@@ -15,6 +15,7 @@ from holdfast._core.text import has_unseen, visible_json
 from holdfast.cli.completers import servers
 from holdfast.cli.options import ServerCommand
 from holdfast.cli.output import Output
+from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget, server_options
 from holdfast.errors import TransportError
 from holdfast.events import Event, Transition
@@ -38,6 +39,7 @@ async def watch(
     target.options.setdefault("when_down", "wait")
     teller = Teller(target.output)
     async with target.client(target.only(server)) as client:
+        status.end()  # each state is a line of its own
         client.events.subscribe(teller.moved, Transition.name)
         client.on_notification(teller.notified)
         asked = asyncio.ensure_future(_ask(client, level, resource, teller))
