@@ -31,7 +31,7 @@ from tests.cli.conftest import DEMO, Cli, Configure, stdio
         (["tools", "--output"], "Option '--output' requires an argument"),
         (["tools", "--timeout", "x"], "'x' is not a number of seconds, more than 0."),
         (["config", "nope"], "No such command 'nope'"),
-        (["completion", "tcsh"], "'tcsh' is not one of 'bash', 'zsh', 'fish'"),
+        (["completion", "tcsh"], "No completion for the shell 'tcsh'"),
         (["diff", "a"], "Missing argument 'SECOND'"),
         (["servers", "x"], "unexpected extra argument"),
     ],

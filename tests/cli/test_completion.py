@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli import tool_cache
-from tests.cli.conftest import Cli, Configure
+from tests.cli.conftest import Cli, Configure, Open
 from tests.cli.terminal import PATIENCE
 
 TRY = r"""
@@ -26,7 +26,8 @@ try call git.log re
 try call git.log
 try tools -- x
 try call git.log place = y
-try call git.log place = \"y
+try call git.log place = ""
+try call git.log place = \"
 """
 
 
@@ -57,7 +58,8 @@ def test_bash_completes_words(home: Path, configure: Configure, tmp_path: Path) 
         "compopt -o default",
         "",
         "york",
-        "york",
+        "york New\\ York",
+        "york New York",
     ]
 
 
@@ -67,6 +69,42 @@ def test_each_shell_has_its_script(cli: Cli, shell: str) -> None:
     done = cli("completion", shell)
     assert (done.code, done.err) == (0, "")
     assert f"_HOLDFAST_COMPLETE={shell}_complete" in done.out
+
+
+@pytest.mark.req("N3")
+@pytest.mark.parametrize(
+    ("shell", "script", "start"),
+    [
+        ("bash", ".local/share/holdfast/completion.bash", ".bashrc"),
+        ("zsh", ".local/share/holdfast/completion.zsh", ".zshrc"),
+        ("fish", "config/fish/completions/holdfast.fish", None),
+    ],
+)
+def test_completion_is_installed_once(  # noqa: PLR0917
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch, shell: str, script: str, start: str
+) -> None:
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.delenv("ZDOTDIR", raising=False)
+    monkeypatch.setenv("SHELL", f"/bin/{shell}")
+    if start:
+        (home / start).write_text("alias x=y")
+    for _ in range(2):
+        done = cli("completion", "install")
+        assert (done.code, done.out) == (0, "")
+        assert "is installed" in done.err
+    assert (home / script).read_text() == cli("completion", shell).out
+    if start:
+        first, mark, line = (home / start).read_text().splitlines()
+        assert (first, mark) == ("alias x=y", "# holdfast: shell completion")
+        assert line == f"[ -r {home / script} ] && . {home / script}"
+
+
+def test_completion_is_installed_only_with_a_yes(terminal: Open, home: Path) -> None:
+    one = terminal("completion", "install", "bash")
+    one.expect("Install it? [y/N]: ")
+    one.send("n\n")
+    assert one.end() == 130
+    assert not (home / ".bashrc").exists()
 
 
 def test_the_shell_is_that_of_the_user(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,7 +119,7 @@ def test_an_approval_can_be_taken_back(cli: Cli, witness: Path) -> None:
 
 
 def test_a_person_is_shown_all_of_it_and_asked(terminal: Open, cli: Cli, witness: Path) -> None:
-    one = terminal("config", "trust", "evil")
+    one = terminal("config", "trust", "evil", NO_COLOR="1")
     one.expect('"command": "touch"')
     one.expect("Approve it? [y/N]: ")
     one.send("n\n")

@@ -7,41 +7,36 @@ from __future__ import annotations
 
 import os
 import re
-from importlib import import_module
+import shutil
+import subprocess
 from pathlib import Path
 
 import click
 import pytest
 
-from holdfast.cli import options
+from holdfast.cli import guide, options
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.verbs.table import SECTIONS, VERBS
+from tests.cli.conftest import Cli
 
 COMMON = options.COMMON | {"output", "json"}
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 BLOCK = re.compile(r"(<!-- verbs:[^\n]*-->\n).*?(<!-- end -->)", re.S)
 
 
-def command_of(verb: str) -> click.Command:
-    entry = VERBS[verb]
-    found = getattr(import_module(f"holdfast.cli.verbs.{entry.module}"), entry.command)
-    assert isinstance(found, click.Command)
-    return found
-
-
 def written() -> str:
     """The tables as they should be."""
     parts = ["\n## Verbs\n"]
     for title, verbs in SECTIONS.items():
-        rows = [_row(name, command_of(name), verb.summary) for name, verb in verbs.items()]
+        rows = [_row(name, guide.command(name), verb.summary) for name, verb in verbs.items()]
         rows += [
             _row(f"{name} {part}", sub, sub.short_help or "")
             for name in verbs
-            for part, sub in _below(command_of(name)).items()
+            for part, sub in _below(guide.command(name)).items()
         ]
         head = f"### {title}\n\n| verb | what it does | its own options |\n|---|---|---|\n"
         parts.append(head + "\n".join(rows) + "\n")
-    common = [one for one in command_of("call").params if one.name in COMMON]
+    common = [one for one in guide.command("call").params if one.name in COMMON]
     rows = [f"| {_option(one)} | {_help(one)} |" for one in common]
     head = "### Of every verb about a server\n\n| option | what it does |\n|---|---|\n"
     parts.append(head + "\n".join(rows) + "\n")
@@ -104,3 +99,28 @@ def test_every_variable_on_the_page_is_used() -> None:
     )
     for name in re.findall(r"^\| `(\w+)` \|", section, re.M):
         assert name in source or name.removeprefix("XDG_") in source
+
+
+@pytest.mark.req("N3")
+def test_the_man_page_is_fresh_and_well_formed(cli: Cli) -> None:
+    text = cli("help", "--man").out
+    page = PAGE.parents[1] / "holdfast.1"
+    if os.environ.get("HOLDFAST_GOLDEN") == "write":
+        page.write_text(text, encoding="utf-8")
+    assert page.read_text(encoding="utf-8") == text, "HOLDFAST_GOLDEN=write writes it anew"
+    for verb in VERBS:
+        assert f"\n.SS holdfast {verb}".replace("-", "\\-") in text
+    if groff := shutil.which("groff"):
+        words = [groff, "-man", "-ww", "-z", "-Tutf8", str(page)]
+        assert subprocess.run(words, capture_output=True, text=True, check=True).stderr == ""
+
+
+@pytest.mark.req("N3")
+def test_the_guide_for_agents_names_every_verb_and_exit_code(cli: Cli) -> None:
+    done = cli("help", "--skill")
+    head, _, body = done.out.removeprefix("---\n").partition("\n---\n")
+    assert [line.partition(":")[0] for line in head.splitlines()] == ["name", "description"]
+    for verb in VERBS:
+        assert f"- `{verb}`: " in body
+    for code in Exit:
+        assert f"| {code.value} | " in body

@@ -6,12 +6,13 @@ verbs/          one module for each group of verbs; table.py lists them all
 target.py       the server of a command: a name, a URL, or a command after ``--``
 options.py      the options that every verb about a server has
 exit_codes.py   the exit codes
+guide.py        the guide for agents and the man page
 
 output.py       stdout and stderr: text, JSON, errors
 views.py        tools, resources, prompts: for a person, a pipe, or as JSON
 contents.py     contents of results: text as text, the rest as files
 render.py       tables
-progress.py     a progress bar
+progress.py     the status line: what is waited for, how long, how far
 files.py        files that are written whole or not at all
 
 arguments.py    ``name=value`` and its relatives, read by a tool's schema       (pure)

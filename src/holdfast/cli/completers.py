@@ -22,7 +22,7 @@ from holdfast.cli.target import VARIABLE
 from holdfast.schema.signature import resolve, types
 
 _AT_FILE = ("=@", ":=@")
-_PLAIN = re.compile(r"[\w@%+:,./][\w@%+=:,./-]*")
+_PLAIN = re.compile(r"[\w@%+:,./](?:[\w@%+=:,./ -]*[\w@%+=:,./-])?")
 
 Suggest = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -41,10 +41,10 @@ def _before_dashes(suggest: Suggest) -> Suggest:
 
 
 def _is_plain(word: str) -> bool:
-    """Return whether a word means itself in every shell, quoted or not.
+    """Return whether a word is made of characters that no shell acts on, but for spaces.
 
     Servers, schemas and checkouts name what is offered: behind an open double quote, Tab on
-    ``docs$(…)`` would insert a command that the shell runs.
+    ``docs$(…)`` would insert a command that the shell runs. Spaces are quoted by the shell.
     """
     return _PLAIN.fullmatch(word) is not None
 
@@ -60,6 +60,10 @@ def servers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 @_before_dashes
 def tools(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """``server.tool`` for every server that was seen; tools alone where the server is given."""
+    before = [str(word) for word in ctx.params.get("words") or ()]
+    if before:
+        is_server = len(before) == 1 and before[0] in _servers(ctx)
+        return list(_tools(before[0], "", incomplete)) if is_server else []
     found: list[CompletionItem] = []
     for key, prefix in _places(ctx):
         if prefix.startswith(incomplete) or incomplete.startswith(prefix):
@@ -77,13 +81,21 @@ def prefixes(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 
 @_before_dashes
 def parameters(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """``name=`` for the parameters of the tool that was named before, and then their choices."""
-    tool = _named(ctx)
+    """``name=`` for the parameters of the tool that was named before, and then their choices.
+
+    After ``call SERVER`` the tools of the server; the next word is one of them.
+    """
+    words = [str(word) for word in ctx.params.get("words") or ()]
+    named = str(ctx.params.get("tool") or "")
+    if named in _servers(ctx):
+        if not words:
+            return list(_tools(named, "", incomplete))
+        named = f"{named}.{words.pop(0)}"
+    tool = _named(ctx, named)
     schema = tool.get("inputSchema") if tool else None
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict):
         return []
-    words = [str(word) for word in ctx.params.get("words") or ()]
     name, sign, begun = incomplete.partition("=")
     if incomplete in _AT_FILE:  # bash takes a word apart at these signs, but keeps the last
         return _paths("", "@")
@@ -151,8 +163,7 @@ def _seen(key: str) -> list[dict[str, Any]]:
     return [] if found is None else found.tools
 
 
-def _named(ctx: click.Context) -> dict[str, Any] | None:
-    word = str(ctx.params.get("tool") or "")
+def _named(ctx: click.Context, word: str) -> dict[str, Any] | None:
     for key, prefix in sorted(_places(ctx), key=lambda place: len(place[1]), reverse=True):
         if word.startswith(prefix):
             for tool in _seen(key):

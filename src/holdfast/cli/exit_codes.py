@@ -28,6 +28,20 @@ class Exit(IntEnum):
     BROKEN_PIPE = 141
 
 
+MEANINGS = {
+    Exit.OK: "it worked",
+    Exit.TOOL: "the server answered with an error",
+    Exit.USAGE: "wrong words, file or configuration; nothing was sent",
+    Exit.CONNECT: "the server cannot be started or reached, or went away",
+    Exit.TIMEOUT: "no answer in time",
+    Exit.AUTH: "the server wants a login, or an approval is missing",
+    Exit.DRIFT: "the tools are not those of the lock file or of the generated module",
+    Exit.FAULT: "a fault of holdfast",
+    Exit.INTERRUPTED: "interrupted",
+    Exit.BROKEN_PIPE: "nobody reads the output any more",
+}
+"""For people and agents."""
+
 ENDINGS: tuple[tuple[type[BaseException], Exit], ...] = (
     (errors.DriftError, Exit.DRIFT),
     (errors.AuthError, Exit.AUTH),

@@ -17,7 +17,9 @@ EXAMPLES = """\
 CODES = """\
 Exit codes: 0 ok, 1 the server says no, 2 usage, 3 connection, 4 timeout,
 5 authorization or trust, 6 drift, 70 a fault of holdfast, 130 interrupted."""
-MORE = "'holdfast VERB --help' tells more about a verb."
+MORE = """\
+'holdfast VERB --help' tells more about a verb, 'holdfast help --man' has it
+all as a man page, and 'holdfast help --skill' a guide for agents."""
 
 ROOMY = 76
 """Columns in which nothing needs to be wrapped."""
@@ -63,6 +65,10 @@ def main(words: list[str] | None = None) -> int:
         root.main([], "holdfast")  # click answers the shell, and exits
     if words in ([], ["--help"], ["-h"], ["help"]):
         return _say(help_text(columns_of_terminal()))
+    if words[0] == "help" and words[1:] in (["--skill"], ["--man"]):
+        from holdfast.cli import guide
+
+        return _say(guide.skill() if words[1] == "--skill" else guide.man(), end="")
     if words in (["--version"], ["-V"], ["version"]):
         from holdfast import __version__
 
@@ -80,9 +86,9 @@ def _have_streams() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
-def _say(text: str) -> int:
+def _say(text: str, end: str = "\n") -> int:
     try:
-        print(text, flush=True)
+        print(text, end=end, flush=True)
     except BrokenPipeError:
         from holdfast.cli.output import abandon
 

@@ -1,15 +1,24 @@
-"""``holdfast completion``: the script that a shell needs for Tab."""
+"""``holdfast completion``: the script that a shell needs for Tab, printed or installed."""
 
 from __future__ import annotations
 
 import os
+import shlex
+from pathlib import Path
 
 import click
-from click.shell_completion import BashComplete, get_completion_class
+from click.shell_completion import BashComplete, ZshComplete, get_completion_class
 
-from holdfast.cli.output import write
+from holdfast._core.files import read_bytes, reason, write_atomic, xdg_folder
+from holdfast.cli import consent
+from holdfast.cli.options import OUTPUT
+from holdfast.cli.output import Output, write
+from holdfast.errors import ValidationError
 
 VARIABLE = "_HOLDFAST_COMPLETE"
+SHELLS = ("bash", "zsh", "fish")
+MOST_BYTES = 1024 * 1024
+MARK = "# holdfast: shell completion"
 
 STAY = r"""
     # After "server.", "name=" and "folder/" the word goes on: no space.
@@ -35,22 +44,88 @@ class Bash(BashComplete):
     source_template = BashComplete.source_template.replace("\n    return 0\n", STAY)
 
 
+class Zsh(ZshComplete):
+    """As click has it, but also where no completion was set up yet."""
+
+    source_template = ZshComplete.source_template.replace(
+        "\n", "\n(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }\n", 1
+    )
+
+
 @click.command()
-@click.argument(
-    "shell", type=click.Choice(["bash", "zsh", "fish"]), required=False, metavar="[SHELL]"
-)
-def completion(shell: str | None) -> None:
+@click.argument("words", nargs=-1, metavar="[install] [SHELL]")
+@click.option("-y", "--yes", is_flag=True, help="Install without being asked.")
+@OUTPUT
+def completion(words: tuple[str, ...], yes: bool, output: str) -> None:
     """Shell completion for servers, tools and parameters; starts no server.
 
     \b
-    bash:  eval "$(holdfast completion bash)"      in ~/.bashrc
-    zsh:   eval "$(holdfast completion zsh)"       in ~/.zshrc
-    fish:  holdfast completion fish | source       in ~/.config/fish/config.fish
+    holdfast completion install        for your shell, in its start file
+    holdfast completion install zsh    for another one
+    holdfast completion bash           print the script
     """
+    install = words[:1] == ("install",)
+    rest = words[1:] if install else words
+    if len(rest) > 1:
+        raise click.UsageError(f"Not understood: {' '.join(rest[1:])}.")
+    shell = rest[0] if rest else os.path.basename(os.environ.get("SHELL", ""))
+    if shell not in SHELLS:
+        raise click.UsageError(f"No completion for the shell {shell!r}: name bash, zsh or fish.")
+    if install:
+        _install(Output(output), shell, yes)
+    else:
+        write(script(shell).encode())
+
+
+def script(shell: str) -> str:
+    """Return what a shell has to read."""
     from holdfast.cli.app import root
 
-    shell = shell or os.path.basename(os.environ.get("SHELL", ""))
-    kind = Bash if shell == "bash" else get_completion_class(shell)
-    if kind is None:
-        raise click.UsageError(f"No completion for the shell {shell!r}: name bash, zsh or fish.")
-    write(kind(root, {}, "holdfast", VARIABLE).source().encode() + b"\n")
+    kind = {"bash": Bash, "zsh": Zsh}.get(shell) or get_completion_class(shell)
+    assert kind is not None
+    return f"{kind(root, {}, 'holdfast', VARIABLE).source()}\n"
+
+
+def _install(out: Output, shell: str, yes: bool) -> None:
+    """Write the script to a file of ours, and a line that reads it to the shell's start file."""
+    home = Path.home()
+    if shell == "fish":  # which reads such files by itself
+        path, start = xdg_folder("config") / "fish" / "completions" / "holdfast.fish", None
+    else:
+        path = xdg_folder("data") / "holdfast" / f"completion.{shell}"
+        folder = Path(os.environ.get("ZDOTDIR") or home) if shell == "zsh" else home
+        start = folder / f".{shell}rc"
+    quoted = shlex.quote(str(path))
+    line = f"{MARK}\n[ -r {quoted} ] && . {quoted}\n"
+    before = "" if start is None else _read(start)
+    is_new = start is not None and MARK not in before
+    if not yes and not out.json and consent.is_interactive():
+        also = f"\nto be read by a new line in {start}" if is_new else ""
+        out.note(f"The script goes to {path}{also}.")
+        if not consent.confirm("Install it?"):
+            raise click.Abort
+    _write(path, script(shell))
+    if is_new:
+        assert start is not None
+        gap = "" if not before or before.endswith("\n") else "\n"
+        _write(start, f"{before}{gap}{line}")
+    if out.json:
+        out.value({"shell": shell, "script": str(path), "start": start and str(start)})
+    out.note(f"Completion for {shell} is installed: {path}. It works in new shells.")
+
+
+def _read(path: Path) -> str:
+    try:
+        return read_bytes(path, MOST_BYTES).decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise ValidationError(f"{path}: cannot be read: {reason(error)}") from None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(os.path.realpath(path), text.encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        raise ValidationError(f"{path}: cannot be written: {reason(error)}") from None

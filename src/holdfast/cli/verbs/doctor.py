@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from holdfast.cli import advice
+from holdfast.cli import advice, tool_cache
 from holdfast.cli.completers import servers
 from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.options import ServerCommand
@@ -108,7 +108,7 @@ async def _examine(target: ServerTarget, name: str | None) -> AsyncIterator[Find
         yield _started(time.perf_counter() - began, getattr(client.transport, "command", ()))
         for finding in _introduced(client):
             yield finding
-        for finding in await _tools(client):
+        for finding in await _tools(target, name, client):
             yield finding
     except HoldfastError:
         if violations:
@@ -226,7 +226,7 @@ def _introduced(client: Client) -> Iterable[Finding]:
         yield Finding("instructions", "note", f"{len(client.instructions)} characters for models")
 
 
-async def _tools(client: Client) -> list[Finding]:
+async def _tools(target: ServerTarget, name: str | None, client: Client) -> list[Finding]:
     from holdfast._core.wire.codes import METHOD_NOT_FOUND
 
     try:
@@ -235,6 +235,7 @@ async def _tools(client: Client) -> list[Finding]:
         if error.code == METHOD_NOT_FOUND:
             return [Finding("tools", "note", "it has no tools")]
         return [Finding("tools", "bad", f"cannot be listed: {error}")]
+    tool_cache.keep(target, name, [tool.raw for tool in tools])
     found = [Finding("tools", "ok", f"{len(tools)} listed")]
     return found + [finding for tool in tools for finding in _tool(tool)]
 

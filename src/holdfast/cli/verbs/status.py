@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from holdfast.cli import tool_cache
 from holdfast.cli.completers import servers
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.fleet import ServerHealth, visit
@@ -55,6 +56,9 @@ async def show_all(target: ServerTarget, names: tuple[str, ...] = ()) -> int:
     finally:
         if live:
             live.stop()
+    for one in found:
+        if one.found and one.found["tools"] is not None:
+            tool_cache.keep(target, one.name, one.found["tools"])
     if out.json:
         out.value({"servers": [_facts(one) for one in found]})
     elif live is None:
@@ -69,7 +73,7 @@ async def show_all(target: ServerTarget, names: tuple[str, ...] = ()) -> int:
 async def _look(client: Client) -> dict[str, Any]:
     info = client.server_info
     try:
-        tools: int | None = len(await client.list_tools())
+        tools: list[dict[str, Any]] | None = [tool.raw for tool in await client.list_tools()]
     except RpcError:
         tools = None
     return {
@@ -81,12 +85,14 @@ async def _look(client: Client) -> dict[str, Any]:
 
 def _facts(one: ServerHealth) -> dict[str, Any]:
     facts = {"name": one.name, "state": one.state, "ms": one.ms, **(one.found or {})}
+    if "tools" in facts:
+        facts["tools"] = None if facts["tools"] is None else len(facts["tools"])
     return {**facts, "reason": one.reason} if one.reason else facts
 
 
 def _told(one: ServerHealth) -> str:
     if one.state == "ready":
-        tools = one.found["tools"]
+        tools = len(one.found["tools"] or ())
         count = "no tools" if not tools else f"{tools} tool{'s' * (tools != 1)}"
         return f"{count}, {_time(one.ms or 0)}"
     name = shlex.quote(one.name)
@@ -111,7 +117,7 @@ class _Live:
         self._live = Live(
             self._grid(),
             console=console,
-            auto_refresh=False,
+            refresh_per_second=10,
             vertical_overflow="visible",
             redirect_stdout=False,
             redirect_stderr=False,
@@ -126,6 +132,7 @@ class _Live:
         self._live.stop()
 
     def _grid(self) -> Any:
+        from rich.spinner import Spinner
         from rich.table import Table
         from rich.text import Text
 
@@ -140,5 +147,6 @@ class _Live:
             state = one.state if one else "starting"
             mark, colour = _MARKS[state]
             told = visible_lines(first_line(_told(one))) if one else ""
-            grid.add_row(Text(mark, colour), Text(name), Text(state, colour), Text(told))
+            shown = Text(mark, colour) if one else Spinner("dots", style=colour)
+            grid.add_row(shown, Text(name), Text(state, colour), Text(told))
         return grid

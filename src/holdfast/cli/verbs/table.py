@@ -65,7 +65,10 @@ SECTIONS: dict[str, dict[str, Verb]] = {
             "config", "config", "show, explain, trust and import configuration", takes_server=False
         ),
         "completion": Verb(
-            "completion", "completion", "shell completion, to be sourced", takes_server=False
+            "completion",
+            "completion",
+            "install shell completion, or print it",
+            takes_server=False,
         ),
         "demo": Verb(
             "demo",
