@@ -175,10 +175,17 @@ class Bench:
         self.run(sys.executable, "-m", "venv", str(self.venv))
         self.pip(str(self.wheel))
         self.run(self.python, "-m", "pip", "check")
-        return f"{len(self.run(self.python, '-m', 'pip', 'list').splitlines()) - 2} packages"
+        packages = len(self.run(self.python, "-m", "pip", "list").splitlines()) - 2
+        return f"{packages} packages, {size(self.venv) / 1e6:.0f} MB with pip itself"
 
     def use(self) -> str:
         return self.run(self.python, "-I", "-W", "error", "-c", SMOKE).strip()
+
+    def newcomer(self) -> str:
+        """Follow README and Installation, with the times of each step."""
+        command = (sys.executable, "-m", "tests.newcomer", "--python", self.python)
+        said = self.run(*command, cwd=self.project).splitlines()
+        return "\n".join([said[-1], *(f"        {line}" for line in said[:-1])])
 
     def demo(self) -> str:
         lines = self.run(self.python, "-I", "-m", "holdfast.demo").splitlines()
@@ -235,6 +242,7 @@ CHECKS: Final[tuple[tuple[str, Callable[[Bench], str]], ...]] = (
     ("look inside", Bench.inspect),
     ("install the wheel alone", Bench.install),
     ("use it", Bench.use),
+    ("follow README and Installation as a newcomer", Bench.newcomer),
     ("run its demo", Bench.demo),
     ("run its console scripts", Bench.script),
     ("install and use the extras", Bench.extras),
@@ -250,6 +258,10 @@ def oldest(project: Mapping[str, Any]) -> list[str]:
     extras = project["optional-dependencies"]
     needs = [*project["dependencies"], *(need for name in judge.EXTRAS for need in extras[name])]
     return sorted(need.partition(";")[0].strip().replace(">=", "==") for need in needs)
+
+
+def size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def clean(environ: Mapping[str, str]) -> dict[str, str]:

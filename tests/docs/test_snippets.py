@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.docs.commands import commands, fault
 from tests.docs.pages import FENCE, PAGES, PROJECT, blocks, name_of, read, steps
@@ -36,7 +37,11 @@ LINK = re.compile(r"\]\((?P<target>[^)#\s]+)(?:#[^)\s]*)?\)")
 TABLE = re.compile(r"(?:^\|.*\n)+", re.M)
 UNDER_THE_HEAD = re.compile(r"\|(?: ?:?-+:? ?\|)+")
 
-READERS: dict[str, Callable[[str], Any]] = {"json": json.loads, "toml": tomllib.loads}
+READERS: dict[str, Callable[[str], Any]] = {
+    "json": json.loads,
+    "toml": tomllib.loads,
+    "yaml": yaml.safe_load,
+}
 """Kinds of block that are data."""
 
 
