@@ -20,7 +20,7 @@ def own(home: Path) -> Path:
     return home / "config" / "holdfast" / "mcp.json"
 
 
-@pytest.mark.req("F3")
+@pytest.mark.req("F3", "N2")
 def test_an_added_command_works_at_once(cli: Cli, own: Path) -> None:
     done = cli("add", "demo", "--", *DEMO)
     assert (done.code, done.out) == (0, "")
@@ -96,7 +96,7 @@ def cursor(home: Path) -> Path:
     return file
 
 
-@pytest.mark.req("F3")
+@pytest.mark.req("F3", "N2")
 @pytest.mark.parametrize("words", [[], ["cursor"]], ids=["all", "one"])
 def test_another_products_servers_are_imported(
     cli: Cli, own: Path, cursor: Path, words: list[str]
@@ -129,7 +129,7 @@ def project(home: Path) -> None:
     Path(".mcp.json").write_text(text, encoding="utf-8")
 
 
-@pytest.mark.req("F3")
+@pytest.mark.req("F3", "N2")
 def test_an_unapproved_server_can_be_approved_at_the_terminal(
     terminal: Open, project: None
 ) -> None:

@@ -25,7 +25,7 @@ def servers(configure: Configure) -> None:
     Path(".mcp.json").write_text(text, encoding="utf-8")
 
 
-@pytest.mark.req("F3")
+@pytest.mark.req("F3", "N2")
 @pytest.mark.parametrize("words", [["status"], ["ping"], ["doctor"]], ids=" ".join)
 def test_all_servers_have_a_line_each(cli: Cli, servers: None, words: list[str]) -> None:
     done = cli(*words)
@@ -70,7 +70,7 @@ def test_a_terminal_shows_each_state(seen: Seen, servers: None) -> None:
 # Tools of many servers
 
 
-@pytest.mark.req("F3")
+@pytest.mark.req("F3", "N3")
 def test_the_tools_of_several_servers_are_grouped(cli: Cli, configure: Configure) -> None:
     configure(one=stdio(puppet(tools=["a"])), two=stdio(puppet(tools=["b"])))
     assert cli("tools").out == "one.a()\tDoes a.\ntwo.b()\tDoes b.\n"
@@ -111,5 +111,6 @@ def test_a_server_is_described_in_short(cli: Cli, configure: Configure, seen: Se
     assert cli("describe", "demo", "add").out == cli("describe", "demo.add").out
 
 
+@pytest.mark.req("N3")
 def test_a_terminal_shows_signatures(seen: Seen) -> None:
     golden.check("tools-demo-80", seen("tools", "--", *DEMO).lines)
