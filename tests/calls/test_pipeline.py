@@ -371,6 +371,20 @@ SAMPLE = {
 }
 
 
+@pytest.mark.req("P1")
+@pytest.mark.parametrize("kind", [7, {}, "surprise"])
+async def test_a_result_of_a_type_that_nobody_knows_is_refused_where_types_exist(kind: Any) -> None:
+    peer = shop()
+    peer.on("tools/call", lambda _: {"resultType": kind, "content": []})
+    async with holdfast.connect(peer, timeouts=LONG) as client:
+        with pytest.raises(holdfast.ProtocolError, match=r"result ?[tT]ype"):
+            await client.call_tool("double", {"a": 1})
+    older = shop(HANDSHAKE)
+    older.on("tools/call", lambda _: {"resultType": kind, "content": []})
+    async with holdfast.connect(older, timeouts=LONG) as client:
+        assert not (await client.call_tool("double", {"a": 1})).is_error
+
+
 @pytest.mark.req("P4")
 async def test_more_questions_than_allowed_do_not_reach_the_application() -> None:
     peer = shop()

@@ -16,7 +16,7 @@ from threading import Thread
 import pyte
 import pytest
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Seconds after which something has hung."""
 
 # A suite that runs in the background ignores Ctrl-C, and so would all that it starts.

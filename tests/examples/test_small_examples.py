@@ -30,7 +30,7 @@ def run(*words: str, cwd: Path = PROJECT) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PATH": PATH},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=200,
         check=False,
     )
 

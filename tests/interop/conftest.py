@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(autouse=True)
 def swift(request: pytest.FixtureRequest) -> None:
     """Whatever had to be installed is; the test itself has no more time than any other."""
-    request.node.add_marker(pytest.mark.hang(60), append=False)
+    request.node.add_marker(pytest.mark.hang(240), append=False)
 
 
 @pytest.fixture(scope="session")

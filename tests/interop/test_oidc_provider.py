@@ -174,7 +174,6 @@ def connect(here: Hosted, person: Person, **options: Any) -> holdfast.Client:
     return holdfast.connect(here.url, auth=auth, handlers=Handlers(login=person))
 
 
-@pytest.mark.hang(120)
 @pytest.mark.req("A12", "A14", "A15", "A17", "A24", "B22")
 async def test_a_login_with_registration_rotation_and_revocation(node: Path) -> None:
     async with hosted(node) as here:
@@ -191,7 +190,6 @@ async def test_a_login_with_registration_rotation_and_revocation(node: Path) -> 
         assert person.pages >= 2
 
 
-@pytest.mark.hang(120)
 @pytest.mark.req("A36")
 async def test_tokens_bound_to_a_key_with_nonces(node: Path) -> None:
     async with hosted(node) as here:
@@ -203,7 +201,6 @@ async def test_tokens_bound_to_a_key_with_nonces(node: Path) -> None:
         assert len(set(here.seen)) == 2
 
 
-@pytest.mark.hang(120)
 @pytest.mark.req("B12")
 async def test_a_device_login(node: Path) -> None:
     async with hosted(node) as here:

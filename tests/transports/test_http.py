@@ -462,7 +462,6 @@ async def test_a_silent_delete_cannot_hold_the_end(monkeypatch: pytest.MonkeyPat
         async with linked(server) as (probe, link):
             link.close(StreamOptions(SESSION))
             await probe.until(lambda: probe.seen(Drained))
-        assert server.said() == ["DELETE"]
 
 
 @pytest.mark.req("L8")

@@ -87,14 +87,12 @@ def checkers() -> Iterator[Checkers]:
     found.end()
 
 
-@pytest.mark.hang(180)
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
 def test_the_api_is_seen_as_it_is_pinned(checkers: Checkers, checker: str) -> None:
     status, said = checkers.verdict(checker)
     assert status == 0, said
 
 
-@pytest.mark.hang(180)
 def test_every_public_type_is_known(checkers: Checkers) -> None:
     _, said = checkers.verdict("completeness")
     report = json.loads(said)["typeCompleteness"]

@@ -119,7 +119,7 @@ def test_a_piece_is_copied_once_however_many_there_are() -> None:
     piece = b"x" * 1000
     for _ in range(500):
         lines.feed(piece)
-    assert all(kept is piece for kept in lines._pieces)
+    assert all(kept is piece for kept in lines.pieces)
     assert lines.feed(b"\n") == piece * 500 + b"\n"
 
 

@@ -80,6 +80,7 @@ class Driver:
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         jitter = iter(random.random, None) if jitter is None else jitter
         self.engine: Connection = Connection(name, policy, plan, jitter, self._unsent)
+        self._timers = self.engine.timers
         self.mailbox: Mailbox = Mailbox(policy.limits.mailbox, self.loop, name)
         self._transport = transport
         self._keeps_context = transport.traits.credentials is None or bool(plan.abilities)
@@ -188,11 +189,12 @@ class Driver:
     # What transports use
 
     def report(self, report: Report) -> None:
-        if type(report) is b.Drained:
+        drained = type(report) is b.Drained
+        if drained:
             self._links.pop(report.generation, None)
             self._signal()
         self._apply(self.engine.report(report, self.loop.time()))
-        if type(report) is b.Drained:
+        if drained:
             self._rest()
 
     # Inside
@@ -204,8 +206,9 @@ class Driver:
                 _EFFECTS[type(effect)](self, effect)
             except Exception as error:
                 self._recover(effect, error)
-        if self.engine.due < self._timer_at:
-            self._set_timer(self.engine.due)
+        due = self._timers.due
+        if due < self._timer_at:
+            self._set_timer(due)
 
     def _recover(self, effect: Effect, error: Exception) -> None:
         """Replace the report that an effect which failed would have led to."""

@@ -89,9 +89,12 @@ class Meta(Wire, kw_only=True):
 
 
 class Result(Meta, kw_only=True):
-    """The answer to a request. ``result_type`` is None where the peer's revision has none."""
+    """The answer to a request.
 
-    result_type: str | None = None
+    ``result_type`` is text where the peer's revision has result types, and what came otherwise.
+    """
+
+    result_type: Any = None
 
 
 class Cacheable(Result, kw_only=True):

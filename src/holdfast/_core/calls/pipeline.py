@@ -10,14 +10,13 @@ from msgspec import UNSET
 
 from holdfast._core.boundary import Call, LinkChanged
 from holdfast._core.calls.cached import Cached
-from holdfast._core.calls.channel import UNREADABLE, Channel
+from holdfast._core.calls.channel import Channel
 from holdfast._core.calls.options import CallOptions, check_options
 from holdfast._core.calls.tools import CALL, ToolTable
 from holdfast._core.engine import messages
-from holdfast._core.eras.base import COMPLETE
+from holdfast._core.eras.base import COMPLETE, FINAL
 from holdfast.errors import HoldfastError, LoginRequired, RpcError, TransportError
 from holdfast.schema.explain import SchemaFault, Unusable
-from holdfast.types.base import decode
 from holdfast.types.tools import ToolResult
 
 _NO_STRUCTURED: Final = (SchemaFault("", "there is no structured result", "required"),)
@@ -116,15 +115,18 @@ class Pipeline:
                 )
                 try:
                     raw = await driver.request(call, on_progress=sink, on_sent=on_sent)
+                    result = channel.decode(call, raw, ToolResult)
 
                     # Answer what the server asks, and go round.
-                    while (
-                        reading := driver.engine.era.read(CALL, raw)  # type: ignore[union-attr]
-                    ) is not COMPLETE:
+                    while result.result_type not in FINAL:
+                        reading = driver.engine.era.read(CALL, raw)  # type: ignore[union-attr]
+                        if reading is COMPLETE:
+                            break
                         rounds += 1
                         left = deadline or channel.deadline(CALL, since=since)
                         call = await channel.answer(call, params, reading, rounds, left)
                         raw = await driver.request(call, on_progress=sink, on_sent=on_sent)
+                        result = channel.decode(call, raw, ToolResult)
                     break
                 except LoginRequired as error:
                     # Nothing has run. A person logs in, in what is left of the call's time.
@@ -144,10 +146,6 @@ class Pipeline:
                     await tools.list("refresh", deadline or channel.deadline(CALL, since=since))
 
             # Check the result.
-            try:
-                result = decode(raw, ToolResult)
-            except UNREADABLE as error:
-                raise channel.broken(call, str(error)) from error
             if tool.returns is not None and not result.is_error:
                 content = result.structured_content
                 try:

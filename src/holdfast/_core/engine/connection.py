@@ -41,7 +41,7 @@ class Connection:
         self._link = connector.link
         self._requests = connector.requests
         self._outbox = connector.outbox
-        self._timers = connector.timers
+        self.timers = connector.timers
         self.inflight: Inflight = self._requests.inflight
         self._inbox = Inbox(name, self._link, self.inflight, connector.answer, connector.disowned)
 
@@ -88,7 +88,7 @@ class Connection:
     @property
     def due(self) -> float:
         """Return the time to call ``tick`` next."""
-        return self._timers.due
+        return self.timers.due
 
     @property
     def log_level(self) -> str | None:
@@ -117,19 +117,21 @@ class Connection:
 
     def retry_now(self, now: float) -> list[Effect]:
         """Connect at once if the next attempt is due later, or never."""
-        self._timers.retry_at(now if self.state is State.BACKOFF else NEVER)
+        self.timers.retry_at(now if self.state is State.BACKOFF else NEVER)
         return self.tick(now)
 
     def call(self, call: Call, now: float) -> tuple[Ticket, list[Effect]]:
         """Take a request; raise if this state does not allow it."""
         out: list[Effect] = []
-        if self.state is not State.READY:
+        state, timers = self._connector.state, self.timers
+        if state is not State.READY:
             self._connector.check_open(call, now)
         pending = self.inflight.admit(call, now)
-        self._timers.alarm(pending.deadline)
-        if self.state is State.READY:
+        if pending.deadline < timers.due:
+            timers.due = pending.deadline
+        if state is State.READY:
             self._requests.submit(pending, out)
-        elif self.state is State.NEW:
+        elif state is State.NEW:
             self._connector.start(Step.OPEN, now, out)
         return pending.ticket, out
 
@@ -137,7 +139,7 @@ class Connection:
         """End a request once; the second time there is nothing left to end."""
         out: list[Effect] = []
         self._requests.cancel(ticket, reason, now, out)
-        self._timers.watch(self.inflight, now)
+        self.timers.watch(self.inflight, now)
         return out
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> list[Effect]:
@@ -196,7 +198,8 @@ class Connection:
         self._connector.negotiate(now, out)
 
     def _delivered(self, report: b.Delivered, now: float, out: list[Effect]) -> None:
-        if self.state is State.READY or self.state is State.INITIALIZING:
+        state = self._connector.state
+        if state is State.READY or state is State.INITIALIZING:
             self._inbox.take(report, now, out)
 
     def _refused(self, report: b.Refused, now: float, out: list[Effect]) -> None:
@@ -212,7 +215,7 @@ class Connection:
         elif self._link.outdated_by(report) and (pending := self._requests.renew(report.wire_id)):
             self._connector.outdated(pending, report, now, out)
         else:
-            self._timers.alarm(self._requests.refused(report, now, out))
+            self.timers.alarm(self._requests.refused(report, now, out))
 
     def _expired(self, report: b.Expired, now: float, out: list[Effect]) -> None:
         """Start a new session, unless the news is old: it may have been renewed already."""
@@ -221,7 +224,7 @@ class Connection:
 
     def _starting(self, report: b.Starting, now: float, out: list[Effect]) -> None:
         if self.state is State.STARTING or self.state is State.INITIALIZING:
-            self._timers.expect_agreement(now + report.again + self.policy.timeouts.handshake)
+            self.timers.expect_agreement(now + report.again + self.policy.timeouts.handshake)
             self._requests.keep_waiting(now + report.again)
             out.append(report)
 
@@ -231,15 +234,15 @@ class Connection:
         if pending is not None:
             self.inflight.hold(pending)
         elif self._link.negotiator is not None:
-            self._timers.handshake = NEVER
+            self.timers.handshake = NEVER
 
     def _released(self, report: b.Released, now: float, out: list[Effect]) -> None:
         pending = self.inflight.sent(report.wire_id)
         if pending is not None:
             self.inflight.release(pending, now)
-            self._timers.alarm(pending.deadline)
+            self.timers.alarm(pending.deadline)
         elif self._link.negotiator is not None:
-            self._timers.expect_agreement(now + self.policy.timeouts.handshake)
+            self.timers.expect_agreement(now + self.policy.timeouts.handshake)
             self._requests.keep_waiting(now)
 
     def _busy(self, report: b.Busy, now: float, out: list[Effect]) -> None:
@@ -293,7 +296,7 @@ class Connection:
                 out.append(b.Unhandled(error))
         negotiator, requests = self._link.negotiator, self._requests
         check = NEVER if negotiator is None else negotiator.check_at
-        self._timers.arm(self.inflight, now, check, requests.pump_at, self._outbox.retry_at)
+        self.timers.arm(self.inflight, now, check, requests.pump_at, self._outbox.retry_at)
         return out
 
     def _send_if_due(self, now: float, out: list[Effect]) -> None:
@@ -302,8 +305,8 @@ class Connection:
         self._requests.dispatch_due(now, out, connected=self.state is State.READY)
 
     def _sweep(self, now: float, out: list[Effect]) -> None:
-        if self._timers.sweep <= now:
-            self._timers.sweep = NEVER
+        if self.timers.sweep <= now:
+            self.timers.sweep = NEVER
             self.inflight.sweep(now)
 
 

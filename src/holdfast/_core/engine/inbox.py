@@ -32,7 +32,7 @@ from holdfast._core.engine.inflight import Inflight, Pending, Stray
 from holdfast._core.engine.link_state import LinkState
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import INVALID_REQUEST
-from holdfast._core.wire.jsonrpc import Envelope, ErrorObject, Junk
+from holdfast._core.wire.jsonrpc import Envelope, ErrorObject, Junk, decode_error_object
 from holdfast.errors import HoldfastError
 from holdfast.types.notifications import Progress
 
@@ -69,26 +69,17 @@ class Inbox:
                 # It is the link that is lost, which is reported next.
                 message.id = None
             try:
-                self._sort(message, report.stream, now, out)
+                if isinstance(message, Junk):
+                    self._junk(message, out)
+                elif message.method is UNSET:
+                    self._answer(message, report.stream, now, out)
+                elif message.id is UNSET:
+                    self._notice(message, now, out)
+                else:
+                    self._ask(message, out)
             except Exception as error:
                 # One message must not cost the others that came with it.
                 out.append(Unhandled(error))
-
-    def _sort(
-        self, message: Envelope | Junk, stream: WireId | None, now: float, out: list[Effect]
-    ) -> None:
-        if isinstance(message, Junk):
-            self._junk(message, out)
-        elif message.method is UNSET:
-            if stream is None or _says_nothing(message):
-                self._answer(message, now, out)
-            elif self._belongs(message, stream, out):
-                self._answer(message, now, out)
-                out.append(Finish(stream))
-        elif message.id is UNSET:
-            self._notice(message, now, out)
-        else:
-            self._ask(message, out)
 
     # Messages that cannot be read
 
@@ -133,22 +124,25 @@ class Inbox:
             out.append(Finish(stream))
         return False
 
-    def _answer(self, message: Envelope, now: float, out: list[Effect]) -> None:
-        if message.error is not UNSET and message.result is UNSET:
-            fault = jsonrpc.decode_error_object(message.error)
-            if fault is not None and self._disowned(message.id, fault, now, out):
+    def _answer(
+        self, message: Envelope, stream: WireId | None, now: float, out: list[Effect]
+    ) -> None:
+        """Give an answer to the request that waits for it."""
+        if stream is not None:
+            if _says_nothing(message):
+                stream = None
+            elif not self._belongs(message, stream, out):
                 return
-        pending = self._inflight.settle(message.id)
-        if pending is not None:
-            self._settle(pending, message, out)
-        elif not self._hear(message, now, out):
-            self._stray(message, now, out)
-
-    def _settle(self, pending: Pending, message: Envelope, out: list[Effect]) -> None:
         # 2025-03-26 basic/index, Responses: either a result or an error, never both. Null counts
         # as absent: many servers write both keys.
         result, error = message.result, message.error
-        if error is not UNSET and bytes(error) != _NULL:
+        fault = None if error is UNSET or result is not UNSET else decode_error_object(error)
+        if fault is not None and self._disowned(message.id, fault, now, out):
+            pass
+        elif (pending := self._inflight.settle(message.id)) is None:
+            if not self._hear(message, now, out):
+                self._stray(message, now, out)
+        elif error is not UNSET and bytes(error) != _NULL:
             out.append(Failed(pending.ticket, self._fault(pending, result, error)))
         elif result is UNSET:
             out.append(self._bad(pending, "neither result nor error"))
@@ -157,11 +151,13 @@ class Inbox:
             out.append(self._bad(pending, f"the result is not an object: {shown}"))
         else:
             out.append(Completed(pending.ticket, result))
+        if stream is not None:
+            out.append(Finish(stream))
 
     def _fault(self, pending: Pending, result: Any, error: Raw) -> HoldfastError:
         if result is not UNSET and bytes(result) != _NULL:
             return messages.bad_answer(self.name, pending.call, "both a result and an error")
-        fault = jsonrpc.decode_error_object(error)
+        fault = decode_error_object(error)
         if fault is None:
             shown = jsonrpc.snippet(bytes(error))
             return messages.bad_answer(self.name, pending.call, f"the error is malformed: {shown}")
@@ -204,7 +200,7 @@ class Inbox:
         if pending is not None:
             call = pending.call
             if not call.lasting:
-                pending.idle_until = now + call.idle
+                pending.wait_until(now + call.idle)
             out.append(Progressed(pending.ticket, progress))
 
     def _acknowledged(self, message: Envelope, now: float, out: list[Effect]) -> None:

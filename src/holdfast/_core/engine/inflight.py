@@ -32,6 +32,8 @@ class Pending(Struct, gc=False):
     call: Call
     idle_until: float
     total_until: float
+    deadline: float
+    """The earlier of both."""
     wire_id: WireId | None = None
     """None while parked."""
     offers: int = 0
@@ -55,9 +57,10 @@ class Pending(Struct, gc=False):
         """True if it has left for the server, on this link or an earlier one."""
         return self.wire_id is not None or self.repeated
 
-    @property
-    def deadline(self) -> float:
-        return self.idle_until if self.idle_until < self.total_until else self.total_until
+    def wait_until(self, idle_until: float) -> None:
+        """Move the end of the silence that it may meet with."""
+        self.idle_until = idle_until
+        self.deadline = min(idle_until, self.total_until)
 
 
 class Stray(Enum):
@@ -73,8 +76,8 @@ class Inflight:
     def __init__(self, tombstone_ttl: float, tombstone_limit: int) -> None:
         self._ttl = tombstone_ttl
         self._limit = tombstone_limit
-        self._last_ticket = 0
-        self._last_wire_id = 0
+        self._last_ticket = Ticket(0)
+        self._last_wire_id = WireId(0)
         self._requests: dict[Ticket, Pending] = {}
         self._sent: dict[WireId, Pending] = {}
         self._tombstones: dict[WireId, float] = {}
@@ -82,9 +85,11 @@ class Inflight:
         """The tombstones in order: the first key of a large dictionary is not found at once."""
         self._deadlines: list[tuple[float, Ticket]] = []
         """One entry for each request with a deadline; it may be earlier than the deadline."""
+        self._crowded = _FEW
+        """The number of those at which the ones of answered requests are removed."""
         self._retries: list[tuple[float, Ticket]] = []
-        self._queue: list[Ticket] = []
-        """The requests that wait for room, the oldest first."""
+        self.waiting: list[Ticket] = []
+        """The requests that may be waiting for room, the oldest first."""
 
     def __repr__(self) -> str:
         parked = len(self._requests) - len(self._sent)
@@ -104,37 +109,48 @@ class Inflight:
 
     def admit(self, call: Call, now: float) -> Pending:
         """Take a new request, parked."""
-        self._last_ticket += 1
-        ticket = Ticket(self._last_ticket)
+        self._last_ticket = ticket = Ticket(self._last_ticket + 1)
         if call.lasting:
-            pending = Pending(ticket, call, NEVER, NEVER)
+            pending = Pending(ticket, call, NEVER, NEVER, NEVER)
         else:
             since = now if call.since is None else call.since
-            pending = Pending(ticket, call, since + call.idle, since + call.total)
-            heappush(self._deadlines, (pending.deadline, ticket))
+            idle, total = since + call.idle, since + call.total
+            deadline = idle if idle < total else total
+            pending = Pending(ticket, call, idle, total, deadline)
+            if len(self._deadlines) >= self._crowded:
+                self._clear_deadlines()
+            heappush(self._deadlines, (deadline, ticket))
         self._requests[ticket] = pending
         return pending
 
+    def _clear_deadlines(self) -> None:
+        """Remove the entries of answered requests: a fixed cost for each of them."""
+        requests = self._requests
+        self._deadlines = [entry for entry in self._deadlines if entry[1] in requests]
+        heapify(self._deadlines)
+        self._crowded = max(_FEW, 2 * len(self._deadlines))
+
     def hold(self, pending: Pending) -> None:
         """Stop the idle clock of a request that waits for credentials."""
-        pending.held, pending.idle_until = True, NEVER
+        pending.held = True
+        pending.wait_until(NEVER)
 
     def release(self, pending: Pending, now: float) -> None:
         """Start the idle clock of a request that was held."""
         pending.held = False
         if not pending.call.lasting:
-            pending.idle_until = now + pending.call.idle
+            pending.wait_until(now + pending.call.idle)
             heappush(self._deadlines, (pending.deadline, pending.ticket))
 
     def number(self) -> WireId:
         """Return the next wire id."""
-        self._last_wire_id += 1
-        return WireId(self._last_wire_id)
+        self._last_wire_id = number = WireId(self._last_wire_id + 1)
+        return number
 
     def dispatch(self, pending: Pending) -> WireId:
         """Give a parked request its wire id."""
         assert pending.wire_id is None
-        wire_id = pending.wire_id = self.number()
+        wire_id = pending.wire_id = self._last_wire_id = WireId(self._last_wire_id + 1)
         pending.retry_at, pending.queued = NEVER, False
         self._sent[wire_id] = pending
         return wire_id
@@ -154,12 +170,12 @@ class Inflight:
         """Have a parked request wait for room on the link."""
         if not pending.queued:
             pending.queued = True
-            heappush(self._queue, pending.ticket)
+            heappush(self.waiting, pending.ticket)
 
     def unqueue(self) -> Pending | None:
         """Return the oldest request that waits for room."""
-        while self._queue:
-            pending = self._requests.get(heappop(self._queue))
+        while self.waiting:
+            pending = self._requests.get(heappop(self.waiting))
             if pending is not None and pending.queued:
                 pending.queued = False
                 return pending
@@ -176,20 +192,11 @@ class Inflight:
     def parked(self) -> list[Pending]:
         return [pending for pending in self._requests.values() if pending.wire_id is None]
 
-    @property
-    def queued(self) -> bool:
-        """True if requests may be waiting for room."""
-        return bool(self._queue)
-
     def deadline(self) -> float:
         """Return the earliest moment at which a request needs attention, or an earlier one."""
         requests, deadlines, retries = self._requests, self._deadlines, self._retries
         while deadlines and deadlines[0][1] not in requests:
             heappop(deadlines)
-        if len(deadlines) > _FEW and len(deadlines) > 2 * len(requests):
-            # Answered requests leave their entries behind; removing them is paid by the answers.
-            deadlines[:] = [entry for entry in deadlines if entry[1] in requests]
-            heapify(deadlines)
         soonest = deadlines[0][0] if deadlines else NEVER
         return min(soonest, retries[0][0]) if retries else soonest
 

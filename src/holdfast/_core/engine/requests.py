@@ -48,7 +48,7 @@ class Requests:
 
     def submit(self, pending: Pending, out: list[Effect]) -> None:
         """Send a request now, or after those that wait for room on the link."""
-        if self.inflight.queued:
+        if self.inflight.waiting:
             self.inflight.queue(pending)
         else:
             self.dispatch(pending, out)
@@ -226,7 +226,7 @@ class Requests:
     def keep_waiting(self, now: float) -> None:
         """Reset the idle clocks of calls that wait for a server which is being started."""
         for pending in self.inflight.parked():
-            pending.idle_until = max(pending.idle_until, now + pending.call.idle)
+            pending.wait_until(max(pending.idle_until, now + pending.call.idle))
 
     def _keeps(self, pending: Pending, *, sent: bool, connected: bool) -> bool:
         """Return True if a request is kept: unsent, or sent and harmless to repeat."""

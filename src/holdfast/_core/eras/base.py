@@ -34,6 +34,8 @@ class Invalid(Struct, frozen=True):
 
 Reading = Complete | NeedsInput | Invalid
 COMPLETE: Final = Complete()
+FINAL: Final = (None, "complete")
+"""The types of results that need no second look (2026-07-28 basic/index, ResultType)."""
 
 
 class OutgoingRequest(Struct, frozen=True):

@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from holdfast._core.boundary import StreamOptions, WireId
 from holdfast._core.eras import headers
-from holdfast._core.eras.base import COMPLETE, Invalid, NeedsInput, OutgoingRequest, Reading
+from holdfast._core.eras.base import COMPLETE, FINAL, Invalid, NeedsInput, OutgoingRequest, Reading
 from holdfast._core.eras.handshake import cancelled
 from holdfast._core.eras.revisions import (
     CLIENT_CAPABILITIES,
@@ -98,7 +98,7 @@ class Stateless:
             seen = _result.decode(result)
         except jsonrpc.MALFORMED as error:
             return Invalid(str(error))
-        if seen.resultType in (None, "complete"):
+        if seen.resultType in FINAL:
             return COMPLETE
         if seen.resultType != "input_required":
             return Invalid(f"result type {seen.resultType!r} is not one that we know")

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from holdfast._core.boundary import WireId
+from holdfast._core.boundary import Delivered, Generation, Report, StreamOptions, WireId
+from holdfast._core.wire.framing import FrameTooLarge, Lines
 
 CHUNK = 64 * 1024
 """As much as a pipe holds."""
@@ -18,6 +19,7 @@ TURNS = 4
 """Reads in one turn of the loop: a flood must not starve the others."""
 BURST = 2
 """Frames written at once between two reads; more of them are gathered into one write."""
+NEWLINE = ord("\n")
 GATHER = 512
 """Frames in one gathered write (systems allow 1024)."""
 
@@ -58,7 +60,9 @@ class Writer:
     def __repr__(self) -> str:
         return f"<Writer {self._backlog} bytes waiting>"
 
-    def send(self, frame: bytes, wire_id: WireId | None) -> bool:
+    def send(
+        self, frame: bytes, wire_id: WireId | None, options: StreamOptions | None = None
+    ) -> bool:
         """Write or queue a frame; False if the queue is full (nothing is taken then)."""
         if self._queue or self._broken or self._closed:
             return self._enqueue(frame, wire_id)
@@ -237,3 +241,46 @@ class PipeReader:
         self.ended = True
         self._loop.remove_reader(self._fd)
         self._on_end()
+
+
+class LineReader:
+    """Reports the whole lines of what is read from a pipe."""
+
+    def __init__(
+        self,
+        limit: int,
+        generation: Generation,
+        writer: Writer,
+        report: Callable[[Report], None],
+        on_oversized: Callable[[FrameTooLarge], None],
+    ) -> None:
+        self.heard: bool = False
+        """The server has written something."""
+        self.lost: bool = False
+        """The link is lost: nothing is reported any more."""
+        self._lines = Lines(limit)
+        self._generation = generation
+        self._writer = writer
+        self._report = report
+        self._on_oversized = on_oversized
+
+    def feed(self, data: bytes) -> None:
+        self.heard = True
+        self._writer.burst = 0
+        if self.lost:
+            return
+        lines = self._lines
+        if lines.pieces or data[-1] != NEWLINE or len(data) > lines.limit:
+            try:
+                data = lines.feed(data)
+            except FrameTooLarge as error:
+                self._on_oversized(error)
+                return
+        if data:
+            self._report(Delivered(self._generation, data))
+
+    def end(self) -> None:
+        """Report the unfinished line at the end."""
+        rest = self._lines.rest()
+        if rest and not self.lost:
+            self._report(Delivered(self._generation, rest + b"\n", ended=True))

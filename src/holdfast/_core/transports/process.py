@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Final
 
 from holdfast._core.boundary import (
-    Delivered,
     Drained,
     Generation,
     Lost,
@@ -28,10 +27,10 @@ from holdfast._core.boundary import (
 )
 from holdfast._core.transports.launchers import Activity, activity
 from holdfast._core.transports.orphans import guard
-from holdfast._core.transports.pipes import PipeReader, Writer
+from holdfast._core.transports.pipes import LineReader, PipeReader, Writer
 from holdfast._core.transports.spawn import ending
 from holdfast._core.transports.stderr import Stderr
-from holdfast._core.wire.framing import FrameTooLarge, Lines
+from holdfast._core.wire.framing import FrameTooLarge
 from holdfast.errors import HoldfastError, TransportError
 from holdfast.policies import Limits
 
@@ -70,14 +69,10 @@ class StdioLink:
         self._startup = startup
         self._launcher = launcher
         self._on_ended = ended
-        self._lines = Lines(limits.frame_bytes)
         self._started = self._loop.time()
-        self._heard = False
-        """The server has written to its stdout."""
         self._activity: Activity | None = None
         self._start_check: asyncio.TimerHandle | None = None
         self._exited: asyncio.Future[None] = self._loop.create_future()
-        self._lost = False
         self._fading: asyncio.TimerHandle | None = None
         self._teardown: asyncio.Task[None] | None = None
         self._ended = False
@@ -96,7 +91,11 @@ class StdioLink:
         stdin = os.dup(process.stdin.fileno())
         os.set_blocking(stdin, False)
         self._writer = Writer(stdin, self._loop, limits.backlog_bytes, self._broken, self._room)
-        self._stdout = PipeReader(_take(process.stdout), self._loop, self._read, self._end)
+        self.send = self._writer.send
+        self._reader = LineReader(
+            limits.frame_bytes, self._generation, self._writer, self._report, self._oversized
+        )
+        self._stdout = PipeReader(_take(process.stdout), self._loop, self._reader.feed, self._end)
         process.stdin.close()
         self._errors: PipeReader | None = None
         if process.stderr is not None:
@@ -119,7 +118,12 @@ class StdioLink:
         """
         self._start_check = None
         elapsed = self._loop.time() - self._started
-        if self._heard or self._lost or self._exited.done() or elapsed >= self._startup:
+        if (
+            self._reader.heard
+            or self._reader.lost
+            or self._exited.done()
+            or elapsed >= self._startup
+        ):
             return
         again = min(START_CHECK, self._startup - elapsed)
         if self._launcher or self._children_busy():
@@ -131,15 +135,10 @@ class StdioLink:
         return before is not None and before != self._activity
 
     def _room(self) -> None:
-        if not self._lost:
+        if not self._reader.lost:
             self._report(Room(self._generation))
 
     # What the driver asks for
-
-    def send(
-        self, frame: bytes, wire_id: WireId | None, options: StreamOptions | None = None
-    ) -> bool:
-        return self._writer.send(frame, wire_id)
 
     def withdraw(self, wire_id: WireId) -> bool:
         return self._writer.withdraw(wire_id)
@@ -157,7 +156,7 @@ class StdioLink:
         """There is one channel, and it is open."""
 
     def close(self, farewell: StreamOptions | None = None) -> None:
-        self._lost = True
+        self._reader.lost = True
         if self._teardown is None and not self._ended:
             self._teardown = self._loop.create_task(self._tear_down(), name=repr(self))
 
@@ -171,24 +170,12 @@ class StdioLink:
 
     # What comes from the server
 
-    def _read(self, data: bytes) -> None:
-        self._heard = True
-        self._writer.burst = 0
-        if self._lost:
-            return
-        try:
-            lines = self._lines.feed(data)
-        except FrameTooLarge as error:
-            hint = "Limits(frame_bytes=…) sets this"
-            self._lose(TransportError(f"the server sent {error}", hint=hint), error.size)
-            return
-        if lines:
-            self._report(Delivered(self._generation, lines))
+    def _oversized(self, error: FrameTooLarge) -> None:
+        hint = "Limits(frame_bytes=…) sets this"
+        self._lose(TransportError(f"the server sent {error}", hint=hint), error.size)
 
     def _end(self) -> None:
-        rest = self._lines.rest()
-        if rest and not self._lost:
-            self._report(Delivered(self._generation, rest + b"\n", ended=True))
+        self._reader.end()
         self._fade("closed its output")
 
     def _broken(self, error: OSError) -> None:
@@ -196,7 +183,7 @@ class StdioLink:
 
     def _fade(self, what: str) -> None:
         """A pipe is gone; wait a moment for the exit code."""
-        if self._lost or self._fading is not None:
+        if self._reader.lost or self._fading is not None:
             return
         if self._exited.done():
             self._lose_process(what)
@@ -227,7 +214,7 @@ class StdioLink:
         # It stays a zombie until the teardown, so that the id of its group is not reused: a
         # signal to the group must not reach a stranger.
         self._exited.set_result(None)
-        if not self._lost:
+        if not self._reader.lost:
             self._stdout.drain()
         if self._errors is not None:
             self._errors.drain()
@@ -254,8 +241,8 @@ class StdioLink:
         return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
     def _lose(self, error: HoldfastError, frame_size: int | None = None) -> None:
-        if not self._lost:
-            self._lost = True
+        if not self._reader.lost:
+            self._reader.lost = True
             unsent = self._writer.unsent()
             self._report(Lost(self._generation, error, unsent, frame_size))
 
@@ -310,7 +297,7 @@ class StdioLink:
         if self._ended:
             return
         self._ended = True
-        self._lost = True
+        self._reader.lost = True
         for timer in (self._fading, self._start_check):
             if timer is not None:
                 timer.cancel()

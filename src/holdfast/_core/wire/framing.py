@@ -21,11 +21,12 @@ class Lines:
     costs time linear in its size however it was cut. What is kept never passes the limit.
     """
 
-    __slots__ = ("_kept", "_pieces", "limit")
+    __slots__ = ("_kept", "limit", "pieces")
 
     def __init__(self, limit: int) -> None:
         self.limit: int = limit
-        self._pieces: list[bytes] = []
+        self.pieces: list[bytes] = []
+        """The unfinished line."""
         self._kept = 0
 
     def __repr__(self) -> str:
@@ -37,11 +38,11 @@ class Lines:
         if not end:
             self._keep(data)
             return b""
-        if self._pieces:
+        if self.pieces:
             self._check(self._kept + data.find(b"\n"))
-            self._pieces.append(data if end == len(data) else data[:end])
-            whole = b"".join(self._pieces)
-            self._pieces.clear()
+            self.pieces.append(data if end == len(data) else data[:end])
+            whole = b"".join(self.pieces)
+            self.pieces.clear()
             self._kept = 0
         else:
             whole = data if end == len(data) else data[:end]
@@ -53,19 +54,19 @@ class Lines:
 
     def rest(self) -> bytes:
         """Return the unfinished line at the end of the stream."""
-        left = b"".join(self._pieces)
-        self._pieces.clear()
+        left = b"".join(self.pieces)
+        self.pieces.clear()
         self._kept = 0
         return left
 
     def _keep(self, data: bytes) -> None:
         self._check(self._kept + len(data))
-        self._pieces.append(data)
+        self.pieces.append(data)
         self._kept += len(data)
 
     def _check(self, size: int) -> None:
         if size > self.limit:
-            self._pieces.clear()
+            self.pieces.clear()
             self._kept = 0
             raise FrameTooLarge(size, self.limit)
 
