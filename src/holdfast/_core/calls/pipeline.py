@@ -10,13 +10,14 @@ from msgspec import UNSET
 
 from holdfast._core.boundary import Call, LinkChanged
 from holdfast._core.calls.cached import Cached
-from holdfast._core.calls.channel import Channel
+from holdfast._core.calls.channel import UNREADABLE, Channel
 from holdfast._core.calls.options import CallOptions, check_options
 from holdfast._core.calls.tools import CALL, ToolTable
 from holdfast._core.engine import messages
 from holdfast._core.eras.base import COMPLETE, FINAL
 from holdfast.errors import HoldfastError, LoginRequired, RpcError, TransportError
 from holdfast.schema.explain import SchemaFault, Unusable
+from holdfast.types.base import decode
 from holdfast.types.tools import ToolResult
 
 _NO_STRUCTURED: Final = (SchemaFault("", "there is no structured result", "required"),)
@@ -115,7 +116,7 @@ class Pipeline:
                 )
                 try:
                     raw = await driver.request(call, on_progress=sink, on_sent=on_sent)
-                    result = channel.decode(call, raw, ToolResult)
+                    result = decode(raw, ToolResult)
 
                     # Answer what the server asks, and go round.
                     while result.result_type not in FINAL:
@@ -126,8 +127,10 @@ class Pipeline:
                         left = deadline or channel.deadline(CALL, since=since)
                         call = await channel.answer(call, params, reading, rounds, left)
                         raw = await driver.request(call, on_progress=sink, on_sent=on_sent)
-                        result = channel.decode(call, raw, ToolResult)
+                        result = decode(raw, ToolResult)
                     break
+                except UNREADABLE as error:
+                    raise channel.broken(call, str(error)) from error
                 except LoginRequired as error:
                     # Nothing has run. A person logs in, in what is left of the call's time.
                     logins += 1
