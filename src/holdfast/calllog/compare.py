@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import UNSET, Struct
 
 from holdfast._core.redact import HIDDEN, Redactor
+from holdfast._core.text import truncate
 from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log
 from holdfast.calllog.results import NotRecorded, compact, summary_of
 from holdfast.policies import Redaction
@@ -99,8 +100,7 @@ def brief(value: Any) -> str:
     """Return a value in a few characters."""
     if value is UNSET:
         return "nothing"
-    text = compact(value).decode()
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return truncate(compact(value).decode(), LONGEST)
 
 
 def told(found: Iterable[Differing], first: str = "recorded", second: str = "now") -> str:
@@ -165,9 +165,13 @@ class Difference(Struct, frozen=True):
 def compare(
     first: Source, second: Source, *, durations: bool = False, redaction: Redaction | None = None
 ) -> Difference:
-    """Compare two logs. Calls are paired by name and arguments, in order.
+    """Compare two logs, pairing calls by name and arguments, in order.
 
-    Durations are ignored unless ``durations`` is True.
+    Args:
+        first: The log before.
+        second: The log after.
+        durations: Compare durations too.
+        redaction: The policy that the logs were written with.
     """
     one, two = read_log(first), read_log(second)
     redactor = Redactor(redaction or Redaction())

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias, overload
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -68,7 +68,7 @@ class LogProblem(Struct, frozen=True):
         return f"line {self.line}: {self.reason}"
 
 
-class RecordedLog(Sequence[Entry]):
+class RecordedLog(list[Entry]):
     """The calls of a log, in the order in which they began."""
 
     def __init__(
@@ -80,7 +80,7 @@ class RecordedLog(Sequence[Entry]):
         base: Path | None = None,
         folders: Sequence[Path] = (),
     ) -> None:
-        self._entries = list(entries)
+        super().__init__(entries)
         self.problems: list[LogProblem] = list(problems)
         """The lines that could not be read."""
         self.label = label
@@ -90,30 +90,16 @@ class RecordedLog(Sequence[Entry]):
     def __repr__(self) -> str:
         return f"<RecordedLog {self.label}: {len(self)} calls>"
 
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(self._entries)
-
-    @overload
-    def __getitem__(self, index: int) -> Entry: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Entry]: ...
-
-    def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
-        return self._entries[index]
-
     def result(self, entry: Entry) -> dict[str, Any]:
-        """The tool result of a call that went well, as it goes over the wire.
+        """Return the tool result of a successful call, as it goes over the wire.
 
-        Raises `NotRecorded` if the log does not have it.
+        Raises:
+            NotRecorded: The log does not have it.
         """
         return results.wire(entry.result, self._sidecar)
 
     def value(self, entry: Entry) -> Any:
-        """The same in its shortest form, to compare; UNSET for a result without content."""
+        """Return the same in its shortest form; UNSET for a result without content."""
         return results.short(self.result(entry))
 
     def _sidecar(self, shown: str) -> str:
@@ -128,10 +114,14 @@ def read_log(
 ) -> RecordedLog:
     """Read a log, or any calls as JSON lines.
 
-    A string that begins with ``{``, or has several lines, is the lines themselves; any other
-    is a path. ``sidecars`` names the folder of sidecars that do not lie under the log's own.
-    Lines that cannot be read raise `ValidationError`, or, if not ``strict``, are listed in
-    ``problems``. A log's lines that break off, as crashes leave them, are only listed.
+    Args:
+        source: A path, lines, or one string of lines (it begins with ``{`` or has several).
+        sidecars: The folder of sidecars that are not below the log's own folder.
+        strict: Raise for lines that cannot be read; otherwise they are in ``problems``. A line
+            truncated by a crash is never an error.
+
+    Raises:
+        ValidationError: The log, or a line of it, cannot be read.
     """
     if isinstance(source, RecordedLog):
         return source

@@ -21,6 +21,7 @@ from msgspec import UNSET
 
 from holdfast._core.boundary import Moved
 from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall
+from holdfast._core.text import truncate
 from holdfast.calllog.results import (
     Shown,
     before_line,
@@ -53,10 +54,14 @@ To: TypeAlias = "str | os.PathLike[str] | TextIO | Callable[[str], Any]"
 class CallLog:
     """Writes the calls of one client, or of several, to one place.
 
-    ``threshold`` is the number of characters from which a result is only summarised.
-    ``sidecars`` keeps such results whole: True for the folder ``.mcp-log``, or a folder of
-    your own; beside the log if that is a file, else in the current folder. The folder holds
-    at most ``max_sidecars`` files and ``max_sidecar_bytes`` bytes; the oldest go first.
+    Args:
+        to: A file, a stream, or a function that takes each line.
+        threshold: The number of characters from which a result is only summarised.
+        sidecars: Where such results are written whole: True for the folder ``.mcp-log``, or a
+            folder; beside the log if that is a file, otherwise in the current folder.
+        max_sidecar_bytes: Most bytes in that folder; the oldest files are deleted.
+        max_sidecars: Most files in that folder.
+        redaction: What is redacted.
     """
 
     def __init__(
@@ -163,17 +168,14 @@ class CallLog:
         if self._sidecars is None:
             return None
         redactor, text, whole = self._redactor, shown.text, shown.whole
-        if text is not None:
-            return self._sidecars.keep(
-                seq, name, ".txt", shown.size, lambda: redacted_text(text, redactor)
-            )
-        return self._sidecars.keep(
-            seq,
-            name,
-            ".json",
-            shown.size,
-            lambda: compact(redacted_whole(whole, redactor)).decode(),
-        )
+
+        def make() -> str:
+            if text is not None:
+                return redacted_text(text, redactor)
+            return compact(redacted_whole(whole, redactor)).decode()
+
+        ending = ".json" if text is None else ".txt"
+        return self._sidecars.keep(seq, name, ending, shown.size, make)
 
     def _error(self, name: str, ending: ToolResult | BaseException) -> str | None:
         """Return a short reason for the failure; None for a success."""
@@ -191,15 +193,15 @@ class CallLog:
 
 def _told(error: HoldfastError, name: str) -> str:
     """Return the error without what the line says already."""
-    misfits = error.data if isinstance(error.data, tuple) else ()
-    if misfits and all(isinstance(one, SchemaFault) for one in misfits):
-        places = "; ".join(f"{one.path or '/'}: {one.keyword}" for one in misfits)
+    faults = error.data if isinstance(error.data, tuple) else ()
+    if faults and all(isinstance(one, SchemaFault) for one in faults):
+        places = "; ".join(f"{one.path or '/'}: {one.keyword}" for one in faults)
         return f"the arguments do not fit its schema; nothing was sent: {places}"
     return error.message.partition(f"tools/call {name!r}: ")[2] or error.message
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= LONGEST_ERROR else f"{text[: LONGEST_ERROR - 1]}…"
+    return truncate(text, LONGEST_ERROR)
 
 
 def open_log(where: To | CallLog, redaction: Redaction) -> CallLog:

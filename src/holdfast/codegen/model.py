@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from holdfast.codegen.names import ROOT, ClassNames
 from holdfast.codegen.schemas import MOST_PARTS as SCHEMA_PARTS
 from holdfast.codegen.schemas import SchemaReader
 from holdfast.codegen.types import ANY, NONE, Field, Kind, Named, Record
-from holdfast.lock.fingerprint import definition, registry_hash
+from holdfast.lock.fingerprint import definition, registry_hash, schema_texts
 from holdfast.schema.types import canonical
 from holdfast.schema.walk import properties, required
 from holdfast.types.tools import Tool
@@ -144,11 +144,12 @@ class _Builder:
         ]
         opening = self._opening()
         keys = {one.wire for record in self.records for one in record.fields}
+        schemas, returns = schema_texts(self.tools.values())
         return Model(
             spaces=tuple(made),
             records=tuple(sorted(self.records, key=lambda record: record.name)),
-            schemas={name: _schema_text(tool) for name, tool in self.tools.items()},
-            returns=dict(_returned(self.tools.values())),
+            schemas=schemas,
+            returns=returns,
             hash=registry_hash(self.tools.values()),
             session=self.session,
             opening=opening,
@@ -298,17 +299,6 @@ def _inner(schema: Any) -> Any:
     """Return the schema of what is wrapped as ``{"result": …}``; None if nothing is."""
     own = properties(schema)
     return own["result"] if [*own] == ["result"] and "result" in required(schema) else None
-
-
-def _schema_text(tool: Tool) -> str:
-    return canonical(definition(tool)["inputSchema"]).decode()
-
-
-def _returned(tools: Iterable[Tool]) -> Iterator[tuple[str, str]]:
-    for tool in tools:
-        plain = definition(tool)
-        if isinstance(plain.get("outputSchema"), dict):
-            yield tool.name, canonical(plain["outputSchema"]).decode()
 
 
 def _sort_key(tool: Tool) -> bytes:

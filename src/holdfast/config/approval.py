@@ -1,4 +1,4 @@
-"""Approving a server of a project's file: what it is about, and what deserves a second look."""
+"""Approve a server of a project's file: its whole definition, and cautions about it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from holdfast.config.entry import ServerEntry, texts, used_variables
 from holdfast.config.files import EnvFile
 from holdfast.config.loading import Configuration
 from holdfast.config.resolution import read_env_file
+from holdfast.config.settings import map_texts
 from holdfast.config.trust import ApprovalStore, TrustVerdict
 
 
@@ -88,7 +89,7 @@ def _approval(entry: ServerEntry) -> Approval:
         file=visible(entry.source.file),
         verdict=status.verdict,
         changes=status.changes,
-        definition=_escaped(_bound_definition(entry, env_file)),
+        definition=map_texts(_bound_definition(entry, env_file), visible),
         variables=tuple(dict.fromkeys(visible(one.name, 120) for _, one in used_variables(entry))),
         cautions=cautions(entry, env_file),
         fingerprint=trust.fingerprint(trust.bound_parts(entry, env_file)),
@@ -107,16 +108,6 @@ def _bound_definition(entry: ServerEntry, env_file: EnvFile | None) -> dict[str,
         except ValueError as error:
             found["envFile (content)"] = f"{error}"
     return found
-
-
-def _escaped(value: Any) -> Any:
-    if isinstance(value, str):
-        return visible(value)
-    if isinstance(value, list):
-        return [_escaped(item) for item in value]
-    if isinstance(value, dict):
-        return {visible(str(name)): _escaped(item) for name, item in value.items()}
-    return value
 
 
 # Cautions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec import Struct
@@ -177,12 +177,8 @@ class ServersFile:
             self._accept(text, {**self._document, "inputs": [*listed, *more]})
 
     def _top(self) -> int:
-        return next(self._objects())
-
-    def _objects(self) -> Iterator[int]:
-        for match in _TOKENS.finditer(self._text):
-            if match["mark"] == "{":
-                yield match.start()
+        tokens = _TOKENS.finditer(self._text)
+        return next(match.start() for match in tokens if match["mark"] == "{")
 
     def _value_of(self, key: str) -> int:
         members, _ = find_members(self._text, self._top())

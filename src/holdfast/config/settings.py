@@ -215,6 +215,17 @@ def flatten(field: str, value: Any) -> Iterator[tuple[str, str]]:
         yield field, value if isinstance(value, str) else json.dumps(value)
 
 
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a plain value with ``change`` applied to every string; names are made visible."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list | tuple):
+        return [map_texts(item, change) for item in value]
+    if isinstance(value, dict):
+        return {visible(str(name)): map_texts(item, change) for name, item in value.items()}
+    return value
+
+
 def map_strings(field: str, value: Any, change: Callable[[str, str], str]) -> Any:
     """Return the value with ``change(place, text)`` in the place of every string."""
     if isinstance(value, str):

@@ -26,7 +26,7 @@ from holdfast.config.expansion import (
     pieces,
 )
 from holdfast.config.loading import Configuration
-from holdfast.config.settings import plain
+from holdfast.config.settings import map_texts, plain
 from holdfast.config.trust import ApprovalStore, TrustVerdict
 from holdfast.policies import Redaction
 
@@ -158,7 +158,7 @@ def explain(config: Configuration, name: str) -> ServerExplanation:
         workspace=visible(source.workspace),
         disabled=entry.disabled,
         definition=display.definition(entry),
-        settings=display.value(settings),
+        settings=map_texts(settings, display.text),
         variables=variable_rows(entry),
         trust=status.verdict,
         changes=status.changes,
@@ -265,16 +265,6 @@ class EntryDisplay:
 
         head, mark, query = url.partition("?")
         return visible(self._redactor.text(head) + _QUERY.sub(hide, mark + query))
-
-    def value(self, value: Any) -> Any:
-        """Return a setting's plain value without secrets."""
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, list | tuple):
-            return [self.value(item) for item in value]
-        if isinstance(value, dict):
-            return {visible(str(name)): self.value(item) for name, item in value.items()}
-        return value
 
     def _argument(self, value: str) -> str:
         match = _PAIR.fullmatch(value)

@@ -37,26 +37,28 @@ _TOOLS: Final[dict[str, Offered]] = {}
 
 
 def tool(
-    description: str,
-    parameters: dict[str, Json],
+    parameters: dict[str, Json] | None = None,
     *,
     hints: Json = _READS,
     output: dict[str, Json] | None = None,
     into: dict[str, Offered] = _TOOLS,
 ) -> Callable[[Tool], Tool]:
-    """Offer a function as a tool of the same name."""
+    """Offer a function as a tool of the same name, described by its docstring."""
+    wanted = parameters or {}
 
     def register(function: Tool) -> Tool:
+        """Put the function into the catalog."""
         definition = {
             "name": function.__name__,
-            "description": description,
-            "inputSchema": _arguments_schema(parameters),
+            "description": function.__doc__,
+            "inputSchema": _arguments_schema(wanted),
             "annotations": {**hints, "openWorldHint": False},
             **({} if output is None else {"outputSchema": _object_schema(output)}),
         }
 
         def run(incoming: Incoming, arguments: Json) -> Any:
-            check(parameters, arguments)
+            """Check the arguments, and call the function."""
+            check(wanted, arguments)
             return function(incoming, **arguments)
 
         into[function.__name__] = Offered(definition, run)
@@ -119,17 +121,18 @@ def _structured(value: Json) -> Json:
 # The tools
 
 
-@tool("Gives the text back.", {"text": _parameter("string", "What to give back")})
+@tool({"text": _parameter("string", "What to give back")})
 def echo(incoming: Incoming, text: str) -> Json:
+    """Gives the text back."""
     return text_result(text)
 
 
 @tool(
-    "Adds two numbers.",
     {"a": _parameter("number", "One number"), "b": _parameter("number", "Another number")},
     output={"sum": {"type": "number"}},
 )
 def add(incoming: Incoming, a: float, b: float) -> Json:
+    """Adds two numbers."""
     try:
         return _structured({"sum": a + b})
     except (OverflowError, ValueError):  # infinity has no place in JSON
@@ -137,23 +140,23 @@ def add(incoming: Incoming, a: float, b: float) -> Json:
 
 
 @tool(
-    "Counts the lines, words and characters of a text.",
     {"text": _parameter("string", "The text to count")},
     output={name: {"type": "integer"} for name in ("lines", "words", "characters")},
 )
 def word_count(incoming: Incoming, text: str) -> Json:
+    """Counts the lines, words and characters of a text."""
     counts = {"lines": len(text.splitlines()), "words": len(text.split()), "characters": len(text)}
     return _structured(counts)
 
 
 @tool(
-    "Counts down and reports progress at each step.",
     {
         "steps": _parameter("integer", "How many steps", minimum=1, maximum=1_000_000),
         "seconds": _parameter("number", "Time per step", minimum=0, maximum=3600, default=0),
     },
 )
 async def countdown(incoming: Incoming, steps: int, seconds: float = 0) -> Json:
+    """Counts down and reports progress at each step."""
     incoming.log("info", f"counting down from {steps}", "demo")
     for done in range(1, steps + 1):
         await incoming.sleep(seconds)
@@ -162,46 +165,47 @@ async def countdown(incoming: Incoming, steps: int, seconds: float = 0) -> Json:
 
 
 @tool(
-    "Draws a colour gradient as a PNG.",
     {
         "width": _parameter("integer", "Pixels across", minimum=1, maximum=512, default=64),
         "height": _parameter("integer", "Pixels down", minimum=1, maximum=512, default=64),
     },
 )
 def picture(incoming: Incoming, width: int = 64, height: int = 64) -> Json:
+    """Draws a colour gradient as a PNG."""
     data = gradient(width, height)
     return {"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}
 
 
 @tool(
-    "Does nothing for a while. Stops at once when cancelled, and does not answer then.",
     {"seconds": _parameter("number", "How long", minimum=0, maximum=86_400)},
 )
 async def sleep(incoming: Incoming, seconds: float) -> Json:
+    """Does nothing for a while. Stops at once when cancelled, and does not answer then."""
     await incoming.sleep(seconds)
     return text_result(f"slept {seconds} s")
 
 
 @tool(
-    "Fails with the message given.",
     {"message": _parameter("string", "What to say", default="failed, as asked")},
 )
 def fail(incoming: Incoming, message: str = "failed, as asked") -> Json:
+    """Fails with the message given."""
     raise ToolFailure(message)
 
 
 @tool(
-    "Ends the server's process at once, without an answer.",
     {"code": _parameter("integer", "The exit code", minimum=0, maximum=255, default=1)},
     hints={"readOnlyHint": False, "idempotentHint": False, "destructiveHint": True},
 )
 def crash(incoming: Incoming, code: int = 1) -> Json:
+    """Ends the server's process at once, without an answer."""
     print(f"demo server: crashing with exit code {code}, as asked", file=sys.stderr, flush=True)
     os._exit(code)
 
 
-@tool("Asks the user for a name (elicitation), then greets.", {}, hints=_ASKS)
+@tool(hints=_ASKS)
 async def ask_name(incoming: Incoming) -> Json:
+    """Asks the user for a name (elicitation), then greets."""
     name = {"type": "string", "title": "Name", "description": "How to address you", "minLength": 1}
     question = {"message": "What is your name?", "requestedSchema": _object_schema({"name": name})}
     answer = await incoming.ask("elicitation/create", question, "name")
@@ -216,11 +220,11 @@ async def ask_name(incoming: Incoming) -> Json:
 
 
 @tool(
-    "Has the client's model summarise a text (sampling).",
     {"text": _parameter("string", "The text to summarise")},
     hints=_ASKS,
 )
 async def summarise(incoming: Incoming, text: str) -> Json:
+    """Has the client's model summarise a text (sampling)."""
     prompt = {"type": "text", "text": f"Summarise in one sentence:\n\n{text}"}
     request = {"messages": [{"role": "user", "content": prompt}], "maxTokens": 200}
     content = (await incoming.ask("sampling/createMessage", request, "summary")).get("content")
@@ -233,11 +237,10 @@ async def summarise(incoming: Incoming, text: str) -> Json:
 
 
 @tool(
-    "Lists the roots that the client offers.",
-    {},
     output={"roots": {"type": "array", "items": {"type": "object"}}},
 )
 async def roots(incoming: Incoming) -> Json:
+    """Lists the roots that the client offers."""
     found = (await incoming.ask("roots/list", {}, "roots")).get("roots")
     if not isinstance(found, list):
         raise ToolFailure("the client's answer holds no roots")
@@ -249,7 +252,6 @@ def offer_tools(catalog: Catalog) -> None:
     catalog.tools.update(_TOOLS)
 
     @tool(
-        "Writes a note, over an older one of that name; it is the resource demo://note/{name}.",
         {
             "name": _parameter("string", "Letters, digits, - and _", pattern=NOTE_NAME),
             "text": _parameter("string", "What the note says"),
@@ -258,6 +260,7 @@ def offer_tools(catalog: Catalog) -> None:
         into=catalog.tools,
     )
     def note(incoming: Incoming, name: str, text: str) -> Json:
+        """Writes a note, over an older one of that name; it is the resource demo://note/{name}."""
         uri = NOTE_PREFIX + name
         is_new = uri not in catalog.resources
         catalog.resources[uri] = resource(uri, name, "A note", "text/plain", _NOW, text=text)

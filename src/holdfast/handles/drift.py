@@ -10,8 +10,7 @@ import msgspec
 from msgspec import Struct, field
 
 from holdfast.errors import DriftError
-from holdfast.lock.fingerprint import definition, registry_hash
-from holdfast.schema.types import canonical
+from holdfast.lock.fingerprint import definition, registry_hash, schema_texts
 from holdfast.types.tools import Tool
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class Registry(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, tools: Sequence[Tool], command: str) -> Self:
         """Return the registry of live tools, as generation bakes it into a module."""
-        schemas, returns = texts(tools)
+        schemas, returns = schema_texts(tools)
         return cls(hash=registry_hash(tools), command=command, schemas=schemas, returns=returns)
 
     def matches(self, tools: Sequence[Tool]) -> bool:
@@ -51,7 +50,7 @@ class Registry(Struct, frozen=True, kw_only=True):
 
         A result that is described now and was not before does not count.
         """
-        schemas, returns = texts(tools)
+        schemas, returns = schema_texts(tools)
         same = len(tools) == len(schemas) and schemas == self.schemas
         return same and all(returns.get(name) == text for name, text in self.returns.items())
 
@@ -69,18 +68,6 @@ class Registry(Struct, frozen=True, kw_only=True):
         for name in after.keys() - self.returns.keys():
             after[name].pop("outputSchema", None)
         return compare(before, after, fields=COMPARED)
-
-
-def texts(tools: Sequence[Tool]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the input and the output schemas of some tools, as canonical JSON text."""
-    plain = {tool.name: definition(tool) for tool in tools}
-    schemas = {name: canonical(one["inputSchema"]).decode() for name, one in plain.items()}
-    returns = {
-        name: canonical(one["outputSchema"]).decode()
-        for name, one in plain.items()
-        if isinstance(one.get("outputSchema"), dict)
-    }
-    return schemas, returns
 
 
 class DriftCheck:

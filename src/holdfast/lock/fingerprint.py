@@ -43,6 +43,18 @@ def definition(tool: Tool) -> dict[str, Any]:
     return found
 
 
+def schema_texts(tools: Iterable[Tool]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the input and the output schemas of tools by name, as canonical JSON text."""
+    plain = {tool.name: definition(tool) for tool in tools}
+    schemas = {name: canonical(one["inputSchema"]).decode() for name, one in plain.items()}
+    returns = {
+        name: canonical(one["outputSchema"]).decode()
+        for name, one in plain.items()
+        if isinstance(one.get("outputSchema"), dict)
+    }
+    return schemas, returns
+
+
 def skill_definition(skill: Skill) -> dict[str, Any]:
     """All that an approval of a skill is bound to: its frontmatter, each file with its digest."""
     files: Any = "dynamic"

@@ -30,6 +30,7 @@ from msgspec import Struct
 
 from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall
 from holdfast._core.server.incoming import Incoming
+from holdfast._core.text import truncate
 from holdfast._core.wire.codes import METHOD_NOT_FOUND, RequestError
 from holdfast.calllog.log import CallLog
 from holdfast.calllog.mock import MockServer
@@ -56,8 +57,7 @@ class Notes:
 
     def take(self, line: str) -> None:
         """Add a line, truncated if it is too long."""
-        if len(line) > LONGEST_LINE:
-            line = f"{line[: LONGEST_LINE - 1]}…"
+        line = truncate(line, LONGEST_LINE)
         with self._lock:
             self._lines.append(line)
             self._characters += len(line)
