@@ -361,16 +361,8 @@ async def test_a_form_of_every_kind_of_field_is_filled_in(client: Client, person
     form = person.asked[-1]
     assert isinstance(form, FormElicitation)
     assert form.required == ["name"]
-    kinds = {type(field).__name__ for field in form.fields.values()}
-    assert kinds == {
-        "BooleanSchema",
-        "EnumSchema",
-        "MultiEnumSchema",
-        "NumberSchema",
-        "StringSchema",
-        "TitledEnumSchema",
-        "TitledMultiEnumSchema",
-    }
+    kinds = {field["type"] for field in form.fields.values()}
+    assert kinds >= {"array", "boolean", "integer", "string"}
 
 
 @pytest.mark.req("V3", "X2", "X3", "P4")

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import msgspec
-
 from holdfast import types as t
 from holdfast.types.base import Wire
 from holdfast.types.content import EitherContents
@@ -36,10 +34,6 @@ class Enum:
     words: tuple[str, ...]
 
 
-def _read_field(raw: bytes) -> Any:
-    return t.read_field(msgspec.json.decode(raw))
-
-
 Row: TypeAlias = Struct | Page | Enum
 
 ROWS: dict[str, Row] = {
@@ -51,15 +45,11 @@ ROWS: dict[str, Row] = {
     "ImageContent": Struct(t.ImageContent),
     "ResourceContents": Struct(t.ResourceContents),
     "ResourceLink": Struct(t.ResourceLink),
-    "Role": Enum(t.ROLES),
     "TextContent": Struct(t.TextContent),
     "TextResourceContents": Struct(t.TextResourceContents),
     "ToolResultContent": Struct(t.ToolResultContent),
     "ToolUseContent": Struct(t.ToolUseContent),
-    "ClientCapabilities": Struct(t.ClientCapabilities),
-    "DiscoverResult": Struct(t.DiscoverResult),
     "Implementation": Struct(t.Implementation),
-    "InitializeResult": Struct(t.InitializeResult),
     "ServerCapabilities": Struct(t.ServerCapabilities),
     "CallToolResult": Struct(t.ToolResult),
     "ListToolsResult": Page(t.Tool, "tools"),
@@ -90,18 +80,9 @@ ROWS: dict[str, Row] = {
     "ModelPreferences": Struct(t.ModelPreferences),
     "SamplingMessage": Struct(t.SamplingMessage),
     "ToolChoice": Struct(t.ToolChoice),
-    "BooleanSchema": Struct(t.BooleanSchema),
     "ElicitRequestFormParams": Struct(t.FormElicitation),
     "ElicitRequestURLParams": Struct(t.UrlElicitation),
     "ElicitResult": Struct(t.ElicitResult),
-    "EnumSchema": Struct(t.EnumSchema, _read_field),
-    "LegacyTitledEnumSchema": Struct(t.EnumSchema),
-    "NumberSchema": Struct(t.NumberSchema),
-    "StringSchema": Struct(t.StringSchema),
-    "TitledMultiSelectEnumSchema": Struct(t.TitledMultiEnumSchema),
-    "TitledSingleSelectEnumSchema": Struct(t.TitledEnumSchema),
-    "UntitledMultiSelectEnumSchema": Struct(t.MultiEnumSchema),
-    "UntitledSingleSelectEnumSchema": Struct(t.EnumSchema),
     "ListRootsResult": Struct(t.RootsResult),
     "Root": Struct(t.Root),
     "CancelTaskResult": Struct(t.Task),
@@ -122,9 +103,7 @@ OURS: dict[type[Wire], str] = {
     t.Wire: "the base of all",
     t.Meta: "a base",
     t.ContentBlock: "a base",
-    t.FieldSchema: "a base",
     EitherContents: "a state of being read",
-    t.UnknownSchema: "not in the protocol",
     t.Skill: "of an extension",
     t.SkillResource: "of an extension",
     t.LogMessage: "the parameters of a notification",
@@ -134,18 +113,6 @@ OURS: dict[type[Wire], str] = {
     t.SamplingRequest: "the parameters of a request",
 }
 """Types that stand for no definition of their own in some revisions, and why."""
-
-WORDS: dict[str, tuple[str, ...]] = {
-    "action": t.ACTIONS,
-    "cacheScope": t.CACHE_SCOPES,
-    "format": t.FORMATS,
-    "includeContext": t.CONTEXTS,
-    "mode": t.TOOL_CHOICES,
-    "taskSupport": t.TASK_SUPPORT,
-    "theme": t.ICON_THEMES,
-    "type": ("integer", "number"),
-}
-"""The words that a field may hold, where the field itself lists them."""
 
 SINCE: dict[str, str] = {
     "_meta": "required from clients where there is no handshake; the era adds it",

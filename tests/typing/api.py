@@ -306,7 +306,7 @@ def handlers() -> holdfast.Handlers:
 
     def elicit(question: types.AnyElicitation) -> types.ElicitResult:
         if isinstance(question, types.FormElicitation):
-            assert_type(question.fields, dict[str, types.PrimitiveSchema])
+            assert_type(question.fields, dict[str, dict[str, Any]])
             return types.ElicitResult(action="accept", content={})
         assert_type(question.url, str)
         return types.ElicitResult(action="decline")

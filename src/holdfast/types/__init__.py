@@ -13,23 +13,18 @@ from holdfast._core.lazy import lazily
 # fmt: off
 # isort: off
 if TYPE_CHECKING:
-    from holdfast.types.base import CACHE_SCOPES, Cacheable, Meta, Result, Wire, decode, encode
+    from holdfast.types.base import Cacheable, Meta, Result, Wire, decode, encode
     from holdfast.types.content import (
         Annotations, AnyResourceContents, AudioContent, BlobResourceContents, Content, ContentBlock,
-        EmbeddedResource, ICON_THEMES, Icon, ImageContent, ROLES, ResourceContents, ResourceLink,
-        Role, SamplingContent, TextContent, TextResourceContents, ToolResultContent, ToolUseContent,
-        UnknownContent,
+        EmbeddedResource, Icon, ImageContent, ResourceContents, ResourceLink, Role, SamplingContent,
+        TextContent, TextResourceContents, ToolResultContent, ToolUseContent, UnknownContent,
     )
     from holdfast.types.elicitation import (
-        ACTIONS, AnyElicitation, BooleanSchema, ElicitResult, Elicitation, EnumItems, EnumSchema,
-        FORMATS, FieldSchema, FormElicitation, MultiEnumSchema, NumberSchema, Option,
-        PrimitiveSchema, StringSchema, TitledEnumSchema, TitledItems, TitledMultiEnumSchema,
-        UnknownSchema, UrlElicitation, read_elicitation, read_field,
+        AnyElicitation, ElicitResult, Elicitation, FormElicitation, UrlElicitation,
+        read_elicitation,
     )
     from holdfast.types.lifecycle import (
-        ClientCapabilities, DiscoverResult, ElicitationCapability, Implementation, InitializeResult,
-        ListCapability, ResourcesCapability, SamplingCapability, ServerCapabilities,
-        TasksCapability,
+        Implementation, ListCapability, ResourcesCapability, ServerCapabilities, TasksCapability,
     )
     from holdfast.types.notifications import (
         LOG_LEVELS, LogLevel, LogMessage, Progress, ProgressToken,
@@ -43,8 +38,7 @@ if TYPE_CHECKING:
         ReadResult, Resource, ResourceTemplate, ResourceUpdated, Root, RootsResult,
     )
     from holdfast.types.sampling import (
-        CONTEXTS, ModelHint, ModelPreferences, SamplingMessage, SamplingRequest, SamplingResult,
-        TOOL_CHOICES, ToolChoice,
+        ModelHint, ModelPreferences, SamplingMessage, SamplingRequest, SamplingResult, ToolChoice,
     )
     from holdfast.types.skills import Skill, SkillFile, SkillResource
     from holdfast.types.tasks import (
@@ -53,24 +47,20 @@ if TYPE_CHECKING:
     from holdfast.types.tools import TASK_SUPPORT, Tool, ToolAnnotations, ToolExecution, ToolResult
 
 _HOMES = {
-    "base": ("CACHE_SCOPES", "Cacheable", "Meta", "Result", "Wire", "decode", "encode"),
+    "base": ("Cacheable", "Meta", "Result", "Wire", "decode", "encode"),
     "content": (
         "Annotations", "AnyResourceContents", "AudioContent", "BlobResourceContents", "Content",
-        "ContentBlock", "EmbeddedResource", "ICON_THEMES", "Icon", "ImageContent", "ROLES",
-        "ResourceContents", "ResourceLink", "Role", "SamplingContent", "TextContent",
-        "TextResourceContents", "ToolResultContent", "ToolUseContent", "UnknownContent",
+        "ContentBlock", "EmbeddedResource", "Icon", "ImageContent", "ResourceContents",
+        "ResourceLink", "Role", "SamplingContent", "TextContent", "TextResourceContents",
+        "ToolResultContent", "ToolUseContent", "UnknownContent",
     ),
     "elicitation": (
-        "ACTIONS", "AnyElicitation", "BooleanSchema", "ElicitResult", "Elicitation", "EnumItems",
-        "EnumSchema", "FORMATS", "FieldSchema", "FormElicitation", "MultiEnumSchema",
-        "NumberSchema", "Option", "PrimitiveSchema", "StringSchema", "TitledEnumSchema",
-        "TitledItems", "TitledMultiEnumSchema", "UnknownSchema", "UrlElicitation",
-        "read_elicitation", "read_field",
+        "AnyElicitation", "ElicitResult", "Elicitation", "FormElicitation", "UrlElicitation",
+        "read_elicitation",
     ),
     "lifecycle": (
-        "ClientCapabilities", "DiscoverResult", "ElicitationCapability", "Implementation",
-        "InitializeResult", "ListCapability", "ResourcesCapability", "SamplingCapability",
-        "ServerCapabilities", "TasksCapability",
+        "Implementation", "ListCapability", "ResourcesCapability", "ServerCapabilities",
+        "TasksCapability",
     ),
     "notifications": ("LOG_LEVELS", "LogLevel", "LogMessage", "Progress", "ProgressToken"),
     "page": ("Fault", "Page", "decode_page"),
@@ -82,8 +72,8 @@ _HOMES = {
         "ReadResult", "Resource", "ResourceTemplate", "ResourceUpdated", "Root", "RootsResult",
     ),
     "sampling": (
-        "CONTEXTS", "ModelHint", "ModelPreferences", "SamplingMessage", "SamplingRequest",
-        "SamplingResult", "TOOL_CHOICES", "ToolChoice",
+        "ModelHint", "ModelPreferences", "SamplingMessage", "SamplingRequest", "SamplingResult",
+        "ToolChoice",
     ),
     "skills": ("Skill", "SkillFile", "SkillResource"),
     "tasks": ("RELATED_TASK", "TASK_STATUSES", "Task", "TaskCreated", "TaskMetadata", "TaskStatus"),
@@ -91,25 +81,20 @@ _HOMES = {
 }
 
 __all__ = [
-    "ACTIONS", "CACHE_SCOPES", "CONTEXTS", "FORMATS", "ICON_THEMES", "LOG_LEVELS", "RELATED_TASK",
-    "ROLES", "TASK_STATUSES", "TASK_SUPPORT", "TOOL_CHOICES", "Annotations", "AnyElicitation",
-    "AnyResourceContents", "AudioContent", "BlobResourceContents", "BooleanSchema", "Cacheable",
-    "ClientCapabilities", "CompleteResult", "Completion", "Content", "ContentBlock",
-    "DiscoverResult", "ElicitResult", "Elicitation", "ElicitationCapability", "EmbeddedResource",
-    "EnumItems", "EnumSchema", "Fault", "FieldSchema", "FormElicitation", "Icon", "ImageContent",
-    "Implementation", "InitializeResult", "ListCapability", "LogLevel", "LogMessage", "Meta",
-    "ModelHint", "ModelPreferences", "MultiEnumSchema", "NumberSchema", "Option", "Page",
-    "PrimitiveSchema", "Progress", "ProgressToken", "Prompt", "PromptArgument", "PromptMessage",
-    "PromptReference", "PromptResult", "ReadResult", "Reference", "Resource", "ResourceContents",
-    "ResourceLink", "ResourceReference", "ResourceTemplate", "ResourceUpdated",
-    "ResourcesCapability", "Result", "Role", "Root", "RootsResult", "SamplingCapability",
-    "SamplingContent", "SamplingMessage", "SamplingRequest", "SamplingResult", "ServerCapabilities",
-    "Skill", "SkillFile", "SkillResource", "StringSchema", "Task", "TaskCreated", "TaskMetadata",
-    "TaskStatus", "TasksCapability", "TextContent", "TextResourceContents", "TitledEnumSchema",
-    "TitledItems", "TitledMultiEnumSchema", "Tool", "ToolAnnotations", "ToolChoice",
-    "ToolExecution", "ToolResult", "ToolResultContent", "ToolUseContent", "UnknownContent",
-    "UnknownSchema", "UrlElicitation", "Wire", "decode", "decode_page", "encode",
-    "read_elicitation", "read_field",
+    "LOG_LEVELS", "RELATED_TASK", "TASK_STATUSES", "TASK_SUPPORT", "Annotations", "AnyElicitation",
+    "AnyResourceContents", "AudioContent", "BlobResourceContents", "Cacheable", "CompleteResult",
+    "Completion", "Content", "ContentBlock", "ElicitResult", "Elicitation", "EmbeddedResource",
+    "Fault", "FormElicitation", "Icon", "ImageContent", "Implementation", "ListCapability",
+    "LogLevel", "LogMessage", "Meta", "ModelHint", "ModelPreferences", "Page", "Progress",
+    "ProgressToken", "Prompt", "PromptArgument", "PromptMessage", "PromptReference", "PromptResult",
+    "ReadResult", "Reference", "Resource", "ResourceContents", "ResourceLink", "ResourceReference",
+    "ResourceTemplate", "ResourceUpdated", "ResourcesCapability", "Result", "Role", "Root",
+    "RootsResult", "SamplingContent", "SamplingMessage", "SamplingRequest", "SamplingResult",
+    "ServerCapabilities", "Skill", "SkillFile", "SkillResource", "Task", "TaskCreated",
+    "TaskMetadata", "TaskStatus", "TasksCapability", "TextContent", "TextResourceContents", "Tool",
+    "ToolAnnotations", "ToolChoice", "ToolExecution", "ToolResult", "ToolResultContent",
+    "ToolUseContent", "UnknownContent", "UrlElicitation", "Wire", "decode", "decode_page", "encode",
+    "read_elicitation",
 ]
 # isort: on
 # fmt: on

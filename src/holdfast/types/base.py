@@ -98,13 +98,10 @@ class Result(Meta, kw_only=True):
 
 
 class Cacheable(Result, kw_only=True):
-    """A result that says how long, and for whom, it may be kept."""
+    """A result with a lifetime; ``cache_scope`` is ``private`` or ``public``."""
 
     ttl_ms: int | None = None
     cache_scope: str | None = None
-
-
-CACHE_SCOPES: Final = ("private", "public")
 
 
 def empty_text() -> str:

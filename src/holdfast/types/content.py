@@ -7,7 +7,7 @@ known kind that lacks what the kind needs. Neither hides its neighbours.
 from __future__ import annotations
 
 import binascii
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, field
 
@@ -16,9 +16,7 @@ from holdfast.types.base import Meta, Wire, empty_list
 Bytes: TypeAlias = bytes
 
 Role: TypeAlias = str
-"""One of `ROLES`; others are read as they come."""
-ROLES: Final = ("assistant", "user")
-ICON_THEMES: Final = ("dark", "light")
+"""``assistant`` or ``user``; others are read as they come."""
 
 
 class Annotations(Wire, kw_only=True):
@@ -30,7 +28,7 @@ class Annotations(Wire, kw_only=True):
 
 
 class Icon(Wire, kw_only=True):
-    """A picture to show for something. ``theme`` is one of `ICON_THEMES`."""
+    """A picture to show for something. ``theme`` is ``dark`` or ``light``."""
 
     src: str
     mime_type: str | None = None

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
-import msgspec
 from msgspec import field
 
-from holdfast.types.base import Cacheable, Meta, Wire, empty_text
+from holdfast.types.base import Wire, empty_text
 from holdfast.types.content import Icon
 
 Settings: TypeAlias = dict[str, Any]
 """A capability without settings that this version knows: being there is what counts."""
-
-SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 
 
 class Implementation(Wire, kw_only=True):
@@ -39,37 +36,12 @@ class ResourcesCapability(ListCapability, kw_only=True):
     subscribe: bool = False
 
 
-class SamplingCapability(Wire, kw_only=True):
-    """Sampling, with a choice of context and with tools where those are there."""
-
-    context: Settings | None = None
-    tools: Settings | None = None
-
-
-class ElicitationCapability(Wire, kw_only=True):
-    """Elicitation by form, by URL or both. Neither said means by form."""
-
-    form: Settings | None = None
-    url: Settings | None = None
-
-
 class TasksCapability(Wire, kw_only=True):
     """Tasks: what can be done with them, and which requests may become one."""
 
     list: Settings | None = None
     cancel: Settings | None = None
     requests: dict[str, Settings] | None = None
-
-
-class ClientCapabilities(Wire, kw_only=True):
-    """The capabilities of a client."""
-
-    experimental: dict[str, Settings] | None = None
-    extensions: dict[str, Settings] | None = None
-    roots: ListCapability | None = None
-    sampling: SamplingCapability | None = None
-    elicitation: ElicitationCapability | None = None
-    tasks: TasksCapability | None = None
 
 
 class ServerCapabilities(Wire, kw_only=True):
@@ -83,28 +55,3 @@ class ServerCapabilities(Wire, kw_only=True):
     completions: Settings | None = None
     logging: Settings | None = None
     tasks: TasksCapability | None = None
-
-
-class InitializeResult(Meta, kw_only=True):
-    """A server's side of the handshake."""
-
-    protocol_version: str
-    capabilities: ServerCapabilities = field(default_factory=ServerCapabilities)
-    server_info: Implementation = field(default_factory=Implementation)
-    instructions: str | None = None
-
-
-class DiscoverResult(Cacheable, kw_only=True):
-    """The server's description of itself, requested without a handshake."""
-
-    supported_versions: list[str]
-    capabilities: ServerCapabilities = field(default_factory=ServerCapabilities)
-    instructions: str | None = None
-
-    @property
-    def server_info(self) -> Implementation:
-        """The program behind the server; nameless if it does not say."""
-        try:
-            return msgspec.convert((self.meta or {}).get(SERVER_INFO), Implementation)
-        except msgspec.ValidationError:
-            return Implementation()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from holdfast.types.base import Meta, Wire
 from holdfast.types.content import Role, SamplingContent, joined_text
 from holdfast.types.tasks import TaskMetadata
 from holdfast.types.tools import Tool
-
-CONTEXTS: Final = ("allServers", "none", "thisServer")
-TOOL_CHOICES: Final = ("auto", "none", "required")
 
 
 class ModelHint(Wire, kw_only=True):
@@ -29,7 +26,7 @@ class ModelPreferences(Wire, kw_only=True):
 
 
 class ToolChoice(Wire, kw_only=True):
-    """The tool choice: the model may, must or must not use tools; one of `TOOL_CHOICES`."""
+    """The model may (``auto``), must (``required``) or must not (``none``) use tools."""
 
     mode: str | None = None
 
@@ -52,7 +49,7 @@ class SamplingMessage(Meta, kw_only=True):
 
 
 class SamplingRequest(Meta, kw_only=True):
-    """A server's request to sample a model. ``include_context`` is one of `CONTEXTS`."""
+    """A server's request to sample a model. ``include_context``: allServers, thisServer or none."""
 
     vital: ClassVar[frozenset[str]] = frozenset({"system_prompt", "tools", "tool_choice"})
 
