@@ -14,7 +14,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo demo-browser demo-service test interop conformance lint docs bench bench-peers
-.PHONY: requirements walk coverage fuzz release-check audit clean stale
+.PHONY: requirements walk coverage fuzz hostile release-check audit clean stale
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -61,6 +61,9 @@ coverage: $(STAMP) ## the pure core at 100 % of branches (ARGS=--all: the whole 
 
 fuzz: $(STAMP) ## try the framing and the decoder with inputs of any kind (ARGS="--seconds 60 events")
 	@$(RUN) -m tools.fuzz $(ARGS)
+
+hostile: $(STAMP) ## measure schemas that were made to take long (ARGS="--seed 7 --count 5000")
+	@$(RUN) -m tools.hostile $(ARGS)
 
 release-check: $(STAMP) ## build the wheel and the sdist, and try them with the sources out of the way
 	@$(RUN) -m tools.release $(ARGS)

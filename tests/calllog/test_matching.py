@@ -46,11 +46,6 @@ def test_equal_calls_have_equal_keys(one: Any, other: Any, same: bool) -> None:
     assert (keys[0] == keys[1]) is same
 
 
-def test_schema_hints_black_out_as_well() -> None:
-    schema = {"properties": {"phrase": {"writeOnly": True}}}
-    assert normal_arguments({"phrase": "x"}, REDACTOR, schema) == {"phrase": "[redacted]"}
-
-
 def test_what_is_blacked_out_fits_anything() -> None:
     assert has_hidden({"a": [{"b": "see [redacted]"}]})
     assert not has_hidden({"[redacted]": 1})

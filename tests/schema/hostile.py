@@ -1,25 +1,34 @@
 """A generator of schemas, and values for them, that were made to take long.
 
-Each family is a rule with a size; the sizes grow until the schema is refused. `cases` gives them
-all, in a fixed order.
+Each family is a rule with a size; the sizes grow until the schema is refused. `random_cases`
+combines keywords without a rule. ``make hostile`` measures more of these and prints the slowest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import product
+from random import Random
 from typing import Any, NamedTuple
+
+import msgspec
 
 Schema = dict[str, Any]
 Wrap = Callable[[Any, int], Schema]
 
-SIZES = (2, 6, 12, 24, 60, 180, 600, 2000)
+SIZES = (12, 60, 180, 600, 2000)
 
 
 class Case(NamedTuple):
     name: str
     schema: Any
     value: Any
+    json: bytes | None = None
+    """The value as JSON, where encoding it takes long."""
+
+    @property
+    def text(self) -> bytes:
+        return msgspec.json.encode(self.value) if self.json is None else self.json
 
 
 def refer(name: object) -> Schema:
@@ -51,7 +60,6 @@ COVERED: dict[str, Schema] = {
     "unevaluatedProperties schema": {"unevaluatedProperties": {"type": "integer"}},
     "unevaluatedItems": {"unevaluatedItems": False},
 }
-LEAVES: tuple[Any, ...] = ({"type": "object"}, False)
 
 
 def deep_value(depth: int) -> Any:
@@ -71,8 +79,8 @@ VALUES: dict[str, Callable[[int], Any]] = {
 
 def nested() -> Iterator[Case]:
     """Applicators inside each other, written out, with and without ``unevaluated*``."""
-    for (name, wrap), (cover, beside), leaf in product(WRAPS.items(), COVERED.items(), LEAVES):
-        for size in (12, 24, 60):
+    for (name, wrap), (cover, beside) in product(WRAPS.items(), COVERED.items()):
+        for size, leaf in ((12, {"type": "object"}), (60, False)):
             if name in ("allOf", "anyOf2", "if", "dependent", "properties", "pattern", "prefix"):
                 schema = shared(wrap, beside, leaf, size)
             else:
@@ -149,7 +157,7 @@ def named() -> Iterator[Case]:
 
 
 def wide() -> Iterator[Case]:
-    for size in SIZES:
+    for size in (60, 600, 2000):
         numbers = range(size)
         rows: dict[str, Schema] = {
             "allOf": {"allOf": [{"minProperties": at} for at in numbers]},
@@ -215,10 +223,13 @@ def numbers() -> Iterator[Case]:
     limits = ("minimum", "maximum", "exclusiveMinimum", "multipleOf", "const")
     sizes = (5, 0.01, 1e-308, 5e-324, 1e308, 10**30, 10**4000 + 1)
     values = (1, 1.5, 1e308, 10**30, 10**4200)
-    for keyword, limit, value, count in product(limits, sizes, values, (1, 1000)):
+    texts = [str(value).encode() + b"," for value in values]
+    for (at, value), keyword, limit in product(enumerate(values), limits, sizes):
         name = f"{keyword} {limit:.3g} {value:.3g}" if limit < 1e300 and value < 1e300 else keyword
-        yield Case(f"{name} × {count}", {"items": {keyword: limit}}, [value] * count)
-    yield Case("unique integers", {"uniqueItems": True}, [10**4200 + at for at in range(1000)])
+        for count in (1, 1000):
+            text = b"[%b]" % (texts[at] * count)[:-1]
+            yield Case(f"{name} × {count}", {"items": {keyword: limit}}, [value] * count, text)
+    yield Case("unique integers", {"uniqueItems": True}, [10**4200 + at for at in range(200)])
     yield Case("unique integers 2", {"uniqueItems": True}, [10**25 + at for at in range(3000)])
 
 
@@ -238,7 +249,103 @@ def deep() -> Iterator[Case]:
         yield Case(f"tree twice {size}", both, deep_value(size))
 
 
-def cases() -> Iterator[Case]:
-    """Return every case."""
-    for family in (nested, webs, named, wide, texts, numbers, deep):
-        yield from family()
+# Anything
+
+_LEAVES: tuple[Any, ...] = (
+    {}, True, False, {"type": "string"}, {"type": "object"}, {"type": "array"}, {"const": [0] * 50},
+    {"enum": [[1, 2], {"a": 1}, "a"] * 20}, {"multipleOf": 0.1}, {"multipleOf": 1e-300},
+    {"minimum": 10**40}, {"pattern": "(a+)+$"}, {"pattern": "[ab]*a[ab]{40}"}, {"minLength": 9},
+    {"uniqueItems": True}, {"required": [f"a{at}" for at in range(30)]},
+    {"dependentRequired": {f"a{at}": ["a0"] for at in range(30)}},
+)  # fmt: skip
+_KEYWORDS = (
+    "allOf", "anyOf", "oneOf", "prefixItems", "properties", "patternProperties", "dependentSchemas",
+    "not", "if", "then", "else", "items", "additionalProperties", "propertyNames", "contains",
+    "unevaluatedProperties", "unevaluatedItems", "$ref", "$dynamicRef",
+)  # fmt: skip
+
+
+class _Maker:
+    """Makes one schema of so many parts at most."""
+
+    def __init__(self, chance: Random) -> None:
+        self._chance = chance
+        self._left = chance.choice((30, 300, 2500))
+        self._definitions = chance.choice((1, 3, 10, 40))
+        self._width = chance.choice((2, 3, 10, 40, 300))
+
+    def whole(self) -> Schema:
+        levels = self._chance.choice((1, 2, 3, 4, 6))
+        definitions: dict[str, Any] = {}
+        for at in range(self._definitions):
+            made = self.part(self._chance.choice((1, 2)))
+            anchor = {"$dynamicAnchor": "n"} if self._chance.random() < 0.2 else {}
+            definitions[f"d{at}"] = {**made, **anchor} if isinstance(made, dict) else made
+        made = self.part(levels)
+        return {**(made if isinstance(made, dict) else {}), "$defs": definitions}
+
+    def part(self, levels: int) -> Any:
+        self._left -= 1
+        if self._left < 0 or levels == 0:
+            return self._chance.choice(_LEAVES)
+        keywords = self._chance.sample(_KEYWORDS, self._chance.choice((1, 1, 2, 3)))
+        return {keyword: self.inside(keyword, levels - 1) for keyword in keywords}
+
+    def inside(self, keyword: str, levels: int) -> Any:
+        count = range(self._chance.choice((1, 2, self._width)))
+        if keyword == "$ref":
+            names = [f"#/$defs/d{at}" for at in range(self._definitions)]
+            return self._chance.choice(["#", *names])
+        if keyword == "$dynamicRef":
+            return "#n"
+        if keyword in ("allOf", "anyOf", "oneOf", "prefixItems"):
+            return [self.part(levels) for _ in count]
+        if keyword in ("properties", "patternProperties", "dependentSchemas"):
+            return {f"a{at}": self.part(levels) for at in count}
+        return self.part(levels)
+
+
+def _any_value(chance: Random) -> Any:
+    size = chance.choice((3, 30, 300, 3000, 30_000))
+    numbers = range(size)
+    kinds: tuple[Callable[[], Any], ...] = (
+        lambda: {f"a{at}": at for at in numbers},
+        lambda: [[at, {"a0": at}] for at in numbers],
+        lambda: {f"a{at}": {f"a{to}": [to] for to in range(10)} for at in range(size // 10)},
+        lambda: [(1, "aaaa", 1.5, [1], {"a0": 1})[at % 5] for at in numbers],
+        lambda: deep_value(min(size, 40)),
+        lambda: "a" * size * 10,
+        lambda: [10**25 + at for at in numbers],
+    )
+    return chance.choice(kinds)()
+
+
+def random_cases(seed: int, count: int) -> Iterator[Case]:
+    for at in range(count):
+        chance = Random(f"{seed}-{at}")
+        yield Case(f"random {seed}-{at}", _Maker(chance).whole(), _any_value(chance))
+
+
+# Values that are far larger than what is said about them
+
+
+def large() -> Iterator[Case]:
+    schemas: list[Schema] = [
+        {"type": "string"}, {"properties": {"a": {"type": "string", "maxItems": 3}}},
+        {"additionalProperties": {"type": "null"}}, {"unevaluatedProperties": False},
+        {"properties": {"a": {"enum": [1]}}}, {"maxProperties": 0}, {"not": {}},
+    ]  # fmt: skip
+    values: list[Any] = [
+        {"a": list(range(200_000))},
+        {"a": [{"b": at} for at in range(50_000)]},
+        {f"k{at}": at for at in range(100_000)},
+        {"a": "é" * 1_000_000},
+        {"a": [10**4000 + at for at in range(50)]},
+    ]
+    for (at, value), schema in product(enumerate(values), schemas):
+        yield Case(f"large {at} {schema}", schema, value)
+
+
+FAMILIES: tuple[Callable[[], Iterator[Case]], ...] = (
+    nested, webs, named, wide, texts, numbers, deep, large,
+)  # fmt: skip

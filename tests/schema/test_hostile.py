@@ -1,12 +1,11 @@
-"""Hostile schemas and values, as `tests.schema.hostile` generates them, cost little time.
+"""Hostile schemas and values, as `tests.schema.hostile` generates them, hold nothing up.
 
-The bound is 50 ms of one core. What is asserted is far above it, because machines differ and are
-shared; ``make hostile`` prints the slowest.
+The bound is 50 ms of one core. Time is measured against a loop that takes 50 ms on the machine
+that the bounds were set on, so that it does not depend on the machine or its load.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,47 +13,35 @@ import msgspec
 import pytest
 
 from holdfast.schema.cost import BUDGET, UNITS
-from holdfast.schema.explain import Unusable
 from holdfast.schema.validate import Checker
 from holdfast.schema.walk import LIMITS
 from tests.schema import hostile
 from tests.schema.hostile import Case
+from tools.hostile import cost
 
-GUARD = 1.5
-"""Seconds of processor time: thirty times the bound."""
-
-FAMILIES: list[Callable[[], Iterator[Case]]] = [
-    hostile.nested,
-    hostile.webs,
-    hostile.named,
-    hostile.wide,
-    hostile.texts,
-    hostile.numbers,
-    hostile.deep,
-]
+BOUND = 1.0
+"""In units of 50 ms."""
 
 
-def seconds(case: Case) -> float:
-    """Compile and check, as a client does with a result; return the processor time."""
-    text = msgspec.json.encode(case.value)
-    began = time.process_time()
-    try:
-        Checker(case.schema, fills=True).faults(case.value, text)
-    except Unusable:
-        pass
-    return time.process_time() - began
+def is_slow(case: Case) -> bool:
+    """Return True if a case takes longer than the bound, every time that it is measured."""
+    return all(cost(case) > BOUND for _ in range(5))
 
 
 @pytest.mark.req("T5", "T6")
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+@pytest.mark.parametrize("family", hostile.FAMILIES, ids=lambda family: family.__name__)
 def test_no_schema_and_value_hold_the_interpreter(family: Callable[[], Iterator[Case]]) -> None:
-    slow = [case.name for case in family() if seconds(case) > GUARD]
-    assert slow == []
+    assert [case.name for case in family() if is_slow(case)] == []
+
+
+@pytest.mark.req("T5", "T6")
+def test_no_random_schema_and_value_hold_the_interpreter() -> None:
+    assert [case.name for case in hostile.random_cases(1, 150) if is_slow(case)] == []
 
 
 @pytest.mark.req("T5")
 def test_the_bounds_are_those_of_one_budget() -> None:
-    assert (LIMITS.depth, LIMITS.nodes, LIMITS.work) == (100, 5_000, 5_000)
+    assert (LIMITS.depth, LIMITS.nodes, LIMITS.work) == (100, 4_000, 5_000)
     assert (UNITS, BUDGET) == (5_000, 1_000_000)
 
 

@@ -11,7 +11,6 @@ consumes what it looked at. Values longer than a bound are hidden whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, Final
@@ -127,7 +126,7 @@ class Redactor:
         """Redact a string that is JSON itself by its structure; it is unchanged if nothing is."""
         try:
             value = msgspec.json.decode(text)
-            found = _Copy(self, embedded).value(value, None, DEEPEST)
+            found = _Copy(self, embedded).value(value, DEEPEST)
             if found == value:
                 return text
             return msgspec.json.encode(found).decode()
@@ -136,12 +135,12 @@ class Redactor:
 
     # Values
 
-    def value(self, value: Any, schema: Any = None) -> Any:
+    def value(self, value: Any, secret: frozenset[str] | None = frozenset()) -> Any:
         """Return a copy of a JSON value, made of plain types, without its secrets.
 
         Args:
             value: Anything that JSON can hold, and msgspec structs.
-            schema: The JSON Schema of the value, whose hints count.
+            secret: The properties that a schema declares secret; None: all of them.
         """
         if not self._on:
             return value
@@ -149,18 +148,28 @@ class Redactor:
             plain = msgspec.to_builtins(value)
         except (TypeError, ValueError, RecursionError):
             return HIDDEN
-        return _Copy(self, _EMBEDDED).value(plain, schema if self._schema else None, DEEPEST)
+        if secret is None and self._schema:
+            return (
+                {name: _hide(item) for name, item in plain.items()}
+                if isinstance(plain, dict)
+                else HIDDEN
+            )
+        names = secret if secret and self._schema else frozenset()
+        return _Copy(self, _EMBEDDED, names).value(plain, DEEPEST)
 
 
 class _Copy:
     """One value being copied; counts what was searched."""
 
-    def __init__(self, redactor: Redactor, embedded: int) -> None:
+    def __init__(
+        self, redactor: Redactor, embedded: int, secret: frozenset[str] = frozenset()
+    ) -> None:
         self._redactor = redactor
+        self._secret = secret
         self._embedded = embedded
         self._left = MOST_CHARACTERS
 
-    def value(self, value: Any, schema: Any, levels: int) -> Any:
+    def value(self, value: Any, levels: int) -> Any:
         if isinstance(value, str):
             self._left -= len(value)
             return self._redactor._text(value, self._embedded) if self._left >= 0 else HIDDEN
@@ -169,31 +178,27 @@ class _Copy:
         if levels == 0:
             return HIDDEN
         if isinstance(value, list):
-            return self._list(value, schema, levels)
+            return self._list(value, levels)
         pair = self._is_secret_pair(value)
         return {
-            self._redactor._text(str(name), 0): self._item(str(name), item, schema, levels, pair)
+            self._redactor._text(str(name), 0): self._item(str(name), item, levels, pair)
             for name, item in value.items()
         }
 
-    def _list(self, value: list[Any], schema: Any, levels: int) -> list[Any]:
-        items = _items(schema)
-        found = [self.value(item, items, levels - 1) for item in value]
+    def _list(self, value: list[Any], levels: int) -> list[Any]:
+        found = [self.value(item, levels - 1) for item in value]
         # A header as a pair: ["Authorization", "Bearer …"].
         match value:
             case [str(name), str(item)] if len(name) <= 64 and self._redactor.is_secret(name):
                 found[1] = _hide(item)
         return found
 
-    def _item(self, name: str, item: Any, schema: Any, levels: int, pair: bool) -> Any:
+    def _item(self, name: str, item: Any, levels: int, pair: bool) -> Any:
         if pair and name.lower() in _VALUE_KEYS:
             return _hide(item)
-        about = _named(schema, name)
         if self._redactor.is_secret(name):
             return item if _is_count(name, item) else _hide(item)
-        if any(_is_hinted(part) for part in about):
-            return HIDDEN
-        return self.value(item, next(iter(about), None), levels - 1)
+        return _hide(item) if name in self._secret else self.value(item, levels - 1)
 
     def _is_secret_pair(self, value: dict[str, Any]) -> bool:
         """Return True for ``{"name": "Authorization", "value": …}``."""
@@ -219,42 +224,6 @@ def _words(name: str) -> list[str]:
 
 def _singular(word: str) -> str:
     return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
-
-
-# Schemas
-
-
-def _parts(schema: Any, levels: int = 4) -> Iterator[Mapping[str, Any]]:
-    """Yield a schema and the schemas it is combined from, as far as no reference is needed."""
-    if not isinstance(schema, Mapping):
-        return
-    yield schema
-    if levels:
-        for keyword in ("allOf", "anyOf", "oneOf"):
-            branches = schema.get(keyword)
-            for branch in branches[:16] if isinstance(branches, list) else ():
-                yield from _parts(branch, levels - 1)
-
-
-def _named(schema: Any, name: str) -> list[Any]:
-    """Return what a schema says about one property."""
-    if schema is None:
-        return []
-    tables = (part.get("properties") for part in _parts(schema))
-    return [table[name] for table in tables if isinstance(table, Mapping) and name in table]
-
-
-def _items(schema: Any) -> Any:
-    if schema is None:
-        return None
-    found: Iterable[Any] = (part["items"] for part in _parts(schema) if "items" in part)
-    return next(iter(found), None)
-
-
-def _is_hinted(schema: Any) -> bool:
-    return any(
-        part.get("writeOnly") is True or part.get("format") == "password" for part in _parts(schema)
-    )
 
 
 @cache

@@ -51,9 +51,11 @@ def normal(value: Any) -> Any:
     return value
 
 
-def normal_arguments(arguments: Mapping[str, Any], redactor: Redactor, schema: Any = None) -> Any:
+def normal_arguments(
+    arguments: Mapping[str, Any], redactor: Redactor, secret: frozenset[str] | None = frozenset()
+) -> Any:
     """Return the arguments redacted and in normal form."""
-    return normal(redactor.value(dict(arguments), schema))
+    return normal(redactor.value(dict(arguments), secret))
 
 
 def key(name: str, arguments: Any) -> bytes:

@@ -133,7 +133,7 @@ class CallLog:
     def _before(self, call: ObservedCall, seq: int) -> bytes:
         name, arguments = call.about, (call.params or {}).get("arguments")
         try:
-            given = self._redactor.value(arguments, call.input_schema())
+            given = self._redactor.value(arguments, call.secret_names())
             head = call_head(name, given if isinstance(given, Mapping) else {})
         except Exception:
             log.exception("the call log: the arguments of %r cannot be shown", name)

@@ -13,18 +13,22 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, BinaryIO, Final, TypeAlias
 
+from msgspec import Raw
+
 from holdfast._core.redact import Redactor
 from holdfast._core.runners.aio import Line, accept, serve_stdio
 from holdfast._core.server.catalog import error_result
 from holdfast._core.server.incoming import Incoming
 from holdfast._core.server.server import Server
 from holdfast._core.text import close_matches
+from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
 from holdfast.calllog.compare import brief, fits, has_hidden, key, nearest, normal_arguments, told
 from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log
 from holdfast.calllog.results import NotRecorded
 from holdfast.lock.fingerprint import definition
 from holdfast.policies import Redaction
+from holdfast.schema.secrets import secret_names
 from holdfast.types.tools import Tool
 
 Definitions: TypeAlias = "Iterable[Tool | Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]"
@@ -120,8 +124,8 @@ class MockServer:
     # What was recorded
 
     def _normal(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        schema = self._tools.get(name, {}).get("inputSchema")
-        return normal_arguments(arguments, self._redactor, schema)
+        schema = Raw(jsonrpc.encode(self._tools.get(name, {}).get("inputSchema")))
+        return normal_arguments(arguments, self._redactor, secret_names(schema))
 
     def _find(self, name: str, arguments: dict[str, Any]) -> Entry:
         given = self._normal(name, arguments)

@@ -33,6 +33,9 @@ LIGHT: Final = 20_000
 EXPLAINED: Final = 2_000
 """Steps of a check whose faults are all explained, for each 200 bytes of the value: a fault may
 cost a thousand times as much as finding that there is one, and shows the value."""
+SHOWN: Final = 48 * 1024
+"""Bytes of a value of which a fault is shown: the validator copies the value, and writes it out,
+even to name the first fault."""
 PATTERN_BYTES: Final = 64 * 1024
 """The size that a compiled pattern may have."""
 PATTERN_UNITS: Final = 2_000
@@ -85,9 +88,10 @@ class Checker:
         """
         try:
             if self._light:
-                return () if self._fits(value) else self._explain(self._validator, value)
+                return () if self._fits(value) else self._explain(self._validator, value, text)
+            text = _encoded(value) if text is None else text
             validator = self._affordable(value, text)
-            return () if validator.is_valid(value) else self._explain(validator, value)
+            return () if validator.is_valid(value) else self._explain(validator, value, text)
         except (SchemaTooComplex, RecursionError) as error:
             raise Unbounded(str(error)) from None
         except ValueError as error:
@@ -103,13 +107,8 @@ class Checker:
             raise Unusable(str(error)) from None
         return self.faults(plain)
 
-    def _affordable(self, value: Any, text: bytes | Raw | None) -> Validator:
+    def _affordable(self, value: Any, text: bytes | Raw) -> Validator:
         """Return the validator to use: without patterns if there is too much text for them."""
-        if text is None:
-            try:
-                text = jsonrpc.encode(value)
-            except UNENCODABLE:
-                raise ValueError("it is not JSON") from None
         size, bound = len(text), self._outline.bound
         if bound is not None and bound.each * (size // 2 + 1) <= cost.BUDGET:
             matching = cost.CHARACTER * bound.patterns * size
@@ -126,19 +125,28 @@ class Checker:
             self._without_patterns = _compile(_without(self._schema, self._outline.patterns))
         return self._without_patterns
 
-    def _explain(self, validator: Validator, value: Any) -> tuple[SchemaFault, ...]:
+    def _explain(
+        self, validator: Validator, value: Any, text: bytes | Raw | None
+    ) -> tuple[SchemaFault, ...]:
         """Return the faults; only the first, or none in detail, if finding all takes long."""
+        size = len(_encoded(value) if text is None else text)
         try:
             work = self._outline.work(value)
-            size = len(jsonrpc.encode(value))
             affordable = (work.steps + work.patterns) * (1 + size // 200) <= EXPLAINED
-        except (SchemaTooComplex, *UNENCODABLE):
+        except SchemaTooComplex:
             affordable = False
         if affordable:
             return describe(validator.iter_errors(value), self._schema)
-        if self._outline.branches:
+        if self._outline.branches or size > SHOWN:
             return (SchemaFault("", "does not fit the schema (it is too large to say where)"),)
         return describe([_first_error(validator, value)], self._schema)
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return jsonrpc.encode(value)
+    except UNENCODABLE:
+        raise ValueError("it is not JSON") from None
 
 
 def _first_error(validator: Validator, value: Any) -> ValidationError:

@@ -18,7 +18,7 @@ class SchemaLimits(NamedTuple):
 
     depth: int = 100
     """Levels of nested schemas that are followed."""
-    nodes: int = 5_000
+    nodes: int = 4_000
     """JSON values in one schema."""
     work: int = 5_000
     """Steps of one reading: each costs two to four microseconds."""

@@ -116,12 +116,7 @@ class Audit:
         )
 
     def _arguments(self, call: ObservedCall) -> Any:
-        """Return the arguments as they are recorded; nothing of them if they cannot be judged."""
-        try:
-            return self._redactor.value((call.params or {}).get("arguments"), call.input_schema())
-        except Exception:
-            # A schema that cannot be read may have said what is secret.
-            return "[redacted]"
+        return self._redactor.value((call.params or {}).get("arguments"), call.secret_names())
 
     def _ending(self, call: ObservedCall) -> dict[str, Any]:
         error, result = call.error, call.result

@@ -16,6 +16,7 @@ from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Moved, WireId
 from holdfast.errors import HoldfastError
+from holdfast.schema.secrets import secret_names
 from holdfast.types.tools import Tool, ToolResult
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -52,12 +53,9 @@ class ObservedCall(Struct, kw_only=True):
     result: ToolResult | None = None
     error: BaseException | None = None
 
-    def input_schema(self) -> Any:
-        """Return the schema of the tool's arguments, None if it is unknown.
-
-        Raises what decoding raises if the server's schema cannot be read.
-        """
-        return None if self.tool is None else self.tool.input_schema
+    def secret_names(self) -> frozenset[str] | None:
+        """Return the arguments that the tool's schema declares secret; None: maybe all of them."""
+        return frozenset() if self.tool is None else secret_names(self.tool.input_schema_json)
 
 
 class Observer(Protocol):
