@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast import Tool
 from holdfast.agents.listing import ServerTool
 from holdfast.agents.naming import name_of
-from holdfast.agents.search import Index, distance, signature, words
+from holdfast.agents.search import Index, signature, words
 
 
 def tool(server: str, name: str, description: str = "", *parameters: str) -> ServerTool:
@@ -97,23 +97,13 @@ def test_there_are_never_more_than_asked_for() -> None:
     [
         ("readTextFile", ["read", "text", "file"]),
         ("read_text.file-now", ["read", "text", "file", "now"]),
-        ("HTTPServer2URLs", ["http", "server", "2", "url"]),
-        ("listing files, queries", ["list", "file", "query"]),
-        ("stopped status class", ["stop", "status", "class"]),
+        ("HTTPServer2URLs", ["http", "server", "2", "urls"]),
+        ("listing files, queries", ["listing", "files", "queries"]),
         ("größte Dateien 検索", ["grösste", "dateien", "検索"]),
     ],
 )
 def test_names_are_taken_apart_into_words(text: str, split: list[str]) -> None:
     assert words(text) == split
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "slips"),
-    [("file", "file", 0), ("flie", "file", 1), ("fil", "file", 1), ("fiile", "file", 1)],
-)
-def test_slips_are_counted(first: str, second: str, slips: int) -> None:
-    assert distance(first, second, 2) == slips
-    assert distance("kitten", "sitting", 2) == 3
 
 
 @given(st.text(max_size=60))

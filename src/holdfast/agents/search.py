@@ -1,9 +1,9 @@
-"""Tools by keywords: a small ranking in memory, for hundreds of definitions.
+"""Search tools by keywords, in memory.
 
-Names, titles, descriptions and parameters are taken for words (``readTextFile``,
+Names, titles, descriptions and parameters are split into words (``readTextFile``,
 ``read_text_file`` and ``read.text-file`` are the same three), and ranked by BM25: rare words
-count more, words in the name more than words in the text. A word that no tool has may be the
-beginning of one, or one with a slip in it. The same question always has the same answer.
+count more, words in the name more than words in the text. Words that begin alike (``file``,
+``files``) match too, and misspelt words the nearest ones. The result is deterministic.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 from msgspec import Struct
 
+from holdfast._core.text import close_matches
 from holdfast.agents.listing import ServerTool
+from holdfast.schema.walk import properties
 
 WEIGHTS: Final = {"name": 4.0, "server": 2.0, "title": 2.0, "parameters": 1.5, "description": 1.0}
 SATURATION: Final = 1.2
 LENGTH: Final = 0.6
-"""How much a long description is held against a tool."""
+"""The weight of a description's length."""
 BEGINNING: Final = 0.6
 SLIP: Final = 0.4
 LONGEST: Final = 4000
@@ -41,39 +42,19 @@ _EMPTY: Final = frozenset(_SMALL.split())
 
 
 class Hit(Struct, frozen=True):
-    """A tool that fits, and how well: scores compare within one search."""
+    """A tool that matches, and its score, which compares within one search."""
 
     tool: ServerTool
     score: float
 
 
 def words(text: str) -> list[str]:
-    """The words of a name or a text, in lower case and without their endings."""
-    runs = _RUNS.findall(text)
-    return [_stem(word.casefold()) for run in runs for word in _SEAMS.split(run)]
-
-
-@lru_cache(maxsize=8192)
-def _stem(word: str) -> str:
-    """Without the endings that English adds: ``files`` and ``listing`` are ``file``, ``list``."""
-    if not word.isascii() or len(word) < 4:
-        return word
-    if word.endswith("ies"):
-        return word[:-3] + "y"
-    if word.endswith(("sses", "shes", "ches", "xes")):
-        return word[:-2]
-    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        return word[:-1]
-    for ending in ("ing", "ed"):
-        stem = word.removesuffix(ending)
-        if stem != word and len(stem) >= 3 and any(letter in "aeiouy" for letter in stem):
-            doubled = len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "lsz"
-            return stem[:-1] if doubled else stem
-    return word
+    """Return the words of a name or a text, in lower case."""
+    return [word.casefold() for run in _RUNS.findall(text) for word in _SEAMS.split(run)]
 
 
 def signature(tools: Sequence[ServerTool]) -> tuple[Any, ...]:
-    """Equal for lists of the same tools: what an index was made from."""
+    """Return a value that is equal for lists of the same tools."""
     return tuple(
         (one.name, one.tool.title, one.tool.description, bytes(one.tool.input_schema_json))
         for one in tools
@@ -81,7 +62,7 @@ def signature(tools: Sequence[ServerTool]) -> tuple[Any, ...]:
 
 
 class Index:
-    """Some tools, ready to be searched."""
+    """An index of tools."""
 
     def __init__(self, tools: Iterable[ServerTool]) -> None:
         self._tools = sorted(tools, key=lambda one: one.name)
@@ -100,7 +81,7 @@ class Index:
         return len(self._tools)
 
     def search(self, query: str, limit: int = 5) -> list[Hit]:
-        """The best tools for a question, best first; none that has nothing to do with it."""
+        """Return the tools that match best, best first."""
         asked = Counter(words(query[:LONGEST]))
         useful = {word: count for word, count in asked.items() if word not in _EMPTY} or asked
         scores: dict[int, float] = {}
@@ -112,7 +93,7 @@ class Index:
         return [Hit(self._tools[place], round(score, 6)) for place, score in ranked[:limit]]
 
     def _scores(self, word: str) -> dict[int, float]:
-        """What one word of a question gives each tool: its best reading there."""
+        """Return the score that one word of a query gives each tool."""
         best: dict[int, float] = {}
         for known, weight in self._readings(word):
             rarity = self._rarity(known)
@@ -123,17 +104,11 @@ class Index:
         return best
 
     def _readings(self, word: str) -> list[tuple[str, float]]:
-        """The words it may stand for. Guesses are made only for a word that no tool has."""
-        if word in self._places:
-            return [(word, 1.0)]
-        if len(word) < 3:
-            return []
-        begun = [(one, BEGINNING) for one in self._places if one.startswith(word)]
-        if begun:
-            return begun
-        slips = 0 if len(word) < 4 else 1 if len(word) < 8 else 2
-        near = [one for one in self._places if slips and distance(word, one, slips) <= slips]
-        return [(one, SLIP) for one in near]
+        """Return the known words that it may mean: itself, those that begin alike, or near ones."""
+        exact = [(word, 1.0)] if word in self._places else []
+        begun = [(one, BEGINNING) for one in self._places if _begins_alike(word, one)]
+        near = [] if exact or begun or len(word) < 4 else close_matches(word, self._places, 3, 0.75)
+        return [*exact, *begun, *((one, SLIP) for one in near)]
 
     def _rarity(self, word: str) -> float:
         having = len(self._places[word])
@@ -146,13 +121,13 @@ class Index:
 
 
 def _counts(one: ServerTool) -> dict[str, float]:
-    """How much of each word a tool has, by where it stands."""
+    """Return the weight of each word of a tool, by where it stands."""
     tool = one.tool
     texts = {
         "name": tool.name,
         "server": one.server,
         "title": tool.title or "",
-        "parameters": " ".join(_parameters(tool.input_schema)),
+        "parameters": " ".join(properties(tool.input_schema)),
         "description": (tool.description or "")[:LONGEST],
     }
     found: dict[str, float] = {}
@@ -163,26 +138,7 @@ def _counts(one: ServerTool) -> dict[str, float]:
     return found
 
 
-def _parameters(schema: dict[str, Any]) -> Iterable[str]:
-    properties = schema.get("properties")
-    return properties if isinstance(properties, dict) else ()
-
-
-def distance(first: str, second: str, most: int) -> int:
-    """Slips between two words (a letter wrong, missing, too many, or two swapped), up to
-    ``most``; more than that is ``most + 1``."""
-    if abs(len(first) - len(second)) > most:
-        return most + 1
-    before: list[int] = []
-    row = list(range(len(second) + 1))
-    for i, a in enumerate(first, 1):
-        above, row, oldest = row, [i], before
-        for j, b in enumerate(second, 1):
-            cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (a != b))
-            if i > 1 and j > 1 and a == second[j - 2] and first[i - 2] == b:
-                cost = min(cost, oldest[j - 2] + 1)
-            row.append(cost)
-        if min(row) > most:
-            return most + 1
-        before = above
-    return min(row[-1], most + 1)
+def _begins_alike(word: str, other: str) -> bool:
+    """Return True for different words of which one is the beginning of the other."""
+    least = min(len(word), len(other))
+    return word != other and least >= 3 and word[:least] == other[:least]
