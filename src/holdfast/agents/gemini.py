@@ -50,7 +50,7 @@ _ANY: Final = ("string", "number", "boolean")
 
 
 def subset(schema: Schema, report: Losses) -> Schema | None:
-    """For ``parameters``; None if there are no arguments, as an empty object is refused."""
+    """Return the schema for ``parameters``; None without arguments: an empty object is refused."""
     root = Expansion(object_root(schema, report), report).run()
     if not root["properties"]:
         return None
@@ -62,6 +62,7 @@ class _Conversion:
         self._report = report
 
     def node(self, node: Any, where: str) -> Schema:
+        """Convert one schema."""
         node = self._normal(node, where)
         variants = self._variants(node, where)
         nullable = {"nullable": True} if any(_is_null(one) for one in variants) else {}
@@ -75,7 +76,7 @@ class _Conversion:
         return {"anyOf": choices, **self._described(node), **nullable}
 
     def _normal(self, given: Any, where: str) -> Schema:
-        """Without the words that can be said in another way."""
+        """Return the schema without keywords that can be expressed by others."""
         if not isinstance(given, dict):
             if given is False:
                 self._report.add(where, "schema", "nothing fits it; any value is told")
@@ -91,7 +92,7 @@ class _Conversion:
         return node
 
     def _variants(self, node: Schema, where: str) -> list[Schema]:
-        """One schema for each alternative and each type."""
+        """Return one schema for each alternative and each type."""
         choices = node.get("anyOf")
         if isinstance(choices, list) and choices:
             rest = {key: value for key, value in node.items() if key != "anyOf"}
@@ -109,7 +110,7 @@ class _Conversion:
         return [*({**node, "type": kind} for kind in kinds), *null]
 
     def _typed(self, node: Schema, where: str) -> Schema:
-        """A node of one type, with the words of that type."""
+        """Return a schema of one type, with the keywords of that type."""
         kind = node["type"]
         found: Schema = {"type": kind.upper(), **self._described(node)}
         notes: dict[str, Any] = {}
@@ -185,7 +186,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _without_exclusive(node: Schema) -> Schema:
-    """Whole numbers above 0 are those from 1: said that way, nothing is lost."""
+    """Return exclusive bounds of integers as inclusive ones."""
     low, high = node.get("exclusiveMinimum"), node.get("exclusiveMaximum")
     if node["type"] != "integer":
         return node
@@ -214,7 +215,7 @@ KEPT: Final = frozenset(
 
 
 def json_schema(schema: Schema, report: Losses) -> Schema | None:
-    """For ``parametersJsonSchema``; None if there are no arguments."""
+    """Return the schema for ``parametersJsonSchema``; None without arguments."""
     root = object_root(schema, report)
     if not root["properties"]:
         return None
@@ -246,7 +247,7 @@ def _pruned(node: Any, where: str, report: Losses) -> Any:
 
 
 def _lone_reference(node: Schema) -> Schema:
-    """A reference stands alone, and leads into ``$defs``."""
+    """Return a reference alone, leading into ``$defs``."""
     pointer = node.get("$ref")
     if not isinstance(pointer, str):
         return node

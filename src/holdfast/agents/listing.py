@@ -32,7 +32,7 @@ class ServerTool(Struct, frozen=True):
 
     @property
     def dotted(self) -> str:
-        """What ``Servers.call_tool`` takes."""
+        """The name that ``Servers.call_tool`` takes."""
         return f"{self.server}.{self.tool.name}" if self.server else self.tool.name
 
     @property
@@ -105,6 +105,7 @@ class Partial(list[T]):
 
     @property
     def complete(self) -> bool:
+        """True if every server gave its part."""
         return not self.failures
 
 

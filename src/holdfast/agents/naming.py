@@ -42,7 +42,7 @@ _ODD: Final = re.compile(r"[^A-Za-z0-9-]+", re.ASCII)
 
 
 def name_of(server: str, tool: str, *, limit: int = LIMIT, digits: int = DIGITS) -> str:
-    """The name of a tool; of plain names `split` gives both parts back."""
+    """Return the name of a tool; `split` gives both parts of a plain one back."""
     if digits == DIGITS and _is_plain(server, tool):
         plain = f"{server}{SEPARATOR}{tool}"
         if len(plain) <= limit:
@@ -51,7 +51,7 @@ def name_of(server: str, tool: str, *, limit: int = LIMIT, digits: int = DIGITS)
 
 
 def split(name: str) -> tuple[str, str] | None:
-    """Server and tool of a plain name; None for a name that only a table can resolve."""
+    """Return server and tool of a plain name; None for a hashed one."""
     server, separator, tool = name.partition(SEPARATOR)
     return (server, tool) if separator and _is_plain(server, tool) else None
 
@@ -83,7 +83,7 @@ def _readable(text: str, otherwise: str) -> str:
 
 
 class Names:
-    """The names of some tools, and the way back."""
+    """The names of some tools, and the tools by name."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = (), *, limit: int = LIMIT) -> None:
         if limit < LEAST:
@@ -104,7 +104,7 @@ class Names:
         return iter(self._pairs)
 
     def add(self, server: str, tool: str) -> str:
-        """The name of a tool, which is known from now on."""
+        """Return the name of a tool, and remember it."""
         pair = (server, tool)
         known = self._names.get(pair)
         if known is not None:
@@ -119,7 +119,7 @@ class Names:
         return name
 
     def resolve(self, name: str) -> tuple[str, str]:
-        """Server and tool of a name. Plain names need not have been added."""
+        """Return server and tool of a name. Plain names need not have been added."""
         pair = self._pairs.get(name) or split(name)
         if pair is None:
             raise ValidationError(f"no tool is called {name!r}{hint(name, self._pairs, NEAR)}")
@@ -127,9 +127,10 @@ class Names:
 
 
 def hint(name: str, known: Iterable[str], nearness: float = 0.6) -> str:
-    """A question to end an error with, if something known is nearly called that."""
+    """Return a question about known names near a misspelt one; empty without any."""
     return question(close_matches(name, known, 3, nearness))
 
 
 def question(near: list[str]) -> str:
+    """Return a question about near names to end an error with; empty without any."""
     return f". Did you mean {' or '.join(map(repr, near[:3]))}?" if near else ""

@@ -43,7 +43,7 @@ _LOOKS_AROUND: Final = re.compile(r"\(\?<?[=!]")
 
 
 class NotStrict(Exception):  # noqa: N818  (an answer rather than an error)
-    """The schema cannot be said in strict mode, and why."""
+    """The schema cannot be expressed in strict mode; says why."""
 
     def __init__(self, where: str, keyword: str, text: str) -> None:
         super().__init__(text)
@@ -51,7 +51,7 @@ class NotStrict(Exception):  # noqa: N818  (an answer rather than an error)
 
 
 def tighten(schema: Schema, report: Losses) -> Schema:
-    """The schema for strict mode. Raises `NotStrict`."""
+    """Return the schema for strict mode. Raises `NotStrict`."""
     unfolding = Losses()
     root = Expansion(object_root(schema, report), unfolding).run()
     for loss in unfolding:
@@ -66,6 +66,7 @@ class _Tightening:
         self._enums = 0
 
     def run(self, root: Schema) -> Schema:
+        """Return the schema of the arguments in strict mode."""
         if root["properties"] or root.get("additionalProperties") in (None, False):
             return self._node(root, "", 1)
         raise NotStrict("", "additionalProperties", "takes arguments of any name")

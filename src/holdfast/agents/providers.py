@@ -48,7 +48,7 @@ class Shaped(Struct, frozen=True):
 
 
 class _Parts(Struct):
-    """What all shapes are made of."""
+    """A tool taken apart, from which every shape is made."""
 
     name: str
     description: str

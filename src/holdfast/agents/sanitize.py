@@ -1,7 +1,7 @@
-"""Schemas as JSON Schema says they are: what is not is left out, before anybody trips over it.
+"""Drop what is malformed in a schema.
 
-Servers send what they like. After this a list is a list and a number a number, every place
-of a schema holds one, and none is nested deeper than a fixed bound.
+Servers send anything. After this every keyword has the right type, every place of a schema holds
+one, and nesting is bounded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SINGLE: Final = HOLDS - NAMED - LISTED - {*REFERENCES}
 
 
 def sound(schema: Schema, report: Losses) -> Schema:
-    """The schema without what is not a part of any schema."""
+    """Return the schema without what is not a part of any schema."""
     found: Schema = _sound(schema, "", report, DEEPEST)
     return found
 

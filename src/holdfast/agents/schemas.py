@@ -1,7 +1,7 @@
-"""JSON Schemas taken apart and put together again, for those who read only a part of them.
+"""Convert JSON Schemas for providers that read only a part of them.
 
-Every change that makes a schema say less is written down as a `Loss`. Schemas come from
-servers: nothing here recurses deeper, or makes more of a small schema, than a fixed bound.
+Every change that loses information is recorded as a `Loss`. Schemas come from servers: depth and
+expansion are bounded.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from holdfast._core.text import truncate
 from holdfast.schema import walk
 from holdfast.schema.types import merge, type_of
 from holdfast.schema.walk import Budget, Part, Schema, pointer, required, resolve
@@ -45,9 +46,10 @@ class Loss(Struct, frozen=True):
 
 
 class Losses(list[Loss]):
-    """What was lost so far."""
+    """The losses so far."""
 
     def add(self, where: str, keyword: str, text: str) -> None:
+        """Add a loss, unless it is there."""
         loss = Loss(where, keyword, text)
         if loss not in self:
             self.append(loss)
@@ -76,7 +78,7 @@ def rewrite(node: Schema, change: Callable[[Any, str], Any], where: str = "") ->
 
 
 class Expansion:
-    """A schema with what its references lead to in their place."""
+    """Replaces references by what they lead to."""
 
     def __init__(self, root: Schema, report: Losses) -> None:
         self._root = root
@@ -84,6 +86,7 @@ class Expansion:
         self._budget = Budget(MOST_NODES)
 
     def run(self) -> Schema:
+        """Return the expanded schema."""
         found = self._expand(self._root, "", ())
         return found if isinstance(found, dict) else {}
 
@@ -130,7 +133,7 @@ def join(schemas: list[Schema], where: str, report: Losses) -> Schema:
 
 
 def without_all_of(node: Schema, where: str, report: Losses) -> Schema:
-    """A node whose ``allOf`` has become part of itself."""
+    """Return a schema with its ``allOf`` merged in."""
     parts = node.get("allOf")
     if not isinstance(parts, list):
         return node
@@ -145,14 +148,14 @@ def without_all_of(node: Schema, where: str, report: Losses) -> Schema:
 
 
 def types_of(node: Schema) -> list[str]:
-    """The types that a node names, in order; none if it names none."""
+    """Return the types that a schema names, in order."""
     kind = node.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
     return [one for one in kinds if isinstance(one, str)]
 
 
 def inferred_types(node: Schema) -> list[str]:
-    """The types that a node names, or those its other words speak of."""
+    """Return the types that a schema names, or those its keywords imply."""
     named = types_of(node)
     if named:
         return named
@@ -175,7 +178,7 @@ def _name_of_type(value: Any) -> str:
 
 
 def accepts_null(node: Any) -> bool:
-    """Whether a null is a good value, as far as can be seen from here."""
+    """Return True if null fits, as far as the schema itself shows."""
     if not isinstance(node, dict):
         return node is True
     if None in node.get("enum", ()) or node.get("nullable") is True:
@@ -191,7 +194,7 @@ def accepts_null(node: Any) -> bool:
 
 
 def tell(node: Schema, notes: Mapping[str, Any]) -> Schema:
-    """A node whose description also says what it cannot say otherwise."""
+    """Return a schema with notes added to its description."""
     if not notes:
         return node
     text = "; ".join(f"{key}: {_short(value)}" for key, value in notes.items())
@@ -200,15 +203,16 @@ def tell(node: Schema, notes: Mapping[str, Any]) -> Schema:
 
 
 def _short(value: Any, most: int = 200) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return truncate(
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), most
+    )
 
 
 # The arguments as a whole
 
 
 def object_root(schema: Schema, report: Losses) -> Schema:
-    """The schema of the arguments as one object: no provider takes alternatives at the top."""
+    """Return the schema of the arguments as one object: no provider takes alternatives there."""
     root: Any = schema
     for _ in range(DEEPEST):
         if not isinstance(root.get("$ref"), str):
@@ -233,7 +237,7 @@ def object_root(schema: Schema, report: Losses) -> Schema:
 
 
 def _inlined(node: Schema, root: Schema, key: str) -> Schema:
-    """A copy whose alternatives are there, and not only referred to."""
+    """Return a copy with the references among its alternatives resolved."""
     parts = node.get(key)
     if not isinstance(parts, list):
         return dict(node)
@@ -274,7 +278,7 @@ def _requires(node: Schema, name: str) -> bool:
 def safe_keys(
     schema: Schema, allowed: re.Pattern[str], odd: re.Pattern[str], report: Losses
 ) -> tuple[Schema, dict[str, str]]:
-    """The schema with parameters renamed that the provider would refuse, and the way back."""
+    """Rename parameters that the provider refuses; return the schema and their own names."""
     properties: Schema = schema.get("properties") or {}
     renamed = dict(_renamed(properties, allowed, odd))
     if not renamed:

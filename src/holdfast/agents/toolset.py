@@ -81,11 +81,11 @@ class Toolset:
 
     @property
     def losses(self) -> dict[str, tuple[Loss, ...]]:
-        """What the definitions leave out, by the name of the tool."""
+        """The parts that the definitions leave out, by the name of the tool."""
         return {name: found.losses for name, (_, found) in self._tools.items() if found.losses}
 
     def read(self, call: Any) -> ModelCall:
-        """What a model's call means.
+        """Return the call of a tool that a model asked for.
 
         ``call`` is the provider's object, or the same as a dictionary: an entry of
         ``tool_calls``, a ``function_call`` item, a ``tool_use`` block, a ``functionCall`` part.
@@ -138,12 +138,12 @@ class Toolset:
 
 
 def _own(tool: Tool) -> Schema:
-    """The tool's own schema, with its references resolved."""
+    """Return the tool's own schema, with its references resolved."""
     return Expansion(sound(tool.input_schema, Losses()), Losses()).run()
 
 
 def _take_apart(call: Any) -> tuple[str, str, Any]:
-    """Id, name and arguments of a call, whichever provider's it is."""
+    """Return id, name and arguments of a call of any provider."""
     plain = _plain(call)
     for key in ("function", "functionCall", "function_call"):
         if isinstance(plain.get(key), Mapping):
@@ -160,7 +160,7 @@ def _take_apart(call: Any) -> tuple[str, str, Any]:
 
 
 def _plain(call: Any) -> dict[str, Any]:
-    """A provider's object as a dictionary: their libraries make them with pydantic."""
+    """Return a provider's object as a dictionary."""
     if isinstance(call, Mapping):
         return dict(call)
     dump = getattr(call, "model_dump", None)

@@ -14,7 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from holdfast._core.files import open_for_append, open_without_links, reason
 from holdfast.errors import ValidationError
@@ -25,13 +25,14 @@ PAUSE: Final = 5.0
 """Seconds that a sink which failed is left alone."""
 
 
-class Sink(Protocol):
+class Sink:
     """Takes lines, without their newlines."""
 
     label: str
 
     def write(self, line: bytes) -> None:
         """Write a line, or raise."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Release resources; a later line is accepted all the same."""
@@ -49,7 +50,7 @@ def sink_for(to: Any) -> Sink:
     raise ValidationError(f"log={to!r}: a {kind} is no path, no stream and no function")
 
 
-class FileSink:
+class FileSink(Sink):
     """Appends to a file. One write a line: those of several processes do not run together."""
 
     def __init__(self, path: str | bytes) -> None:
@@ -105,21 +106,13 @@ def _refuse_hopeless(given: str, path: str) -> None:
     elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
         why = "may not be written"
     else:
-        why = _refused(path)
-    if not why:
-        return
+        try:
+            return os.close(open_for_append(path, create=False))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            why = reason(error)
     raise ValidationError(f"log={given!r}: {why}")
-
-
-def _refused(path: str) -> str:
-    """Return why the file would not be opened; an empty string if it would, or is not there."""
-    try:
-        os.close(open_for_append(path, create=False))
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        return reason(error)
-    return ""
 
 
 def _ends_torn(path: str) -> bool:
@@ -135,7 +128,7 @@ def _ends_torn(path: str) -> bool:
         return file.read(1) != b"\n"
 
 
-class StreamSink:
+class StreamSink(Sink):
     """Writes to a stream of text or bytes, and flushes it. The stream is its owner's to close."""
 
     def __init__(self, stream: Any) -> None:
@@ -161,12 +154,8 @@ class StreamSink:
             escaped = json.dumps(json.loads(text), separators=(",", ":"))
             self._stream.write(escaped + "\n")
 
-    def close(self) -> None:
-        """Do nothing: the stream belongs to the caller."""
-        pass
 
-
-class CallbackSink:
+class CallbackSink(Sink):
     """Calls a function with each line."""
 
     def __init__(self, callback: Callable[[str], Any]) -> None:
@@ -179,10 +168,6 @@ class CallbackSink:
     def write(self, line: bytes) -> None:
         """Call the function with a line."""
         self._callback(line.decode())
-
-    def close(self) -> None:
-        """Do nothing."""
-        pass
 
 
 class Guarded:

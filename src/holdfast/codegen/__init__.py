@@ -1,4 +1,4 @@
-"""Modules made of a server's tools: typed handles, from schemas.
+"""Generate modules with typed handles from a server's tools.
 
 Nothing here reads a file, a clock or a server. `generate` takes tools and gives text.
 """
@@ -20,7 +20,7 @@ __all__ = ["Generated", "SessionTools", "generate"]
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A module's source, and what there is to say of it."""
+    """A module's source, and reports on how it was made."""
 
     source: str
     reports: tuple[str, ...]
@@ -40,14 +40,18 @@ def generate(
     hide: Collection[str] = (),
     capabilities: Collection[str] = (),
 ) -> Generated:
-    """The source of a module with typed handles for these tools.
+    """Generate a module with typed handles for some tools.
 
-    ``command`` is what generates it again, ``target`` what it connects to by itself. ``sync``
-    adds handles for code without an event loop. ``stamp`` is a time to note in the header;
-    without it the same tools give the same bytes. ``session`` describes a server that keeps
-    sessions by name, ``hide`` names tools (``"a.b"``) or namespaces (``"a.*"``) to leave out.
-    ``capabilities`` are those that the client had declared when it got the tools: the module
-    declares them too (``"sampling"``, ``"elicitation.form"``).
+    Args:
+        tools: The tools, in any order.
+        command: The command that generates the module again, for its header and for errors.
+        target: The target that the module connects to by default.
+        sync: Add handles for code without an event loop.
+        stamp: A time for the header; without it the same tools give the same bytes.
+        session: A server that keeps sessions by name.
+        hide: Tools (``"a.b"``) or namespaces (``"a.*"``) to leave out.
+        capabilities: The client's capabilities when it listed the tools, such as
+            ``"elicitation.form"``; the module declares them too.
     """
     from holdfast.codegen import emit, model
 

@@ -49,12 +49,44 @@ def render(
     stamp: str | None = None,
     capabilities: tuple[str, ...] = (),
 ) -> str:
-    """The module's source.
-
-    ``command`` generates it again, ``target`` is what it connects to unless told otherwise,
-    ``sync`` adds handles for code without an event loop, ``stamp`` is a time to note.
-    """
+    """Return the module's source; the options are those of `holdfast.codegen.generate`."""
     return _Writer(model, sync, capabilities).module(command, target, stamp)
+
+
+HANDLE: Final = '''class {prefix}Tools({prefix}Handle{mixins}):
+    """The tools of the server, by namespace.
+
+    Every method also takes ``parallel``, not to wait for earlier calls, and
+    ``timeout`` in seconds.
+    """
+
+    _REGISTRY = REGISTRY'''
+
+CONNECT: Final = '''def connect{suffix}(
+    session: str | None = None,
+    adapter: SessionAdapter | None = {adapter},
+    *,
+    target: Target = TARGET,
+    drift: Drift = "raise",
+    log: Log = None,
+    open_arguments: {opening} | None = None,
+    **options: Any,
+) -> {prefix}Tools:
+    """A handle for the server, which is started at its first use.
+
+    ``session`` is opened with ``open_arguments`` and closed with the handle;
+    ``drift`` says what to do when the server's tools are no longer these;
+    ``log`` is where calls are noted; ``options`` are `holdfast.connect`'s.
+    """
+    return {prefix}Tools(
+        target,
+        session=session,
+        adapter=adapter,
+        drift=drift,
+        log=log,
+        open_arguments=open_arguments,
+        **options,
+    )'''
 
 
 class _Writer:
@@ -141,7 +173,7 @@ class _Writer:
         for space in self.model.spaces:
             yield "\n".join(self._space(space, sync))
         yield "\n".join(self._handle(sync))
-        yield "\n".join(self._connect(sync))
+        yield self._connect(sync)
 
     def _space(self, space: Space, sync: bool) -> Iterator[str]:
         prefix = "Sync" if sync else ""
@@ -176,15 +208,8 @@ class _Writer:
 
     def _handle(self, sync: bool) -> Iterator[str]:
         prefix = "Sync" if sync else ""
-        mixins = [f", {prefix}{space.mixin}" for space in self.model.spaces if space.mixin]
-        yield f"class {prefix}Tools({prefix}Handle{''.join(mixins)}):"
-        yield f'{INDENT}"""The tools of the server, by namespace.'
-        yield ""
-        yield f"{INDENT}Every method also takes ``parallel``, not to wait for earlier calls, and"
-        yield f"{INDENT}``timeout`` in seconds."
-        yield f'{INDENT}"""'
-        yield ""
-        yield f"{INDENT}_REGISTRY = REGISTRY"
+        mixins = "".join(f", {prefix}{space.mixin}" for space in self.model.spaces if space.mixin)
+        yield HANDLE.format(prefix=prefix, mixins=mixins)
         spaces = [f"{literal(s.attribute)}: {prefix}{s.class_name}" for s in self.model.spaces]
         if spaces:
             yield exploded("_NAMESPACES = {", spaces, "}", INDENT)
@@ -192,33 +217,17 @@ class _Writer:
         for space in self.model.spaces:
             yield f"{INDENT}{space.attribute}: {prefix}{space.class_name}"
 
-    def _connect(self, sync: bool) -> Iterator[str]:
-        prefix, suffix = ("Sync", "_sync") if sync else ("", "")
+    def _connect(self, sync: bool) -> str:
         if self.model.opening is None:
             self.typist.used.add("Mapping")
-            opening = "Mapping[str, Any]"
-        else:
-            opening = self.typist.inline(self.model.opening)
-        adapter = "None" if self.model.session is None else "ADAPTER"
-        yield f"def connect{suffix}("
-        yield f"{INDENT}session: str | None = None,"
-        yield f"{INDENT}adapter: SessionAdapter | None = {adapter},"
-        yield f"{INDENT}*,"
-        yield f"{INDENT}target: Target = TARGET,"
-        yield f'{INDENT}drift: Drift = "raise",'
-        yield f"{INDENT}log: Log = None,"
-        yield f"{INDENT}open_arguments: {opening} | None = None,"
-        yield f"{INDENT}**options: Any,"
-        yield f") -> {prefix}Tools:"
-        yield f'{INDENT}"""A handle for the server, which is started at its first use.'
-        yield ""
-        yield f"{INDENT}``session`` is opened with ``open_arguments`` and closed with the handle;"
-        yield f"{INDENT}``drift`` says what to do when the server's tools are no longer these;"
-        yield f"{INDENT}``log`` is where calls are noted; ``options`` are `holdfast.connect`'s."
-        yield f'{INDENT}"""'
-        passed = ["session", "adapter", "drift", "log", "open_arguments"]
-        items = ["target", *(f"{name}={name}" for name in passed), "**options"]
-        yield exploded(f"return {prefix}Tools(", items, ")", INDENT)
+        return CONNECT.format(
+            prefix="Sync" if sync else "",
+            suffix="_sync" if sync else "",
+            adapter="None" if self.model.session is None else "ADAPTER",
+            opening="Mapping[str, Any]"
+            if self.model.opening is None
+            else self.typist.inline(self.model.opening),
+        )
 
     # A method
 
