@@ -272,6 +272,7 @@ from typing import Generic, TypeVar
 
 from holdfast._core.calls.running import RunningCall as AsyncRunningCall
 from holdfast.sync.portal import Portal
+from holdfast.types.tasks import Task
 """
     title = "A call under way, seen from a thread."
     return HEAD.format(title=title, origin="_core/calls/running.py") + own + body

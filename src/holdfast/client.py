@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
@@ -14,7 +13,7 @@ from msgspec import Raw
 from holdfast._core.calls.cache import AnswerCache, partition
 from holdfast._core.calls.cached import Cached, Listing
 from holdfast._core.calls.channel import ENDED, Channel
-from holdfast._core.calls.handlers import Handlers, Notification, ProgressHandler
+from holdfast._core.calls.handlers import Handlers, Notification, ProgressHandler, added
 from holdfast._core.calls.inbound import Inbound
 from holdfast._core.calls.inputs import Inputs
 from holdfast._core.calls.logins import Logins
@@ -22,7 +21,9 @@ from holdfast._core.calls.options import CallOptions
 from holdfast._core.calls.pipeline import Pipeline
 from holdfast._core.calls.plain import PlainRequests
 from holdfast._core.calls.running import Invocation, RunningCall, invoke
+from holdfast._core.calls.skills import Skills
 from holdfast._core.calls.subscriptions import SUBSCRIBE, Subscriptions
+from holdfast._core.calls.tasks import Tasks, TaskView
 from holdfast._core.calls.tools import LIST, ToolTable
 from holdfast._core.driver import Driver
 from holdfast._core.engine.state import State
@@ -36,10 +37,10 @@ from holdfast.types.base import Wire
 from holdfast.types.lifecycle import Implementation, ServerCapabilities
 from holdfast.types.prompts import Prompt, PromptResult
 from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
+from holdfast.types.tasks import Task
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
-    from holdfast._core.calls.skills import Skills
     from holdfast.agents.listing import ModelTool, Partial
     from holdfast.agents.providers import Shape
     from holdfast.agents.results import ModelAnswer
@@ -106,7 +107,9 @@ class Client:
         cache = AnswerCache(policy.cache, *partition(transport, policy))
         self._cached = Cached(self._channel, cache, shared=not personal)
         self._tools = ToolTable(self._channel, self._cached)
-        self._pipeline = Pipeline(self._channel, self._tools, self._cached)
+        self._tasks = Tasks(self._channel)
+        self._pipeline = Pipeline(self._channel, self._tools, self._cached, self._tasks)
+        self._skills = Skills(self._channel, self._cached)
         self._plain = PlainRequests(self._channel)
         self._subscriptions = Subscriptions(self._channel, self._tools)
         self._events = Events(self.name, self._observers.all, self._channel.post)
@@ -318,8 +321,8 @@ class Client:
         Args:
             name: The tool's name.
             arguments: Its arguments, as the input schema has them.
-            options: ``timeout``, ``total_timeout``, ``on_progress``, ``meta``: see
-                `holdfast.CallOptions`.
+            options: ``timeout``, ``total_timeout``, ``on_progress``, ``meta``, ``task``,
+                ``on_task``: see `holdfast.CallOptions`.
 
         Returns:
             The result. A tool that ran and failed gives one with ``is_error``.
@@ -359,10 +362,12 @@ class Client:
         Takes what `call_tool` takes.
 
         Returns:
-            The call under way: await it for the result, or ``cancel()`` it.
+            The call under way: await it for the result, ``cancel()`` it, or ``detach()`` it
+            once it is a task.
         """
-        work = self._pipeline.call_tool(name, arguments, options)
-        return RunningCall(f"{self.name}: tools/call {name!r}", work)
+        view = TaskView(options.get("on_task"))
+        work = self._pipeline.call_tool(name, arguments, options, view)
+        return RunningCall(f"{self.name}: tools/call {name!r}", work, view)
 
     async def model_tools(self) -> Partial[ModelTool]:
         """List the tools that a language model can be given, ready to be called.
@@ -396,6 +401,54 @@ class Client:
         Takes and raises what `Servers.perform` does.
         """
         return await toolset.perform(call)
+
+    # Tasks
+
+    async def resume_task(
+        self,
+        task_id: str,
+        *,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        on_task: Callable[[Task], Any] | None = None,
+    ) -> ToolResult:
+        """Follow a task to its end, whichever client or process began it.
+
+        Args:
+            task_id: From `RunningCall.detach`, ``on_task``, or an error's ``task_id``.
+            timeout: Seconds for each poll.
+            total_timeout: Seconds in all; at their end the server is told to cancel the task.
+            on_task: Called with the `Task` whenever it has changed.
+
+        Returns:
+            The result of the tool. It is not checked against the tool's schema.
+
+        Raises:
+            RpcError: The tool's call failed, or the server does not know the task any more:
+                then ``outcome_unknown`` is True.
+            RequestTimeout: The task did not end in time.
+
+        Example:
+            result = await client.resume_task(task_id, total_timeout=3600)
+        """
+        return await self._tasks.resume(task_id, timeout, total_timeout, on_task)
+
+    async def get_task(self, task_id: str, *, timeout: float | None = None) -> Task:
+        """Ask once how a task is doing.
+
+        Raises:
+            RpcError: The server does not know it.
+            StateError: The server does not offer tasks.
+        """
+        return await self._tasks.get(task_id, timeout)
+
+    async def cancel_task(self, task_id: str, *, timeout: float | None = None) -> None:
+        """Ask the server to cancel a task. It may complete all the same: `get_task` tells."""
+        await self._tasks.cancel(task_id, timeout)
+
+    async def list_tasks(self, *, timeout: float | None = None) -> Listing[Task]:
+        """List the tasks that the server has for this client, where it offers that."""
+        return await self._tasks.list(self._cached, timeout)
 
     # Resources
 
@@ -453,12 +506,6 @@ class Client:
         await self._subscriptions.unsubscribe(uri, self._channel.deadline(SUBSCRIBE, timeout))
 
     # Skills
-
-    @cached_property
-    def _skills(self) -> Skills:
-        from holdfast._core.calls.skills import Skills
-
-        return Skills(self._channel, self._cached)
 
     async def list_skills(
         self, *, cache: CacheMode | None = None, timeout: float | None = None
@@ -536,7 +583,7 @@ class Client:
         Returns:
             A function that removes the check.
         """
-        return _added(self._skills.guards, check)
+        return added(self._skills.guards, check)
 
     # Prompts and completion
 
@@ -698,24 +745,10 @@ class Client:
         Returns:
             A function that removes the handler.
         """
-        return _added(self._channel.progress_handlers, handler)
+        return added(self._channel.progress_handlers, handler)
 
     async def _list(
         self, method: str, key: str, kind: type[W], cache: CacheMode | None, timeout: float | None
     ) -> Listing[W]:
         deadline = self._channel.deadline(method, timeout)
         return await self._cached.listing(method, key, kind, deadline, cache)
-
-
-T = TypeVar("T")
-
-
-def _added(items: list[T], item: T) -> Callable[[], None]:
-    """Add an item; return a function that removes it."""
-    items.append(item)
-
-    def remove() -> None:
-        if item in items:
-            items.remove(item)
-
-    return remove

@@ -56,6 +56,8 @@ class HoldfastError(Exception):
     """
 
     kind: ClassVar[str] = "holdfast"
+    task_id: str | None = None
+    """The id of the task that the call had become, for ``client.resume_task``."""
 
     def __init__(
         self,

@@ -51,6 +51,8 @@ class Call(Struct, frozen=True, gc=False):
     """Arguments to repeat in headers, where there are headers."""
     since: float | None = None
     """The time its deadlines began; None: when the engine takes it."""
+    extensions: tuple[str, ...] = ()
+    """Extensions to declare with this request, where each request declares them."""
     epoch: int | None = None
     """Send it only in this epoch of the connection, else fail with ``LinkChanged``."""
 

@@ -22,6 +22,7 @@ from holdfast.sync.running import RunningCall
 from holdfast.types.lifecycle import Implementation, ServerCapabilities
 from holdfast.types.prompts import Prompt, PromptResult
 from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
+from holdfast.types.tasks import Task
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
@@ -209,8 +210,8 @@ class Client:
         Args:
             name: The tool's name.
             arguments: Its arguments, as the input schema has them.
-            options: ``timeout``, ``total_timeout``, ``on_progress``, ``meta``: see
-                `holdfast.CallOptions`.
+            options: ``timeout``, ``total_timeout``, ``on_progress``, ``meta``, ``task``,
+                ``on_task``: see `holdfast.CallOptions`.
 
         Returns:
             The result. A tool that ran and failed gives one with ``is_error``.
@@ -244,7 +245,8 @@ class Client:
         Takes what `call_tool` takes.
 
         Returns:
-            The call under way: await it for the result, or ``cancel()`` it.
+            The call under way: await it for the result, ``cancel()`` it, or ``detach()`` it
+            once it is a task.
         """
         return RunningCall(
             self._portal,
@@ -281,6 +283,56 @@ class Client:
         Takes and raises what `Servers.perform` does.
         """
         return self._portal.run(self._client.perform(toolset, call))
+
+    def resume_task(
+        self,
+        task_id: str,
+        *,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        on_task: Callable[[Task], Any] | None = None,
+    ) -> ToolResult:
+        """Follow a task to its end, whichever client or process began it.
+
+        Args:
+            task_id: From `RunningCall.detach`, ``on_task``, or an error's ``task_id``.
+            timeout: Seconds for each poll.
+            total_timeout: Seconds in all; at their end the server is told to cancel the task.
+            on_task: Called with the `Task` whenever it has changed.
+
+        Returns:
+            The result of the tool. It is not checked against the tool's schema.
+
+        Raises:
+            RpcError: The tool's call failed, or the server does not know the task any more:
+                then ``outcome_unknown`` is True.
+            RequestTimeout: The task did not end in time.
+
+        Example:
+            result = await client.resume_task(task_id, total_timeout=3600)
+        """
+        return self._portal.run(
+            self._client.resume_task(
+                task_id, timeout=timeout, total_timeout=total_timeout, on_task=on_task
+            )
+        )
+
+    def get_task(self, task_id: str, *, timeout: float | None = None) -> Task:
+        """Ask once how a task is doing.
+
+        Raises:
+            RpcError: The server does not know it.
+            StateError: The server does not offer tasks.
+        """
+        return self._portal.run(self._client.get_task(task_id, timeout=timeout))
+
+    def cancel_task(self, task_id: str, *, timeout: float | None = None) -> None:
+        """Ask the server to cancel a task. It may complete all the same: `get_task` tells."""
+        self._portal.run(self._client.cancel_task(task_id, timeout=timeout))
+
+    def list_tasks(self, *, timeout: float | None = None) -> Listing[Task]:
+        """List the tasks that the server has for this client, where it offers that."""
+        return self._portal.run(self._client.list_tasks(timeout=timeout))
 
     def list_resources(
         self, *, cache: CacheMode | None = None, timeout: float | None = None

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 from holdfast._core.calls.running import RunningCall as AsyncRunningCall
 from holdfast.sync.portal import Portal
+from holdfast.types.tasks import Task
 
 R = TypeVar("R")
 
@@ -35,6 +36,26 @@ class RunningCall(Generic[R]):
             True if this ended it; False if it had ended already.
         """
         return self._portal.do(self._call.cancel)
+
+    @property
+    def task(self) -> Task | None:
+        """The task that the server has made of the call, as it was last seen."""
+        return self._call.task
+
+    def wait_task(self) -> Task | None:
+        """Wait until the call has become a task; return None if it ended without one."""
+        return self._portal.run(self._call.wait_task())
+
+    def detach(self) -> str:
+        """Stop waiting for the task, and leave it running on the server.
+
+        Returns:
+            Its id, for ``resume_task`` of this or another client of the server.
+
+        Raises:
+            StateError: The call is not a task, or not yet: see `wait_task`.
+        """
+        return self._portal.do(self._call.detach)
 
     def result(self, timeout: float | None = None) -> R:
         """Wait for the result.

@@ -19,13 +19,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import inspect
+import uuid
 from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, TypeAlias
 
 import msgspec
 
-from holdfast._core.eras.revisions import VERSIONS
+from holdfast._core.eras.revisions import TASKS, VERSIONS
 from holdfast._core.runners.aio import accept
 from holdfast._core.server.catalog import (
     Catalog,
@@ -39,6 +41,7 @@ from holdfast._core.server.catalog import (
 from holdfast._core.server.incoming import SILENCE, Handler, Incoming
 from holdfast._core.server.server import Server, not_found, uri_of
 from holdfast._core.server.session import ServerSession
+from holdfast._core.server.tasks import TaskTable
 from holdfast._core.transports.memory import ServerLine
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import RequestError
@@ -77,9 +80,11 @@ class Peer:
         self.received: list[Incoming] = []
         self.connections: int = 0
         self.catalog: Catalog = Catalog()
+        self._task_tools: set[str] = set()
+        tasks = TaskTable(self.catalog.call_tool, self._task_tools, new_id=_new_id, now=_timestamp)
         self._server = Server(
             name,
-            self.catalog.handlers(),
+            {**self.catalog.handlers(), **tasks.handlers()},
             versions=tuple(versions),
             capabilities=self._declared,
             instructions=instructions,
@@ -115,6 +120,7 @@ class Peer:
         description: str | None = None,
         input_schema: dict[str, Any] | None = None,
         output_schema: dict[str, Any] | None = None,
+        task: bool = False,
         **fields: Any,
     ) -> Callable[[Function], Function]:
         """Offer a function as a tool; it is called with the arguments by keyword.
@@ -127,13 +133,19 @@ class Peer:
             description: Its description; the docstring by default.
             input_schema: The JSON Schema of its arguments.
             output_schema: The JSON Schema of its structured result.
+            task: Make a task of each call whose client takes one.
             **fields: More fields of `holdfast.types.Tool`.
 
         Returns:
             A decorator that returns the function unchanged.
         """
 
+        if task:
+            fields.setdefault("execution", {"taskSupport": "optional"})
+
         def register(function: Function) -> Function:
+            if task:
+                self._task_tools.add(name or function.__name__)
             tool = Tool.make(
                 name or function.__name__,
                 description=description or inspect.getdoc(function),
@@ -291,9 +303,21 @@ class Peer:
             declared["resources"] = {"subscribe": True, "listChanged": True}
         if self.catalog.prompts:
             declared["prompts"] = {"listChanged": True}
-        if self._skills:
-            declared["extensions"] = {SKILLS: {}}
+        extensions: dict[str, Any] = {SKILLS: {}} if self._skills else {}
+        if self._task_tools:
+            extensions[TASKS] = {}
+            declared["tasks"] = {"requests": {"tools": {"call": {}}}, "cancel": {}, "list": {}}
+        if extensions:
+            declared["extensions"] = extensions
         return declared
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
+def _timestamp() -> str:
+    return datetime.now(UTC).isoformat()
 
 
 def _runs(function: Function) -> Run:

@@ -23,7 +23,10 @@ class TaskMetadata(Wire, kw_only=True):
 
 
 class Task(Meta, kw_only=True):
-    """A task and how it is doing. ``ttl`` None: kept for as long as the peer lives."""
+    """A task and how it is doing. ``ttl`` None: kept for as long as the peer lives.
+
+    ``ttl`` and ``poll_interval`` are milliseconds.
+    """
 
     task_id: str
     status: TaskStatus
@@ -32,6 +35,11 @@ class Task(Meta, kw_only=True):
     ttl: int | None = field(default_factory=no_value)
     poll_interval: int | None = None
     status_message: str | None = None
+
+    @property
+    def done(self) -> bool:
+        """True once the task is completed, failed or cancelled."""
+        return self.status in ("cancelled", "completed", "failed")
 
 
 class TaskCreated(Meta, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from functools import wraps
 from typing import Any, Final, TypeVar
@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Raw
 
-from holdfast._core.boundary import Call
+from holdfast._core.boundary import Call, WireId
 from holdfast._core.calls.handlers import ProgressHandler
 from holdfast._core.calls.inputs import Inputs
 from holdfast._core.calls.logins import Logins
@@ -57,6 +57,8 @@ class Channel:
         self.observers = observers
         self.progress_handlers: list[ProgressHandler] = []
         """Handlers for the progress of every call."""
+        self.task_progress: dict[WireId, Callable[[Progress], None]] = {}
+        """What takes the progress of calls that became tasks, by their tokens."""
         self.started: Driver | None = None
         """The driver, if anything has been asked of it yet."""
         self._start = start
@@ -120,6 +122,15 @@ class Channel:
             left = deadline.since + min(idle, deadline.total) - driver.loop.time()
             until = deadline.since + deadline.total
             await self._open(wait=wait, timeout=max(0.0, left), until=until)
+        assert driver.engine.era is not None
+        return driver.engine.era
+
+    async def reconnected(self, until: float) -> Era:
+        """Wait for a connection over failed attempts, and return its era."""
+        driver = self.driver
+        if driver.engine.state is not State.READY:
+            left = max(0.0, until - driver.loop.time())
+            await self._open(wait=True, timeout=left, until=until)
         assert driver.engine.era is not None
         return driver.engine.era
 
@@ -294,7 +305,7 @@ class ProgressSink:
     def __init__(
         self,
         name: str,
-        handlers: list[ProgressHandler],
+        handlers: Sequence[Callable[[Any], Any]],
         post: Callable[[Callable[[Any], Any], Any], None],
     ) -> None:
         self._name = name
@@ -302,7 +313,7 @@ class ProgressSink:
         self._post = post
         self._context = copy_context()
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: Any) -> None:
         for handler in self._handlers:
             if inspect.iscoroutinefunction(handler):
                 self._post(in_context(self._context, handler), progress)
@@ -310,7 +321,7 @@ class ProgressSink:
             try:
                 result = self._context.run(handler, progress)
             except Exception:
-                log.exception("%s: a progress handler failed", self._name)
+                log.exception("%s: the handler %r failed", self._name, handler)
             else:
                 if result is not None and inspect.isawaitable(result):
                     self._post(_itself, result)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from contextvars import copy_context
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -98,6 +98,20 @@ class Handlers(Struct, frozen=True, kw_only=True):
         if self.roots is not None:
             declared.add("roots")
         return frozenset(declared)
+
+
+T = TypeVar("T")
+
+
+def added(items: list[T], item: T) -> Callable[[], None]:
+    """Add an item; return a function that removes it."""
+    items.append(item)
+
+    def remove() -> None:
+        if item in items:
+            items.remove(item)
+
+    return remove
 
 
 def is_async(handler: Any) -> bool:

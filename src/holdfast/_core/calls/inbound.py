@@ -14,6 +14,7 @@ from holdfast._core.calls.cache import UPDATED, AnswerCache
 from holdfast._core.calls.channel import Channel, in_context
 from holdfast._core.calls.handlers import Notification, NotificationHandler
 from holdfast._core.calls.subscriptions import Subscriptions
+from holdfast._core.calls.tasks import RELATED, related
 from holdfast._core.calls.tools import ToolTable
 from holdfast._core.engine.state import State
 from holdfast._core.mailbox import handling
@@ -21,9 +22,12 @@ from holdfast._core.wire.codes import INTERNAL_ERROR
 from holdfast._core.wire.jsonrpc import Id
 from holdfast.errors import RpcError
 from holdfast.events import Events
+from holdfast.types.base import decode
+from holdfast.types.notifications import Progress
 
 log: logging.Logger = logging.getLogger("holdfast")
 
+PROGRESS = "notifications/progress"
 TOOLS_CHANGED = "notifications/tools/list_changed"
 
 
@@ -78,6 +82,9 @@ class Inbound:
     # Heard from the driver
 
     def noticed(self, method: str, params: Raw | None) -> None:
+        if method == PROGRESS:
+            self._task_progress(params)
+            return
         self._cache.noticed(method, params)
         if method == TOOLS_CHANGED:
             self._tools.forget()
@@ -92,6 +99,14 @@ class Inbound:
         for entry in self._registered:
             if entry.method is None or entry.method == method:
                 self._channel.post(in_context(entry.context, entry.handler), notification)
+
+    def _task_progress(self, params: Raw | None) -> None:
+        """Pass on progress of a call that was answered with a task; other is late."""
+        if self._channel.task_progress and params is not None:
+            progress = decode(params, Progress)
+            sink = self._channel.task_progress.get(progress.progress_token)  # type: ignore[call-overload]
+            if sink is not None:
+                sink(progress)
 
     def asked(self, asked: Asked) -> None:
         driver = self._channel.driver
@@ -141,6 +156,8 @@ class Inbound:
         engine = driver.engine
         try:
             result = await self._channel.inputs.answer(asked.method, asked.params)
+            if asked.params is not None and RELATED in bytes(asked.params):
+                result = related(asked.params, result)
         except RpcError as error:
             driver.send(engine.refuse(asked, error.code or INTERNAL_ERROR, error.message))
             if error.__cause__ is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any, Final, TypedDict
 
@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from holdfast._core.calls.handlers import ProgressHandler
 from holdfast.errors import ValidationError
+from holdfast.types.tasks import Task
 
 
 class CallOptions(TypedDict, total=False):
@@ -21,12 +22,19 @@ class CallOptions(TypedDict, total=False):
         total_timeout: Seconds for the whole call, progress or not.
         on_progress: Called with each `Progress` of this call, before its result is returned.
         meta: Entries for the ``_meta`` of the request.
+        task: True lets the server answer with a task, which is then polled to its end:
+            ``timeout`` holds for each poll, ``total_timeout`` for the whole. None: only where
+            the tool can be called in no other way. False: never.
+        on_task: Called with the `Task` when there is one, and whenever it has changed: the place
+            to store its id, with which `Client.resume_task` goes on in another process.
     """
 
     timeout: float | None
     total_timeout: float | None
     on_progress: ProgressHandler | None
     meta: Mapping[str, Any] | None
+    task: bool | None
+    on_task: Callable[[Task], Any] | None
 
 
 NAMES: Final = frozenset(CallOptions.__annotations__)

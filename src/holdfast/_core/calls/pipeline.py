@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
-from holdfast._core.boundary import Call, LinkChanged
+from holdfast._core.boundary import Call, LinkChanged, WireId
 from holdfast._core.calls.cached import Cached
 from holdfast._core.calls.channel import UNREADABLE, Channel
-from holdfast._core.calls.options import CallOptions, check_options
-from holdfast._core.calls.tools import CALL, ToolTable
+from holdfast._core.calls.options import CallOptions, Deadline, check_options
+from holdfast._core.calls.tasks import Tasks, TaskView, Times
+from holdfast._core.calls.tools import CALL, ReadyTool, ToolTable
 from holdfast._core.engine import messages
-from holdfast._core.eras.base import COMPLETE, FINAL
+from holdfast._core.eras.base import COMPLETE, FINAL, Invalid
+from holdfast._core.eras.revisions import TASKS
+from holdfast._core.eras.tasks import TaskForm, TaskState, requires_tasks
 from holdfast.errors import HoldfastError, LoginRequired, RpcError, TransportError
 from holdfast.schema.explain import SchemaFault, Unusable
 from holdfast.types.base import decode
@@ -26,16 +29,23 @@ _NO_STRUCTURED: Final = (SchemaFault("", "there is no structured result", "requi
 class Pipeline:
     """The tool calls of one client."""
 
-    def __init__(self, channel: Channel, tools: ToolTable, cached: Cached) -> None:
+    def __init__(self, channel: Channel, tools: ToolTable, cached: Cached, tasks: Tasks) -> None:
         self._channel = channel
         self._tools = tools
         self._cached = cached
+        self._tasks = tasks
         self._idle = channel.policy.timeouts.for_method(CALL)
         self._total = channel.policy.timeouts.total
         self._invalidates = frozenset(channel.policy.cache.invalidate_on)
+        declared = channel.policy.identity.capabilities.get("extensions")
+        self._takes_tasks = True if isinstance(declared, dict) and TASKS in declared else None
 
     async def call_tool(  # noqa: PLR0912, PLR0915  (one order, seen in one place)
-        self, name: str, arguments: Mapping[str, Any] | None, options: CallOptions
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None,
+        options: CallOptions,
+        view: TaskView | None = None,
     ) -> ToolResult:
         """Call a tool and return its result.
 
@@ -51,14 +61,17 @@ class Pipeline:
         begun = since
         given: Mapping[str, Any] = {} if arguments is None else arguments
         params: dict[str, Any] = {"name": name, "arguments": given}
-        deadline = meta = sink = watch = on_sent = call = None
+        deadline = meta = sink = watch = call = None
+        on_sent: Callable[[WireId], None] | None
         rounds, logins, may_have_run, relisted = 0, 0, False, False
+        form, task, takes_task = None, None, self._takes_tasks
         try:
             if options:
                 check_options(options)
                 meta, timeout = options.get("meta"), options.get("timeout")
                 deadline = channel.deadline(CALL, timeout, options.get("total_timeout"))
                 sink = channel.sink(options.get("on_progress"))
+                takes_task = takes_task or options.get("task")
             elif channel.progress_handlers:
                 sink = channel.sink(None)
 
@@ -85,6 +98,11 @@ class Pipeline:
                         await tools.list("refresh", deadline or channel.deadline(CALL, since=since))
                         continue
 
+                # Find out whether it may, or must, become a task.
+                if takes_task or (tool.task == "required" and takes_task is None):
+                    left = deadline or channel.deadline(CALL, since=since)
+                    form, tool = await self._task_form(name, tool, left)
+
                 # Tell the observers.
                 on_sent = None
                 if observers and watch is None:
@@ -94,6 +112,9 @@ class Pipeline:
 
                 if watch is not None:
                     on_sent = watch.sent
+                if form is not None:
+                    view = view or TaskView(options.get("on_task"))
+                    on_sent = view.tracking(on_sent, sink, channel)
 
                 # Send. One deadline holds for all of it, connecting and listing included.
                 if deadline is None:
@@ -103,7 +124,7 @@ class Pipeline:
                     idle, total = deadline.idle, deadline.total
                 call = Call(
                     CALL,
-                    params,
+                    params if form is None else form.augment(params),
                     None if meta is None else dict(meta),
                     idle=idle,
                     total=total - (begun - since),
@@ -112,6 +133,7 @@ class Pipeline:
                     progress=True,
                     repeatable=tool.repeatable and not may_have_run,
                     param_headers=None if tool.headers is None else tool.headers(given),
+                    extensions=() if form is None else form.extensions,
                     epoch=tool.epoch,
                 )
                 try:
@@ -119,7 +141,11 @@ class Pipeline:
                     result = decode(raw, ToolResult)
 
                     # Answer what the server asks, and go round.
-                    while result.result_type not in FINAL:
+                    while True:
+                        if form is not None and (task := form.created(raw)) is not None:
+                            break
+                        if result.result_type in FINAL:
+                            break
                         reading = driver.engine.era.read(CALL, raw)  # type: ignore[union-attr]
                         if reading is COMPLETE:
                             break
@@ -143,10 +169,19 @@ class Pipeline:
                     may_have_run = may_have_run or error.outcome_unknown or rounds > 0
                     tools.forget()
                 except RpcError as error:
+                    if takes_task is None and requires_tasks(error.code, error.data):
+                        # Nothing has run: the server can only do this as a task.
+                        takes_task = True
+                        continue
                     if relisted or not tools.headers_changed(error):
                         raise
                     relisted = True
                     await tools.list("refresh", deadline or channel.deadline(CALL, since=since))
+
+            # A task is followed to its end, over reconnects and restarts.
+            if task is not None and view is not None:
+                raw = await self._follow(task, call, options, view)
+                result = channel.decode(call, raw, ToolResult)
 
             # Check the result.
             if tool.returns is not None and not result.is_error:
@@ -160,9 +195,10 @@ class Pipeline:
                 if faults:
                     tools.misfit_result(name, result, faults)
         except BaseException as error:
-            if may_have_run and isinstance(error, HoldfastError):
+            if may_have_run and task is None and isinstance(error, HoldfastError):
                 error.outcome_unknown = True
-            if isinstance(error, asyncio.CancelledError) and (call is None or rounds):
+            unsettled = task is None and (call is None or rounds)
+            if isinstance(error, asyncio.CancelledError) and unsettled:
                 # Cancelled while listing, or while the application answered a question.
                 about = Call(CALL, about=name)
                 error.__cause__ = messages.cancelled(channel.name, about, sent=rounds > 0)
@@ -176,6 +212,8 @@ class Pipeline:
                 watch.end(error=error)
             raise
         finally:
+            if view is not None:
+                view.end(channel)
             self._cached.writes += 1
             if name in self._invalidates:
                 self._cached.cache.invalidate()
@@ -183,3 +221,32 @@ class Pipeline:
         if watch is not None:
             watch.end(raw, result)
         return result
+
+    async def _task_form(
+        self, name: str, tool: ReadyTool, deadline: Deadline
+    ) -> tuple[TaskForm | None, ReadyTool]:
+        """Return how this call may become a task, if it may; list its tool where that decides."""
+        await self._channel.connected(deadline)
+        form = self._tasks.form()
+        if form is None or not form.per_tool:
+            return form, tool
+        if tool.tool is None:
+            await self._tools.list(None, deadline)
+            tool = await self._tools.find(name, deadline)
+        # 2025-11-25 basic/utilities/tasks, Tool-Level Negotiation.
+        return (form if tool.task in ("required", "optional") else None), tool
+
+    async def _follow(
+        self,
+        task: TaskState | Invalid,
+        call: Call,
+        options: CallOptions,
+        view: TaskView,
+    ) -> Raw:
+        """Return the result of a task; its ``timeout`` is that of one poll."""
+        channel = self._channel
+        if isinstance(task, Invalid):
+            raise channel.broken(call, task.reason)
+        total = options.get("total_timeout") or max(self._total, call.idle)
+        times = Times(call.idle, channel.driver.loop.time() + total)
+        return await self._tasks.follow(task.id, messages.subject(call), times, view, task)

@@ -9,7 +9,9 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from holdfast.errors import CancelledCallError, HoldfastError
+from holdfast._core.calls.tasks import TaskView
+from holdfast.errors import CancelledCallError, HoldfastError, StateError
+from holdfast.types.tasks import Task
 from holdfast.types.tools import ToolResult
 
 R = TypeVar("R")
@@ -24,8 +26,11 @@ class RunningCall(Generic[R]):
         running.cancel()
     """
 
-    def __init__(self, label: str, work: Coroutine[Any, Any, R]) -> None:
+    def __init__(
+        self, label: str, work: Coroutine[Any, Any, R], view: TaskView | None = None
+    ) -> None:
         self._label = label
+        self._view = TaskView() if view is None else view
         self._cancelled = False
         self._work = work
         self._task: asyncio.Future[R] = asyncio.ensure_future(self._run(work))
@@ -49,6 +54,36 @@ class RunningCall(Generic[R]):
             return False
         self._cancelled = True
         return self._task.cancel()
+
+    @property
+    def task(self) -> Task | None:
+        """The task that the server has made of the call, as it was last seen."""
+        return self._view.task
+
+    async def wait_task(self) -> Task | None:
+        """Wait until the call has become a task; return None if it ended without one."""
+        created = asyncio.ensure_future(self._view.created.wait())
+        either: list[asyncio.Future[Any]] = [created, self._task]
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            created.cancel()
+        return self.task
+
+    def detach(self) -> str:
+        """Stop waiting for the task, and leave it running on the server.
+
+        Returns:
+            Its id, for ``resume_task`` of this or another client of the server.
+
+        Raises:
+            StateError: The call is not a task, or not yet: see `wait_task`.
+        """
+        if self.task is None:
+            raise StateError(f"{self._label}: it has not become a task")
+        self._view.detached = True
+        self.cancel()
+        return self.task.task_id
 
     def __await__(self) -> Generator[Any, None, R]:
         return self._wait().__await__()

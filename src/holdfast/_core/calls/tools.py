@@ -67,6 +67,8 @@ class ReadyTool(Struct):
     repeatable: bool = False
     headers: Callable[[Mapping[str, Any]], dict[str, str]] | None = None
     """Makes the headers that repeat arguments, where the tool wants any (``x-mcp-header``)."""
+    task: str = ""
+    """``required`` or ``optional`` if the tool may be called as a task (2025-11-25 only)."""
     epoch: int | None = None
     """The connection on which a guard saw the tool; None: any will do."""
 
@@ -284,6 +286,7 @@ class ToolTable:
             returns,
             repeatable,
             None if wanted is None else partial(headers.param_headers, wanted),
+            "" if tool.execution is None else tool.execution.task_support or "",
             self._epoch if self._guards else None,
         )
 

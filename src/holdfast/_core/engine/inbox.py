@@ -202,6 +202,10 @@ class Inbox:
             if not call.lasting:
                 pending.wait_until(now + call.idle)
             out.append(Progressed(pending.ticket, progress))
+        else:
+            # 2025-11-25 basic/utilities/tasks, Task Progress Notifications: the token of a
+            # request lives as long as the task that answers it.
+            self._pass_on(message, out)
 
     def _acknowledged(self, message: Envelope, now: float, out: list[Effect]) -> None:
         # 2026-07-28 basic/patterns/subscriptions, Acknowledgment: the first message of a stream.

@@ -66,7 +66,8 @@ class Requests:
         pending.epoch, pending.doubt = link.epoch, None
         options = None
         try:
-            params = era.stamp(call.params, call.meta, wire_id if call.progress else None)
+            token = wire_id if call.progress else None
+            params = era.stamp(call.params, call.meta, token, call.extensions)
             frame = jsonrpc.request(wire_id, call.method, params)
             if link.streams:
                 options = era.options(call.method, call.params, call.param_headers)

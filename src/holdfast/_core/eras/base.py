@@ -6,12 +6,15 @@ A difference between revisions is another method here, never a comparison elsewh
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Raw, Struct
 
 from holdfast._core.boundary import StreamOptions, WireId
 from holdfast._core.wire.jsonrpc import ErrorObject, Id
+
+if TYPE_CHECKING:
+    from holdfast._core.eras.tasks import TaskForm
 
 
 class Complete(Struct, frozen=True):
@@ -65,11 +68,19 @@ class Era(Protocol):
         params: dict[str, Any] | None,
         meta: dict[str, Any] | None = None,
         token: WireId | None = None,
+        extensions: tuple[str, ...] = (),
     ) -> dict[str, Any] | None:
-        """Return the parameters to send; ``token`` asks for progress under that name."""
+        """Return the parameters to send.
+
+        ``token`` asks for progress under that name; ``extensions`` are declared for this
+        request alone, where each request declares what the client can do.
+        """
 
     def read(self, method: str, result: Raw) -> Reading:
         """Classify a result: complete, in need of input, or invalid."""
+
+    def tasks(self, capabilities: Raw) -> TaskForm | None:
+        """Return the form of tasks with a server of these capabilities; None: it has none."""
 
     param_headers: bool
     """Tools may want arguments repeated in headers."""

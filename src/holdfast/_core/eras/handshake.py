@@ -10,7 +10,8 @@ from msgspec import Raw
 from holdfast._core.boundary import StreamOptions, WireId
 from holdfast._core.eras import headers
 from holdfast._core.eras.base import COMPLETE, OutgoingRequest, Reading
-from holdfast._core.eras.revisions import BATCHING, MODERN_ERRORS
+from holdfast._core.eras.revisions import BATCHING, CORE_TASKS, MODERN_ERRORS
+from holdfast._core.eras.tasks import TaskForm, core_tasks
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.jsonrpc import ErrorObject, Id
 
@@ -44,6 +45,7 @@ class Handshake:
         params: dict[str, Any] | None,
         meta: dict[str, Any] | None = None,
         token: WireId | None = None,
+        extensions: tuple[str, ...] = (),
     ) -> dict[str, Any] | None:
         # basic/utilities/progress, Progress Flow: the progressToken is part of the metadata.
         if token is not None:
@@ -54,6 +56,9 @@ class Handshake:
 
     def read(self, method: str, result: Raw) -> Reading:
         return COMPLETE
+
+    def tasks(self, capabilities: Raw) -> TaskForm | None:
+        return core_tasks(capabilities) if self.version == CORE_TASKS else None
 
     def options(
         self,

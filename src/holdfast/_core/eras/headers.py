@@ -12,7 +12,15 @@ METHOD: Final = "Mcp-Method"
 NAME: Final = "Mcp-Name"
 PARAM: Final = "Mcp-Param-"
 
-_NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_NAMED: Final = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    # Tasks extension, Streamable HTTP: Routing Headers.
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
 """The requests that name something, and the parameter that does."""
 
 _PREFIX, _SUFFIX = "=?base64?", "?="

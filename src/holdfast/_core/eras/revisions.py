@@ -15,6 +15,9 @@ VERSIONS: Final = STATELESS + HANDSHAKE
 BATCHING: Final = "2025-03-26"
 """The only revision with JSON-RPC batches (added in 2025-03-26, removed in 2025-06-18)."""
 
+CORE_TASKS: Final = "2025-11-25"
+"""The only revision with tasks in its core; later ones have them as an extension."""
+
 HEADER_MISMATCH: Final = -32020
 MISSING_CAPABILITY: Final = -32021
 UNSUPPORTED_VERSION: Final = -32022
@@ -28,3 +31,5 @@ CLIENT_CAPABILITIES: Final = PREFIX + "clientCapabilities"
 LOG_LEVEL: Final = PREFIX + "logLevel"
 SUBSCRIPTION: Final = PREFIX + "subscriptionId"
 SERVER_INFO: Final = PREFIX + "serverInfo"
+TASKS: Final = PREFIX + "tasks"
+"""The identifier of the tasks extension."""

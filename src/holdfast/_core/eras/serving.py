@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from holdfast._core.eras.revisions import (
     BATCHING,
     CLIENT_CAPABILITIES,
+    CORE_TASKS,
     HANDSHAKE,
     LOG_LEVEL,
     MISSING_CAPABILITY,
@@ -22,6 +23,7 @@ from holdfast._core.eras.revisions import (
     SERVER_INFO,
     STATELESS,
     SUBSCRIPTION,
+    TASKS,
     UNSUPPORTED_VERSION,
     VERSIONS,
 )
@@ -35,6 +37,8 @@ from holdfast._core.wire.codes import (
 
 Json: TypeAlias = dict[str, Any]
 
+POLL: Final = 50
+"""Milliseconds between the polls of a task."""
 LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 NEEDED: Final[dict[str, Json]] = {
@@ -51,9 +55,11 @@ _HANDSHAKE_ONLY: Final = frozenset(
         "logging/setLevel",
         "resources/subscribe",
         "resources/unsubscribe",
+        "tasks/result",
+        "tasks/list",
     }
 )
-_STATELESS_ONLY: Final = frozenset({"server/discover", "subscriptions/listen"})
+_STATELESS_ONLY: Final = frozenset({"server/discover", "subscriptions/listen", "tasks/update"})
 
 _ADDED: Final[dict[str, dict[str, str]]] = {
     "tools/list": {
@@ -122,6 +128,18 @@ class HandshakeServing:
         declared = self._strip("initialize", capabilities)
         return {"protocolVersion": self.version, "capabilities": declared, "serverInfo": info}
 
+    def takes_task(self, params: Json) -> bool:
+        """Return whether a call may be answered with a task."""
+        return self.version == CORE_TASKS and isinstance(params.get("task"), dict)
+
+    def created(self, task: Json) -> Json:
+        """Return the answer to a call that became a task."""
+        return {"task": task}
+
+    def task(self, task: Json, fields: Json) -> Json:
+        """Return a task as clients see it; ``fields`` come with its status."""
+        return {**task, "ttl": None, "pollInterval": POLL}
+
     def require(self, method: str) -> None:
         """Raise unless the client can be asked for ``method``."""
         if not (_offers(self.capabilities, method) and self.knows(method)):
@@ -172,6 +190,16 @@ class StatelessServing:
             **finished,
             "_meta": {SERVER_INFO: info, **meta} if isinstance(meta, dict) else meta,
         }
+
+    def takes_task(self, params: Json) -> bool:
+        extensions = self.capabilities.get("extensions")
+        return isinstance(extensions, dict) and TASKS in extensions
+
+    def created(self, task: Json) -> Json:
+        return {**task, "resultType": "task"}
+
+    def task(self, task: Json, fields: Json) -> Json:
+        return {**task, **fields, "ttlMs": None, "pollIntervalMs": POLL}
 
     def require(self, method: str) -> None:
         if not _offers(self.capabilities, method):

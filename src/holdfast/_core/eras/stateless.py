@@ -23,6 +23,7 @@ from holdfast._core.eras.revisions import (
     SUBSCRIPTION,
     UNSUPPORTED_VERSION,
 )
+from holdfast._core.eras.tasks import TaskForm, extension_tasks
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR
 from holdfast._core.wire.jsonrpc import ErrorObject, Id
@@ -80,9 +81,13 @@ class Stateless:
         params: dict[str, Any] | None,
         meta: dict[str, Any] | None = None,
         token: WireId | None = None,
+        extensions: tuple[str, ...] = (),
     ) -> dict[str, Any]:
         stamped: Any
-        if meta is not None:
+        if extensions:
+            asked = {} if token is None else {"progressToken": token}
+            stamped = {**(meta or {}), **self._meta, **self._declared(extensions), **asked}
+        elif meta is not None:
             asked = {} if token is None else {"progressToken": token}
             stamped = {**meta, **self._meta, **asked}
         elif token is None:
@@ -90,6 +95,14 @@ class Stateless:
         else:
             stamped = Raw(b"%b%d}" % (self._before_token, token))
         return {"_meta": stamped} if params is None else {**params, "_meta": stamped}
+
+    def _declared(self, extensions: tuple[str, ...]) -> dict[str, Any]:
+        own = self._meta[CLIENT_CAPABILITIES]
+        declared = {**{name: {} for name in extensions}, **own.get("extensions", {})}
+        return {CLIENT_CAPABILITIES: {**own, "extensions": declared}}
+
+    def tasks(self, capabilities: Raw) -> TaskForm | None:
+        return extension_tasks(capabilities)
 
     def read(self, method: str, result: Raw) -> Reading:
         # basic/index, ResultType: clients "MUST treat an absent resultType as complete"; any

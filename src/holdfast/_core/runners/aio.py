@@ -27,7 +27,7 @@ class Line(Protocol):
     def write(self, data: bytes) -> None: ...
 
 
-class Tasks:
+class LoopRunner:
     """Runs each handler that waits as a task of the running loop."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ def accept(server: Server, line: Line, number: int = 1) -> ServerSession:
         if line.open:
             line.write(data)
 
-    return ServerSession(server, write, Tasks(), encode=encode, decode=decode, number=number)
+    return ServerSession(server, write, LoopRunner(), encode=encode, decode=decode, number=number)
 
 
 async def serve_stdio(

@@ -20,7 +20,7 @@ from aiohttp import web
 from holdfast._core.eras import headers
 from holdfast._core.eras.revisions import HEADER_MISMATCH, PROTOCOL_VERSION
 from holdfast._core.eras.serving import Json, is_stateless, known_version
-from holdfast._core.runners.aio import Tasks, decode
+from holdfast._core.runners.aio import LoopRunner, decode
 from holdfast._core.server.incoming import Write, is_id, meta_of
 from holdfast._core.server.server import Server
 from holdfast._core.server.session import ServerSession
@@ -184,7 +184,7 @@ def _route(app: web.Application, path: str, http: HttpServer, server: Server) ->
 
 
 def _session(server: Server, write: Write, number: int) -> ServerSession:
-    return ServerSession(server, write, Tasks(), encode=encode, decode=decode, number=number)
+    return ServerSession(server, write, LoopRunner(), encode=encode, decode=decode, number=number)
 
 
 def _discard(line: bytes) -> None:

@@ -1,0 +1,238 @@
+"""Tasks on the wire: the core of 2025-11-25, and the extension of 2026-07-28.
+
+Reading bounds what a server can do with a task: intervals are clamped, and an answer about
+another task, of an unknown status, or without what its status promises is invalid.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from holdfast._core.eras.base import Invalid, OutgoingRequest
+from holdfast._core.eras.revisions import MISSING_CAPABILITY, TASKS
+from holdfast._core.wire import jsonrpc
+from holdfast._core.wire.jsonrpc import ErrorObject
+
+ENDED: Final = frozenset({"completed", "failed", "cancelled"})
+_STATUSES: Final = ENDED | {"working", "input_required"}
+
+POLL: Final = 1.0
+"""Seconds between two polls where the server names none."""
+SHORTEST, LONGEST = 0.05, 60.0
+"""Bounds of the interval that a server may choose, in seconds."""
+LONGEST_ID: Final = 1024
+LONGEST_TTL: Final = 10**15
+
+
+class TaskState(Struct, frozen=True, kw_only=True):
+    """A task as one answer shows it."""
+
+    id: str
+    status: str
+    message: str | None = None
+    created_at: str = ""
+    updated_at: str = ""
+    ttl: float | None = None
+    """Seconds; None: unlimited, or not usable."""
+    poll: float = POLL
+    """Seconds until the next poll."""
+    requests: dict[str, Raw] = {}
+    """Questions of an ``input_required`` task, by key (extension only)."""
+    result: Raw | None = None
+    error: ErrorObject | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ENDED
+
+
+class CoreTasks:
+    """2025-11-25 basic/utilities/tasks: the client asks for a task, tool by tool."""
+
+    extensions: tuple[str, ...] = ()
+    """What each request about tasks declares."""
+    per_tool = True
+    """Only tools that say so may be called as a task."""
+    inline = False
+    """A poll has questions and results; otherwise ``tasks/result`` gives both."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.cancels = isinstance(settings.get("cancel"), dict)
+        self.lists = isinstance(settings.get("list"), dict)
+
+    def augment(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters of a call that is to become a task."""
+        return {**params, "task": {}}
+
+    def created(self, result: Raw) -> TaskState | Invalid | None:
+        """Return the task that answers a call; None if the answer is a plain result."""
+        try:
+            task = _created.decode(result).task
+        except jsonrpc.MALFORMED:
+            return None
+        return None if task is UNSET else _state(task, None, core=True)
+
+    def read(self, task_id: str, result: Raw) -> TaskState | Invalid:
+        """Return the task of an answer to ``tasks/get``."""
+        return _state(result, task_id, core=True)
+
+
+class ExtensionTasks:
+    """The extension ``io.modelcontextprotocol/tasks``: the server decides, if we declare it."""
+
+    extensions: tuple[str, ...] = (TASKS,)
+    per_tool = False
+    inline = True
+    cancels = True
+    lists = False
+
+    def augment(self, params: dict[str, Any]) -> dict[str, Any]:
+        return params
+
+    def created(self, result: Raw) -> TaskState | Invalid | None:
+        try:
+            if _created.decode(result).resultType != "task":
+                return None
+        except jsonrpc.MALFORMED:
+            return None
+        return _state(result, None, core=False)
+
+    def read(self, task_id: str, result: Raw) -> TaskState | Invalid:
+        return _state(result, task_id, core=False)
+
+
+TaskForm: TypeAlias = CoreTasks | ExtensionTasks
+"""The way one connection has of asking for a task, and about it."""
+
+
+def core_tasks(capabilities: Raw) -> TaskForm | None:
+    """Return the form of a handshake session, if its server takes tool calls as tasks."""
+    tasks = _capability(capabilities, "tasks")
+    calls: Any = tasks
+    for step in ("requests", "tools", "call"):
+        calls = calls.get(step) if isinstance(calls, dict) else None
+    return CoreTasks(tasks) if isinstance(calls, dict) else None
+
+
+def extension_tasks(capabilities: Raw) -> TaskForm | None:
+    """Return the form of a stateless connection, if its server declares the extension."""
+    settings = _capability(capabilities, "extensions").get(TASKS)
+    # A revision that we do not know must not be enabled.
+    known = isinstance(settings, dict) and "revision" not in settings
+    return ExtensionTasks() if known else None
+
+
+def requires_tasks(code: int | None, data: Any) -> bool:
+    """Return True if a server refused a call because it has to become a task.
+
+    Tasks extension, Capability Negotiation: -32021 with the extension among the required.
+    """
+    found = data
+    for step in ("requiredCapabilities", "extensions"):
+        found = found.get(step) if isinstance(found, dict) else None
+    return code == MISSING_CAPABILITY and isinstance(found, dict) and TASKS in found
+
+
+def get(task_id: str) -> OutgoingRequest:
+    return OutgoingRequest("tasks/get", {"taskId": task_id})
+
+
+def result(task_id: str) -> OutgoingRequest:
+    return OutgoingRequest("tasks/result", {"taskId": task_id})
+
+
+def cancel(task_id: str) -> OutgoingRequest:
+    return OutgoingRequest("tasks/cancel", {"taskId": task_id})
+
+
+def update(task_id: str, answers: dict[str, Any]) -> OutgoingRequest:
+    return OutgoingRequest("tasks/update", {"taskId": task_id, "inputResponses": answers})
+
+
+def _capability(capabilities: Raw, name: str) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(capabilities).get(name)
+    except (*jsonrpc.MALFORMED, AttributeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _state(raw: Raw, task_id: str | None, *, core: bool) -> TaskState | Invalid:
+    try:
+        task = _task.decode(raw)
+    except jsonrpc.MALFORMED as error:
+        return Invalid(f"the task cannot be read: {error}")
+    if not task.taskId or len(task.taskId) > LONGEST_ID:
+        return Invalid("the task has no usable id")
+    if task_id is not None and task.taskId != task_id:
+        return Invalid(f"it is about the task {task.taskId[:80]!r}")
+    if task.status not in _STATUSES:
+        return Invalid(f"a task cannot be {task.status[:80]!r}")
+    if not core and task_id is not None and (fault := _missing(task)) is not None:
+        return Invalid(fault)
+    return TaskState(
+        id=task.taskId,
+        status=task.status,
+        message=_text(task.statusMessage) or None,
+        created_at=_text(task.createdAt),
+        updated_at=_text(task.lastUpdatedAt),
+        ttl=_ttl(task.ttl if core else task.ttlMs),
+        poll=_interval(task.pollInterval if core else task.pollIntervalMs),
+        requests=task.inputRequests if isinstance(task.inputRequests, dict) else {},
+        result=None if task.result is UNSET else task.result,
+        error=None if task.error is UNSET else task.error,
+    )
+
+
+def _missing(task: _Task) -> str | None:
+    """Return what the status of a polled task promises and the answer lacks."""
+    if task.status == "completed" and task.result is UNSET:
+        return "a completed task without a result"
+    if task.status == "failed" and task.error is UNSET:
+        return "a failed task without an error"
+    if task.status == "input_required" and task.inputRequests is UNSET:
+        return "an input_required task without inputRequests"
+    return None
+
+
+def _interval(value: Any) -> float:
+    """Return the seconds until the next poll, whatever the server asks for."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return POLL
+    return min(max(value, SHORTEST * 1000), LONGEST * 1000) / 1000
+
+
+def _ttl(value: Any) -> float | None:
+    usable = isinstance(value, int | float) and not isinstance(value, bool) and value >= 1
+    return min(value, LONGEST_TTL) / 1000 if usable else None
+
+
+def _text(value: Any) -> str:
+    return value[:1000] if isinstance(value, str) else ""
+
+
+class _Created(Struct):
+    resultType: Any = None  # noqa: N815
+    task: Raw | UnsetType = UNSET
+
+
+class _Task(Struct):
+    taskId: str  # noqa: N815
+    status: str
+    statusMessage: Any = None  # noqa: N815
+    createdAt: Any = None  # noqa: N815
+    lastUpdatedAt: Any = None  # noqa: N815
+    ttl: Any = None
+    ttlMs: Any = None  # noqa: N815
+    pollInterval: Any = None  # noqa: N815
+    pollIntervalMs: Any = None  # noqa: N815
+    inputRequests: dict[str, Raw] | UnsetType = UNSET  # noqa: N815
+    result: Raw | UnsetType = UNSET
+    error: ErrorObject | UnsetType = UNSET
+
+
+_created = msgspec.json.Decoder(_Created)
+_task = msgspec.json.Decoder(_Task)

@@ -1,0 +1,154 @@
+"""Tasks of a server: calls that run on while clients ask for their outcome, in both forms."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from holdfast._core.eras.serving import Json, request_state
+from holdfast._core.server.incoming import Handler, Incoming, InputRequired
+from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
+
+MOST: Final = 1000
+"""Tasks that are kept; the oldest go first."""
+
+
+class ServerTask:
+    """One call: its state, and what waits for its end."""
+
+    def __init__(self, task_id: str, created: str, incoming: Incoming) -> None:
+        self.id = task_id
+        self.created = created
+        self.incoming = incoming
+        self.status = "working"
+        self.fields: Json = {}
+        """What the status comes with: ``result``, ``error`` or ``inputRequests``."""
+        self.waiters: list[Any] = []
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ("completed", "failed", "cancelled")
+
+    def become(self, status: str, **fields: Any) -> None:
+        """Change the status, unless the task has ended."""
+        if self.ended:
+            return
+        self.status, self.fields = status, fields
+        if self.ended:
+            for waiter in self.waiters:
+                waiter.set_result(None)
+
+
+class TaskTable:
+    """The tasks of one server.
+
+    Args:
+        call: Runs a tool.
+        tools: The names of tools whose calls become tasks where the client takes them.
+        new_id: Makes the id of a task, which nobody can guess.
+        now: Returns the time, in ISO 8601.
+    """
+
+    def __init__(
+        self,
+        call: Handler,
+        tools: set[str],
+        *,
+        new_id: Callable[[], str],
+        now: Callable[[], str],
+    ) -> None:
+        self._call = call
+        self._tools = tools
+        self._new_id = new_id
+        self._now = now
+        self._tasks: dict[str, ServerTask] = {}
+
+    def handlers(self) -> dict[str, Handler]:
+        return {
+            "tools/call": self.call,
+            "tasks/get": lambda incoming: self._view(incoming, self._find(incoming)),
+            "tasks/update": self.update,
+            "tasks/cancel": self.cancel,
+            "tasks/result": self.result,
+            "tasks/list": lambda incoming: {
+                "tasks": [self._view(incoming, task) for task in self._tasks.values()]
+            },
+        }
+
+    def call(self, incoming: Incoming) -> Any:
+        """Answer with a task, if the tool makes one and the client takes it."""
+        wanted = incoming.params.get("name") in self._tools
+        if not wanted or not incoming.era.takes_task(incoming.params):
+            return self._call(incoming)
+        task = ServerTask(self._new_id(), self._now(), incoming)
+        self._tasks[task.id] = task
+        while len(self._tasks) > MOST:
+            del self._tasks[next(iter(self._tasks))]
+        self._begin(task)
+        return incoming.era.created(self._view(incoming, task))
+
+    def _begin(self, task: ServerTask) -> None:
+        incoming = task.incoming
+        incoming.session.runner.start(incoming, self._work(task))
+
+    async def _work(self, task: ServerTask) -> None:
+        try:
+            result = self._call(task.incoming)
+            if isinstance(result, Awaitable):
+                result = await result
+        except InputRequired as asked:
+            task.become("input_required", inputRequests=asked.requests)
+        except RequestError as error:
+            task.become("failed", error={"code": error.code, "message": error.message})
+        except Exception as error:
+            told = {"code": INTERNAL_ERROR, "message": f"{type(error).__name__}: {error}"}
+            task.become("failed", error=told)
+        else:
+            task.become("completed", result=result)
+
+    def update(self, incoming: Incoming) -> Json:
+        """Take answers, and run the call again from its beginning."""
+        task = self._find(incoming)
+        answers = incoming.params.get("inputResponses")
+        if not isinstance(answers, dict):
+            raise RequestError(INVALID_PARAMS, "inputResponses must be an object")
+        open_keys = task.fields.get("inputRequests", {})
+        given = {key: value for key, value in answers.items() if key in open_keys}
+        if given:
+            params = task.incoming.params
+            params["requestState"] = request_state(params)
+            params["inputResponses"] = {**params.get("inputResponses", {}), **given}
+            task.become("working")
+            self._begin(task)
+        return {}
+
+    def cancel(self, incoming: Incoming) -> Json:
+        task = self._find(incoming)
+        if incoming.era.asks and task.ended:
+            raise RequestError(INVALID_PARAMS, f"the task is already {task.status}")
+        task.incoming.stop()
+        task.become("cancelled")
+        return self._view(incoming, task) if incoming.era.asks else {}
+
+    async def result(self, incoming: Incoming) -> Any:
+        """Return what the call returns, once it does."""
+        task = self._find(incoming)
+        if not task.ended:
+            waiter = incoming.session.runner.answer()
+            task.waiters.append(waiter)
+            await waiter
+        if task.status == "completed":
+            return task.fields["result"]
+        error = task.fields.get("error", {"code": INTERNAL_ERROR, "message": "cancelled"})
+        raise RequestError(error["code"], error["message"])
+
+    def _find(self, incoming: Incoming) -> ServerTask:
+        found = self._tasks.get(str(incoming.params.get("taskId")))
+        if found is None:
+            raise RequestError(INVALID_PARAMS, "Task not found")
+        return found
+
+    def _view(self, incoming: Incoming, task: ServerTask) -> Json:
+        times = {"createdAt": task.created, "lastUpdatedAt": self._now()}
+        seen = {"taskId": task.id, "status": task.status, **times}
+        return incoming.era.task(seen, task.fields)

@@ -1,0 +1,651 @@
+"""Tasks in both forms: driven to their end, resumed by id, bounded whatever the server does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast import (
+    Backoff,
+    CancelledCallError,
+    Handlers,
+    Identity,
+    ProtocolError,
+    RequestTimeout,
+    RpcError,
+    StateError,
+    Timeouts,
+    ToolPolicy,
+)
+from holdfast._core.eras.revisions import TASKS
+from holdfast.testing import SILENCE, Incoming, Peer, RequestError
+from holdfast.types import RELATED_TASK, Task
+
+EXTENSION, CORE = "2026-07-28", "2025-11-25"
+DONE = {"content": [{"type": "text", "text": "done"}]}
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+FORMS = pytest.mark.parametrize("version", [EXTENSION, CORE])
+
+pytestmark = pytest.mark.req("K1")
+
+
+class Worker(Peer):
+    """A server whose tool becomes a task, and whose tasks go through a script of states.
+
+    The last state of the script stays.
+    """
+
+    def __init__(self, version: str = EXTENSION, support: str = "optional") -> None:
+        core: dict[str, Any] = {"requests": {"tools": {"call": {}}}, "cancel": {}, "list": {}}
+        super().__init__(
+            "worker",
+            versions=[version],
+            capabilities={"tools": {}, "tasks": core, "extensions": {TASKS: {}}},
+        )
+        self.core = version == CORE
+        self.script: list[dict[str, Any]] = [{"status": "completed", "result": DONE}]
+        self.seed: dict[str, Any] = {}
+        self.plain: list[str] = []
+        self.tool(execution={"taskSupport": support})(work)
+        self.on("tools/call", self.call)
+        self.on("tasks/get", self.get)
+        self.on("tasks/result", lambda _: self.result())
+        self.on("tasks/cancel", lambda _: {})
+        self.on("tasks/update", lambda _: {})
+
+    def count(self, method: str) -> int:
+        return sum(one.method == method for one in self.received)
+
+    def call(self, incoming: Incoming) -> Any:
+        if self.core:
+            if "task" not in incoming.params:
+                return DONE
+            return {"task": self.task({"status": "working"} | self.seed)}
+        if TASKS not in incoming.meta[CAPABILITIES].get("extensions", {}):
+            return DONE
+        return {"resultType": "task", **self.task({"status": "working"} | self.seed)}
+
+    def task(self, state: dict[str, Any]) -> dict[str, Any]:
+        made = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}
+        times = {"ttl": None, "pollInterval": 1} if self.core else {"ttlMs": None} | POLL
+        return {"taskId": "t-1", **made, **times, **state}
+
+    def get(self, incoming: Incoming) -> Any:
+        polls = self.count("tasks/get")
+        return self.task(self.script[min(polls, len(self.script)) - 1])
+
+    def result(self) -> Any:
+        state = self.script[-1]
+        if "error" in state:
+            raise RequestError(state["error"]["code"], state["error"]["message"])
+        return state["result"]
+
+
+POLL = {"pollIntervalMs": 1}
+
+
+def work() -> str:
+    return "done"
+
+
+def connect(peer: Worker, **options: Any) -> holdfast.Client:
+    return holdfast.connect(peer, backoff=Backoff(first=0.001, max=0.001), **options)
+
+
+# Driven to the end
+
+
+@FORMS
+async def test_a_call_becomes_a_task_and_returns_its_result(version: str) -> None:
+    peer = Worker(version)
+    peer.script.insert(0, {"status": "working", "statusMessage": "half"})
+    seen: list[Task] = []
+    async with connect(peer) as client:
+        result = await client.call_tool("work", task=True, on_task=seen.append)
+    assert result.text == "done"
+    assert [(one.task_id, one.status, one.status_message) for one in seen] == [
+        ("t-1", "working", None),
+        ("t-1", "working", "half"),
+        ("t-1", "completed", None),
+    ]
+    assert peer.count("tasks/result") == (1 if peer.core else 0)
+    if not peer.core:
+        polls = [one for one in peer.received if one.method == "tasks/get"]
+        assert all(TASKS in one.meta[CAPABILITIES]["extensions"] for one in polls)
+
+
+@FORMS
+async def test_nothing_becomes_a_task_unless_asked(version: str) -> None:
+    peer = Worker(version)
+    async with connect(peer) as client:
+        assert (await client.call_tool("work")).text == "done"
+    assert peer.count("tasks/get") == 0
+    (call,) = (one for one in peer.received if one.method == "tools/call")
+    assert "task" not in call.params
+    assert "extensions" not in call.meta.get(CAPABILITIES, {})
+
+
+async def test_declaring_the_extension_asks_for_all_calls() -> None:
+    peer = Worker()
+    declared = Identity(capabilities={"extensions": {TASKS: {}}})
+    async with connect(peer, identity=declared) as client:
+        await client.call_tool("work")
+    assert peer.count("tasks/get") == 1
+
+
+async def test_a_tool_that_requires_a_task_gets_one() -> None:
+    peer = Worker(CORE, "required")
+    async with connect(peer) as client:
+        await client.call_tool("work")
+    assert peer.count("tasks/result") == 1
+
+
+async def test_a_server_that_requires_a_task_gets_one() -> None:
+    peer = Worker()
+    plain = peer.call
+
+    def insist(incoming: Incoming) -> Any:
+        if "extensions" not in incoming.meta[CAPABILITIES]:
+            needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+            raise RequestError(-32021, "a task is needed", needed)
+        return plain(incoming)
+
+    peer.on("tools/call", insist)
+    async with connect(peer) as client:
+        assert (await client.call_tool("work")).text == "done"
+        with pytest.raises(RpcError) as caught:
+            await client.call_tool("work", task=False)
+        assert caught.value.code == -32021
+    assert peer.count("tasks/get") == 1
+
+
+@pytest.mark.parametrize("support", ["forbidden", "unheard-of"])
+async def test_a_tool_that_forbids_tasks_gets_a_plain_call(support: str) -> None:
+    peer = Worker(CORE, support)
+    async with connect(peer) as client:
+        assert (await client.call_tool("work", task=True)).text == "done"
+    assert peer.count("tasks/get") == 0
+
+
+async def test_tools_are_listed_where_that_decides() -> None:
+    peer = Worker(CORE)
+    async with connect(peer, tools=ToolPolicy(validate="off")) as client:
+        await client.call_tool("work", task=True)
+    assert (peer.count("tools/list"), peer.count("tasks/get")) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "capabilities", [{"tools": {}}, {"tools": {}, "extensions": {TASKS: {"revision": "9"}}}]
+)
+async def test_a_server_without_tasks_is_asked_for_none(capabilities: dict[str, Any]) -> None:
+    peer = Worker()
+    peer.capabilities = capabilities
+    async with connect(peer) as client:
+        assert (await client.call_tool("work", task=True)).text == "done"
+        with pytest.raises(StateError, match="does not offer tasks"):
+            await client.get_task("t-1")
+
+
+async def test_a_task_that_was_not_declared_is_an_invalid_answer() -> None:
+    peer = Worker()
+    peer.on("tools/call", lambda _: {"resultType": "task", **peer.task({"status": "working"})})
+    async with connect(peer) as client:
+        with pytest.raises(ProtocolError, match="'task'"):
+            await client.call_tool("work")
+
+
+@FORMS
+async def test_a_failed_task_raises_the_error_of_the_server(version: str) -> None:
+    peer = Worker(version)
+    peer.script = [{"status": "failed", "error": {"code": -32603, "message": "no quota"}}]
+    async with connect(peer) as client:
+        with pytest.raises(RpcError, match="no quota") as caught:
+            await client.call_tool("work", task=True)
+    assert (caught.value.code, caught.value.task_id) == (-32603, "t-1")
+    assert not caught.value.outcome_unknown
+
+
+@FORMS
+async def test_a_tool_error_is_a_result(version: str) -> None:
+    peer = Worker(version)
+    status = "failed" if peer.core else "completed"
+    peer.script = [{"status": status, "result": DONE | {"isError": True}}]
+    async with connect(peer) as client:
+        assert (await client.call_tool("work", task=True)).is_error
+
+
+@FORMS
+async def test_a_task_that_the_server_cancelled_has_no_known_outcome(version: str) -> None:
+    peer = Worker(version)
+    peer.script = [{"status": "cancelled", "statusMessage": "by an operator"}]
+    async with connect(peer) as client:
+        with pytest.raises(CancelledCallError, match="by an operator") as caught:
+            await client.call_tool("work", task=True)
+    assert caught.value.outcome_unknown
+    assert peer.count("tasks/cancel") == 0
+
+
+@FORMS
+@pytest.mark.parametrize("status", ["completed", "input_required"])
+async def test_a_task_may_be_past_working_when_it_is_made(version: str, status: str) -> None:
+    peer = Worker(version)
+    peer.seed = {"status": status}
+    async with connect(peer) as client:
+        assert (await client.call_tool("work", task=True)).text == "done"
+
+
+async def test_progress_under_the_token_of_the_call_goes_on() -> None:
+    peer = Worker(CORE)
+    token: list[Any] = []
+
+    def call(incoming: Incoming) -> Any:
+        token.append(incoming.meta["progressToken"])
+        return {"task": peer.task({"status": "working"})}
+
+    def get(incoming: Incoming) -> Any:
+        peer.notify("notifications/progress", {"progressToken": token[0], "progress": 7})
+        return peer.task({"status": "completed"})
+
+    peer.on("tools/call", call)
+    peer.on("tasks/get", get)
+    seen: list[float] = []
+    async with connect(peer) as client:
+        notified: list[Any] = []
+        client.on_notification(notified.append)
+        await client.call_tool(
+            "work", task=True, on_progress=lambda progress: seen.append(progress.progress)
+        )
+        peer.notify("notifications/progress", {"progressToken": token[0], "progress": 8})
+        await client.ping()
+    assert (seen, notified) == ([7], [])
+
+
+# Questions
+
+
+def form(message: str) -> dict[str, Any]:
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    return {
+        "method": "elicitation/create",
+        "params": {"message": message, "requestedSchema": schema},
+    }
+
+
+async def test_each_question_is_answered_once() -> None:
+    peer = Worker()
+    both = {"a": form("A?"), "b": form("B?")}
+    asking = {"status": "input_required"}
+    peer.script = [
+        asking | {"inputRequests": {"a": form("A?")}},
+        asking | {"inputRequests": both},
+        asking | {"inputRequests": both},
+        *peer.script,
+    ]
+    asked: list[str] = []
+
+    def elicit(request: Any) -> Any:
+        asked.append(request.message)
+        return {"action": "accept", "content": {"name": request.message}}
+
+    async with connect(peer, handlers=Handlers(elicitation=elicit)) as client:
+        await client.call_tool("work", task=True)
+    assert asked == ["A?", "B?"]
+    updates = [one.params for one in peer.received if one.method == "tasks/update"]
+    assert [list(one["inputResponses"]) for one in updates] == [["a"], ["b"]]
+    assert updates[0]["inputResponses"]["a"]["content"] == {"name": "A?"}
+
+
+async def test_an_answer_that_was_lost_is_sent_again_without_asking_again() -> None:
+    peer = Worker()
+    asking = {"status": "input_required", "inputRequests": {"a": form("A?")}}
+    peer.script = [asking, asking, *peer.script]
+    asked: list[Any] = []
+
+    def update(incoming: Incoming) -> Any:
+        if peer.count("tasks/update") < 3:  # the request, and its one repetition
+            peer.hang_up()
+            return SILENCE
+        return {}
+
+    def elicit(request: Any) -> Any:
+        asked.append(request)
+        return {"action": "decline"}
+
+    peer.on("tasks/update", update)
+    async with connect(peer, handlers=Handlers(elicitation=elicit)) as client:
+        await client.call_tool("work", task=True)
+    assert len(asked) == 1
+
+
+async def test_a_key_that_comes_for_another_question_is_a_violation() -> None:
+    peer = Worker()
+    asking = {"status": "input_required"}
+    peer.script = [
+        asking | {"inputRequests": {"a": form("A?")}},
+        asking | {"inputRequests": {"a": form("Your password?")}},
+    ]
+    handlers = Handlers(elicitation=lambda request: {"action": "decline"})
+    async with connect(peer, handlers=handlers) as client:
+        with pytest.raises(ProtocolError, match="two questions") as caught:
+            await client.call_tool("work", task=True)
+    assert (caught.value.outcome_unknown, caught.value.task_id) == (True, "t-1")
+
+
+async def test_questions_of_the_core_come_while_the_result_is_asked_for() -> None:
+    peer = Worker(CORE)
+    peer.script = [{"status": "input_required"}, {"status": "completed", "result": DONE}]
+    mark = {"_meta": {RELATED_TASK: {"taskId": "t-1"}}}
+    answers: list[Any] = []
+
+    async def result(incoming: Incoming) -> Any:
+        answers.append(await peer.ask("elicitation/create", form("A?")["params"] | mark))
+        return DONE
+
+    peer.on("tasks/result", result)
+    handlers = Handlers(elicitation=lambda request: {"action": "decline"})
+    async with connect(peer, handlers=handlers) as client:
+        assert (await client.call_tool("work", task=True)).text == "done"
+    assert answers == [{"action": "decline", **mark}]
+
+
+# Faults
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"taskId": "t-2", "status": "completed", "result": DONE},
+        {"taskId": "t-1", "status": "paused"},
+        {"taskId": "t-1", "status": "completed"},
+        {"taskId": "t-1", "status": "failed"},
+        {"taskId": "t-1", "status": "failed", "error": "text"},
+        {"taskId": "t-1", "status": "input_required"},
+        {"taskId": "t-1"},
+        {"status": "completed", "result": DONE},
+        {},
+    ],
+)
+async def test_an_answer_that_is_no_task_ends_the_call_in_doubt(answer: dict[str, Any]) -> None:
+    peer = Worker()
+    peer.on("tasks/get", lambda _: answer)
+    async with connect(peer) as client:
+        with pytest.raises(ProtocolError) as caught:
+            await client.call_tool("work", task=True)
+    assert (caught.value.outcome_unknown, caught.value.task_id) == (True, "t-1")
+    assert "resume_task('t-1')" in str(caught.value)
+
+
+@pytest.mark.parametrize("created", [{"taskId": ""}, {"taskId": 7}, {"status": "x"}])
+@FORMS
+async def test_a_task_without_id_or_status_is_refused(version: str, created: Any) -> None:
+    peer = Worker(version)
+    peer.seed = created
+    async with connect(peer) as client:
+        with pytest.raises(ProtocolError):
+            await client.call_tool("work", task=True)
+
+
+@pytest.mark.parametrize(
+    ("interval", "seconds"),
+    [(0, 0.05), (-1, 0.05), (0.5, 0.05), (1e9, 60), ("1", 1), (None, 1), (True, 1), (70, 0.07)],
+)
+@FORMS
+async def test_intervals_are_held_between_bounds(
+    version: str, interval: Any, seconds: float
+) -> None:
+    peer = Worker(version)
+    key = "pollInterval" if peer.core else "pollIntervalMs"
+    peer.script = [{"status": "working", key: interval}]
+    async with connect(peer) as client:
+        assert (await client.get_task("t-1")).poll_interval == int(seconds * 1000)
+
+
+async def test_nothing_is_asked_after_the_end() -> None:
+    peer = Worker()
+    peer.script = [{"status": "completed", "result": DONE}, {"status": "working"}]
+    async with connect(peer) as client:
+        await client.call_tool("work", task=True)
+        assert peer.count("tasks/get") == 1
+
+
+@FORMS
+async def test_the_connection_may_be_lost_between_polls(version: str) -> None:
+    peer = Worker(version)
+    peer.script = [{"status": "working"}] * 4 + peer.script
+
+    def get(incoming: Incoming) -> Any:
+        polls = peer.count("tasks/get")
+        if polls in (1, 3):
+            peer.hang_up()
+            return SILENCE
+        return Worker.get(peer, incoming)
+
+    peer.on("tasks/get", get)
+    async with connect(peer) as client:
+        assert (await client.call_tool("work", task=True)).text == "done"
+    assert peer.connections == 3
+    assert peer.count("tools/call") == 1
+
+
+@FORMS
+async def test_a_server_that_forgot_the_task_leaves_the_outcome_unknown(version: str) -> None:
+    peer = Worker(version)
+
+    def get(incoming: Incoming) -> Any:
+        raise RequestError(-32602, "Task not found")
+
+    peer.on("tasks/get", get)
+    async with connect(peer) as client:
+        with pytest.raises(RpcError, match=r"no longer knows it .*Task not found") as caught:
+            await client.call_tool("work", task=True)
+    assert (caught.value.code, caught.value.outcome_unknown) == (-32602, True)
+    assert peer.count("tasks/get") == 1
+
+
+async def test_internal_errors_of_polls_are_tried_again_a_few_times() -> None:
+    peer = Worker()
+
+    def get(failures: int) -> Callable[[Incoming], Any]:
+        def answer(incoming: Incoming) -> Any:
+            if peer.count("tasks/get") <= failures:
+                raise RequestError(-32603, "busy")
+            return Worker.get(peer, incoming)
+
+        return answer
+
+    async with connect(peer) as client:
+        peer.on("tasks/get", get(2))
+        assert (await client.call_tool("work", task=True)).text == "done"
+        peer.on("tasks/get", get(99))
+        with pytest.raises(RpcError, match="busy") as caught:
+            await client.call_tool("work", task=True)
+        assert caught.value.outcome_unknown
+
+
+@FORMS
+async def test_at_the_end_of_its_time_a_task_is_cancelled(version: str) -> None:
+    peer = Worker(version)
+    peer.script = [{"status": "working"}]
+    async with connect(peer) as client:
+        with pytest.raises(RequestTimeout, match="total_timeout") as caught:
+            await client.call_tool("work", task=True, total_timeout=0.15)
+        cancel = await peer.expect("tasks/cancel")
+    assert cancel.params["taskId"] == "t-1"
+    assert (caught.value.outcome_unknown, caught.value.task_id) == (True, "t-1")
+    assert peer.count("notifications/cancelled") == 0
+
+
+async def test_a_poll_without_an_answer_is_given_up_and_made_again() -> None:
+    peer = Worker()
+
+    def get(incoming: Incoming) -> Any:
+        return SILENCE if peer.count("tasks/get") == 1 else Worker.get(peer, incoming)
+
+    peer.on("tasks/get", get)
+    async with connect(peer) as client:
+        await client.list_tools()
+        assert (await client.call_tool("work", task=True, timeout=0.1, total_timeout=20)).text
+
+
+async def test_a_silent_server_is_left_at_the_end_of_the_time() -> None:
+    peer = Worker()
+    peer.on("tasks/get", lambda _: SILENCE)
+    async with connect(peer) as client:
+        with pytest.raises(RequestTimeout) as caught:
+            await client.call_tool("work", task=True, timeout=0.05, total_timeout=0.3)
+    assert caught.value.task_id == "t-1"
+
+
+@FORMS
+async def test_a_task_that_outlives_its_ttl_is_given_up(version: str) -> None:
+    peer = Worker(version)
+    peer.script = [{"status": "working", "ttl" if peer.core else "ttlMs": 60}]
+    async with connect(peer) as client:
+        with pytest.raises(RequestTimeout, match="time to live") as caught:
+            await client.call_tool("work", task=True)
+    assert caught.value.outcome_unknown
+
+
+async def test_a_server_cannot_ask_without_end() -> None:
+    peer = Worker()
+    numbers: Iterator[int] = iter(range(10_000))
+
+    def get(incoming: Incoming) -> Any:
+        asked = {str(next(numbers)): {"method": "roots/list"} for _ in range(64)}
+        return peer.task({"status": "input_required", "inputRequests": asked})
+
+    peer.on("tasks/get", get)
+    async with connect(peer, handlers=Handlers(roots=[])) as client:
+        with pytest.raises(ProtocolError, match="more than 1000 questions"):
+            await client.call_tool("work", task=True)
+
+
+# Cancelled, detached, resumed
+
+
+@FORMS
+async def test_cancelling_the_caller_cancels_the_task(version: str) -> None:
+    peer = Worker(version)
+    peer.script = [{"status": "working"}]
+    async with connect(peer) as client:
+        running = client.start_tool("work", task=True)
+        task = await running.wait_task()
+        assert task is not None
+        assert task.status == "working"
+        running.cancel()
+        with pytest.raises(CancelledCallError) as caught:
+            await running
+        await peer.expect("tasks/cancel")
+    assert (caught.value.task_id, caught.value.outcome_unknown) == ("t-1", True)
+    assert peer.count("notifications/cancelled") == 0
+
+
+async def test_a_server_without_cancellation_is_not_asked_for_it() -> None:
+    peer = Worker(CORE)
+    peer.capabilities = {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}}
+    peer.script = [{"status": "working"}]
+    async with connect(peer) as client:
+        with pytest.raises(RequestTimeout):
+            await client.call_tool("work", task=True, total_timeout=0.1)
+        with pytest.raises(StateError, match="tasks/cancel"):
+            await client.cancel_task("t-1")
+        with pytest.raises(StateError, match="tasks/list"):
+            await client.list_tasks()
+    assert peer.count("tasks/cancel") == 0
+
+
+@FORMS
+async def test_a_detached_task_goes_on_and_is_resumed_by_another_client(version: str) -> None:
+    peer = Worker(version)
+    finished, peer.script = peer.script, [{"status": "working"}]
+    async with connect(peer) as client:
+        running = client.start_tool("work", task=True)
+        await running.wait_task()
+        task_id = running.detach()
+        with pytest.raises(CancelledCallError, match="goes on"):
+            await running
+    assert peer.count("tasks/cancel") == 0
+    peer.script = finished
+    async with connect(peer) as other:
+        assert (await other.get_task(task_id)).done
+        assert (await other.resume_task(task_id)).text == "done"
+    assert peer.count("tools/call") == 1
+
+
+async def test_a_call_that_is_no_task_cannot_be_detached() -> None:
+    peer = Worker()
+    async with connect(peer) as client:
+        running = client.start_tool("work")
+        assert await running.wait_task() is None
+        with pytest.raises(StateError, match="not become a task"):
+            running.detach()
+
+
+async def test_cancelling_and_completing_may_meet() -> None:
+    peer = Worker()
+    states = iter([peer.task({"status": "working"}), peer.task(peer.script[0])])
+    peer.on("tasks/get", lambda _: next(states))
+    async with connect(peer) as client:
+        await client.cancel_task("t-1")
+        assert (await client.resume_task("t-1")).text == "done"
+
+
+async def test_tasks_are_listed_where_the_server_has_a_list() -> None:
+    peer = Worker(CORE)
+    peer.on("tasks/list", lambda _: {"tasks": [peer.task({"status": "working"})]})
+    async with connect(peer) as client:
+        assert [task.task_id for task in await client.list_tasks()] == ["t-1"]
+
+
+async def test_a_closed_client_ends_the_wait_and_names_the_task() -> None:
+    peer = Worker()
+    peer.script = [{"status": "working"}]
+    peer.on("tasks/get", lambda _: SILENCE)
+    client = connect(peer)
+    running = client.start_tool("work", task=True)
+    await peer.expect("tasks/get")
+    await client.close()
+    with pytest.raises(holdfast.ShutdownError) as caught:
+        await running
+    assert (caught.value.task_id, caught.value.outcome_unknown) == ("t-1", True)
+
+
+async def test_a_server_that_never_comes_back_is_given_up() -> None:
+    peer = Worker()
+
+    def get(incoming: Incoming) -> Any:
+        peer.versions = ["2024-11-05"]
+        peer.hang_up()
+        return SILENCE
+
+    peer.on("tasks/get", get)
+    async with connect(peer, timeouts=Timeouts(handshake=0.2)) as client:
+        with pytest.raises(holdfast.HoldfastError) as caught:
+            await client.call_tool("work", task=True, total_timeout=3)
+    assert (caught.value.task_id, caught.value.outcome_unknown) == ("t-1", True)
+
+
+async def test_many_tasks_run_side_by_side() -> None:
+    peer = Worker()
+    polls: dict[str, int] = {}
+
+    def call(incoming: Incoming) -> Any:
+        made = peer.task({"status": "working"}) | {"taskId": f"t-{incoming.id}"}
+        return {"resultType": "task", **made}
+
+    def get(incoming: Incoming) -> Any:
+        key = incoming.params["taskId"]
+        polls[key] = polls.get(key, 0) + 1
+        done = {"content": [{"type": "text", "text": key}]}
+        state = {"status": "completed", "result": done} if polls[key] > 1 else {"status": "working"}
+        return peer.task(state) | {"taskId": key}
+
+    peer.on("tools/call", call)
+    peer.on("tasks/get", get)
+    async with connect(peer) as client:
+        results = await asyncio.gather(*(client.call_tool("work", task=True) for _ in range(20)))
+    assert len({result.text for result in results}) == 20

@@ -1,0 +1,141 @@
+"""Tasks on the wire, in both forms."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from holdfast._core.boundary import WireId
+from holdfast._core.eras import headers, tasks
+from holdfast._core.eras.base import Invalid
+from holdfast._core.eras.handshake import Handshake
+from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, HANDSHAKE, STATELESS, TASKS
+from holdfast._core.eras.stateless import Stateless
+from holdfast._core.eras.tasks import CoreTasks, ExtensionTasks, TaskState
+
+pytestmark = pytest.mark.req("K1")
+
+CORE = Handshake(HANDSHAKE[0])
+EXTENSION = Stateless(STATELESS[0], {}, {"roots": {}, "extensions": {"x/y": {}}})
+OFFERED: dict[str, Any] = {"tasks": {"requests": {"tools": {"call": {}}}, "list": {}}}
+
+
+def raw(value: Any) -> Raw:
+    return Raw(json.dumps(value).encode())
+
+
+def task(**fields: Any) -> dict[str, Any]:
+    return {"taskId": "t", "status": "working", **fields}
+
+
+def state(found: Any) -> TaskState:
+    assert isinstance(found, TaskState), found
+    return found
+
+
+@pytest.mark.parametrize(
+    "capabilities",
+    [{}, {"tasks": {}}, {"tasks": []}, {"tasks": {"requests": {"tools": {}}}}, [], "x"],
+)
+def test_a_server_that_does_not_take_calls_as_tasks_has_no_form(capabilities: Any) -> None:
+    assert CORE.tasks(raw(capabilities)) is None
+    assert EXTENSION.tasks(raw(capabilities)) is None
+
+
+def test_each_era_has_its_own_form() -> None:
+    core = CORE.tasks(raw(OFFERED))
+    assert isinstance(core, CoreTasks)
+    assert (core.lists, core.cancels) == (True, False)
+    assert all(Handshake(version).tasks(raw(OFFERED)) is None for version in HANDSHAKE[1:])
+    declared: dict[str, Any] = {"extensions": {TASKS: {}}}
+    assert isinstance(EXTENSION.tasks(raw(declared)), ExtensionTasks)
+    assert EXTENSION.tasks(raw({"extensions": {TASKS: {"revision": "2"}}})) is None
+
+
+def test_a_request_declares_the_extension_for_itself_alone() -> None:
+    def declared(stamped: Any) -> Any:
+        return json.loads(json.dumps(stamped["_meta"]))[CLIENT_CAPABILITIES]["extensions"]
+
+    assert declared(EXTENSION.stamp({}, {"k": 1}, None, (TASKS,))) == {TASKS: {}, "x/y": {}}
+    stamped = EXTENSION.stamp(None, None, WireId(7), (TASKS,))
+    assert (declared(stamped), stamped["_meta"]["progressToken"]) == ({TASKS: {}, "x/y": {}}, 7)
+    assert declared(EXTENSION.stamp({}, {})) == {"x/y": {}}
+    assert CORE.stamp({"a": 1}, None, None, (TASKS,)) == {"a": 1}
+
+
+def test_requests_about_a_task_name_it_in_a_header() -> None:
+    for request in (tasks.get("t"), tasks.cancel("t"), tasks.update("t", {})):
+        assert headers.standard("v", request.method, request.params)["Mcp-Name"] == "t"
+    assert "Mcp-Name" not in headers.standard("v", "tasks/result", tasks.result("t").params)
+
+
+def test_a_call_is_answered_with_a_task_or_with_a_result() -> None:
+    core, extension = CoreTasks({}), ExtensionTasks()
+    assert core.augment({"name": "x"}) == {"name": "x", "task": {}}
+    assert extension.augment({"name": "x"}) == {"name": "x"}
+    assert state(core.created(raw({"task": task()}))).id == "t"
+    assert state(extension.created(raw({"resultType": "task", **task()}))).id == "t"
+    plains: list[Any] = [{}, {"content": []}, {"resultType": "complete"}, [], {"resultType": 7}]
+    for plain in plains:
+        assert core.created(raw(plain)) is None
+        assert extension.created(raw(plain)) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ([], "cannot be read"),
+        ({"status": "working"}, "taskId"),
+        (task(taskId=""), "no usable id"),
+        (task(taskId="x" * 1025), "no usable id"),
+        (task(taskId="other"), "about the task 'other'"),
+        (task(status="paused"), "cannot be 'paused'"),
+        (task(status="completed"), "without a result"),
+        (task(status="failed"), "without an error"),
+        (task(status="input_required"), "without inputRequests"),
+        (task(status="input_required", inputRequests=[]), "cannot be read"),
+    ],
+)
+def test_an_invalid_answer_says_why(answer: Any, why: str) -> None:
+    found = ExtensionTasks().read("t", raw(answer))
+    assert isinstance(found, Invalid)
+    assert why in found.reason
+
+
+def test_a_poll_is_read_with_all_that_it_has() -> None:
+    times = {"createdAt": "then", "lastUpdatedAt": "now", "statusMessage": "half"}
+    found = state(ExtensionTasks().read("t", raw(task(ttlMs=5000, pollIntervalMs=200, **times))))
+    assert (found.ttl, found.poll, found.message) == (5.0, 0.2, "half")
+    assert (found.created_at, found.updated_at, found.ended) == ("then", "now", False)
+    done = state(ExtensionTasks().read("t", raw(task(status="completed", result={"a": 1}))))
+    assert (done.ended, bytes(done.result or b"")) == (True, b'{"a": 1}')
+    core = state(CoreTasks({}).read("t", raw(task(status="completed", ttl=1, pollInterval=5e9))))
+    assert (core.ttl, core.poll, core.ended) == (0.001, 60.0, True)
+    assert state(CoreTasks({}).read("t", raw(task(ttl=None)))).ttl is None
+
+
+NUMBERS = st.integers() | st.floats(allow_nan=False) | st.just(10**400)
+
+
+@given(st.one_of(st.none(), st.booleans(), NUMBERS, st.text()))
+def test_whatever_interval_is_asked_for_polls_are_bounded(value: Any) -> None:
+    shown = "1e400" if value == float("inf") else json.dumps(value)
+    text = f'{{"taskId":"t","status":"working","ttlMs":{shown},"pollIntervalMs":{shown}}}'
+    found = ExtensionTasks().read("t", Raw(text.encode()))
+    if isinstance(found, TaskState):
+        assert tasks.SHORTEST <= found.poll <= tasks.LONGEST
+        assert found.ttl is None or found.ttl > 0
+
+
+def test_a_refusal_may_require_a_task() -> None:
+    needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+    assert tasks.requires_tasks(-32021, needed)
+    assert not tasks.requires_tasks(-32602, needed)
+    others: list[Any] = [None, [], {}, {"requiredCapabilities": {"sampling": {}}}]
+    for data in others:
+        assert not tasks.requires_tasks(-32021, data)
