@@ -13,8 +13,8 @@ STALE := stale
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo demo-browser demo-service test interop conformance lint docs bench bench-peers
-.PHONY: requirements walk coverage fuzz hostile release-check audit clean stale
+.PHONY: help venv demo demo-browser demo-service test interop conformance frameworks lint docs
+.PHONY: bench bench-peers requirements walk coverage fuzz hostile release-check audit clean stale
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -31,10 +31,14 @@ demo-service: $(STAMP) ## a web service under load while its servers are killed
 	@$(RUN) -m examples.service.load $(ARGS)
 
 test: $(STAMP) ## run the whole test suite (ARGS="-k name" for a part of it)
-	@$(RUN) -m pytest --ignore=tests/conformance --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
+	@$(RUN) -m pytest --ignore=tests/conformance --ignore=tests/frameworks --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
 
 conformance: $(STAMP) ## run the official conformance suite (needs npm)
 	@$(RUN) -m pytest tests/conformance $(ARGS)
+
+frameworks: $(STAMP) ## agents of real frameworks while their server dies (installs them in .cache)
+	@$(RUN) -m pytest tests/frameworks $(ARGS)
+	@$(RUN) -m tests.frameworks.page
 
 interop: $(STAMP) ## try every real server, the heavy ones too (installs them in .cache)
 	@HOLDFAST_INTEROP=all $(RUN) -m pytest tests/interop -v $(ARGS)

@@ -152,7 +152,9 @@ def measure(folder: Path, everything: bool, extra: Sequence[str]) -> tuple[int, 
     settings.write_text(
         SETTINGS.format(folder=folder, more=CHILDREN if everything else ""), encoding="utf-8"
     )
-    tests = ["--ignore=tests/conformance"] if everything else ["-m", "not hypothesis", *_homes()]
+    tests = [f"--ignore=tests/{name}" for name in ("conformance", "frameworks")]
+    if not everything:
+        tests = ["-m", "not hypothesis", *_homes()]
     environ = {**os.environ, "COVERAGE_RCFILE": str(settings)}
     command = [sys.executable, "-m", "coverage"]
     run = ["run", f"--rcfile={settings}", "-m", "pytest", "-q", *tests, *extra]

@@ -16,6 +16,7 @@ Public, from the outside in:
 
     connect, Client, errors, policies, events, types    one server
     sync, servers, handles, agents                      without await; many; typed; for models
+    langchain, openai_agents, pydantic_ai               under those frameworks
     config, lock, codegen, calllog, schema              files people have; what tools promise;
                                                         tools as Python; calls written down
     testing, cli, demo                                  a scripted server and a pytest plugin;
@@ -51,8 +52,11 @@ if TYPE_CHECKING:
     from holdfast import errors as errors
     from holdfast import events as events
     from holdfast import handles as handles
+    from holdfast import langchain as langchain
     from holdfast import lock as lock
+    from holdfast import openai_agents as openai_agents
     from holdfast import policies as policies
+    from holdfast import pydantic_ai as pydantic_ai
     from holdfast import servers as servers
     from holdfast import sync as sync
     from holdfast import testing as testing
@@ -156,7 +160,10 @@ _MODULES: Final = (
     "config",
     "errors",
     "handles",
+    "langchain",
     "lock",
+    "openai_agents",
+    "pydantic_ai",
     "servers",
     "sync",
     "agents",

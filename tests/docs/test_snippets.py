@@ -17,6 +17,7 @@ The rules for a page:
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import re
@@ -41,8 +42,9 @@ READERS: dict[str, Callable[[str], Any]] = {
     "json": json.loads,
     "toml": tomllib.loads,
     "yaml": yaml.safe_load,
+    "py": ast.parse,
 }
-"""Kinds of block that are data."""
+"""Kinds of block that are data; ``py`` is Python that ``make frameworks`` runs."""
 
 
 def provable() -> list[Any]:

@@ -18,6 +18,9 @@ PROVEN_ELSEWHERE: dict[str, str] = {
     "_core.lazy": "tests/rules/test_exports.py",
     "_core.runners": "tests/server/test_session.py",
     "_version": "tests/rules/test_exports.py",
+    "langchain": "tests/frameworks/test_frameworks.py",
+    "openai_agents": "tests/frameworks/test_frameworks.py",
+    "pydantic_ai": "tests/frameworks/test_frameworks.py",
 }
 """Units whose proof has another home: where it is."""
 

@@ -353,7 +353,7 @@ def test_the_list_of_this_project_can_be_read() -> None:
     text = (PROJECT / "docs" / "requirements.md").read_text(encoding="utf-8")
     requirements.read_rows(text, findings, "docs/requirements.md")
     assert findings.problems == []
-    assert len({row.id for row in findings.rows}) == len(findings.rows) == 155
+    assert len({row.id for row in findings.rows}) == len(findings.rows) >= 155
     sections = {row.id.rstrip("0123456789"): row.section for row in findings.rows}
     assert all(section.endswith(f"({letter})") for letter, section in sections.items())
 

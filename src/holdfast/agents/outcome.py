@@ -32,6 +32,12 @@ class Media(Struct, frozen=True):
     data: str
     name: str
 
+    @property
+    def kind(self) -> str:
+        """``"image"`` or ``"audio"``; ``"file"`` for anything else."""
+        kind = self.mime_type.partition("/")[0]
+        return kind if kind in ("image", "audio") else "file"
+
 
 class OutcomeParts(Struct):
     """An outcome taken apart: texts and media in their order."""
@@ -100,6 +106,17 @@ class ToolOutcome(Struct, frozen=True):
     def details(self) -> str:
         """What a developer should read: the error whole; empty if there is none."""
         return "" if self.error is None else str(self.error)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a developer should know as plain JSON, for frameworks that store it."""
+        if not self.is_error:
+            return {"structured_content": self.structured}
+        return {
+            "kind": self.kind,
+            "outcome_unknown": self.outcome_unknown,
+            "retry_in": self.retry_in,
+            "details": self.details,
+        }
 
     def parts(self, takes: Container[str] | None = None) -> OutcomeParts:
         """Return texts and media in their order.

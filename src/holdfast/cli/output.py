@@ -91,7 +91,7 @@ _SAID_AS: Final = (
 )
 
 
-_PATH: Final = re.compile(r" \(PATH is '[^'\n]*'\)")
+_PATH: Final = re.compile(r"; PATH is '[^'\n]*'")
 
 
 def as_said(text: str, *, with_path: bool = False) -> str:

@@ -144,6 +144,8 @@ def down(name: str, call: Call, reason: HoldfastError | None, retry_in: float) -
     why = f" ({reason.message})" if reason else ""
     text = f"{name}: {subject(call)}: the server is down{why}; next attempt in {seconds(retry_in)}"
     hint = "when_down='wait' waits for it"
+    if reason is not None and reason.hint:
+        hint = f"{reason.hint}; {hint}"
     error = StateError(text, state="backoff", retry_in=retry_in, hint=hint)
     error.__cause__ = reason
     return error

@@ -118,20 +118,20 @@ def spawn(
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        raise TransportError(_why(error, command, env, cwd)) from error
+        path = env.get("PATH", "")
+        missing = isinstance(error, FileNotFoundError) and os.sep not in command[0]
+        hint = f"PATH is {path!r}" if missing else ""
+        raise TransportError(_why(error, command, path, cwd), hint=hint) from error
 
 
-def _why(
-    error: Exception, command: tuple[str, ...], env: Mapping[str, str], cwd: str | None
-) -> str:
+def _why(error: Exception, command: tuple[str, ...], path: str, cwd: str | None) -> str:
     program = command[0]
     if cwd is not None and not os.path.isdir(cwd):
         return f"cannot start {program!r}: the working directory {cwd!r} does not exist"
-    path = env.get("PATH", "")
     found = shutil.which(program, path=path)
     if isinstance(error, FileNotFoundError):
         if os.sep not in program:
-            return f"command not found: {program!r} (PATH is {path!r})"
+            return f"command not found: {program!r}"
         if not os.path.exists(program):
             return f"command not found: {program!r} does not exist"
         return f"cannot start {program!r}: the interpreter in its first line does not exist"

@@ -1,0 +1,101 @@
+"""Tools for LangChain and LangGraph.
+
+    async with holdfast.connect("python server.py", when_down="wait") as client:
+        agent = create_agent(model, tools=await holdfast.langchain.tools(client))
+        await agent.ainvoke({"messages": "…"})
+
+Needs ``langchain-core``. Cancelling a run cancels its calls on their servers.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from holdfast.agents.outcome import Media, ToolOutcome
+from holdfast.agents.source import ToolSource
+
+if TYPE_CHECKING:
+    from langchain_core.tools import StructuredTool
+
+    from holdfast.agents.listing import ModelTool
+    from holdfast.client import Client
+    from holdfast.servers.group import Servers
+
+
+async def tools(source: Client | Servers) -> list[StructuredTool]:
+    """Return the tools of a client, or of many servers, as LangChain's.
+
+    Pictures, sounds and files become content blocks. The ``artifact`` of a `ToolMessage` has the
+    ``structured_content``; of one whose ``status`` is ``"error"``, it has ``kind``,
+    ``outcome_unknown``, ``retry_in`` and ``details``, which are not shown to the model.
+
+    Args:
+        source: The client or the servers. They stay yours to close.
+
+    Raises:
+        HoldfastError: The server's tools cannot be listed.
+    """
+    kind = _tool_class()
+    return [_tool(kind, tool) for tool in (await ToolSource(source).tools()).values()]
+
+
+def _tool(kind: Any, tool: ModelTool) -> StructuredTool:
+    async def call(**arguments: Any) -> tuple[Any, Any]:
+        return await _run(tool, arguments)
+
+    hints = tool.annotations
+    made: StructuredTool = kind(
+        name=tool.name,
+        description=tool.description or tool.name,
+        args_schema=tool.input_schema,
+        coroutine=call,
+        response_format="content_and_artifact",
+        metadata=None if hints is None else hints.raw,
+    )
+    return made
+
+
+async def _run(tool: ModelTool, arguments: dict[str, Any]) -> tuple[Any, Any]:
+    outcome = await tool.call(arguments)
+    if not outcome.is_error:
+        return _content(outcome), outcome.facts()
+    from langchain_core.messages import ToolMessage
+
+    # The id of the call is known to the tool alone, which writes it in.
+    failed = ToolMessage(
+        outcome.text, status="error", artifact=outcome.facts(), tool_call_id="", name=tool.name
+    )
+    return failed, None
+
+
+def _content(outcome: ToolOutcome) -> Any:
+    items = outcome.parts().items
+    if not any(isinstance(one, Media) for one in items):
+        return outcome.text
+    return [_block(one) for one in items]
+
+
+def _block(item: str | Media) -> dict[str, Any]:
+    if isinstance(item, str):
+        return {"type": "text", "text": item}
+    return {"type": item.kind, "base64": item.data, "mime_type": item.mime_type}
+
+
+@cache
+def _tool_class() -> Any:
+    from langchain_core.messages import ToolMessage
+    from langchain_core.tools import StructuredTool
+
+    class HoldfastTool(StructuredTool):  # type: ignore[misc, unused-ignore]
+        """A tool of an MCP server."""
+
+        async def arun(self, *args: Any, tool_call_id: str | None = None, **options: Any) -> Any:
+            answer = await super().arun(*args, tool_call_id=tool_call_id, **options)
+            if isinstance(answer, ToolMessage) and answer.status == "error":
+                if tool_call_id is None:
+                    return answer.content
+                answer.tool_call_id = tool_call_id
+            return answer
+
+    return HoldfastTool

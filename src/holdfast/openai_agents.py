@@ -1,0 +1,118 @@
+"""A server for the OpenAI Agents SDK.
+
+    async with holdfast.connect("python server.py", when_down="wait") as client:
+        agent = Agent("assistant", mcp_servers=[holdfast.openai_agents.server(client)])
+        await Runner.run(agent, "…")
+
+Needs ``openai-agents``. Cancelling a run cancels its calls on their servers.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from holdfast.agents.results import PICTURES
+from holdfast.agents.source import ToolSource
+from holdfast.client import Client
+from holdfast.errors import ValidationError
+
+if TYPE_CHECKING:
+    from agents.mcp import MCPServer
+
+    from holdfast.agents.listing import ModelTool
+    from holdfast.agents.outcome import Media, ToolOutcome
+    from holdfast.servers.group import Servers
+
+
+def server(source: Client | Servers, **options: Any) -> MCPServer:
+    """Return a client, or many servers, as one server for an agent's ``mcp_servers``.
+
+    A call that failed is a result for the model, with ``isError``; its ``_meta["holdfast"]`` has
+    ``kind``, ``outcome_unknown``, ``retry_in`` and ``details``, which are not shown to the model,
+    and so has the ``custom_data`` of the output item.
+
+    Args:
+        source: The client or the servers. They stay yours to close.
+        options: Those of ``agents.mcp.MCPServer``, such as ``require_approval``.
+    """
+    made: MCPServer = _server_class()(source, **options)
+    return made
+
+
+@cache
+def _server_class() -> Any:
+    from agents.mcp import MCPServer
+    from mcp import types
+
+    class HoldfastServer(MCPServer):  # type: ignore[misc, unused-ignore]
+        """A client, or many servers, as one server."""
+
+        def __init__(self, source: Client | Servers, **options: Any) -> None:
+            super().__init__(**{"custom_data_extractor": _custom_data, **options})
+            self._client = source if isinstance(source, Client) else None
+            self._tools = ToolSource(source)
+
+        @property
+        def name(self) -> str:
+            return self._tools.name
+
+        async def connect(self) -> None:
+            """Do nothing: servers start at their first use."""
+
+        async def cleanup(self) -> None:
+            """Do nothing: the client's owner closes it."""
+
+        async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[Any]:
+            found = await self._tools.tools()
+            return [types.Tool.model_validate(_definition(tool)) for tool in found.values()]
+
+        async def call_tool(
+            self,
+            tool_name: str,
+            arguments: dict[str, Any] | None,
+            meta: dict[str, Any] | None = None,
+        ) -> Any:
+            tool = await self._tools.tool(tool_name)
+            outcome = await tool.call(arguments, meta=meta)
+            return types.CallToolResult.model_validate(_result(outcome))
+
+        async def list_prompts(self) -> Any:
+            found = await self._client.list_prompts() if self._client else []
+            prompts = [one.raw for one in found]
+            return types.ListPromptsResult.model_validate({"prompts": prompts})
+
+        async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
+            if self._client is None:
+                raise ValidationError(f"prompt {name!r}: give one client, not many servers")
+            found = await self._client.get_prompt(name, arguments)
+            return types.GetPromptResult.model_validate(found.raw)
+
+    return HoldfastServer
+
+
+def _definition(tool: ModelTool) -> dict[str, Any]:
+    own = {"description": tool.description, "inputSchema": tool.input_schema}
+    return {**tool.tool.raw, "name": tool.name, **own}
+
+
+def _result(outcome: ToolOutcome) -> dict[str, Any]:
+    items = outcome.parts(PICTURES).items
+    found: dict[str, Any] = {"content": [_block(one) for one in items], "isError": outcome.is_error}
+    if outcome.is_error:
+        return {**found, "_meta": {"holdfast": outcome.facts()}}
+    if isinstance(outcome.structured, dict):
+        found["structuredContent"] = outcome.structured
+    return found
+
+
+def _block(item: str | Media) -> dict[str, Any]:
+    if isinstance(item, str):
+        return {"type": "text", "text": item}
+    return {"type": "image", "data": item.data, "mimeType": item.mime_type}
+
+
+def _custom_data(context: Any) -> dict[str, Any] | None:
+    """Return what the developer should know of a failed call."""
+    meta = context.result_meta
+    return {"holdfast": dict(meta["holdfast"])} if meta and "holdfast" in meta else None

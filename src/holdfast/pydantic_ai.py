@@ -1,0 +1,135 @@
+"""A toolset for Pydantic AI.
+
+    async with holdfast.connect("python server.py", when_down="wait") as client:
+        agent = Agent(model, toolsets=[holdfast.pydantic_ai.toolset(client)])
+        await agent.run("…")
+
+Needs ``pydantic-ai-slim``. Cancelling a run cancels its calls on their servers.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from holdfast.agents.outcome import Media, ToolOutcome
+from holdfast.agents.source import ToolSource
+
+if TYPE_CHECKING:
+    from pydantic_ai.toolsets import AbstractToolset
+
+    from holdfast.client import Client
+    from holdfast.servers.group import Servers
+
+
+def toolset(
+    source: Client | Servers,
+    *,
+    id: str | None = None,  # noqa: A002  (Pydantic AI's word)
+    max_retries: int | None = None,
+) -> AbstractToolset[Any]:
+    """Return the tools of a client, or of many servers, as a toolset for an agent.
+
+    Structured results are returned as they are, pictures and sounds as ``BinaryContent``; the
+    ``metadata`` of a tool's return has the ``structured_content``. Arguments that do not fit
+    become a ``ModelRetry``. Every other failure becomes a ``ToolFailed``, which the model reads
+    and which uses up no retries; it has ``kind``, ``outcome_unknown`` and ``retry_in``, and the
+    error as its ``__cause__``.
+
+    Args:
+        source: The client or the servers. They stay yours to close.
+        id: The toolset's id, for durable execution. Default: the server's name.
+        max_retries: How often a model may correct its arguments. Default: the agent's own.
+    """
+    tools = ToolSource(source)
+    made: AbstractToolset[Any] = _toolset_class()(tools, id or tools.name, max_retries)
+    return made
+
+
+@cache
+def _toolset_class() -> Any:
+    from pydantic import TypeAdapter
+    from pydantic_ai import ModelRetry, ToolReturn
+    from pydantic_ai.tools import ToolDefinition
+    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+
+    anything = TypeAdapter(dict[str, Any]).validator
+
+    class HoldfastToolset(AbstractToolset[Any]):  # type: ignore[misc, unused-ignore]
+        """The tools of a client, or of many servers."""
+
+        def __init__(self, source: ToolSource, name: str, max_retries: int | None) -> None:
+            self._source = source
+            self._name = name
+            self._max_retries = max_retries
+
+        @property
+        def id(self) -> str:
+            return self._name
+
+        async def get_tools(self, ctx: Any) -> dict[str, Any]:
+            found = {}
+            for name, tool in (await self._source.tools()).items():
+                hints = tool.annotations
+                definition = ToolDefinition(
+                    name=name,
+                    description=tool.description,
+                    parameters_json_schema=tool.input_schema,
+                    metadata={
+                        "meta": tool.tool.meta,
+                        "annotations": None if hints is None else hints.raw,
+                    },
+                )
+                found[name] = await self.get_tool_for_tool_def(definition, ctx)
+            return found
+
+        async def get_tool_for_tool_def(self, tool_def: Any, ctx: Any) -> Any:
+            return ToolsetTool(
+                toolset=self,
+                tool_def=tool_def,
+                max_retries=ctx.max_retries if self._max_retries is None else self._max_retries,
+                args_validator=anything,
+            )
+
+        async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
+            outcome = await (await self._source.tool(name)).call(tool_args)
+            if outcome.kind == "validation":
+                raise ModelRetry(outcome.text) from outcome.error
+            if outcome.is_error:
+                raise _failure_class()(outcome) from outcome.error
+            return ToolReturn(_value(outcome), metadata=outcome.facts())
+
+    return HoldfastToolset
+
+
+@cache
+def _failure_class() -> Any:
+    from pydantic_ai import ToolFailed
+
+    class HoldfastToolFailed(ToolFailed):  # type: ignore[misc, unused-ignore]
+        """A call that failed."""
+
+        def __init__(self, outcome: ToolOutcome) -> None:
+            super().__init__(outcome.text)
+            self.kind = outcome.kind
+            self.outcome_unknown = outcome.outcome_unknown
+            self.retry_in = outcome.retry_in
+
+    return HoldfastToolFailed
+
+
+def _value(outcome: ToolOutcome) -> Any:
+    items = outcome.parts().items
+    if not any(isinstance(one, Media) for one in items):
+        result = outcome.result
+        return result.structured if result is not None and result.has_structured else outcome.text
+    from pydantic_ai import BinaryContent
+
+    found = [
+        one
+        if isinstance(one, str)
+        else BinaryContent(b64decode(one.data), media_type=one.mime_type)
+        for one in items
+    ]
+    return found[0] if len(found) == 1 else found
