@@ -39,3 +39,9 @@ def test_a_deep_schema_is_cut() -> None:
     report = Losses()
     assert str(sound(schema, report)).count("items") == DEEPEST
     assert "too deep" in report[0].text
+
+
+def test_an_integer_of_any_length_is_a_number() -> None:
+    """A float cannot hold it, which must not end the conversion."""
+    schema = {"type": "integer", "maximum": 10**400}
+    assert sound(schema, Losses()) == schema

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from holdfast import types as t
 from holdfast.types.base import Wire
-from holdfast.types.content import EitherContents
+from holdfast.types.content import EitherContents, MediaContent
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,7 @@ OURS: dict[type[Wire], str] = {
     t.Wire: "the base of all",
     t.Meta: "a base",
     t.ContentBlock: "a base",
+    MediaContent: "a base",
     EitherContents: "a state of being read",
     t.Skill: "of an extension",
     t.SkillResource: "of an extension",

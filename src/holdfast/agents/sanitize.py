@@ -6,12 +6,10 @@ one, and nesting is bounded.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any, Final
 
 from holdfast.agents.schemas import DEEPEST, Losses, below, rewrite
-from holdfast.schema.types import TYPES
+from holdfast.schema.types import well_formed
 from holdfast.schema.walk import HOLDS, LISTED, NAMED, REFERENCES, Schema
 
 _SINGLE: Final = HOLDS - NAMED - LISTED - {*REFERENCES}
@@ -34,8 +32,7 @@ def _sound(node: Any, where: str, report: Losses, levels: int) -> Any:
         return {}
     kept: Schema = {}
     for key, value in node.items():
-        check = CHECKS.get(key)
-        if check is None or check(value):
+        if well_formed(key, value) and (key != "enum" or value):
             kept[key] = _only_schemas(key, value, where, report)
         else:
             report.add(where, key, "is not what it should be; it is left out")
@@ -56,50 +53,3 @@ def _only_schemas(key: str, value: Any, where: str, report: Losses) -> Any:
     if (key in LISTED or key == "items") and isinstance(value, list):
         return [checked(one, at) for at, one in enumerate(value)]
     return checked(value) if key in _SINGLE else value
-
-
-def _is_type(value: Any) -> bool:
-    kinds = value if isinstance(value, list) else [value]
-    return bool(kinds) and all(isinstance(one, str) and one in TYPES for one in kinds)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
-
-
-def _is_map(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-def _are_names(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-CHECKS: Final[dict[str, Callable[[Any], bool]]] = {
-    "type": _is_type,
-    "required": _are_names,
-    "enum": lambda value: isinstance(value, list) and bool(value),
-    **dict.fromkeys(("$ref", "format", "pattern", "title", "description"), _is_text),
-    **dict.fromkeys(NAMED, _is_map),
-    **dict.fromkeys(LISTED, lambda value: isinstance(value, list) and bool(value)),
-    **dict.fromkeys(
-        ("minimum", "maximum", "multipleOf", "exclusiveMinimum", "exclusiveMaximum"), _is_number
-    ),
-    **dict.fromkeys(
-        ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
-        _is_count,
-    ),
-    "examples": _is_list,
-}

@@ -177,7 +177,10 @@ def compare(
     """
     one, two = read_log(first), read_log(second)
     redactor = Redactor(redaction or Redaction())
-    keys = [_keys(log, redactor) for log in (one, two)]
+    keys = [
+        [key(entry.name, normal_arguments(entry.arguments, redactor)) for entry in log]
+        for log in (one, two)
+    ]
     found: list[CallChange] = []
     same = 0
     for entry, other in _aligned(one, two, *keys):
@@ -187,10 +190,6 @@ def compare(
         else:
             found.append(change)
     return Difference(one.label, two.label, same, tuple(found))
-
-
-def _keys(log: RecordedLog, redactor: Redactor) -> list[bytes]:
-    return [key(entry.name, normal_arguments(entry.arguments, redactor)) for entry in log]
 
 
 # Pairs

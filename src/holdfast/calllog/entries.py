@@ -96,14 +96,13 @@ class RecordedLog(list[Entry]):
         Raises:
             NotRecorded: The log does not have it.
         """
-        return results.wire(entry.result, self._sidecar)
+        return results.wire(
+            entry.result, lambda shown: read_sidecar(shown, self._base, self._folders)
+        )
 
     def value(self, entry: Entry) -> Any:
         """Return the same in its shortest form; UNSET for a result without content."""
         return results.short(self.result(entry))
-
-    def _sidecar(self, shown: str) -> str:
-        return read_sidecar(shown, self._base, self._folders)
 
 
 def read_log(

@@ -76,7 +76,10 @@ class MockServer:
 
         self.server: Server = Server(
             name,
-            {"tools/list": self._list_tools, "tools/call": self._call_tool},
+            {
+                "tools/list": lambda incoming: {"tools": list(self._tools.values())},
+                "tools/call": self._call_tool,
+            },
             capabilities=lambda: {"tools": {}},
             instructions=instructions,
             hints={"server/discover": _UNCACHED, "tools/list": _UNCACHED},
@@ -105,9 +108,6 @@ class MockServer:
         """Hear that a call was not recorded, before the client does."""
 
     # Methods
-
-    def _list_tools(self, incoming: Incoming) -> dict[str, Any]:
-        return {"tools": list(self._tools.values())}
 
     def _call_tool(self, incoming: Incoming) -> dict[str, Any]:
         name, arguments = incoming.params.get("name"), incoming.params.get("arguments") or {}

@@ -101,14 +101,15 @@ class _Writer:
         """Return the module. Types come first, but are known only after the methods are written."""
         classes = {record.name for record in self.model.records}
         types = [typed_dict(one, self.typist, classes) for one in self.model.records]
-        faces = [part for sync in self._fronts() for part in self._front(sync)]
+        faces = [
+            part
+            for sync in ((False, True) if self.sync else (False,))
+            for part in self._front(sync)
+        ]
         head = [*self._header(command, stamp), *self._imports(), ""]
         top = "\n".join([*head, *self._constants(command, target)])
         aliases = ["\n".join(self.typist.aliases)] if self.typist.aliases else []
         return "\n\n\n".join([top, *types, *aliases, *faces]) + "\n"
-
-    def _fronts(self) -> tuple[bool, ...]:
-        return (False, True) if self.sync else (False,)
 
     # The top
 
@@ -145,7 +146,9 @@ class _Writer:
         ]
 
     def _constants(self, command: str, target: Target) -> list[str]:
-        schemas = [f"{literal(name)}: {literal(text)}" for name, text in self._schemas()]
+        schemas = [
+            f"{literal(name)}: {literal(text)}" for name, text in sorted(self.model.schemas.items())
+        ]
         table = exploded("schemas={", schemas, "}", INDENT).lstrip() if schemas else "schemas={}"
         registry = ["hash=REGISTRY_HASH", f"command={literal(command)}", table]
         if self.capabilities:
@@ -163,9 +166,6 @@ class _Writer:
         if self.model.session is not None:
             lines.append(_adapter(self.model.session))
         return lines
-
-    def _schemas(self) -> list[tuple[str, str]]:
-        return sorted(self.model.schemas.items())
 
     # The handles
 

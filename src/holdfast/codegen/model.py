@@ -167,7 +167,9 @@ class _Builder:
                 found[tool.name] = tool
                 continue
             self._report(tool.name, "is listed more than once; only one of them is used")
-            found[tool.name] = min(found[tool.name], tool, key=_sort_key)
+            found[tool.name] = min(
+                found[tool.name], tool, key=lambda one: canonical(definition(one))
+            )
         return found
 
     def _is_hidden(self, name: str) -> bool:
@@ -299,7 +301,3 @@ def _inner(schema: Any) -> Any:
     """Return the schema of what is wrapped as ``{"result": …}``; None if nothing is."""
     own = properties(schema)
     return own["result"] if [*own] == ["result"] and "result" in required(schema) else None
-
-
-def _sort_key(tool: Tool) -> bytes:
-    return canonical(definition(tool))

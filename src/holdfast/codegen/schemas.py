@@ -107,7 +107,7 @@ class SchemaReader:
                 old = fields.get(field.wire)
                 if old is not None and field.wire not in properties(settled):
                     continue
-                kind = field.kind if old is None else _widened(old.kind, field.kind)
+                kind = field.kind if old is None else either((old.kind, field.kind))
                 note = field.note if old is None else old.note or field.note
                 needed = old is not None and old.required
                 fields[field.wire] = Field(field.wire, kind, needed, note)
@@ -290,10 +290,6 @@ def _can_be_record(schema: Mapping[str, Any]) -> bool:
     """Return True if keys are known and none is empty, which a TypedDict cannot have."""
     keys = _keys(schema)
     return bool(keys) and "" not in keys
-
-
-def _widened(old: Kind, new: Kind) -> Kind:
-    return old if old == new else either((old, new))
 
 
 def _choice(values: list[Any]) -> Kind:

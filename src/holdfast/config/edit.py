@@ -30,7 +30,7 @@ from holdfast.config.environment import (
 from holdfast.config.expansion import ConfigInput
 from holdfast.config.files import UnreadableFileError
 from holdfast.config.json_edit import ServersFile
-from holdfast.config.loading import Configuration, gather, load
+from holdfast.config.loading import gather, load
 from holdfast.config.settings import map_strings, plain
 from holdfast.config.trust import ApprovalStore
 from holdfast.errors import StateError, ValidationError
@@ -143,7 +143,7 @@ def remove(
     known: list[str] = []
     for one in scopes:
         path = _file_of(one, environment)
-        entries = _entries(path, environment, one).servers
+        entries = gather([_place(path, environment, one)], environment).servers
         if name in entries:
             with _changing(path, environment) as document:
                 document.remove(name)
@@ -250,10 +250,6 @@ def _file_of(scope: EditScope, environment: ConfigEnvironment) -> Path:
 def _place(path: Path, environment: ConfigEnvironment, scope: EditScope) -> ConfigFile:
     workspace = str(path.parent if scope == "project" else environment.workspace())
     return ConfigFile(path=str(path), scope=scope, dialect="mcpServers", workspace=workspace)
-
-
-def _entries(path: Path, environment: ConfigEnvironment, scope: EditScope) -> Configuration:
-    return gather([_place(path, environment, scope)], environment)
 
 
 def _usable(

@@ -173,13 +173,9 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise _twice(key)
+                raise UnreadableFileError(f"has the key '{visible(key, 80)}' twice in one object")
             seen.add(key)
     return found
-
-
-def _twice(key: str) -> UnreadableFileError:
-    return UnreadableFileError(f"has the key '{visible(key, 80)}' twice in one object")
 
 
 def _no_constant(name: str) -> None:

@@ -79,7 +79,8 @@ class ResolvedServer(Struct, frozen=True, kw_only=True):
             from holdfast._core.transports.http import Http
 
             if "auth" in said and options["auth"] == "oauth":
-                options["auth"] = _interactive(said["auth"])
+                configured = said["auth"]
+                options["auth"] = configured and replace(configured, interactive=True)
             return Http(self.url, **options)
         from holdfast._core.transports.stdio import Stdio
 
@@ -102,11 +103,6 @@ def _auth(login: Mapping[str, str]) -> Any:
 
     options: dict[str, Any] = {name: one for name, one in login.items() if name != "enabled"}
     return OAuth(**options, interactive=False)
-
-
-def _interactive(auth: Any) -> Any:
-    """Return the configured login, which may now be started; none stays none."""
-    return None if auth is None else replace(auth, interactive=True)
 
 
 def _lock(lock: LockSetting) -> Any:
@@ -239,7 +235,13 @@ class _Resolution:
         row = TABLE[name]
         if not row.variables:
             return value
-        return map_strings(row.key or name, value, self._path if row.path else self.text)
+        return map_strings(
+            row.key or name,
+            value,
+            lambda field, text: (
+                (self.path(field, text) or "") if row.path else self.text(field, text)
+            ),
+        )
 
     def text(self, field: str, text: str) -> str:
         """Expand a string."""
@@ -273,9 +275,6 @@ class _Resolution:
         source = self._entry.source
         inside = source.scope == "project" and _is_below(path, source.workspace)
         return source.workspace if inside else None
-
-    def _path(self, field: str, text: str) -> str:
-        return self.path(field, text) or ""
 
     def _command(self, values: Mapping[str, Any]) -> tuple[str, ...]:
         if "command" not in values:

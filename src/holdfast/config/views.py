@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from holdfast._core.redact import HIDDEN, Redactor
+from holdfast._core.redact import HIDDEN, default_redactor
 from holdfast._core.text import visible
 from holdfast.config import trust
 from holdfast.config.entry import ConfigScope, ServerEntry, said, used_variables
@@ -28,7 +28,6 @@ from holdfast.config.expansion import (
 from holdfast.config.loading import Configuration
 from holdfast.config.settings import map_texts, plain
 from holdfast.config.trust import ApprovalStore, TrustVerdict
-from holdfast.policies import Redaction
 
 
 class ServerRow(Struct, frozen=True, kw_only=True):
@@ -214,7 +213,7 @@ class EntryDisplay:
     """Shows entries as the file has them, without their secrets."""
 
     def __init__(self) -> None:
-        self._redactor = Redactor(Redaction())
+        self._redactor = default_redactor()
 
     def target(self, entry: ServerEntry) -> str:
         """Return one line: the command and its arguments, or the URL."""

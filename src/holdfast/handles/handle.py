@@ -239,7 +239,8 @@ class Handle:
     async def _ready(self, subject: str) -> None:
         """Connect, compare the tools and open the session, where that is not done yet."""
         for _ in range(MOST_ROUNDS):
-            if self._is_ready():
+            in_session = self._session is None or self._session.is_open
+            if self._opened and self._listed and in_session:
                 return
             try:
                 await self._flights.join("prepare", self._prepare)
@@ -249,9 +250,6 @@ class Handle:
             text = f"session {self.session!r} is lost each time it is opened; nothing was sent"
             raise StateError(f"{self.client.name}: {subject}: {text}", state=self.client.state)
         # A list that changes whenever it is read is used as it was read last.
-
-    def _is_ready(self) -> bool:
-        return self._opened and self._listed and (self._session is None or self._session.is_open)
 
     async def _prepare(self) -> None:
         try:

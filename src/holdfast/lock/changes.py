@@ -198,14 +198,12 @@ def compare(
         *_instructions(instructions),
         *_skills(*skills),
         *(work.changed(name, before[name], after[name]) for name in before.keys() & after.keys()),
-        *(_removed(name) for name in before.keys() - after.keys()),
+        *(ToolChange("removed", name) for name in before.keys() - after.keys()),
         *(_added(name, after[name]) for name in after.keys() - before.keys()),
     ]
-    return Changes(tuple(sorted((one for one in found if one is not None), key=_order)))
-
-
-def _order(change: ToolChange) -> tuple[int, bool, str]:
-    return IMPACTS.index(change.impact), change.subject == "tool", change.name
+    changed = [one for one in found if one is not None]
+    changed.sort(key=lambda one: (IMPACTS.index(one.impact), one.subject == "tool", one.name))
+    return Changes(tuple(changed))
 
 
 def _added(name: str, definition: Mapping[str, Any]) -> ToolChange:
@@ -215,10 +213,6 @@ def _added(name: str, definition: Mapping[str, Any]) -> ToolChange:
         return ToolChange("added", name, impact="safe")
     detail = f"the name {label(own)} now stands for different tools"
     return ToolChange("added", name, impact="breaking", details=(detail,), impacts=("breaking",))
-
-
-def _removed(name: str) -> ToolChange:
-    return ToolChange("removed", name, impact="breaking")
 
 
 def _instructions(texts: tuple[str | None, str | None] | None) -> Iterator[ToolChange]:

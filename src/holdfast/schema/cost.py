@@ -370,7 +370,9 @@ class _Count:
                 steps += int(UNIQUE * self._size(value, plain=True) * (1 + log2(1 + len(value))))
         elif isinstance(value, int) and value.bit_length() > 64:
             steps += 600 * (1 + value.bit_length() // 256)
-        if not isinstance(schema.get("multipleOf", 1), int) and _small(value):
+        if not isinstance(schema.get("multipleOf", 1), int) and (
+            not isinstance(value, int | float) or -1e16 < value < 1e16
+        ):
             steps -= FRACTION - FRACTION // 5
         return steps
 
@@ -388,7 +390,3 @@ class _Count:
                 raise SchemaTooComplex("its integers are too large to compare")
         self._budget.spend(count // 8)
         return count
-
-
-def _small(value: Any) -> bool:
-    return not isinstance(value, int | float) or -1e16 < value < 1e16

@@ -88,7 +88,7 @@ def _unexpected(error: ValidationError, owner: Any) -> str:
 
 def _type(error: ValidationError, owner: Any) -> str:
     wanted = " or ".join(error.kind.as_dict()["types"])
-    return f"must be {wanted}, not {_kind(error.instance)}{_shown(error.instance)}"
+    return f"must be {wanted}, not {_KINDS.get(type(error.instance), '')}{_shown(error.instance)}"
 
 
 def _enum(error: ValidationError, owner: Any) -> str:
@@ -159,11 +159,6 @@ def _wanted(schema: Any) -> str:
 def _meant(name: Any, known: list[str]) -> str:
     hint = did_you_mean(name, known) if isinstance(name, str) else ""
     return hint and f" ({hint})"
-
-
-def _kind(value: Any) -> str:
-    """Return the type of a value, where the value alone does not show it."""
-    return _KINDS.get(type(value), "")
 
 
 _KINDS: Final = {str: "string ", int: "integer ", float: "number ", list: "array ", dict: "object "}

@@ -6,21 +6,20 @@ Schemas come from servers and may be any JSON. Whatever has no such form raises 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, Final
 
 from holdfast._core.text import label, quote
 from holdfast.schema.types import (
-    TYPES,
     Flat,
     by_type,
-    is_number,
     mark,
     merge,
     type_of,
     types,
     values,
+    well_formed,
     wordy,
 )
 from holdfast.schema.walk import REFERENCES, Budget, Resolver, SchemaTooComplex, rewrite
@@ -74,7 +73,9 @@ class Document:
         known = self._meanings.get(id(schema))
         if known is None:
             self._budget.spend(1 + len(schema))
-            bare = {key: value for key, value in schema.items() if not _is_text(key)}
+            bare = {
+                key: value for key, value in schema.items() if key == "default" or not wordy(key)
+            }
             found = rewrite(bare, lambda part: self.meaning(part.schema))
             # Stored with its schema, whose id would otherwise be free for another one.
             known = self._meanings[id(schema)] = (schema, found)
@@ -101,8 +102,7 @@ class Document:
 
     def _check(self, own: Flat) -> None:
         for key, value in sorted(own.items()):
-            well_formed = _FORM.get(key)
-            if well_formed is not None and not well_formed(value):
+            if not wordy(key) and not well_formed(key, value):
                 raise Incomparable(f"{label(key)} is malformed")
         if isinstance(own.get("items"), list) != self._lists and (
             isinstance(own.get("items"), list) or "prefixItems" in own
@@ -155,10 +155,6 @@ def references(root: Any, budget: Budget) -> Iterator[str]:
             waiting += part
 
 
-def _is_text(key: str) -> bool:
-    return wordy(key) and key != "default"
-
-
 def _apart(one: Flat, other: Flat) -> bool:
     """Return whether no value can fit both."""
     mine, theirs = values(one), values(other)
@@ -169,43 +165,3 @@ def _apart(one: Flat, other: Flat) -> bool:
 
 def _kinds(flat: Flat, listed: list[Any] | None) -> frozenset[str]:
     return types(flat) if listed is None else frozenset(type_of(value) for value in listed)
-
-
-# The form of keywords
-
-
-def _is_count(value: Any) -> bool:
-    return is_number(value) and value >= 0
-
-
-def _is_names(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(name, str) for name in value)
-
-
-def _is_type(value: Any) -> bool:
-    names = value if isinstance(value, list) else [value]
-    return bool(names) and all(isinstance(name, str) and name in TYPES for name in names)
-
-
-def _is_filled(value: Any) -> bool:
-    return isinstance(value, list) and bool(value)
-
-
-_FORM: Final[dict[str, Callable[[Any], bool]]] = {
-    **dict.fromkeys(("$ref", "format", "pattern"), lambda value: isinstance(value, str)),
-    **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), _is_filled),
-    **dict.fromkeys(
-        ("exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum"),
-        is_number,
-    ),
-    **dict.fromkeys(
-        ("maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"),
-        _is_count,
-    ),
-    "enum": lambda value: isinstance(value, list),
-    "multipleOf": lambda value: is_number(value) and value > 0,
-    "properties": lambda value: isinstance(value, dict),
-    "required": _is_names,
-    "type": _is_type,
-    "uniqueItems": lambda value: isinstance(value, bool),
-}

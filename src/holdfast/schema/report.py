@@ -153,7 +153,8 @@ def compare_values(before: Flat, after: Flat, words: Words, found: DiffBuilder) 
         gone = [one for one in old if not _allowed(one, now, marks)]
         _add_values(words.lost, gone, "narrower", found)
         if new is None:
-            text = f"{words.gained} {_any_of(now)}, not only {listed_values(old)}"
+            anything = "anything" if len(now) == 7 else f"any {type_names(now)}"
+            text = f"{words.gained} {anything}, not only {listed_values(old)}"
             found.add(text, "wider")
         else:
             marks = {mark(value) for value in old}
@@ -219,10 +220,6 @@ def type_names(kinds: frozenset[str]) -> str:
     """Return types as text."""
     names = named_types(kinds)
     return "any type" if len(names) == 6 else " or ".join(names)
-
-
-def _any_of(kinds: frozenset[str]) -> str:
-    return "anything" if len(kinds) == 7 else f"any {type_names(kinds)}"
 
 
 def _some(kinds: frozenset[str], others: frozenset[str]) -> str:

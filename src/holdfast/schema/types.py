@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+import math
+from collections.abc import Callable, Container, Hashable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from holdfast.schema.walk import Budget
+from holdfast.schema.walk import LISTED, NAMED, Budget
 
 Flat: TypeAlias = dict[str, Any]
 """The keywords of one schema, with what it refers to folded in."""
@@ -290,3 +291,43 @@ def _type(old: Any, new: Any) -> tuple[Any, bool]:
     if not both:
         return _DROPPED, False
     return (both[0] if len(both) == 1 else both), True
+
+
+# The form of keywords
+
+
+def well_formed(keyword: str, value: Any) -> bool:
+    """Return True if a keyword has a value of the type that JSON Schema demands."""
+    check = _FORMS.get(keyword)
+    return check is None or check(value)
+
+
+def _is_names(value: Any, allowed: Container[str] | None = None) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(name, str) and (allowed is None or name in allowed) for name in value
+    )
+
+
+def _is_finite(value: Any) -> bool:
+    return is_number(value) and (isinstance(value, int) or math.isfinite(value))
+
+
+_FORMS: Final[dict[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(
+        ("$ref", "description", "format", "pattern", "title"), lambda value: isinstance(value, str)
+    ),
+    **dict.fromkeys(NAMED, lambda value: isinstance(value, dict)),
+    **dict.fromkeys(LISTED, lambda value: isinstance(value, list) and bool(value)),
+    **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum"), _is_finite),
+    **dict.fromkeys(
+        ("maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"),
+        lambda value: _is_finite(value) and value >= 0,
+    ),
+    **dict.fromkeys(("enum", "examples"), lambda value: isinstance(value, list)),
+    "multipleOf": lambda value: _is_finite(value) and value > 0,
+    "required": _is_names,
+    "type": lambda value: (
+        value in TYPES if isinstance(value, str) else bool(value) and _is_names(value, TYPES)
+    ),
+    "uniqueItems": lambda value: isinstance(value, bool),
+}

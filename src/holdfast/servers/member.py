@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -194,12 +194,8 @@ def _target(options: dict[str, Any]) -> Any:
         return options.pop("target")
     command, arguments = options.pop("command", None), options.pop("args", ())
     if command is not None:
-        return [command, *_words(arguments)]
+        return [command, *((arguments,) if isinstance(arguments, str) else arguments)]
     return options.pop("url", None)
-
-
-def _words(arguments: str | Iterable[str]) -> Iterable[str]:
-    return (arguments,) if isinstance(arguments, str) else arguments
 
 
 DISABLED: Final = "disabled"

@@ -105,44 +105,34 @@ class TextContent(ContentBlock, tag="text", kw_only=True):
     annotations: Annotations | None = None
 
 
-class ImageContent(ContentBlock, tag="image", kw_only=True):
-    """A picture; ``data`` is its base64."""
+class MediaContent(ContentBlock, kw_only=True):
+    """The base of pictures and sound; ``data`` is base64."""
+
+    data: str
+    mime_type: str
+    annotations: Annotations | None = None
+
+    def __repr__(self) -> str:
+        from holdfast.types.display import text
+
+        return text(self)
+
+    @property
+    def bytes(self) -> Bytes:
+        """The decoded bytes. Raises ValueError if ``data`` is not base64."""
+        return decode_base64(self.data, f"{self.type} content")
+
+
+class ImageContent(MediaContent, tag="image", kw_only=True):
+    """A picture."""
 
     type: ClassVar[Literal["image"]] = "image"
 
-    data: str
-    mime_type: str
-    annotations: Annotations | None = None
 
-    def __repr__(self) -> str:
-        from holdfast.types.display import text
-
-        return text(self)
-
-    @property
-    def bytes(self) -> Bytes:
-        """The decoded bytes. Raises ValueError if ``data`` is not base64."""
-        return decode_base64(self.data, "image content")
-
-
-class AudioContent(ContentBlock, tag="audio", kw_only=True):
-    """Sound; ``data`` is its base64."""
+class AudioContent(MediaContent, tag="audio", kw_only=True):
+    """Sound."""
 
     type: ClassVar[Literal["audio"]] = "audio"
-
-    data: str
-    mime_type: str
-    annotations: Annotations | None = None
-
-    def __repr__(self) -> str:
-        from holdfast.types.display import text
-
-        return text(self)
-
-    @property
-    def bytes(self) -> Bytes:
-        """The decoded bytes. Raises ValueError if ``data`` is not base64."""
-        return decode_base64(self.data, "audio content")
 
 
 class ResourceLink(ContentBlock, tag="resource_link", kw_only=True):

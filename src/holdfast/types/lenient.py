@@ -30,7 +30,7 @@ def rescue(value: Any, kind: Any) -> Any:
             return [rescue(item, inner) for item in value]
     if isinstance(value, dict) and _structs(inner := _map_value(kind)):
         return {key: rescue(item, inner) for key, item in value.items()}
-    if not structs or (value is None and _allows_null(kind)):
+    if not structs or (value is None and type(None) in _parts(kind)):
         return _convert(value, kind)
     try:
         return _rescue_struct(value, _choose(value, structs))
@@ -75,7 +75,7 @@ def _build(kind: type[Wire], given: dict[str, Any]) -> Wire:
 def _convert(value: Any, kind: Any) -> Any:
     if kind is Any:
         return value
-    if _mentions_raw(kind):
+    if Raw in _parts(kind):
         return Raw(msgspec.json.encode(value))
     return msgspec.convert(value, kind, strict=False)
 
@@ -93,11 +93,8 @@ def _choose(value: Any, structs: list[type[Wire]]) -> type[Wire]:
 
 def _parts(kind: Any) -> tuple[Any, ...]:
     """Return the members of a union; any other type is its own only member."""
-    return typing.get_args(kind) if _is_union(kind) else (kind,)
-
-
-def _is_union(kind: Any) -> bool:
-    return typing.get_origin(kind) in (typing.Union, types.UnionType)
+    is_union = typing.get_origin(kind) in (typing.Union, types.UnionType)
+    return typing.get_args(kind) if is_union else (kind,)
 
 
 def _structs(kind: Any) -> list[type[Wire]]:
@@ -116,14 +113,6 @@ def _map_value(kind: Any) -> Any:
         if typing.get_origin(part) is dict:
             return typing.get_args(part)[1]
     return None
-
-
-def _allows_null(kind: Any) -> bool:
-    return type(None) in _parts(kind)
-
-
-def _mentions_raw(kind: Any) -> bool:
-    return Raw in _parts(kind)
 
 
 def _json_name(value: Any) -> str:

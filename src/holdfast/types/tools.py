@@ -21,10 +21,6 @@ UNREADABLE: Final = "$unreadable"
 _ANY_OBJECT: Final = Raw(b'{"type":"object"}')
 
 
-def _any_object() -> Raw:
-    return _ANY_OBJECT
-
-
 def decode_schema(text: Raw | bytes) -> Any:
     """Return a schema as plain JSON; ``{"$unreadable": text}`` for one that cannot be read.
 
@@ -80,7 +76,7 @@ class Tool(Meta, kw_only=True):
     name: str
     title: str | None = None
     description: str | None = None
-    input_schema_json: Raw = field(name="inputSchema", default_factory=_any_object)
+    input_schema_json: Raw = field(name="inputSchema", default_factory=lambda: _ANY_OBJECT)
     output_schema_json: Raw | UnsetType = field(name="outputSchema", default=UNSET)
     annotations: ToolAnnotations | None = None
     icons: list[Icon] | None = None
