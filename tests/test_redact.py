@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -24,6 +26,25 @@ def test_a_credential_in_text_is_hidden(text: str, parts: tuple[str, ...]) -> No
     assert HIDDEN in found
     assert not [part for part in parts if part in found]
     assert redactor.text(found) == found, "once is enough"
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        repr,
+        json.dumps,
+        lambda text: f"resources/read {text!r}: not found: {text}",
+        lambda text: json.dumps({"a": json.dumps({"b": text})}),
+        lambda text: f"[{text}]",
+        lambda text: f"{text}\n{text}",
+    ],
+    ids=["repr", "JSON", "message", "JSON in JSON", "brackets", "twice"],
+)
+def test_a_credential_is_hidden_inside_other_text(wrap: Callable[[str], str]) -> None:
+    for text, parts in TEXTS:
+        found = redactor.text(wrap(text))
+        assert not [part for part in parts if part in found], (text, found)
 
 
 @pytest.mark.req("T8")
@@ -60,7 +81,7 @@ PIECES = [
     "password:\\", "\\", '"', "'", "-u", "{", "[", "-----BEGIN PRIVATE KEY-----",
     "<password>", "<password ", "</", "--token ", "Bearer ", "Basic ", "Digest a=", "sk-",
     "ghp_", "token=", ",", "&", ";", '"name":"', " ", "=", "-", ".", "0Q~",
-    "Authorization: ", '\\"{',
+    "Authorization: ", '\\"{', "'Authorization: ", '\\"Authorization: "',
 ]
 # fmt: on
 

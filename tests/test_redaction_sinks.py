@@ -9,6 +9,9 @@ from contextlib import redirect_stderr
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import holdfast
 from holdfast import Observability, connect
@@ -57,17 +60,29 @@ async def test_no_credential_of_a_call_is_recorded(
 
     records: list[Any] = []
     lines: list[str] = []
-    seen = Observability(audit=records.append)
+    exporter = InMemorySpanExporter()
+    tracers = TracerProvider()
+    tracers.add_span_processor(SimpleSpanProcessor(exporter))
+    seen = Observability(audit=records.append, opentelemetry=True, tracer_provider=tracers)
     caplog.set_level("DEBUG", logger="holdfast")
     async with connect(peer, log=lines.append, observability=seen) as client:
         for text, parts in TEXTS:
             records.clear()
             lines.clear()
             caplog.clear()
+            exporter.clear()
             failure = ""
-            try:
-                await client.call_tool("say", {"text": text})
-            except holdfast.HoldfastError as error:
-                failure = f"{error} {error!r}"
-            written = json.dumps([lines, [str(one) for one in records], caplog.text, failure])
+            for call in (
+                client.call_tool("say", {"text": text}),
+                client.read_resource(text),
+                client.get_prompt(text),
+            ):
+                try:
+                    await call
+                except holdfast.HoldfastError as error:
+                    failure += f"{error} {error!r}"
+            spans = [span.to_json() for span in exporter.get_finished_spans()]
+            assert spans
+            kept = [lines, [str(one) for one in records], caplog.text, failure, spans]
+            written = json.dumps(kept)
             assert not [part for part in parts if part in written], (text, written)

@@ -210,13 +210,38 @@ async def test_blacked_out_arguments_are_not_sent_by_mistake(peer: Peer) -> None
     async with connect(peer, log=lines.append) as client:
         await client.call_tool("say", {"text": "a", "password": "hunter2", "in": {"otp": "1"}})
         peer.received.clear()
-        with pytest.raises(ValidationError, match=r"'say' \(line 1\): password, in"):
+        with pytest.raises(ValidationError, match=r"'say' \(line 1\): password, otp"):
             await replay(client, lines)
         assert sent(peer) == []
         report = await replay(client, lines, fill={"password": "hunter2", "otp": "1"})
         assert report.ok
         await replay(client, lines[:1], redacted="send")
     assert [given["password"] for _, given in sent(peer)] == ["hunter2", "[redacted]"]
+
+
+@pytest.mark.req("G5")
+async def test_blacked_out_arguments_are_asked_for_once_each(peer: Peer) -> None:
+    asked: list[tuple[str, str]] = []
+
+    async def ask(entry: Entry, name: str) -> str | None:
+        asked.append((entry.name, name))
+        return None if name == "pin" else f"the {name}"
+
+    lines: list[str] = []
+    async with connect(peer, log=lines.append) as client:
+        secrets = {"password": "x", "in": {"otp": "1", "keys": ["password=hunter2", "a", "b"]}}
+        await client.call_tool("say", {"text": "a", **secrets})
+        await client.call_tool("say", {"text": "b", **secrets})
+        peer.received.clear()
+        await replay(client, lines, fill={"otp": "2"}, ask=ask)
+        assert asked == [("say", "password"), ("say", "keys")]
+        given = {"password": "the password", "in": {"otp": "2", "keys": ["the keys", "a", "b"]}}
+        assert sent(peer) == [("say", {"text": text, **given}) for text in "ab"]
+        await client.call_tool("say", {"text": "c", "password": "x", "pin": "[redacted]"})
+        peer.received.clear()
+        with pytest.raises(ValidationError, match="pin"):
+            await replay(client, lines[-2:], ask=ask)
+        assert sent(peer) == []
 
 
 # Confirmation

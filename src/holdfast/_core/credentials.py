@@ -152,7 +152,7 @@ _PAIRED_BEFORE: Final = re.compile(
     re.I,
 )
 _TAGGED: Final = re.compile(r"(?:\s[^<>]{0,200})?>(?P<body>[^<>]{1,4096})(?=</)")
-_FLAGGED: Final = re.compile(r"[ \t]++(?![-\s])(?P<open>[\"']?+)")
+_FLAGGED: Final = re.compile(r"[ \t]++(?![-\s])(?P<open>(?:\\*+[\"'])?+)")
 _USER: Final = re.compile(
     r"(?<!\S)(-u|--(?:proxy-)?user)([ \t=]{1,9}[\"']?)[^\s:\"']{0,256}:[^\s\"']++"
 )
@@ -161,7 +161,8 @@ _VALUE: Final = re.compile(
 )
 _WORD: Final = re.compile(r"\S++")
 _LINE: Final = re.compile(r"[^\r\n]++")
-_QUOTED_LINE: Final = re.compile(r"(?:[^\r\n\"'\\]|\\(?![nrt\"'\\]))++")
+_QUOTE_BEFORE: Final = re.compile(r"([\"']\\{0,9})")
+_LINE_END: Final = re.compile(r"[\r\n]|\\[rn]")
 _NO_SECRET: Final = re.compile(
     r"|[|>]|(?i:null|true|false|none)|\$\{[\w:.]++\}?|\$[A-Za-z_]\w*+"
     r"|(?:\w++ )?+(?:…|<[^<>]*+>|\*++)\W*+"
@@ -220,7 +221,7 @@ def _secret_value(
         if not query and not _is_phrase(text, begin, name, is_secret):
             return stop, stop
     if (match := _ASSIGNED.match(text, stop)) is not None:
-        return match.end(), _value_end(text, match, name, before)
+        return match.end(), _value_end(text, match, name, begin)
     if before == "<" and (match := _TAGGED.match(text, stop)) is not None:
         return match.span("body")
     if before in ("'", '"') and (match := _value_before(text, begin, floor)) is not None:
@@ -247,15 +248,21 @@ def _is_phrase(text: str, begin: int, name: str, is_secret: IsSecret) -> bool:
     return previous is not None and is_secret(f"{previous[1]}_{name}")
 
 
-def _value_end(text: str, match: re.Match[str], name: str, before: str) -> int:
+def _value_end(text: str, match: re.Match[str], name: str, begin: int) -> int:
     start = match.end()
     if match["open"]:
         return _closing(text, start, match["open"])
     line = name.lower().endswith(_WHOLE_LINE)
+    quote = _QUOTE_BEFORE.match(text[max(0, begin - 10) : begin][::-1]) if line else None
+    if quote is not None:
+        # A header in quotes, whose own value may hold quotes: "Authorization: Digest a=\\"b\\"".
+        closing = _closing(text, start, quote[1][::-1])
+        end = _LINE_END.search(text, start, closing)
+        stop = closing if end is None else end.start()
+        return start if _NO_SECRET.fullmatch(text, start, stop) else stop
     if text.startswith(HIDDEN, start) or (not line and text.startswith(("{", "["), start)):
         return start  # an object follows, and is searched by itself
-    form = _VALUE if not line else _QUOTED_LINE if before in ("'", '"') and before else _LINE
-    value = form.match(text, start)
+    value = (_LINE if line else _VALUE).match(text, start)
     body = "" if value is None else value[0].rstrip(" \t)]},.")
     if _NO_SECRET.fullmatch(body):
         return start

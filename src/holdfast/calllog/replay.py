@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Struct, field
 
-from holdfast._core.redact import HIDDEN, Redactor
+from holdfast._core.redact import Redactor
 from holdfast._core.text import join_words, label
 from holdfast.calllog.compare import differences, has_hidden, normal, told
 from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log
@@ -22,6 +22,7 @@ from holdfast.policies import Redaction, one_of
 from holdfast.types.tools import ToolResult
 
 Confirm: TypeAlias = "Callable[[list[Entry]], bool | Awaitable[bool]]"
+Ask: TypeAlias = "Callable[[Entry, str], Any]"
 Verdict: TypeAlias = Literal["same", "different", "unrecorded", "unsent"]
 
 _NOTHING: Final = "The tool failed and gave no reason."
@@ -103,6 +104,7 @@ async def replay(
     compare: bool = True,
     timeout: float | None = None,
     fill: Mapping[str, Any] | None = None,
+    ask: Ask | None = None,
     redacted: Literal["refuse", "send"] = "refuse",
     redaction: Redaction | None = None,
     confirm: Confirm | None = None,
@@ -118,6 +120,8 @@ async def replay(
         timeout: Seconds for each call.
         fill: Values for redacted arguments, by the names of their fields. Without them nothing is
             sent at all, unless ``redacted="send"``.
+        ask: Asked for each redacted field that ``fill`` has no value for, once for each name,
+            with the call and the name. None as an answer leaves it redacted. It may be async.
         redacted: Send redacted arguments as they are in the log, or refuse to.
         redaction: The policy that the log was written with.
         confirm: Asked once, before anything is sent, with the calls of tools that the server does
@@ -130,12 +134,16 @@ async def replay(
     one_of("redacted", redacted, ("refuse", "send"))
     log = read_log(lines)
     entries = [entry for entry in log if entry.asked and not _keeps(caller, entry)]
-    secrets = {} if fill is None else fill
-    given = [_filled(entry.arguments, secrets) for entry in entries]
-    if redacted == "refuse":
-        _refuse_hidden(entries, given)
+    secrets = dict(fill or {})
+    if redacted == "refuse" and ask is None:
+        _refuse_hidden(entries, secrets)
     if confirm is not None:
         await _require_confirmation(caller, entries, confirm)
+    if ask is not None:
+        await _ask_for_hidden(entries, secrets, ask)
+        if redacted == "refuse":
+            _refuse_hidden(entries, secrets)
+    given = [_filled(entry.arguments, secrets) for entry in entries]
     player = _Player(caller, log, compare, timeout, Redactor(redaction or Redaction()))
     report = ReplayReport([Outcome(entry=entry) for entry in entries])
     for outcome, arguments in zip(report.outcomes, given, strict=True):
@@ -152,6 +160,7 @@ async def run_sequence(
     stop: bool = True,
     timeout: float | None = None,
     fill: Mapping[str, Any] | None = None,
+    ask: Ask | None = None,
     confirm: Confirm | None = None,
 ) -> ReplayReport:
     """Run the calls of a file in order; ``results`` of the report are what they returned.
@@ -159,7 +168,9 @@ async def run_sequence(
     The file has JSON lines without a session: a handle adds its own where a tool takes one.
     The options are those of `replay`.
     """
-    return await replay(caller, Path(path), stop=stop, timeout=timeout, fill=fill, confirm=confirm)
+    return await replay(
+        caller, Path(path), stop=stop, timeout=timeout, fill=fill, ask=ask, confirm=confirm
+    )
 
 
 class _Player:
@@ -282,25 +293,46 @@ async def _read_only(client: Any) -> set[str]:
 # Secrets
 
 
-def _filled(value: Any, secrets: Mapping[str, Any]) -> Any:
+def _filled(value: Any, secrets: Mapping[str, Any], name: str = "") -> Any:
     """Return the arguments with redacted values restored, where they are known."""
     if isinstance(value, dict):
-        return {
-            name: secrets[name] if item == HIDDEN and name in secrets else _filled(item, secrets)
-            for name, item in value.items()
-        }
-    return [_filled(item, secrets) for item in value] if isinstance(value, list) else value
+        return {key: _filled(item, secrets, key) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, secrets, name) for item in value]
+    return secrets[name] if has_hidden(value) and name in secrets else value
 
 
-def _refuse_hidden(entries: list[Entry], given: list[dict[str, Any]]) -> None:
-    found = [
-        f"  {entry}: {', '.join(name for name, item in arguments.items() if has_hidden(item))}"
-        for entry, arguments in zip(entries, given, strict=True)
-        if has_hidden(arguments)
+def _hidden_names(value: Any, name: str = "") -> Iterator[str]:
+    """Yield the names of the fields that hold something redacted."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _hidden_names(item, key)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _hidden_names(item, name)
+    elif has_hidden(value):
+        yield name
+
+
+async def _ask_for_hidden(entries: list[Entry], secrets: dict[str, Any], ask: Ask) -> None:
+    for entry in entries:
+        for name in _hidden_names(entry.arguments):
+            if name not in secrets:
+                answer = ask(entry, name)
+                answer = await answer if inspect.isawaitable(answer) else answer
+                if answer is not None:
+                    secrets[name] = answer
+
+
+def _refuse_hidden(entries: list[Entry], secrets: Mapping[str, Any]) -> None:
+    missing = [
+        (entry, [name for name in _hidden_names(entry.arguments) if name not in secrets])
+        for entry in entries
     ]
+    found = [f"  {entry}: {', '.join(dict.fromkeys(names))}" for entry, names in missing if names]
     if found:
         raise ValidationError(
             "these calls have blacked-out arguments; nothing was sent. Give their values with "
-            "fill={name: value}, or send them as they stand with redacted='send':\n"
+            "fill={name: value} or ask=…, or send them as they stand with redacted='send':\n"
             + "\n".join(found[:10])
         )

@@ -15,6 +15,7 @@ from holdfast._core.boundary import Moved
 from holdfast._core.engine.state import State
 from holdfast._core.eras.base import Era
 from holdfast._core.observers.observer import End, ObservedCall, reason
+from holdfast._core.redact import Redactor
 from holdfast.errors import HoldfastError, RpcError, ValidationError
 from holdfast.policies import Observability
 
@@ -39,6 +40,7 @@ class OpenTelemetry:
         self, policy: Observability, network: dict[str, Any], link: Callable[[], Era | None]
     ) -> None:
         self._era = link
+        self._redact = Redactor(policy.redaction).text
         self._tracer = trace.get_tracer("holdfast", tracer_provider=policy.tracer_provider)
         meter = metrics.get_meter("holdfast", meter_provider=policy.meter_provider)
         self._operations = meter.create_histogram(
@@ -60,11 +62,13 @@ class OpenTelemetry:
         """Start a span, and have the request carry it."""
         if call.refused:
             return None
-        known = self._common() | _about(call)
+        about = self._redact(call.about)
+        known = self._common() | _about(call.method, about)
+        resource = {"mcp.resource.uri": about} if "uri" in (call.params or {}) else {}
         span = self._tracer.start_span(
-            f"{call.method} {call.about}" if call.method in _TARGETS else call.method,
+            f"{call.method} {about}" if call.method in _TARGETS else call.method,
             kind=SpanKind.CLIENT,
-            attributes={**known, **_resource(call), "holdfast.correlation_id": call.correlation_id},
+            attributes={**known, **resource, "holdfast.correlation_id": call.correlation_id},
         )
         carrier: dict[str, Any] = {}
         propagate.inject(carrier, trace.set_span_in_context(span))
@@ -121,19 +125,14 @@ def _failure(call: ObservedCall) -> dict[str, Any]:
 _TARGETS: Final = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
 
 
-def _about(call: ObservedCall) -> dict[str, Any]:
+def _about(method: str, about: str) -> dict[str, Any]:
     """Return what a request is about, in attributes of low cardinality."""
-    known = {"mcp.method.name": call.method}
-    if call.method in _TARGETS:
-        known[_TARGETS[call.method]] = call.about
-    if call.method == "tools/call":
+    known = {"mcp.method.name": method}
+    if method in _TARGETS:
+        known[_TARGETS[method]] = about
+    if method == "tools/call":
         known["gen_ai.operation.name"] = "execute_tool"
     return known
-
-
-def _resource(call: ObservedCall) -> dict[str, Any]:
-    uri = None if call.params is None else call.params.get("uri")
-    return {"mcp.resource.uri": uri} if isinstance(uri, str) else {}
 
 
 def network(key: Any) -> dict[str, Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast._core.text import show_json, visible_lines
+from holdfast._core.text import show_json, visible, visible_lines
+from holdfast.cli.consent import is_interactive
 from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.options import CLOSE, OPEN, OUTPUT, ServerCommand, files, pairs
 from holdfast.cli.output import Output
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 
 GO_ON = click.option("--go-on", is_flag=True, help="Go on after a call that fails.")
 FILL = click.option(
-    "--fill", metavar="K=V", multiple=True, help="A value for what the log has blacked out."
+    "--fill",
+    metavar="K=V",
+    multiple=True,
+    help="A value for what the log has blacked out.",
 )
 YES = click.option("--yes", is_flag=True, help="Do not ask before calls that may change something.")
 
@@ -49,7 +53,12 @@ async def replay(
     path, values = _path(log), _fills(fill)
     async with target.client(server) as client:
         report = await play(
-            client, path, stop=not go_on, fill=values, confirm=None if yes else _confirm
+            client,
+            path,
+            stop=not go_on,
+            fill=values,
+            ask=_asker(),
+            confirm=None if yes else _confirm,
         )
     return _reported(target, report)
 
@@ -88,7 +97,7 @@ def run(
     holdfast run browser login.jsonl --session test
     """
     server, (file,) = target.take(words, "FILE")
-    options: dict[str, Any] = {"stop": not go_on, "fill": _fills(fill)}
+    options: dict[str, Any] = {"stop": not go_on, "fill": _fills(fill), "ask": _asker()}
     options["confirm"] = None if yes else _confirm
     keys = (session_key, open_tool, close_tool)
     return _run(target, server, _path(file), options=options, session=session, keys=keys)
@@ -197,7 +206,7 @@ def _confirm(calls: list[Entry]) -> bool:
     if len(calls) > 20:
         lines.append(f"  and {len(calls) - 20} more")
     text = visible_lines("\n".join(["These calls may change something:", *lines]))
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not is_interactive():
         raise ValidationError(f"{text}\nNothing was sent. Add --yes to send them without asking.")
     click.echo(text, err=True)
     return click.confirm("Send them?", default=False, err=True)
@@ -211,11 +220,23 @@ def _path(name: str) -> Path:
 
 
 def _fills(texts: tuple[str, ...]) -> dict[str, Any]:
-    """Values for what is blacked out; one that is JSON is that value."""
-    found: dict[str, Any] = {}
-    for name, text in pairs("--fill", texts, "=").items():
-        try:
-            found[name] = json.loads(text)
-        except ValueError:
-            found[name] = text
-    return found
+    """Values for what is blacked out."""
+    return {name: _value(text) for name, text in pairs("--fill", texts, "=").items()}
+
+
+def _value(text: str) -> Any:
+    """Return the value of a text that is JSON, else the text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _asker() -> Callable[[Entry, str], Any] | None:
+    """Return what asks for a blacked-out value at a terminal; elsewhere nobody is asked."""
+    return _ask if is_interactive() else None
+
+
+def _ask(entry: Entry, name: str) -> Any:
+    question = visible(f"{name} of {entry.name}")
+    return _value(click.prompt(question, hide_input=True, err=True))
