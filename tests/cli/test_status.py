@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli import tool_cache
 from tests.cli import golden
 from tests.cli.conftest import DEMO, Cli, Configure, Seen, stdio
 from tests.cli.rig import puppet
+from tests.cli.web import Web
 
 
 @pytest.fixture
@@ -65,6 +67,24 @@ def test_a_terminal_shows_each_state(seen: Seen, servers: None) -> None:
         "trust",
         "theirs",
     ]
+
+
+@pytest.mark.req("N2")
+def test_a_server_that_wants_a_login_says_how_to_log_in(
+    cli: Cli, configure: Configure, web: Web
+) -> None:
+    configure(web={"url": web.url})
+    web.refuse = 401
+    done = cli("status")
+    assert (done.code, done.out) == (5, "web\tneeds login\tholdfast login web\n")
+
+
+def test_what_was_seen_is_there_for_tab(cli: Cli, configure: Configure) -> None:
+    configure(one=stdio(puppet(tools=["a"])))
+    for words in (["status"], ["doctor", "one"]):
+        assert cli(*words).code == 0
+        assert cli("tools", "one", "--offline").out == "a()\tDoes a.\n"
+        tool_cache.path_for("one").unlink()
 
 
 # Tools of many servers

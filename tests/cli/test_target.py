@@ -184,3 +184,42 @@ def test_a_program_that_is_no_server_is_a_failure_to_connect(cli: Cli) -> None:
 def test_the_variable_is_the_librarys() -> None:
     """Written twice, so that asking whether it is set loads no transport."""
     assert target.VARIABLE == targets.VARIABLE
+
+
+@pytest.fixture
+def script(home: Path) -> str:
+    """A script in the working folder."""
+    Path("server.py").write_text(Path(puppet()[3]).read_text(encoding="utf-8"), encoding="utf-8")
+    return "server.py"
+
+
+@pytest.mark.req("N2")
+def test_a_script_is_a_server(cli: Cli, script: str) -> None:
+    assert cli("tools", script).out == "echo()\tDoes echo.\n"
+    assert cli("call", f"./{script}", "echo", "a=1").out == '{"a": "1"}\n'
+    described = cli("describe", script, "echo").out
+    assert described.splitlines()[-1] == "holdfast call server.py echo"
+    assert cli("tools", script, "--offline").out == "echo()\tDoes echo.\n"
+
+
+def test_a_configured_server_counts_before_a_script(
+    cli: Cli, script: str, configure: Configure
+) -> None:
+    configure(**{script: stdio(puppet(tools=["mine"]))})
+    assert cli("tools", script).out == "mine()\tDoes mine.\n"
+
+
+def test_a_script_that_fails_is_named(cli: Cli, home: Path) -> None:
+    Path("broken.py").write_text("raise SystemExit(3)")
+    assert cli("tools", "broken.py").err.startswith("holdfast: broken.py: ")
+    assert "There is no server 'gone.py'" in cli("tools", "gone.py").err
+
+
+@pytest.mark.req("N2")
+def test_a_url_without_an_endpoint_gets_the_hint(cli: Cli, web: Web) -> None:
+    web.refuse = 404
+    done = cli("tools", web.url.removesuffix("/mcp"))
+    assert done.code == 3
+    assert "such as /mcp" in done.err
+    assert done.err.count("404") == 1
+    assert "such as" not in cli("tools", web.url).err

@@ -63,7 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, json.dumps(reply).encode())
 
     def do_GET(self) -> None:
-        self._send(405, b"")
+        self._send(self.owner.refuse or 405, b"")
 
     def do_DELETE(self) -> None:
         self._send(405, b"")

@@ -87,4 +87,5 @@ async def offer_login(request: LoginRequest) -> str | None:
     tell(visible_lines(describe(request)))
     if not confirm("Log in now?", default=True):
         raise LoginFailed("the login was declined")
-    return await browser_login(request)
+    with status.aside():
+        return await browser_login(request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,15 @@ class ServerHealth:
     reason: str = ""
     found: Any = None
     exit: Exit = Exit.OK
+
+    @property
+    def remedy(self) -> str:
+        """Return the command that makes it usable, or else the reason why it is not."""
+        if self.state == "not approved":
+            return f"holdfast config trust {shlex.quote(self.name)}"
+        if self.state == "needs login":
+            return f"holdfast login {shlex.quote(self.name)}"
+        return self.reason
 
 
 async def visit(

@@ -44,13 +44,14 @@ def _fold(text: str, columns: int, indent: int = 0) -> str:
         return text
     from textwrap import fill
 
-    return fill(text, max(columns, 20), subsequent_indent=" " * indent)
+    return fill(text, columns, subsequent_indent=" " * indent)
 
 
-def columns_of_terminal() -> int:
-    """How wide the terminal is; roomy where there is none."""
+def columns_of_terminal(descriptor: int = 1) -> int:
+    """Return the width of the terminal, at least 20; roomy where there is none."""
     try:
-        return int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns)
+        said = os.environ.get("COLUMNS") or os.get_terminal_size(descriptor).columns
+        return max(int(said), 20)
     except (OSError, ValueError):
         return ROOMY
 

@@ -15,6 +15,7 @@ from typing import Any, Final, TextIO
 
 from holdfast._core.text import visible_json, visible_lines
 from holdfast.cli.exit_codes import Exit, exit_for
+from holdfast.cli.main import columns_of_terminal
 from holdfast.cli.progress import status
 from holdfast.errors import HoldfastError, ValidationError
 
@@ -55,7 +56,7 @@ class Output:
     def note(self, text: str) -> None:
         """A word to the person, not part of the result."""
         if not self.json:
-            tell(visible_lines(text))
+            tell(fold(visible_lines(text)))
 
     def fail(self, error: BaseException) -> int:
         """Say what went wrong, and give the exit code for it."""
@@ -77,7 +78,8 @@ class Output:
             line = msgspec.json.encode(told, enc_hook=str).decode()
             line = visible_json(line) if sys.stderr.isatty() else line
         else:
-            line = paint("holdfast:", "1;31") + " " + visible_lines(message)
+            line = fold(f"holdfast: {visible_lines(message)}")
+            line = paint("holdfast:", "1;31") + line.removeprefix("holdfast:")
         try:
             tell(line)
         except OSError:
@@ -116,6 +118,26 @@ def tell(line: str) -> None:
     """Write a line to stderr, over the status line."""
     status.hide()
     print(line, file=sys.stderr, flush=True)
+
+
+def fold(text: str) -> str:
+    """Return text whose lines wrap at words, with hanging indents, if stderr is a terminal."""
+    columns = columns_of_terminal(2)
+    if not sys.stderr.isatty() or len(text) < columns:
+        return text
+    from textwrap import fill
+
+    def folded(line: str) -> str:
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        return fill(
+            line,
+            columns,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+
+    return "\n".join(map(folded, text.splitlines()))
 
 
 def has_colour(stream: TextIO) -> bool:

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from holdfast._core.text import truncate, visible
+from holdfast.cli.main import columns_of_terminal
 
 if TYPE_CHECKING:
     from holdfast import Client
@@ -142,7 +143,7 @@ class StatusLine:
 
     def _draw(self) -> None:
         elapsed = monotonic() - self._since
-        text = line(self._words or "", self._more, elapsed, self._progress, _columns())
+        text = line(self._words or "", self._more, elapsed, self._progress, columns_of_terminal(2))
         try:
             print(f"{WIPE}{text}", end="", file=sys.stderr, flush=True)
         except (OSError, ValueError):  # nobody looks any more
@@ -176,13 +177,6 @@ def _fit(words: str, after: str, room: int) -> str:
         while sum(1 + (east_asian_width(one) in "WF") for one in words) > left:
             words = truncate(words, len(words) - 1)
     return truncate(words, left) + after
-
-
-def _columns() -> int:
-    try:
-        return int(os.environ.get("COLUMNS") or os.get_terminal_size(sys.stderr.fileno()).columns)
-    except (OSError, ValueError):
-        return 80
 
 
 _STATES: Final = {"ready": "waiting for", "closing": "closing"}

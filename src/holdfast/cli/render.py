@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -13,7 +14,6 @@ from holdfast.cli.progress import status
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
 
 _READABLE = 14
 """Columns of the window that each part of a table should have, before names are folded."""
@@ -84,7 +84,7 @@ def prose(output: Output, text: str) -> None:
         return
     from textwrap import fill
 
-    columns = max(columns_of_terminal(), 20)
+    columns = columns_of_terminal()
     lines = []
     for line in text.splitlines():
         head, tab, rest = line.partition("\t")
@@ -118,17 +118,22 @@ def blocks(rows: Sequence[tuple[str, str]], empty: str) -> None:
         if not rows:
             console.print(empty)
         for first, words in rows:
-            title = Text(visible_lines(first_line(first)))
+            title = Text(_hanging(_TIED.sub("\x01", visible_lines(first_line(first))), console, ""))
             title.stylize("bold", 0, len(first.partition("(")[0]))
-            _hanging(console, title, 0)
+            console.print(title, soft_wrap=True)
             if words.strip():
-                _hanging(console, Text(visible_lines(first_line(words)), style="dim"), _INDENT)
+                text = _hanging(visible_lines(first_line(words)), console, " " * _INDENT)
+                console.print(Text(text, style="dim"), soft_wrap=True)
 
 
-def _hanging(console: Console, text: Text, first: int) -> None:
-    from rich.text import Text
+_TIED = re.compile("(?<!,) ")
+"""A space within a parameter, where a signature is not broken."""
 
-    lines = text.wrap(console, max(console.width - _INDENT, 10))
-    for at, line in enumerate(lines):
-        line.rstrip()
-        console.print(Text(" " * (first if at == 0 else _INDENT)) + line, soft_wrap=True)
+
+def _hanging(text: str, console: Console, first: str) -> str:
+    from textwrap import fill
+
+    room = max(console.width, _INDENT + 10)
+    rest = " " * _INDENT
+    found = fill(text, room, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    return found.replace("\x01", " ")

@@ -65,7 +65,7 @@ class ServerTarget:
         rest = list(words)
         server = None
         if not self.given and not (self._from_variable and not self._names_server(rest, wanted)):
-            if not rest or (len(rest) <= len(wanted) and rest[0] not in self.configuration.servers):
+            if not rest or (len(rest) <= len(wanted) and not self._is_server(rest[0])):
                 raise click.UsageError(f"Which server? {self.hint()}")
             server = rest.pop(0)
         if len(rest) < len(wanted):
@@ -75,6 +75,9 @@ class ServerTarget:
             already = " (the server is given already)" if server is None else ""
             raise click.UsageError(f"Not understood: {extra}{already}.")
         return server, rest
+
+    def _is_server(self, word: str) -> bool:
+        return is_direct(word) or word in self.configuration.servers
 
     def only(self, words: tuple[str, ...]) -> str | None:
         """The server, where nothing else is wanted."""
@@ -104,11 +107,11 @@ class ServerTarget:
 
     def named(self, word: str, words: tuple[str, ...]) -> tuple[str | None, str, tuple[str, ...]]:
         """Return server, name and the rest of ``server.name …`` or ``server name …``."""
-        is_server = not self.given and (is_url(word) or word in self.configuration.servers)
+        is_server = not self.given and self._is_server(word)
         if is_server and words and words[0][:1] not in "-{" and "=" not in words[0]:
             return word, words[0], words[1:]
-        if is_server and is_url(word):
-            raise click.UsageError(f"Which one of {word!r}? Write URL NAME.")
+        if is_server and is_direct(word):
+            raise click.UsageError(f"Which one of {word!r}? Write its name after it.")
         return *self.split(word), words
 
     @property
@@ -125,7 +128,7 @@ class ServerTarget:
         return client
 
     def _client(self, server: str | None, ask: bool) -> Client:
-        if server is not None and not is_url(server):
+        if server is not None and self.is_configured(server):
             return self._configured(server, ask)
         target = self.command or self.url or server or os.environ.get(VARIABLE) or ""
         import holdfast
@@ -166,6 +169,10 @@ class ServerTarget:
             return self.http
         _refuse(self.http, ("headers", "transport"), "for a URL, and the server is a command")
         return self.stdio
+
+    def is_configured(self, name: str) -> bool:
+        """Return whether a word names a server of the configuration, and is none itself."""
+        return not is_url(name) and (not is_script(name) or name in self.configuration.servers)
 
     def entry(self, name: str) -> ServerEntry:
         """Return a configured server.
@@ -214,7 +221,7 @@ class ServerTarget:
         """Whether the first word is a server, although one is given by the environment."""
         if len(words) <= len(wanted):
             return False
-        return is_url(words[0]) or words[0] in self.configuration.servers
+        return self._is_server(words[0])
 
     def hint(self, word: str = "") -> str:
         """Return the servers that there are, or the one that ``word`` may mean."""
@@ -240,6 +247,19 @@ def _wrapper(trace: bool) -> Callable[[Any], Any]:
 
 def is_url(text: str) -> bool:
     return text.lower().startswith(("http://", "https://"))
+
+
+def is_direct(text: str) -> bool:
+    """Return whether a word is a server itself: a URL, or a script that is there."""
+    return is_url(text) or is_script(text)
+
+
+def is_script(text: str) -> bool:
+    if "." not in text or not os.path.isfile(text):
+        return False
+    from holdfast._core.targets import SCRIPTS
+
+    return os.path.splitext(text)[1].lower() in SCRIPTS
 
 
 _SAID_AS = {

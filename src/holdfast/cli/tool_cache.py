@@ -102,9 +102,11 @@ def require(key: str) -> CachedTools:
 
 
 def key_of(target: ServerTarget, server: str | None) -> str:
-    """What a server is remembered under."""
+    """Return the key that a server is remembered under."""
     if target.command is not None:
         return shlex.join(target.command)
+    if server is not None and not is_url(server) and not target.is_configured(server):
+        return os.path.abspath(server)
     return target.url or server or os.environ.get(VARIABLE, "")
 
 
@@ -118,7 +120,7 @@ async def listed(target: ServerTarget, server: str | None, client: Client) -> li
 def keep(target: ServerTarget, server: str | None, tools: list[dict[str, Any]]) -> None:
     """Remember them for the next time that nobody wants to ask the server."""
     source = ""
-    if server is not None and not is_url(server):
+    if server is not None and target.is_configured(server):
         source = target.configuration[server].source.file
     save(key_of(target, server), tools, source)
 

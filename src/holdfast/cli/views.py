@@ -47,7 +47,7 @@ def grouped(output: Output, found: Sequence[ServerHealth]) -> int:
             heading(one.name)
         tools(output, one.found, "" if output.is_terminal else f"{one.name}.")
     for one in bad:
-        output.note(f"{one.name}: {one.state}: {first_line(one.reason)}")
+        output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
     if not bad:
         return Exit.OK
     return output.verdict(f"{bad[0].name}: {bad[0].state}: {bad[0].reason}", bad[0].exit, "status")

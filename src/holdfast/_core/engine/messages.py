@@ -168,7 +168,7 @@ def slow_handshake(span: float, waiting_for: str | None) -> HoldfastError:
 
 def died_of_probe(first: HoldfastError, second: HoldfastError) -> HoldfastError:
     """Return an error with the causes of both failed openings, unless they are the same."""
-    if first.message == second.message:
+    if second.message in first.message:
         return second
     error = second.again()
     error.message = f"{second.message} (and before that: {first.message})"

@@ -171,6 +171,7 @@ class HttpClient:
             response.headers,
             start,
             named=SESSION in headers,
+            path=(url or self.url).path,
         )
 
     async def _follow(

@@ -29,6 +29,8 @@ _BUSY: Final = frozenset({408, 425, 429, 503})
 _RETRY_AFTER: Final = frozenset({429, 503})
 """RFC 9110 §15.6.4 and RFC 6585 §4: turned away, and nothing was done."""
 _WRONG_ADDRESS: Final = frozenset({400, 404, 405, 501})
+_NO_ENDPOINT: Final = frozenset({404, 405})
+_ENDPOINT: Final = re.compile(r"/(mcp|sse|messages?)\b", re.IGNORECASE)
 _MAY_HAVE_RUN: Final = frozenset({303, 408})
 _SERVER_ERROR: Final = 500
 _REBINDING: Final = re.compile(r"\b(origin|host)\b", re.IGNORECASE)
@@ -42,6 +44,7 @@ def refusal(
     body: bytes,
     *,
     named: bool,
+    path: str = "",
 ) -> Refused:
     """Return the meaning of a response outside 2xx.
 
@@ -52,10 +55,15 @@ def refusal(
         headers: The headers of the response.
         body: The beginning of its body.
         named: True if the request named a session.
+        path: The path that was asked.
     """
     fault = fault_in(body)
-    said = (fault.message if fault else None) or snippet(body.strip()) or reason or ""
+    page = "html" in headers.get("Content-Type", "").lower() or body.lstrip()[:1] == b"<"
+    words = (reason or "a web page") if page else snippet(body.strip())
+    said = (fault.message if fault else None) or words or reason or ""
     text = f"{origin} answered with HTTP status {status}: {said}"
+    if status in _NO_ENDPOINT and fault is None and not named and not _ENDPOINT.search(path):
+        text += f"; is its MCP endpoint at another path, such as {path.rstrip('/')}/mcp?"
     if status == UNAUTHORIZED:
         error: HoldfastError = AuthError(f"{text}; check the credentials (headers=…)", code=status)
         return Refused(error, Meaning.UNAUTHORIZED, processed=False)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from logging import Logger
-from typing import Literal
+from typing import Final, Literal
 
 from holdfast._core.boundary import Generation, Report, Traits
 from holdfast._core.transports import options
@@ -16,6 +17,8 @@ from holdfast._core.transports.spawn import environment, spawn
 from holdfast._core.transports.stderr import Sink, Stderr
 from holdfast.errors import TransportError
 from holdfast.policies import Limits
+
+_SCRIPT: Final = re.compile(r"\w\.(py|[cm]?js|m?ts|sh|rb|jar)$")
 
 
 class Stdio:
@@ -88,8 +91,10 @@ class Stdio:
 
     @property
     def name(self) -> str:
-        """The name of the program, for messages."""
-        return os.path.basename(self.command[0])
+        """The name of the program for messages, or of the script that an interpreter runs."""
+        first, *rest = self.command
+        script = rest[0] if rest and _SCRIPT.search(rest[0]) else first
+        return os.path.basename(script)
 
     @property
     def key(self) -> Hashable:

@@ -11,6 +11,7 @@ import click
 
 from holdfast.cli.options import OUTPUT, ServerCommand
 from holdfast.cli.output import Output
+from holdfast.cli.progress import status as status_line
 from holdfast.cli.render import table
 from holdfast.cli.target import ServerTarget, server_options
 from holdfast.errors import AuthError
@@ -81,6 +82,7 @@ def _client(target: ServerTarget, server: tuple[str, ...], given: dict[str, Any]
     from holdfast import OAuth
 
     client = target.client(target.only(server))
+    status_line.end()  # a login has words of its own
     authorizer = getattr(client.transport, "authorizer", None)
     if authorizer is None or not isinstance(authorizer.options, OAuth):
         raise AuthError(f"{client.name}: there is no login for this kind of server")

@@ -15,7 +15,7 @@ from holdfast.cli.exit_codes import Exit
 from holdfast.cli.fleet import visit
 from holdfast.cli.offer import known, offered
 from holdfast.cli.options import ServerCommand
-from holdfast.cli.target import ServerTarget, is_url, server_options
+from holdfast.cli.target import ServerTarget, is_direct, server_options
 from holdfast.cli.tool_cache import key_of, listed, pick
 from holdfast.cli.verbs.status import show_all
 
@@ -38,7 +38,8 @@ def tools(target: ServerTarget, server: tuple[str, ...], offline: bool) -> Any:
     holdfast tools git
     holdfast tools git files
     holdfast tools --url https://example.org/mcp
-    holdfast tools -- python server.py
+    holdfast tools server.py
+    holdfast tools -- uvx mcp-server-git
     """
     names = _several(target, server)
     if names:
@@ -102,8 +103,7 @@ def describe(target: ServerTarget, words: tuple[str, ...], offline: bool) -> Any
     name, wanted, rest = target.named(words[0], words[1:])
     if rest:
         raise click.UsageError(f"Not understood: {' '.join(rest)}.")
-    called = " ".join(words) if name is not None and is_url(name) else words[0]
-    called = f"{name}.{wanted}" if name is not None and not is_url(name) else called
+    called = [f"{name}.{wanted}"] if name and target.is_configured(name) else list(words)
     if not offline:
         return _describe(target, name, wanted, called)
     _show(target, _remembered(target, name), wanted, called)
@@ -114,7 +114,7 @@ def _is_server(target: ServerTarget, words: tuple[str, ...]) -> bool:
     if not words:
         return not target.is_open
     alone = len(words) == 1 and not target.given
-    return alone and (is_url(words[0]) or words[0] in target.configuration.servers)
+    return alone and (is_direct(words[0]) or words[0] in target.configuration.servers)
 
 
 async def _overview(target: ServerTarget, name: str | None) -> None:
@@ -126,14 +126,16 @@ async def _overview(target: ServerTarget, name: str | None) -> None:
     views.overview(target.output, found)
 
 
-async def _describe(target: ServerTarget, name: str | None, wanted: str, called: str) -> None:
+async def _describe(target: ServerTarget, name: str | None, wanted: str, called: list[str]) -> None:
     async with target.client(name) as client:
         found = await listed(target, name, client)
     _show(target, found, wanted, called)
 
 
-def _show(target: ServerTarget, found: list[dict[str, Any]], wanted: str, called: str) -> None:
-    command = f"holdfast call {' '.join(map(shlex.quote, called.split()))}"
+def _show(
+    target: ServerTarget, found: list[dict[str, Any]], wanted: str, called: list[str]
+) -> None:
+    command = shlex.join(["holdfast", "call", *called])
     views.tool(target.output, pick(found, wanted), command, _again(target))
 
 

@@ -70,7 +70,7 @@ async def _asked(target: ServerTarget) -> list[ServerTool]:
     found = await visit(target, list(target.configuration.servers), listed)
     for one in found:
         if one.exit:
-            target.output.note(f"{one.name}: {one.state}: {first_line(one.reason)}")
+            target.output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
         elif one.found is not None:
             tool_cache.keep(target, one.name, [tool.raw for tool in one.found])
     return [_named(one.name, tool) for one in found for tool in one.found or ()]

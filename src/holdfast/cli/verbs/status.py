@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -95,10 +94,7 @@ def _told(one: ServerHealth) -> str:
         tools = len(one.found["tools"] or ())
         count = "no tools" if not tools else f"{tools} tool{'s' * (tools != 1)}"
         return f"{count}, {_time(one.ms or 0)}"
-    name = shlex.quote(one.name)
-    if one.state == "not approved":
-        return f"holdfast config trust {name}"
-    return f"holdfast login {name}" if one.state == "needs login" else one.reason
+    return one.remedy
 
 
 def _time(ms: float) -> str:
