@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,8 @@ from holdfast import (
     ToolPolicy,
 )
 from holdfast._core.eras.revisions import TASKS
+from holdfast.calllog.entries import read_log
+from holdfast.calllog.mock import MockServer
 from holdfast.testing import SILENCE, Incoming, Peer, RequestError
 from holdfast.types import RELATED_TASK, Task
 
@@ -649,3 +652,30 @@ async def test_many_tasks_run_side_by_side() -> None:
     async with connect(peer) as client:
         results = await asyncio.gather(*(client.call_tool("work", task=True) for _ in range(20)))
     assert len({result.text for result in results}) == 20
+
+
+async def test_a_call_log_has_the_result_of_the_task(tmp_path: Path) -> None:
+    peer = Worker()
+    async with connect(peer, log=tmp_path / "calls.jsonl") as client:
+        await client.call_tool("work", task=True)
+        await client.resume_task("t-1")
+    (entry,) = read_log(tmp_path / "calls.jsonl")
+    assert (entry.name, entry.ok) == ("work", True)
+    async with holdfast.connect(MockServer(tmp_path / "calls.jsonl")) as mock:
+        assert (await mock.call_tool("work", task=True)).text == "done"
+
+
+def test_the_synchronous_face_has_tasks_too() -> None:
+    peer = Peer("worker")
+
+    @peer.tool(task=True)
+    async def build(target: str) -> str:
+        return f"built {target}"
+
+    with holdfast.sync.connect(peer) as client:
+        running = client.start_tool("build", {"target": "all"}, task=True)
+        task = running.wait_task()
+        assert task is not None
+        assert running.detach() == task.task_id
+        assert client.resume_task(task.task_id).text == "built all"
+        assert client.get_task(task.task_id).done

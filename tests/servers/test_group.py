@@ -406,3 +406,20 @@ async def test_it_looks_like_what_it_holds() -> None:
         Servers({}, concurrency=0)
     assert await Servers({}).open() == []
     assert await Servers({}).close() is False
+
+
+@pytest.mark.req("K2")
+async def test_skills_of_all_servers_are_listed_and_read_where_they_come_from() -> None:
+    one, other = Peer(), Peer()
+    for made, text in ((one, "kind"), (other, "stern")):
+        main = f"---\nname: refunds\ndescription: {text}\n---\n"
+        made.skill("skill://refunds", {"SKILL.md": main})
+    async with Servers({"one": one, "other": other, "plain": peer(), "gone": GONE}) as servers:
+        found = await servers.list_skills()
+        assert [(skill.server, skill.name) for skill in found] == [
+            ("one", "refunds"),
+            ("other", "refunds"),
+        ]
+        assert [failure.server for failure in found.failures] == ["gone"]
+        read = await servers.read_skill(found[1])
+        assert (read.server, "stern" in read.text) == ("other", True)

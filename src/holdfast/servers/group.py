@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
@@ -17,6 +17,7 @@ from holdfast.client import Client
 from holdfast.errors import HoldfastError, RequestTimeout, ValidationError
 from holdfast.policies import CacheMode
 from holdfast.servers.member import Config, Failure, Member, Status, members
+from holdfast.types.skills import SKILLS, Skill, SkillFile
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
@@ -251,6 +252,36 @@ class Servers:
         for tool in tools:
             yield ServerTool(server, tool, self._model_names.add(server, tool.name))
 
+    async def list_skills(
+        self, servers: Collection[str] | None = None, *, timeout: float | None = None
+    ) -> Partial[Skill]:
+        """List the skills of all servers, or of some; reads no file of any of them.
+
+        Takes what `list_tools` takes. A skill is known by ``(skill.server, skill.uri)``.
+        """
+        wanted = self._wanted(servers)
+        limit = self._timeout if timeout is None else timeout
+        outcomes = await self._each(wanted, lambda member: _skills(member, limit))
+        found: Partial[Skill] = Partial()
+        for outcome in outcomes:
+            if isinstance(outcome, Failure):
+                found.failures += (outcome,)
+            else:
+                found.extend(outcome)
+        return found
+
+    async def read_skill(
+        self,
+        skill: Skill,
+        file: str = "SKILL.md",
+        *,
+        dynamic: bool = False,
+        timeout: float | None = None,
+    ) -> SkillFile:
+        """Read a file of a skill from the server that it came from, as `Client.read_skill` does."""
+        client = self[skill.server]
+        return await client.read_skill(skill, file, dynamic=dynamic, timeout=timeout)
+
     async def search(
         self, query: str, *, limit: int = 5, servers: Collection[str] | None = None
     ) -> Partial[Hit]:
@@ -377,6 +408,22 @@ async def _list(member: Member, timeout: float | None, cache: CacheMode | None) 
     unique = {tool.name: tool for tool in reversed(found) if tool.enabled}
     member.tools = len(unique)
     return list(reversed(unique.values()))
+
+
+async def _skills(member: Member, timeout: float | None) -> Sequence[Skill]:
+    try:
+        async with asyncio.timeout(timeout):
+            return await offered_skills(member.obtain())
+    except TimeoutError as error:
+        raise _late(member, error, "no list of skills", timeout) from None
+
+
+async def offered_skills(client: Client) -> Sequence[Skill]:
+    """Return the skills of a server; none if it does not offer skills."""
+    await client.open()
+    capabilities = client.server_capabilities
+    offered = capabilities is not None and SKILLS in (capabilities.extensions or {})
+    return await client.list_skills() if offered else []
 
 
 def _late(member: Member, error: TimeoutError, what: str, timeout: float | None) -> HoldfastError:

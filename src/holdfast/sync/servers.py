@@ -18,6 +18,7 @@ from holdfast.servers.group import Servers as AsyncServers
 from holdfast.servers.member import Config, Status
 from holdfast.sync.client import Client
 from holdfast.sync.portal import portal
+from holdfast.types.skills import Skill, SkillFile
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
@@ -171,6 +172,28 @@ class Servers:
             The tools; ``failures`` has an entry for each server that gave none.
         """
         return self._portal.run(self._servers.list_tools(servers, timeout=timeout, cache=cache))
+
+    def list_skills(
+        self, servers: Collection[str] | None = None, *, timeout: float | None = None
+    ) -> Partial[Skill]:
+        """List the skills of all servers, or of some; reads no file of any of them.
+
+        Takes what `list_tools` takes. A skill is known by ``(skill.server, skill.uri)``.
+        """
+        return self._portal.run(self._servers.list_skills(servers, timeout=timeout))
+
+    def read_skill(
+        self,
+        skill: Skill,
+        file: str = "SKILL.md",
+        *,
+        dynamic: bool = False,
+        timeout: float | None = None,
+    ) -> SkillFile:
+        """Read a file of a skill from the server that it came from, as `Client.read_skill` does."""
+        return self._portal.run(
+            self._servers.read_skill(skill, file, dynamic=dynamic, timeout=timeout)
+        )
 
     def search(
         self, query: str, *, limit: int = 5, servers: Collection[str] | None = None

@@ -32,7 +32,7 @@ class ModelTool:
 
     @property
     def dotted(self) -> str:
-        """What ``Servers.call_tool`` takes."""
+        """The name that ``Servers.call_tool`` takes."""
         return self._tool.dotted
 
     @property

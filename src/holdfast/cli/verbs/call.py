@@ -17,6 +17,7 @@ from holdfast.cli.options import ServerCommand, folders
 from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget, server_options
 from holdfast.cli.tool_cache import schema_of
+from holdfast.cli.verbs.tasks import call_as_task
 from holdfast.errors import ValidationError
 from holdfast.types.tools import ToolResult
 
@@ -28,9 +29,16 @@ from holdfast.types.tools import ToolResult
 @click.option(
     "--save", metavar="DIR", shell_complete=folders, help="Where pictures and other files go."
 )
+@click.option("--as-task", is_flag=True, help="Let the server make a task of it.")
+@click.option("--detach", is_flag=True, help="Leave the task running, and print its id.")
 @server_options
 async def call(
-    target: ServerTarget, tool: str, words: tuple[str, ...], text: str | None, save: str | None
+    target: ServerTarget,
+    tool: str,
+    words: tuple[str, ...],
+    text: str | None,
+    save: str | None,
+    **task: bool,
 ) -> int:
     """Call a tool.
 
@@ -55,8 +63,9 @@ async def call(
         arguments = whole(text, "--args") if text is not None else {}
         arguments.update(parse(words, schema, read_file))
         with status.over(name):
-            result = await client.call_tool(name, arguments, on_progress=status.update)
-    return show(target, result, name, save)
+            made = (name, arguments)
+            result = await call_as_task(target, client, server, made, **task)
+    return Exit.OK if result is None else show(target, result, name, save)
 
 
 def show(target: ServerTarget, result: ToolResult, name: str, save: str | None) -> int:

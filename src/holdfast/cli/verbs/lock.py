@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,10 +12,6 @@ from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.options import ServerCommand
 from holdfast.cli.target import ServerTarget, server_options
 from holdfast.errors import HoldfastError, ValidationError
-
-if TYPE_CHECKING:
-    from holdfast import Client
-    from holdfast.types import Skill
 
 NAME = "holdfast.lock"
 AS = click.option("--as", "label", metavar="NAME", help="The server's name in the lock file.")
@@ -35,13 +30,14 @@ async def lock(target: ServerTarget, server: tuple[str, ...], label: str | None)
     from holdfast.lock import guard as locks
     from holdfast.lock.commands import capabilities
     from holdfast.policies import Identity
+    from holdfast.servers.group import offered_skills
 
     path = target.options.pop("lock", NAME)
     name = target.only(server)
     declared = capabilities()
     target.options["identity"] = Identity(capabilities=declared)
     async with target.client(name) as client:
-        tools, skills = await client.list_tools(), await listed_skills(client)
+        tools, skills = await client.list_tools(), await offered_skills(client)
         found = locks.LockedServer.of(tools, client.instructions, declared, skills)
         label = label or name or client.name
     before = _before(path, label)
@@ -57,16 +53,6 @@ async def lock(target: ServerTarget, server: tuple[str, ...], label: str | None)
     more = f" and {len(skills)} skills" if skills else ""
     target.output.note(f"{told} {len(tools)} tools{more} of {label} in {path}.")
     return Exit.OK
-
-
-async def listed_skills(client: Client) -> Sequence[Skill]:
-    """The skills of a server; none if it does not offer skills."""
-    from holdfast.types.skills import SKILLS
-
-    await client.open()
-    capabilities = client.server_capabilities
-    offered = capabilities is not None and SKILLS in (capabilities.extensions or {})
-    return await client.list_skills() if offered else []
 
 
 def _before(path: str, label: str) -> Any:
@@ -114,12 +100,13 @@ async def _checked(
     """How one server compares; one that cannot be asked is told, and the others are."""
     from holdfast.lock import guard as locks
     from holdfast.policies import Identity
+    from holdfast.servers.group import offered_skills
 
     try:
         if locked.capabilities is not None:
             target.options["identity"] = Identity(capabilities=locked.capabilities)
         async with target.client(name) as client:
-            tools, skills = await client.list_tools(), await listed_skills(client)
+            tools, skills = await client.list_tools(), await offered_skills(client)
             changes = locks.compare_locked(locked, tools, client.instructions, skills)
     except HoldfastError as error:
         if not target.output.json:

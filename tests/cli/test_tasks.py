@@ -1,0 +1,115 @@
+"""call --detach and tasks: a task is left, asked for and ended from other processes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+import holdfast
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
+from tests.cli.conftest import Cli
+from tests.cli.shop import Shop
+
+pytestmark = pytest.mark.req("K1")
+
+
+@pytest.fixture
+def shop() -> Iterator[Shop]:
+    with Shop() as found:
+        yield found
+
+
+def test_a_task_is_detached_and_waited_for(cli: Cli, shop: Shop) -> None:
+    done = cli("call", "build", "target=all", "--detach", "--url", shop.url)
+    task_id = done.out.strip()
+    assert done.code == 0
+    assert f"holdfast tasks wait --url {shop.url} {task_id}" in done.err
+    assert "working" in cli("tasks", "get", task_id, "--url", shop.url).out
+    shop.release.set()
+    done = cli("tasks", "wait", task_id, "--url", shop.url)
+    assert (done.code, done.out) == (0, "built all\n")
+    found = cli("tasks", "get", task_id, "--url", shop.url, "--json").value
+    assert found["tasks"][0]["status"] == "completed"
+    assert shop.runs == 1
+
+
+def test_a_task_is_cancelled(cli: Cli, shop: Shop) -> None:
+    task_id = cli("call", "build", "target=all", "--detach", "--json", "--url", shop.url).value
+    done = cli("tasks", "cancel", task_id["taskId"], "--url", shop.url)
+    assert (done.code, "asked to cancel" in done.err) == (0, True)
+    done = cli("tasks", "wait", task_id["taskId"], "--url", shop.url)
+    assert done.code != 0
+    assert "was cancelled" in done.err
+
+
+def test_a_call_as_a_task_shows_its_result(cli: Cli, shop: Shop) -> None:
+    shop.release.set()
+    done = cli("call", "build", "target=all", "--as-task", "--url", shop.url)
+    assert (done.code, done.out) == (0, "built all\n")
+    assert [one for one in shop.peer.received if one.method == "tasks/get"]
+
+
+def test_a_task_that_the_server_does_not_know_is_an_error(cli: Cli, shop: Shop) -> None:
+    done = cli("tasks", "wait", "no-such-task", "--url", shop.url)
+    assert done.code != 0
+    assert "Task not found" in done.err
+
+
+def test_tasks_are_listed_in_the_core_form(cli: Cli) -> None:
+    with Shop((HANDSHAKE[0],)) as shop:
+        task_id = cli("call", "build", "target=all", "--detach", "--url", shop.url).out.strip()
+        assert task_id in cli("tasks", "list", "--url", shop.url).out
+        shop.release.set()
+        assert cli("tasks", "wait", task_id, "--url", shop.url).out == "built all\n"
+
+
+CALLER = """
+import asyncio, sys, holdfast
+
+async def main():
+    client = holdfast.connect(sys.argv[1])
+    note = lambda task: print(task.task_id, flush=True)
+    await client.call_tool("build", {"target": "all"}, task=True, on_task=note)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("versions", [STATELESS, HANDSHAKE[:1]])
+async def test_a_killed_caller_loses_nothing(versions: tuple[str, ...]) -> None:
+    with Shop(versions) as shop:
+        caller = subprocess.Popen(
+            [sys.executable, "-c", CALLER, shop.url], stdout=subprocess.PIPE, text=True
+        )
+        assert caller.stdout is not None
+        task_id = caller.stdout.readline().strip()
+        caller.send_signal(signal.SIGKILL)
+        caller.communicate()
+        shop.release.set()
+        async with holdfast.connect(shop.url) as client:
+            assert (await client.resume_task(task_id)).text == "built all"
+            assert (await client.resume_task(task_id)).text == "built all"
+        assert shop.runs == 1
+
+
+def test_ctrl_c_leaves_the_task_and_says_how_to_go_on(shop: Shop, cli: Cli) -> None:
+    words = ["call", "build", "target=all", "--as-task", "--url", shop.url]
+    caller = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not [one for one in shop.peer.received if one.method == "tasks/get"]:
+        assert caller.poll() is None
+    caller.send_signal(signal.SIGINT)
+    _, told = caller.communicate()
+    assert caller.returncode == 130
+    task_id = told.partition("holdfast tasks wait ")[2].split()[2]
+    shop.release.set()
+    assert cli("tasks", "wait", task_id, "--url", shop.url).out == "built all\n"
+    assert not [one for one in shop.peer.received if one.method == "tasks/cancel"]
