@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Mapping
+import importlib
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from secrets import token_urlsafe
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import msgspec
+
 from holdfast.errors import AuthError, ValidationError
 
 ASSERTION_LIFE: Final = 300
-_CURVES: Final = {"ES256": ("P-256", 32), "ES384": ("P-384", 48), "ES512": ("P-521", 66)}
+_CURVES: Final = {"ES256": 32, "ES384": 48, "ES512": 66}
+"""Algorithms on elliptic curves, with the size of one half of a signature."""
 
 
 def new_key() -> str:
     """Return a new ES256 key as PEM."""
-    ec = _library("asymmetric.ec")
-    serialization = _library("serialization")
-    key = ec.generate_private_key(ec.SECP256R1())
-    pem: bytes = key.private_bytes(
+    ec, serialization = _library("asymmetric.ec"), _library("serialization")
+    pem: bytes = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
@@ -40,99 +41,96 @@ def proof(
     token: str | None = None,
 ) -> str:
     """Return a DPoP proof (RFC 9449 §4.2): for one method and one URL without its query."""
-    parts = urlsplit(url)
-    claims: dict[str, Any] = {
-        "jti": token_urlsafe(16),
-        "htm": method,
-        "htu": f"{parts.scheme}://{parts.netloc}{parts.path or '/'}",
-        "iat": int(now),
-    }
+    claims = {"jti": token_urlsafe(16), "htm": method, "htu": _target(url), "iat": int(now)}
     if token is not None:
-        claims["ath"] = _b64(sha256(token.encode("ascii")).digest())
+        claims["ath"] = _hash(token)
     if nonce is not None:
         claims["nonce"] = nonce
-    header = {"typ": "dpop+jwt", "alg": "ES256", "jwk": _public(key)}
-    return _sign(header, claims, key, "ES256")
+    return _signed(_proof_header(key), claims, key, "ES256")
 
 
 def assertion(
-    key: str,
-    claims: Mapping[str, str],
-    *,
-    algorithm: str,
-    key_id: str | None,
-    now: float,
+    key: str, claims: Mapping[str, str], *, algorithm: str, key_id: str | None, now: float
 ) -> str:
     """Return a signed assertion (RFC 7523 §3), valid for five minutes."""
-    header = {"typ": "JWT", "alg": algorithm}
-    if key_id is not None:
-        header["kid"] = key_id
+    header = {"typ": "JWT", "alg": algorithm, **({} if key_id is None else {"kid": key_id})}
     times = {"iat": int(now), "exp": int(now) + ASSERTION_LIFE, "jti": token_urlsafe(16)}
-    return _sign(header, {**claims, **times}, key, algorithm)
+    return _signed(_part(header), {**claims, **times}, key, algorithm)
 
 
-def _sign(header: Mapping[str, Any], claims: Mapping[str, Any], key: str, algorithm: str) -> str:
-    text = f"{_b64(_json(header))}.{_b64(_json(claims))}".encode("ascii")
-    return f"{text.decode('ascii')}.{_b64(_signature(_load(key), algorithm, text))}"
-
-
-def _signature(key: Any, algorithm: str, data: bytes) -> bytes:
-    hashes = _library("hashes")
-    sizes = {"256": hashes.SHA256, "384": hashes.SHA384, "512": hashes.SHA512}
-    digest = sizes[algorithm[2:]]() if algorithm[2:] in sizes else None
-    found: bytes
-    if algorithm in _CURVES and hasattr(key, "curve"):
-        ec, utils = _library("asymmetric.ec"), _library("asymmetric.utils")
-        r, s = utils.decode_dss_signature(key.sign(data, ec.ECDSA(digest)))
-        size = _CURVES[algorithm][1]
-        return int(r).to_bytes(size, "big") + int(s).to_bytes(size, "big")
-    padding = _library("asymmetric.padding")
-    if algorithm[:2] == "RS" and digest is not None and hasattr(key, "private_numbers"):
-        found = key.sign(data, padding.PKCS1v15(), digest)
-    elif algorithm[:2] == "PS" and digest is not None and hasattr(key, "private_numbers"):
-        pss = padding.PSS(padding.MGF1(digest), digest.digest_size)
-        found = key.sign(data, pss, digest)
-    elif algorithm == "EdDSA" and not hasattr(key, "private_numbers"):
-        found = key.sign(data)
-    else:
-        raise ValidationError(f"algorithm={algorithm!r}: does not fit the private key")
-    return found
+def _signed(header: str, claims: Mapping[str, Any], key: str, algorithm: str) -> str:
+    text = f"{header}.{_part(claims)}"
+    return f"{text}.{_b64(_signer(key, algorithm)(text.encode('ascii')))}"
 
 
 @lru_cache(maxsize=64)
-def _load(key: str) -> Any:
-    serialization = _library("serialization")
+def _signer(pem: str, algorithm: str) -> Callable[[bytes], bytes]:
+    """Return the function that signs by an algorithm (RFC 7518 §3)."""
+    key, hashes = _load(pem), _library("hashes")
+    sizes = {"256": hashes.SHA256, "384": hashes.SHA384, "512": hashes.SHA512}
+    digest = sizes[algorithm[2:]]() if algorithm[2:] in sizes else None
+    rsa = hasattr(key, "private_numbers") and not hasattr(key, "curve")
+    if algorithm in _CURVES and hasattr(key, "curve"):
+        method = _library("asymmetric.ec").ECDSA(digest)
+        split, size = _library("asymmetric.utils").decode_dss_signature, _CURVES[algorithm]
+
+        def sign(data: bytes) -> bytes:
+            r, s = split(key.sign(data, method))
+            both: bytes = r.to_bytes(size, "big") + s.to_bytes(size, "big")
+            return both
+
+        return sign
+    padding = _library("asymmetric.padding")
+    if algorithm[:2] == "RS" and digest is not None and rsa:
+        return lambda data: key.sign(data, padding.PKCS1v15(), digest)
+    if algorithm[:2] == "PS" and digest is not None and rsa:
+        pss = padding.PSS(padding.MGF1(digest), digest.digest_size)
+        return lambda data: key.sign(data, pss, digest)
+    if algorithm == "EdDSA" and not hasattr(key, "private_numbers"):
+        found: Callable[[bytes], bytes] = key.sign
+        return found
+    raise ValidationError(f"algorithm={algorithm!r}: does not fit the private key")
+
+
+@lru_cache(maxsize=64)
+def _load(pem: str) -> Any:
     try:
-        return serialization.load_pem_private_key(key.encode(), password=None)
+        return _library("serialization").load_pem_private_key(pem.encode(), password=None)
     except (ValueError, TypeError):
         # The text of the library's error is not repeated: it may quote the key.
         raise ValidationError("private_key: not an unencrypted private key in PEM") from None
 
 
 @lru_cache(maxsize=64)
-def _public(key: str) -> dict[str, str]:
-    numbers = _load(key).public_key().public_numbers()
-    return {
-        "kty": "EC",
-        "crv": "P-256",
-        "x": _b64(numbers.x.to_bytes(32, "big")),
-        "y": _b64(numbers.y.to_bytes(32, "big")),
-    }
+def _proof_header(pem: str) -> str:
+    numbers = _load(pem).public_key().public_numbers()
+    point = {name: _b64(getattr(numbers, name).to_bytes(32, "big")) for name in ("x", "y")}
+    jwk = {"kty": "EC", "crv": "P-256", **point}
+    return _part({"typ": "dpop+jwt", "alg": "ES256", "jwk": jwk})
 
 
+@lru_cache(maxsize=64)
+def _target(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}{parts.path or '/'}"
+
+
+@lru_cache(maxsize=64)
+def _hash(token: str) -> str:
+    return _b64(sha256(token.encode("ascii")).digest())
+
+
+@lru_cache(maxsize=16)
 def _library(name: str) -> Any:
-    import importlib
-
     try:
         return importlib.import_module(f"cryptography.hazmat.primitives.{name}")
     except ImportError:
-        raise AuthError(
-            "signing needs the package cryptography: pip install 'holdfast[auth]'"
-        ) from None
+        text = "signing needs the package cryptography: pip install 'holdfast[auth]'"
+        raise AuthError(text) from None
 
 
-def _json(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
+def _part(value: Mapping[str, Any]) -> str:
+    return _b64(msgspec.json.encode(value))
 
 
 def _b64(data: bytes) -> str:

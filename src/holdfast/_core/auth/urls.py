@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -76,6 +77,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+@lru_cache(maxsize=128)
 def origin(url: str) -> str:
     """Return scheme, host and port; a default port is left out."""
     parts = urlsplit(url)

@@ -33,20 +33,18 @@ class Permit:
         self._peers = peers
         self._held = held
         self._tries: Tries | None = None
-        self._used: Mapping[str, str] = {}
 
     async def headers(self, method: str, url: str) -> Mapping[str, str]:
-        """Return the credentials to send; while they are come by, the request is held."""
-        found: Mapping[str, str] | None = self._account.ready()
-        if found is None:
-            found = await self._work(self._account.headers(method, url))
-        self._used = found
-        return found
+        """Return the credentials to send; until they are there, the request is held."""
+        return await self._work(self._account.headers(method, url))
 
     async def answered(
-        self, response: aiohttp.ClientResponse, headers: Mapping[str, str], body: bytes | None
+        self, response: aiohttp.ClientResponse, sent: Mapping[str, str], body: bytes | None
     ) -> bool:
-        """Return whether a refused request is to be sent again; raise why it cannot be."""
+        """Return whether a refused request is to be sent again; raise why it cannot be.
+
+        ``sent`` are the headers of that request.
+        """
         if response.status not in (UNAUTHORIZED, FORBIDDEN) or response.method == "DELETE":
             # A session that cannot be deleted ends by itself: nothing is asked for its sake.
             return False
@@ -56,11 +54,11 @@ class Permit:
         refusal = Refusal(
             status=response.status,
             challenge=challenge,
-            token=self._used.get("Authorization", "").partition(" ")[2] or None,
+            token=sent.get("Authorization", "").partition(" ")[2] or None,
             operation=_operation(body),
             nonce=response.headers.get("DPoP-Nonce"),
             network=self._peers.network,
-            version_header={_VERSION: headers[_VERSION]} if _VERSION in headers else {},
+            version_header={_VERSION: sent[_VERSION]} if _VERSION in sent else {},
         )
         response.release()
         if self._tries is None:

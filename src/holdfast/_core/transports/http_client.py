@@ -38,6 +38,7 @@ Headers: TypeAlias = "HeaderValues | Callable[[], HeaderValues | Awaitable[Heade
 
 _REDIRECTS: Final = frozenset({301, 302, 307, 308})
 """The redirects that repeat the request; 303 means that it was processed."""
+_REFUSALS: Final = frozenset({401, 403})
 _MAX_REDIRECTS: Final = 5
 _ERROR_BODY: Final = 64 * 1024
 _LARGE: Final = 1024 * 1024
@@ -96,12 +97,13 @@ class HttpClient:
         self._proxy = proxy_for(settings, self.url)
         self._tls = tls_context(settings) if self.url.scheme == "https" else None
         self._peers: Peers | None = None
-        self._permits: type[Permit]
+        self._permit: Callable[[Any, Held | None], Permit]
         if settings.authorizer is not None:
             from holdfast._core.auth.as_client import Peers
             from holdfast._core.transports.authorization import Permit
 
-            self._peers, self._permits = Peers(), Permit
+            peers = self._peers = Peers()
+            self._permit = lambda account, held: Permit(account, peers, held)
         own = settings.headers
         self._session = aiohttp.ClientSession(
             connector=_Connector(
@@ -183,32 +185,34 @@ class HttpClient:
         held: Held | None,
     ) -> aiohttp.ClientResponse:
         """Send a request, again with other credentials after a 401, and along redirects."""
-        own = self.settings.headers
+        own, authorizer = self.settings.headers, self.settings.authorizer
         fresh = callable(own)
-        permit = self._permit(held)
+        account = None if authorizer is None else authorizer.account
+        permit: Permit | None = None
         hops = 0
         while True:
             sent = headers if not callable(own) else await self._with_own(own, headers)
-            if permit is not None:
-                sent = {**sent, **await permit.headers(method, str(url))}
+            if account is not None:
+                found = account.ready()
+                if found is None:
+                    permit = permit or self._permit(account, held)
+                    found = await permit.headers(method, str(url))
+                sent = {**sent, **found} if found else sent
             response = await self._send(method, url, sent, body)
             if response.status < _GOOD:
                 return response
             if response.status == UNAUTHORIZED and fresh:
                 fresh = False
-            elif permit is not None and await permit.answered(response, headers, body):
-                pass
+            elif account is not None and response.status in _REFUSALS:
+                permit = permit or self._permit(account, held)
+                if not await permit.answered(response, sent, body):
+                    return response
             elif response.status in _REDIRECTS and "Location" in response.headers:
                 hops += 1
                 url = self._redirect(url, response, hops)
             else:
                 return response
             response.release()
-
-    def _permit(self, held: Held | None) -> Permit | None:
-        if self._peers is None:
-            return None
-        return self._permits(self.settings.authorizer.account, self._peers, held)
 
     async def _send(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
