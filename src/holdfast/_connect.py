@@ -159,11 +159,19 @@ def connect(
     reached = None if guard is None else _reach(target, options, protocol)
     transport = transport_for(target, options, os.environ)
     observers = () if log is None else (_call_log(log, policy.observability.redaction),)
-    client = Client(transport, policy, handlers, name=name, observers=observers)
-    if guard is not None:
-        client.guard_tools(guard.guard(client.name, reached))
-        client.guard_skills(guard.skill_guard(client.name, reached))
-    return client
+
+    def make(transport: Any) -> Client:
+        client = Client(transport, policy, handlers, name=name, observers=observers)
+        if guard is not None:
+            client.guard_tools(guard.guard(client.name, reached))
+            client.guard_skills(guard.skill_guard(client.name, reached))
+        return client
+
+    if not getattr(getattr(transport, "authorizer", None), "personal", False):
+        return make(transport)
+    from holdfast._accounts import AccountsClient
+
+    return AccountsClient(transport, policy, make, name)
 
 
 P = TypeVar("P")

@@ -455,3 +455,48 @@ async def test_a_login_handler_that_fails_ends_the_login_and_not_the_program() -
     async with world() as here, here.connect(login=broken) as client:
         with pytest.raises(LoginFailed, match="KeyError"):
             await client.call_tool("hello")
+
+
+@pytest.mark.req("B16")
+@pytest.mark.parametrize("named", [True, False])
+async def test_another_persons_login_begins_a_session_and_leaves_the_caches(named: bool) -> None:
+    async with world() as here:
+        here.names_users = named
+        async with here.connect(cache=holdfast.Cache(ttl=3600)) as client:
+            assert (await client.call_tool("hello")).text == "hello"
+            await client.list_tools()
+            listed = here.count["tools/list"]
+            await client.list_tools()
+            assert here.count["tools/list"] == listed
+            here.next_user = "bob"
+            await client.login()
+            await client.list_tools()
+            assert here.count["tools/list"] > listed
+            assert (await client.call_tool("hello")).text == "hello bob"
+        assert list(here.sessions.values()) == ["ada", "bob"]
+
+
+@pytest.mark.req("B16")
+async def test_the_same_persons_login_keeps_the_session() -> None:
+    async with world() as here, here.connect() as client:
+        await client.call_tool("hello")
+        await client.login()
+        await client.call_tool("hello")
+        assert list(here.sessions.values()) == ["ada"]
+
+
+async def test_a_token_at_hand_is_sent_without_a_look_at_the_store() -> None:
+    class Counting(MemoryLogins):
+        reads = 0
+
+        async def read(self, key: str) -> bytes | None:
+            self.reads += 1
+            return await super().read(key)
+
+    store = Counting()
+    async with world() as here, here.connect(auth=OAuth(store=store)) as client:
+        await client.call_tool("hello")
+        before = store.reads
+        for _ in range(10):
+            await client.call_tool("hello")
+        assert store.reads == before

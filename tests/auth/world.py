@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64encode
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -43,6 +44,14 @@ class World:
         self.entered: asyncio.Event = asyncio.Event()
         self.metadata: dict[str, Any] = {}
         self.initialized: dict[str, Any] = {}
+        self.sessions: dict[str, str] = {}
+        """The user of each MCP session."""
+        self.users: dict[str, str] = {}
+        """The user of each code and token."""
+        self.next_user = ""
+        """Who logs in next; otherwise the user with the name of the account."""
+        self.names_users: bool = True
+        """ID tokens are given."""
 
     def make(self, kind: str) -> str:
         self.count[kind] += 1
@@ -84,6 +93,7 @@ class World:
         query = request.query
         self.secrets |= {query["state"], query["code_challenge"]}
         code = self.make("code")
+        self.users[code] = query.get("login_hint", "ada")
         place = f"{query['redirect_uri']}?code={code}&state={query['state']}&iss={self.url}"
         self.scopes = tuple(query.get("scope", "").split())
         return web.Response(status=302, headers={"Location": place})
@@ -106,7 +116,10 @@ class World:
                 return web.json_response({"error": "invalid_grant"}, status=400)
             self.refresh.discard(old)
             self.used.add(old)
+        user = self.users.get(str(form.get("code") or form.get("refresh_token")), "ada")
         access, renewal = self.make("access"), self.make("refresh")
+        self.users[access] = self.users[renewal] = user
+        claims = b64encode(json.dumps({"sub": user}).encode()).decode().rstrip("=")
         self.tokens[access] = self.scopes
         self.refresh.add(renewal)
         return web.json_response(
@@ -115,6 +128,7 @@ class World:
                 "refresh_token": renewal,
                 "token_type": "Bearer",
                 "expires_in": self.life,
+                **({"id_token": f"e30.{claims}.e30"} if self.names_users else {}),
             }
         )
 
@@ -139,9 +153,16 @@ class World:
             return web.Response(status=405)
         if request.method == "DELETE":
             return web.Response()
+        user, session = self.users.get(token, "ada"), request.headers.get("Mcp-Session-Id", "")
         said = json.loads(await request.read())
         if said["method"] == "initialize":
             self.initialized = said["params"]
+            session = f"session-{len(self.sessions)}"
+            self.sessions[session] = user
+        elif self.sessions.get(session, user) != user:
+            # A session belongs to the user who began it (Session Hijacking).
+            return web.Response(status=403)
+        self.count[said["method"]] += 1
         if "id" not in said:
             return web.Response(status=202)
         missing = set(self.wanted) - set(self.tokens[token])
@@ -156,22 +177,27 @@ class World:
                 "serverInfo": {"name": "world", "version": "1"},
             },
             "tools/list": {"tools": [{"name": "hello", "inputSchema": {"type": "object"}}]},
-            "tools/call": {"content": [{"type": "text", "text": "hello"}]},
+            "tools/call": {"content": [{"type": "text", "text": self.says(user)}]},
         }
         if said["method"] not in answers:
             error = {"code": -32601, "message": "no such method"}
             return web.json_response({"jsonrpc": "2.0", "id": said["id"], "error": error})
         found = {"jsonrpc": "2.0", "id": said["id"], "result": answers[said["method"]]}
-        return web.json_response(found, headers={"Mcp-Session-Id": "s"})
+        return web.json_response(found, headers={"Mcp-Session-Id": session})
+
+    def says(self, user: str) -> str:
+        return "hello" if user == "ada" else f"hello {user}"
 
     # The person
 
     async def person(self, request: LoginRequest) -> str:
         """Consent at once, and give back where the browser would go."""
         self.count["asked"] += 1
+        who = "ada" if request.account == "default" else request.account
+        url = f"{request.url}&login_hint={self.next_user or who}"
         async with (
             aiohttp.ClientSession() as session,
-            session.get(request.url, allow_redirects=False) as response,
+            session.get(url, allow_redirects=False) as response,
         ):
             return response.headers["Location"]
 

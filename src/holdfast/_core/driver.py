@@ -176,6 +176,10 @@ class Driver:
         """Connect at once instead of after the pause, or of never."""
         self._apply(self.engine.retry_now(self.loop.time()))
 
+    def renew_session(self, reason: str) -> None:
+        """Have the next requests sent in a new session."""
+        self._apply(self.engine.renew_session(reason, self.loop.time()))
+
     def _rest(self) -> None:
         """Leave no timer and no task behind, once a closed client has no link."""
         if not self._links and self.engine.state in (State.CLOSING, State.CLOSED):

@@ -52,6 +52,10 @@ class Account:
         self.need: Need | None = None
         """What a login would ask for, since the last refusal."""
         self._loaded = False
+        self._person: tuple[str, str | None] | None = None
+        """Issuer and subject of the login that was used last."""
+        self._persons = 0
+        """Changes of the person who is logged in."""
         self._step_ups: dict[str, int] = {}
         self._proven: set[str] = set()
         self._work = SingleFlight()
@@ -70,7 +74,8 @@ class Account:
     def identity(self) -> str:
         """Tells one user of the server from another, for caches and sessions."""
         login = self.login
-        return self.name if login is None else f"{self.name} {login.issuer} {login.subject or ''}"
+        who = "" if login is None else f"{login.issuer} {login.subject or ''}"
+        return f"{self.name} {self._persons} {who}"
 
     # For the HTTP client
 
@@ -197,8 +202,9 @@ class Account:
         """Read the stored login of this server and account, once."""
         if not self._loaded and isinstance(self.owner.options, OAuth):
             found = await self._stored()
-            self.login = self.login or found
             self._loaded = True
+            if self.login is None and found is not None:
+                self._take(found)
 
     async def _stored(self) -> Login | None:
         """Return the stored login, if it is for this server and for the issuer that is pinned."""
@@ -241,13 +247,19 @@ class Account:
                 raise
             # Saved before it is used: a token that was rotated and lost ends the login.
             await slot.write(encode(renewed))
+        self._proven.add(renewed.client.client_id)
         self._take(renewed)
         self._tell("auth.refreshed", None)
         return renewed
 
-    def _take(self, login: Login) -> None:
+    def _take(self, login: Login, *, maybe_other: bool = False) -> None:
+        """Use a login; another person's ends the session and the caches of the one before."""
+        before, self._person = self._person, (login.issuer, login.subject)
+        unknown = maybe_other and login.subject is None
         self.login, self._loaded = login, True
-        self._proven.add(login.client.client_id)
+        if before is not None and (before != self._person or unknown):
+            self._persons += 1
+            self.owner.on_change()
         self._prepare()
 
     def _forget(self) -> None:
@@ -297,7 +309,9 @@ class Account:
         except TimeoutError:
             text = f"nobody completed the login within {options.timeout:g} s"
             raise LoginFailed(f"{self.owner.name}: {text}") from None
-        self._take(login)
+        self._proven.add(login.client.client_id)
+        stepped_up = self.need is not None and self.need.step_up
+        self._take(login, maybe_other=not stepped_up)
         self.need = None
         self._tell("auth.granted", None)
         return login
@@ -339,6 +353,7 @@ class Account:
         await self.load()
         login = self.login
         self._forget()
+        self._persons += 1
         self.need = None
         async with self.owner.store.hold(pointer_key(self.owner.server, self.name)) as slot:
             await slot.write(None)

@@ -38,6 +38,8 @@ class Authorizer:
         self.reach: Reach = reach or Reach()
         self.clock = clock
         self.on_event: Callable[[str, dict[str, Any]], None] = lambda kind, facts: None
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when another person is logged in than before."""
         self.network: str | None = None
         self.nonces: dict[str, str] = {}
         self._store: LoginStore | None = options.store if isinstance(options, OAuth) else None
@@ -75,22 +77,33 @@ class Authorizer:
 
     @property
     def account(self) -> Account:
-        """The account of the moment, in the caller's context."""
+        """The account; that of the caller, where a function gives it."""
         if self._only is not None:
             return self._only
+        name = self.account_name()
+        if self.personal:
+            found = self._accounts.setdefault(name, Account(self, name))
+            if len(self._accounts) > MAX_ACCOUNTS:
+                self._accounts.pop(next(iter(self._accounts)))
+            return found
+        self._only = self._accounts[name] = Account(self, name)
+        return self._only
+
+    def account_name(self) -> str:
+        """Return the name of the account, in the caller's context."""
         source = self.options.account if isinstance(self.options, OAuth) else "default"
         name = source() if callable(source) else source
         if name == "default":
             name = os.environ.get("HOLDFAST_ACCOUNT") or name
         if not name or not isinstance(name, str):
             raise AuthError("account=…: must give the name of an account")
-        found = self._accounts.get(name)
-        if found is None:
-            if len(self._accounts) >= MAX_ACCOUNTS:
-                self._accounts.pop(next(iter(self._accounts)))
-            found = self._accounts[name] = Account(self, name)
-        self._only = None if callable(source) else found
-        return found
+        return name
+
+    def fixed(self, name: str) -> Authorizer:
+        """Return an authorizer of one account alone, which shares the store."""
+        assert isinstance(self.options, OAuth)
+        options = replace(self.options, account=name, store=self.store)
+        return Authorizer(self.server, options, reach=self.reach, name=self.name, clock=self.clock)
 
     async def close(self) -> None:
         """End logins, and let renewals come to their end: a rotated token must be saved."""

@@ -31,12 +31,19 @@ class Logins:
         self._authorizer = getattr(transport, "authorizer", None)
         self._handler = handler
         self.on_event: Callable[[str, dict[str, Any]], None] | None = None
+        self.on_change: Callable[[], None] | None = None
+        """Called when another person is logged in than before."""
         if self._authorizer is not None:
             self._authorizer.on_event = self._tell
+            self._authorizer.on_change = self._changed
 
     def _tell(self, kind: str, facts: dict[str, Any]) -> None:
         if self.on_event is not None:
             self.on_event(kind, facts)
+
+    def _changed(self) -> None:
+        if self.on_change is not None:
+            self.on_change()
 
     @property
     def account(self) -> Account:

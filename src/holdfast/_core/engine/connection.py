@@ -120,6 +120,13 @@ class Connection:
         self.timers.retry_at(now if self.state is State.BACKOFF else NEVER)
         return self.tick(now)
 
+    def renew_session(self, reason: str, now: float) -> list[Effect]:
+        """Leave the server's session for a new one, if there is one."""
+        out: list[Effect] = []
+        if self.state is State.READY and self.era and self.era.session is not None:
+            self._connector.renew(reason, now, out)
+        return out
+
     def call(self, call: Call, now: float) -> tuple[Ticket, list[Effect]]:
         """Take a request; raise if this state does not allow it."""
         out: list[Effect] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable
+from copy import copy
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -149,6 +150,14 @@ class Http:
     def authorizer(self) -> Authorizer | None:
         """Gets tokens for this server; None: it is given credentials in some other way."""
         found: Authorizer | None = self._settings.authorizer
+        return found
+
+    def for_account(self, name: str) -> Http:
+        """Return a transport to the same server that uses one account."""
+        authorizer = self.authorizer
+        assert authorizer is not None
+        found = copy(self)
+        found._settings = structs.replace(self._settings, authorizer=authorizer.fixed(name))
         return found
 
     def __repr__(self) -> str:
