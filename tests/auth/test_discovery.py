@@ -11,7 +11,7 @@ from holdfast._core.auth.discovery import Wanted, find_resource
 from holdfast._core.auth.flow import discover
 from holdfast._core.auth.options import OAuth
 from holdfast._core.auth.steps import Fetched
-from holdfast.errors import DiscoveryError, TransportError
+from holdfast.errors import DiscoveryError, TransportError, ValidationError
 from tests.auth.talk import (
     AS_DOCUMENT,
     ISSUER,
@@ -251,3 +251,37 @@ def test_a_server_that_cannot_be_reached_is_a_matter_of_transport() -> None:
 def test_status_401_for_the_metadata_counts_as_none() -> None:
     play = Play({PRM: ok({}, 401), ROOT_PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
     assert play.run(discover(case())).found.resource == SERVER
+
+
+@pytest.mark.req("A10")
+def test_a_metadata_document_that_the_user_names_replaces_the_discovery() -> None:
+    place = "https://as.example/tenant/metadata.json"
+    play = Play({PRM: PRM_DOCUMENT, place: AS_DOCUMENT})
+    found = play.run(discover(case(options=OAuth(metadata_url=place)))).found
+    assert (found.server.issuer, found.resource) == (ISSUER, SERVER)
+    assert METADATA not in play.urls
+
+
+@pytest.mark.req("A10")
+def test_endpoints_of_the_user_need_no_metadata() -> None:
+    ends = {"authorization_endpoint": f"{ISSUER}/a", "token_endpoint": f"{ISSUER}/t"}
+    play = Play({})
+    found = play.run(discover(case(options=OAuth(endpoints=ends)))).found
+    assert (found.server.issuer, found.server.token_endpoint) == (ISSUER, f"{ISSUER}/t")
+    assert found.resource == SERVER
+    assert not [url for url in play.urls if url.startswith(ISSUER)]
+
+
+@pytest.mark.req("A10")
+def test_one_endpoint_of_the_user_replaces_that_of_the_metadata() -> None:
+    play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
+    options = OAuth(endpoints={"token_endpoint": "https://other.example/t"})
+    found = play.run(discover(case(options=options))).found.server
+    assert found.token_endpoint == "https://other.example/t"
+    assert found.authorization_endpoint == f"{ISSUER}/authorize"
+
+
+@pytest.mark.parametrize("ends", [{"token": "https://a/t"}, {"token_endpoint": "http://a/t"}])
+def test_endpoints_that_cannot_be_used_are_refused_at_once(ends: dict[str, str]) -> None:
+    with pytest.raises(ValidationError, match="endpoint"):
+        OAuth(endpoints=ends)

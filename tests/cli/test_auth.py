@@ -125,3 +125,24 @@ async def test_the_client_metadata_document_repeats_its_address(shell: Shell) ->
     assert all("127.0.0.1" in one or "localhost" in one for one in document["redirect_uris"])
     assert "refresh_token" in document["grant_types"]
     assert (await shell("auth", "client-metadata", "http://app.example/x")).code == Exit.USAGE
+
+
+async def test_doctor_shows_each_step_of_the_discovery_and_who_is_logged_in(shell: Shell) -> None:
+    ended = await shell("doctor", "{url}", "--output", "json")
+    assert ended.code == Exit.AUTH
+    steps = [one for one in json.loads(ended.out)["findings"] if one["step"] == "login"]
+    prm, metadata, summary = (one["text"] for one in steps)
+    assert prm.startswith(f"{shell.here.url}/.well-known/oauth-protected-resource")
+    assert '"authorization_servers"' in prm
+    assert metadata.startswith(f"{shell.here.url}/.well-known/oauth-authorization-server")
+    assert "registration: dynamic" in summary
+    assert "PKCE: S256" in summary
+
+    shell.here.metadata = {"issuer": "https://evil.example"}
+    ended = await shell("doctor", "{url}")
+    assert "its issuer is another one" in ended.out
+    shell.here.metadata = {}
+
+    await shell("login", "{url}")
+    ended = await shell("doctor", "{url}")
+    assert f"as ada at {shell.here.url}" in ended.out

@@ -79,6 +79,26 @@ def options(entry: ServerEntry) -> OAuth:
         ),
         (
             "mcpServers",
+            {"oauth": {"clientId": "me", "authServerMetadataUrl": "https://as.example/x.json"}},
+            {"metadata_url": "https://as.example/x.json"},
+        ),
+        (
+            "gemini",
+            {
+                "oauth": {
+                    "authorizationUrl": "https://as.example/a",
+                    "tokenUrl": "https://as.example/t",
+                }
+            },
+            {
+                "endpoints": {
+                    "authorization_endpoint": "https://as.example/a",
+                    "token_endpoint": "https://as.example/t",
+                }
+            },
+        ),
+        (
+            "mcpServers",
             {"holdfast": {"oauth": {"client_id": "me", "account": "work"}}},
             {"client_id": "me", "account": "work"},
         ),
@@ -107,12 +127,43 @@ def test_a_token_in_a_url_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["authorizationUrl", "tokenUrl", "registrationUrl", "authServerMetadataUrl"]
+    ("dialect", "field", "fields"),
+    [
+        ("mcpServers", "oauth.audiences", {"oauth": {"clientId": "me", "audiences": ["x"]}}),
+        ("mcpServers", "headersHelper", {"headersHelper": "print-headers"}),
+        ("codex", "http_headers_helper", {"http_headers_helper": "print-headers"}),
+        ("gemini", "authProviderType", {"authProviderType": "google_credentials"}),
+    ],
 )
-def test_what_cannot_be_honoured_is_warned_about(key: str) -> None:
-    entry = read("mcpServers", oauth={"clientId": "me", key: "https://as.example/x"})
-    (problem,) = entry.problems
-    assert (problem.level, problem.field) == ("warning", f"oauth.{key}")
+def test_what_cannot_be_honoured_is_warned_about(
+    dialect: str, field: str, fields: dict[str, Any]
+) -> None:
+    (problem,) = read(dialect, **fields).problems
+    assert (problem.level, problem.field) == ("warning", field)
+
+
+def codex(**top: Any) -> dict[str, ServerEntry]:
+    servers = {"web": URL, "own": {**URL, "oauth": {"callback_port": 1}}, "cmd": {"command": "a"}}
+    found = dialects.read("codex", {"mcp_servers": servers, **top}, source(dialect="codex"))
+    return {entry.name: entry for entry in found.entries}
+
+
+@pytest.mark.req("A10")
+def test_the_callback_of_all_codex_servers_is_used_where_none_has_its_own() -> None:
+    found = codex(mcp_oauth_callback_port=8080)
+    assert options(found["web"]).redirect_uri == "http://127.0.0.1:8080/callback"
+    assert options(found["own"]).redirect_uri == "http://127.0.0.1:1/callback"
+    assert not any(entry.problems for entry in found.values())
+    url = "http://127.0.0.1:2/cb"
+    assert options(codex(mcp_oauth_callback_url=url)["web"]).redirect_uri == url
+
+
+@pytest.mark.parametrize("key", ["mcp_oauth_credentials_store", "mcp_enterprise_managed_auth"])
+def test_what_codex_says_of_all_logins_and_cannot_be_honoured_is_warned_about(key: str) -> None:
+    found = codex(**{key: "file"})
+    (problem,) = found["web"].problems
+    assert (problem.level, problem.field) == ("warning", key)
+    assert found["cmd"].problems == ()
 
 
 @pytest.mark.parametrize("port", [0, -1, 70000, "x", True])

@@ -102,7 +102,8 @@ def _auth(login: Mapping[str, str]) -> Any:
     from holdfast._core.auth.options import OAuth
 
     options: dict[str, Any] = {name: one for name, one in login.items() if name != "enabled"}
-    return OAuth(**options, interactive=False)
+    ends = {name: options.pop(name) for name in tuple(options) if name.endswith("_endpoint")}
+    return OAuth(**options, endpoints=ends, interactive=False)
 
 
 def _lock(lock: LockSetting) -> Any:

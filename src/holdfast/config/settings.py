@@ -31,7 +31,8 @@ LockMode = Literal["block", "warn", "off"]
 HttpMode = Literal["auto", "streamable", "sse"]
 LOGIN_KEYS: Final = frozenset(
     {"client_id", "client_secret", "scopes", "redirect_uri", "issuer", "resource", "account"}
-    | {"pkce", "enabled"}
+    | {"pkce", "enabled", "metadata_url"}
+    | {"authorization_endpoint", "token_endpoint", "registration_endpoint"}
 )
 """What the setting ``oauth`` may have."""
 MOST_ITEMS: Final = 2000
@@ -149,7 +150,8 @@ TABLE: Final[dict[str, Setting]] = {
             "oauth",
             _TABLE,
             "the login: `client_id`, `client_secret`, `scopes`, `redirect_uri`, `issuer`, "
-            "`resource`, `account`, `pkce`; `enabled` is `false` where there is none",
+            "`resource`, `account`, `pkce`, `metadata_url`, `authorization_endpoint`, "
+            "`token_endpoint`, `registration_endpoint`; `enabled` is `false` where there is none",
             **{**_HTTP, "to": "entry"},
         ),
     )

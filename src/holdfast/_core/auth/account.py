@@ -51,6 +51,8 @@ class Account:
         self.login: Login | None = None
         self.need: Need | None = None
         """What a login would ask for, since the last refusal."""
+        self.refusal: Refusal | None = None
+        """The last one of the server's."""
         self._loaded = False
         self._person: tuple[str, str | None] | None = None
         """Issuer and subject of the login that was used last."""
@@ -102,7 +104,7 @@ class Account:
             AuthError: Nothing helps.
         """
         tries.count += 1
-        owner = self.owner
+        owner, self.refusal = self.owner, refusal
         owner.network = refusal.network or owner.network
         if refusal.nonce is not None:
             owner.nonces[urls.origin(owner.server)] = refusal.nonce
@@ -367,7 +369,7 @@ class Account:
 
     async def discover(self, watch: Watch) -> Need:
         """Run the discovery alone; ``watch`` sees each request and its answer."""
-        return await self._run(flow.discover(self._case()), watch=watch)
+        return await self._run(flow.discover(self._case(self.refusal)), watch=watch)
 
     async def close(self) -> None:
         """End a login under way, and wait for the rest."""

@@ -14,6 +14,13 @@ LONGEST_LIFE: Final = 10 * 365 * 86400.0
 
 Method = Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
 E = TypeVar("E", bound=Struct)
+ENDPOINTS: Final = (
+    "authorization_endpoint",
+    "token_endpoint",
+    "registration_endpoint",
+    "revocation_endpoint",
+    "device_authorization_endpoint",
+)
 
 
 class Secretive(Struct, frozen=True):

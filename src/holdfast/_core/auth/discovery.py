@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from holdfast._core.auth import urls
-from holdfast._core.auth.credentials import AuthServer
+from holdfast._core.auth.credentials import ENDPOINTS, AuthServer
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Unreachable
 from holdfast._core.text import visible
 from holdfast.errors import DiscoveryError, TransportError
@@ -16,13 +16,6 @@ from holdfast.errors import DiscoveryError, TransportError
 MAX_SERVERS: Final = 5
 """Authorization servers of one resource that are tried."""
 MAX_LISTED: Final = 200
-_ENDPOINTS: Final = (
-    "authorization_endpoint",
-    "token_endpoint",
-    "registration_endpoint",
-    "revocation_endpoint",
-    "device_authorization_endpoint",
-)
 
 
 class ProtectedResource(Struct, frozen=True):
@@ -215,7 +208,7 @@ def _fetch(
 
 
 def _read(document: Mapping[str, Any], wanted: Wanted, url: str, trail: Trail) -> AuthServer | None:
-    endpoints: dict[str, Any] = {name: document.get(name) for name in _ENDPOINTS}
+    endpoints: dict[str, Any] = {name: document.get(name) for name in ENDPOINTS}
     for name, value in endpoints.items():
         try:
             if value is not None:
@@ -242,7 +235,7 @@ def _read(document: Mapping[str, Any], wanted: Wanted, url: str, trail: Trail) -
 def _configured(wanted: Wanted) -> AuthServer | None:
     """Return the server that the user's own endpoints make, where they are complete."""
     given: Mapping[str, Any] = wanted.endpoints
-    if wanted.metadata_url is not None or not {*_ENDPOINTS[:2]} <= given.keys():
+    if wanted.metadata_url is not None or not {*ENDPOINTS[:2]} <= given.keys():
         return None
     issuer = wanted.issuer or urls.origin(given["token_endpoint"])
     return AuthServer(issuer=issuer, pkce_methods=("S256",), pinned=True, **given)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import structs
 
 from holdfast._core.auth import urls
 from holdfast._core.auth.challenge import split_scope
-from holdfast._core.auth.credentials import Secretive
+from holdfast._core.auth.credentials import ENDPOINTS, Secretive
 from holdfast.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -62,6 +62,9 @@ class OAuth(_Options, frozen=True, kw_only=True):
         account: A name for this login, or a function that gives one for each call.
         issuer: The authorization server to use, as its metadata names itself.
         resource: Replace the ``resource`` parameter; False leaves it out.
+        metadata_url: Read the authorization server's metadata here instead of discovering it.
+        endpoints: Endpoints that replace those of the metadata, by their names there, such as
+            ``token_endpoint``; with an ``authorization_endpoint`` as well no metadata is read.
         pkce: ``"assume"`` goes on with a server that does not say that it has PKCE.
         dpop: Bind tokens to a key: when the server wants it, always, or never.
         store: Where tokens are kept; by default the user's own store.
@@ -75,6 +78,8 @@ class OAuth(_Options, frozen=True, kw_only=True):
     client_metadata_url: str | None = None
     redirect_uri: str | None = None
     account: AccountSource = "default"
+    metadata_url: str | None = None
+    endpoints: Mapping[str, str] | None = None
     pkce: Literal["require", "assume"] = "require"
     dpop: Literal["auto"] | bool = "auto"
     store: LoginStore | None = None
@@ -95,6 +100,11 @@ class OAuth(_Options, frozen=True, kw_only=True):
         if self.client_secret is not None and self.client_id is None:
             raise ValidationError("client_secret=… needs client_id=…")
         _check_url("redirect_uri", self.redirect_uri, False)
+        _check_url("metadata_url", self.metadata_url, self.insecure)
+        for name, url in (self.endpoints or {}).items():
+            if name not in ENDPOINTS:
+                raise ValidationError(f"endpoints: {name!r} is not one of {', '.join(ENDPOINTS)}")
+            _check_url(name, url, self.insecure)
         try:
             if self.client_metadata_url is not None:
                 urls.check_client_id_url(self.client_metadata_url)

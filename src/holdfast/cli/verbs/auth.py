@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -14,8 +14,9 @@ from holdfast.cli.output import Output
 from holdfast.cli.progress import status as status_line
 from holdfast.cli.render import table
 from holdfast.cli.target import ServerTarget, server_options
-from holdfast.errors import AuthError
+from holdfast.errors import AuthError, HoldfastError
 
+Verdict = Literal["ok", "note", "warn", "bad"]
 ACCOUNT = click.option("--account", metavar="NAME", help="Which login, of several.")
 
 
@@ -89,6 +90,50 @@ def _client(target: ServerTarget, server: tuple[str, ...], given: dict[str, Any]
     said = {name: value for name, value in given.items() if value is not None}
     authorizer.allow_login(**said)
     return client
+
+
+async def discovery(client: Any) -> list[tuple[Verdict, str]]:
+    """Return each step from a refusal to the authorization server: its verdict and its text."""
+    account = client.transport.authorizer.account
+    found: list[tuple[Verdict, str]] = []
+
+    def watch(ask: Any, answer: Any) -> None:
+        document = answer.document() if getattr(answer, "status", 0) == 200 else None
+        if document is not None:
+            said = {name: document[name] for name in _SAID if name in document}
+            text = json.dumps(said, ensure_ascii=False)[1:-1] or "a document"
+            found.append(("ok", f"{ask.url}\n{text[:300]}"))
+        else:
+            status = getattr(answer, "status", None)
+            text = f"HTTP status {status}" if status else answer.reason
+            found.append(("note" if status == 404 else "warn", f"{ask.url}\n{text}"))
+
+    try:
+        need = await account.discover(watch)
+    except HoldfastError as error:
+        return [*found, ("bad", error.message)]
+    server = need.found.server
+    facts = {
+        "authorization server": server.issuer + (" (assumed)" if server.assumed else ""),
+        "resource": need.found.resource or "not sent",
+        "scopes": " ".join(need.scopes or ()) or "none named",
+        "registration": _registers(server),
+        "PKCE": ", ".join(server.pkce_methods or ()) or "not advertised",
+        "device login": "yes" if server.device_authorization_endpoint else "no",
+        "DPoP": "yes" if need.dpop else "no",
+    }
+    return [*found, ("note", "\n".join(f"{name}: {value}" for name, value in facts.items()))]
+
+
+_SAID = ("resource", "authorization_servers", "scopes_supported", "issuer")
+
+
+def _registers(server: Any) -> str:
+    ways = {
+        "metadata documents": server.takes_documents,
+        "dynamic": server.registration_endpoint is not None,
+    }
+    return ", ".join(way for way, has in ways.items() if has) or "by hand: give --client-id"
 
 
 @click.group()

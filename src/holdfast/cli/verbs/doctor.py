@@ -105,6 +105,8 @@ async def _examine(target: ServerTarget, name: str | None) -> AsyncIterator[Find
         began = time.perf_counter()
         await client.open()
         is_open = True
+        for finding in _login(client):
+            yield finding
         yield _started(time.perf_counter() - began, getattr(client.transport, "command", ()))
         for finding in _introduced(client):
             yield finding
@@ -113,6 +115,8 @@ async def _examine(target: ServerTarget, name: str | None) -> AsyncIterator[Find
     except HoldfastError:
         if violations:
             yield _pollution(violations, is_stdio)
+        for finding in await _discovery(client):
+            yield finding
         raise
     finally:
         await client.close()
@@ -190,6 +194,26 @@ def _before(client: Client) -> Iterable[Finding]:
     text = "\n".join(f"{key}={value}" for key, value in sorted(display.table(env).items()))
     advice = "more is passed on with --env NAME or --inherit-env, or env in the configuration"
     yield Finding("environment", "note", text, advice)
+
+
+def _login(client: Client) -> Iterable[Finding]:
+    """Return who is logged in, if the server is used with a login."""
+    authorizer = getattr(client.transport, "authorizer", None)
+    login = None if authorizer is None else authorizer.account.login
+    if login is not None:
+        who = f"as {login.subject} " if login.subject else ""
+        scopes = f" for: {' '.join(login.granted)}" if login.granted else ""
+        yield Finding("login", "ok", f"{who}at {login.issuer}{scopes}")
+
+
+async def _discovery(client: Client) -> list[Finding]:
+    """Return how the authorization server is found, where the server has refused a request."""
+    authorizer = getattr(client.transport, "authorizer", None)
+    if authorizer is None or authorizer.account.refusal is None:
+        return []
+    from holdfast.cli.verbs.auth import discovery
+
+    return [Finding("login", verdict, text) for verdict, text in await discovery(client)]
 
 
 _PROBED: Final = (

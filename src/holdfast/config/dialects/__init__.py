@@ -180,6 +180,29 @@ def _zed(fields: EntryFields) -> EntryReading:
 # Codex
 
 
+_CODEX_WIDE: Final = ("mcp_oauth_credentials_store", "mcp_enterprise_managed_auth")
+"""Keys at the top of the file that are about logins to every server."""
+
+
+def _codex_document(document: Document) -> Document:
+    """Write what the file says of all logins into each server with a URL."""
+    found = document.get("mcp_servers")
+    if not isinstance(found, Mapping):
+        return document
+    servers = dict(found)
+    wide = {name: document[name] for name in _CODEX_WIDE if name in document}
+    back = {
+        name: document[f"mcp_oauth_{name}"]
+        for name in ("callback_port", "callback_url")
+        if f"mcp_oauth_{name}" in document
+    }
+    for name, raw in servers.items():
+        if isinstance(raw, Mapping) and "url" in raw and isinstance(raw.get("oauth", {}), Mapping):
+            login = {"oauth": {**back, **raw.get("oauth", {})}} if back else {}
+            servers[name] = {**wide, **raw, **login}
+    return {**document, "mcp_servers": servers}
+
+
 def _codex(fields: EntryFields) -> EntryReading:
     program, url = fields.text("command"), fields.text("url")
     if program is not None and url is not None:
@@ -315,7 +338,9 @@ DIALECTS: Final = {
         "mcp_servers",
         _codex,
         "name required supports_parallel_tool_calls url command args env cwd startup_timeout_ms",
-        "http_headers_helper tools default_tools_approval_mode experimental_environment",
+        "http_headers_helper tools default_tools_approval_mode experimental_environment "
+        + " ".join(_CODEX_WIDE),
+        _codex_document,
     ),
     "goose": Dialect(
         "extensions",

@@ -213,16 +213,6 @@ _KINDS: Final = {
 }
 
 
-_NO_EFFECT: Final = (
-    "authServerMetadataUrl",
-    "authorizationUrl",
-    "tokenUrl",
-    "registrationUrl",
-    "audiences",
-)
-"""They replace what is discovered; ``holdfast.oauth.issuer`` pins an issuer instead."""
-
-
 def login_settings(fields: EntryFields, *, loopback: str = "localhost") -> dict[str, Any]:
     """Return the setting ``oauth`` of an entry, from whichever keys its product has.
 
@@ -247,6 +237,10 @@ def _read(fields: EntryFields, found: dict[str, str], loopback: str) -> None:
         "client_secret": fields.text("clientSecret", "client_secret", "CLIENT_SECRET"),
         "redirect_uri": fields.text("redirectUri", "callback_url"),
         "issuer": fields.text("authorization_server_issuer", "issuer"),
+        "metadata_url": fields.text("authServerMetadataUrl"),
+        "authorization_endpoint": fields.text("authorizationUrl"),
+        "token_endpoint": fields.text("tokenUrl"),
+        "registration_endpoint": fields.text("registrationUrl"),
         "scopes": scopes(fields, "scopes") or scopes(fields, "scope"),
     }
     found.update({name: value for name, value in named.items() if value})
@@ -259,7 +253,7 @@ def _read(fields: EntryFields, found: dict[str, str], loopback: str) -> None:
         fields.take("tokenParamName")
         # OAuth 2.1 §5.1.1: a token in a URL ends up in logs and in other people's hands.
         fields.fault("tokenParamName", "is not taken: a token is never sent in a URL")
-    fields.without_effect(_NO_EFFECT)
+    fields.without_effect(("audiences",))
     fields.rest()
 
 
