@@ -114,10 +114,10 @@ class Client:
         self._subscriptions = Subscriptions(self._channel, self._tools)
         self._events = Events(self.name, self._observers.all, self._channel.post)
         self._logins.on_event = self._events.authorization
-        self._logins.on_change = self._leave_session
         self._inbound = Inbound(
             self._channel, cache, self._tools, self._subscriptions, self._events
         )
+        self._logins.on_change = self._inbound.leave_session
         if handlers.notification is not None:
             self._inbound.add(handlers.notification, None)
         if handlers.progress is not None:
@@ -212,12 +212,6 @@ class Client:
     async def logout(self) -> bool:
         """Revoke and delete the stored login; return whether there was one."""
         return await self._logins.account.log_out()
-
-    def _leave_session(self) -> None:
-        """Forget what belongs to the person who was logged in before."""
-        self._cached.cache.invalidate()
-        if self._channel.started is not None:
-            self._channel.started.renew_session("another person has logged in")
 
     # What is known
 

@@ -79,6 +79,12 @@ class Inbound:
             if task is not handling.get():
                 task.cancel()
 
+    def leave_session(self) -> None:
+        """Forget what belongs to the person who was logged in before."""
+        self._cache.invalidate()
+        if self._channel.started is not None:
+            self._channel.started.renew_session("another person has logged in")
+
     # Heard from the driver
 
     def noticed(self, method: str, params: Raw | None) -> None:
