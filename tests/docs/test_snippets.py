@@ -126,6 +126,17 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert not [target for target in here if not (page.parent / target).exists()]
 
 
+SOURCES = [PROJECT, PROJECT / "src" / "holdfast", PROJECT / "src" / "holdfast" / "_core"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_source_file_that_is_named_is_there(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    named = re.findall(r"`([\w./-]+/[\w-]*(?:\.py|\.c)?)`", text)
+    paths = [name for name in named if name.endswith(("/", ".py", ".c"))]
+    assert not [path for path in paths if not any((root / path).exists() for root in SOURCES)]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_table_is_one(page: Path) -> None:
     """A blank line after the head, or a field too many, and it is shown as so many bars."""
