@@ -13,7 +13,7 @@ STALE := stale
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo demo-browser demo-service test interop conformance frameworks lint docs
+.PHONY: help venv demo demo-browser demo-service test interop conformance frameworks lint docs screenshots
 .PHONY: bench bench-peers requirements walk coverage fuzz hostile release-check audit clean stale
 
 help: ## list the targets
@@ -50,6 +50,9 @@ lint: $(STAMP) ## check style, formatting and types
 
 docs: $(STAMP) ## build the documentation site into build/site
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
+
+screenshots: $(STAMP) ## every page of the site in Chromium, at two widths, into build/screenshots
+	@$(RUN) -m tools.screenshots $(ARGS)
 
 bench: $(STAMP) ## measure speed
 	@$(RUN) benchmarks/run.py $(ARGS)
