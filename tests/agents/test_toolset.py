@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import Raw
 from pydantic import BaseModel
 
 from holdfast import Tool, ToolResult, ValidationError
@@ -124,3 +125,14 @@ def test_definitions_and_losses_are_those_of_the_tools() -> None:
     assert list(toolset.losses) == [NAME]
     assert len(toolset) == 2
     assert repr(toolset) == "<Toolset gemini 2 tools>"
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize("shape", ["openai", "openai-responses", "anthropic", "gemini"])
+@pytest.mark.parametrize("number", ["1e400", "9" * 5000], ids=["1e400", "digits"])
+def test_a_schema_that_cannot_be_read_costs_its_own_tool_alone(shape: Shape, number: str) -> None:
+    text = Raw(f'{{"type":"object","properties":{{"x":{{"maximum":{number}}}}}}}'.encode())
+    bad = ModelTool("fs", Tool(name="bad", input_schema_json=text), "fs__bad", never)
+    shown = json.dumps(Toolset(shape, [bad, TOOL]).definitions)
+    assert NAME in shown
+    assert number not in shown

@@ -12,10 +12,11 @@ import pytest
 
 import holdfast
 from holdfast import DriftError, Handlers
+from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, HANDSHAKE, STATELESS
 from holdfast.lock.commands import capabilities, reach
 from holdfast.lock.guard import Lock, LockedServer, LockFile, write
 from holdfast.policies import Identity
-from holdfast.testing import Peer
+from holdfast.testing import Incoming, Peer
 
 
 @pytest.mark.req("H8")
@@ -39,31 +40,37 @@ def test_a_secret_is_a_variable_of_the_shell() -> None:
     assert shown.stdout.splitlines()[-1] == "Authorization: Bearer abc"
 
 
-def choosy() -> Peer:
-    """A server that offers one tool more to clients that can be asked."""
-    server = Peer("choosy")
+def choosy(version: str) -> Peer:
+    """A server that offers one tool for each thing that its client can be asked for."""
+    server = Peer("choosy", versions=[version])
 
-    @server.tool()
-    def plain() -> str:
-        return "plain"
+    def offered(incoming: Incoming) -> dict[str, Any]:
+        meta = incoming.params.get("_meta", {})
+        greetings = [one.params for one in server.received if one.method == "initialize"]
+        declared = greetings[0]["capabilities"] if greetings else meta[CLIENT_CAPABILITIES]
+        names = ["plain", *sorted(declared)]
+        return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}
 
+    server.capabilities = {"tools": {}}
+    server.on("tools/list", offered)
+    server.on("tools/call", {"content": [{"type": "text", "text": "done"}]})
     return server
 
 
-@pytest.mark.req("H8")
-async def test_a_lock_has_its_capabilities_declared_again(tmp_path: Path) -> None:
+@pytest.mark.req("H8", "P4")
+@pytest.mark.parametrize("version", [STATELESS[0], HANDSHAKE[0]])
+async def test_a_lock_has_its_capabilities_declared_again(tmp_path: Path, version: str) -> None:
     path = tmp_path / "holdfast.lock"
-    server = choosy()
-    async with holdfast.connect(server, identity=Identity(capabilities=capabilities())) as client:
+    declared = Identity(capabilities=capabilities())
+    async with holdfast.connect(choosy(version), identity=declared) as client:
         found = LockedServer.of(await client.list_tools(), client.instructions, capabilities())
     write(path, LockFile({"choosy": found}))
-    for handlers in (Handlers(), Handlers(sampling=lambda _: {})):
-        seen: list[Any] = []
-        async with holdfast.connect(server, lock=path, handlers=handlers) as client:
-            await client.list_tools()
-            policy = client._policy
-            seen.append(sorted(policy.identity.capabilities))
-        assert seen == [["elicitation", "roots", "sampling"]]
+    asked = Handlers(sampling=lambda _: {})
+    for handlers, names in ((Handlers(), ["plain"]), (asked, ["plain", "sampling"])):
+        async with holdfast.connect(choosy(version), handlers=handlers) as client:
+            assert [tool.name for tool in await client.list_tools()] == names
+        async with holdfast.connect(choosy(version), lock=path, handlers=handlers) as client:
+            assert (await client.call_tool("elicitation")).text == "done"
 
 
 @pytest.mark.req("H8")

@@ -13,7 +13,7 @@ import pytest
 import holdfast
 from holdfast import Handlers, Timeouts
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
-from holdfast._core.runners.http import HttpServer
+from holdfast._core.runners.http import MOST_WAITING, HttpServer
 from holdfast._core.server.incoming import Incoming
 from holdfast._core.server.server import Server
 from holdfast.demo.server import make_server
@@ -81,6 +81,23 @@ async def test_a_cancelled_call_is_cancelled_on_the_server(version: str) -> None
             await begun.wait()
             call.cancel()
             await ended.wait()
+
+
+@pytest.mark.req("R7")
+@pytest.mark.parametrize("version", ERAS)
+async def test_a_flood_of_notifications_costs_neither_memory_nor_the_answer(version: str) -> None:
+    async def loud(incoming: Incoming) -> dict[str, Any]:
+        for step in range(3 * MOST_WAITING):
+            incoming.progress(step + 1)
+        return {"content": [{"type": "text", "text": "done"}]}
+
+    server = Server("loud", {"tools/call": loud, "tools/list": lambda _: {"tools": []}})
+    options = {"tools": holdfast.ToolPolicy(validate="off")}
+    steps: list[float] = []
+    async with serving(server) as url, connect(url, version, **options) as client:
+        call = client.call_tool("loud", on_progress=lambda step: steps.append(step.progress))
+        assert (await call).text == "done"
+    assert 1 <= len(steps) <= MOST_WAITING + 1
 
 
 @pytest.mark.parametrize("version", ERAS)

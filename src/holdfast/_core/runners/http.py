@@ -198,8 +198,8 @@ async def _exchange(
     extra: Mapping[str, str] | None = None,
 ) -> web.StreamResponse:
     """Answer a POST: with JSON if the response is all there is, else with a stream."""
-    written: asyncio.Queue[bytes] = asyncio.Queue()
-    session.take(message, written.put_nowait)
+    written = _Written()
+    session.take(message, written.add)
     ids = _requests(message)
     if not ids and written.empty():
         return web.Response(status=202)
@@ -211,6 +211,14 @@ async def _exchange(
     while any(map(session.is_running, ids)) or not written.empty():
         await stream.write(_event(await written.get()))
     return stream
+
+
+class _Written(asyncio.Queue[bytes]):
+    """The messages of one response; notifications are dropped while the client does not read."""
+
+    def add(self, line: bytes) -> None:
+        if self.qsize() < MOST_WAITING or b'"method":"notifications/' not in line[:200]:
+            self.put_nowait(line)
 
 
 def _requests(message: Any) -> list[int | str]:
