@@ -10,6 +10,7 @@ from msgspec import UNSET
 from holdfast._core.redact import Redactor
 from holdfast.calllog.compare import (
     brief,
+    describe,
     differences,
     fits,
     has_hidden,
@@ -17,7 +18,6 @@ from holdfast.calllog.compare import (
     nearest,
     normal,
     normal_arguments,
-    told,
 )
 from holdfast.calllog.entries import Entry
 from holdfast.policies import Redaction
@@ -64,12 +64,12 @@ def test_differences_name_their_places() -> None:
         ("c", "x", UNSET),
         ("d", UNSET, None),
     ]
-    assert told(found[:2]) == "a.b[1]: recorded 2, now 3; a.b[2]: recorded nothing, now 4"
-    assert told(differences(1, 2), "first", "then") == "the whole: first 1, then 2"
+    assert describe(found[:2]) == "a.b[1]: recorded 2, now 3; a.b[2]: recorded nothing, now 4"
+    assert describe(differences(1, 2), "first", "then") == "the whole: first 1, then 2"
 
 
 def test_only_a_few_differences_are_told() -> None:
-    text = told(differences(list(range(20)), []))
+    text = describe(differences(list(range(20)), []))
     assert text.endswith("; and 12 more")
 
 
@@ -85,4 +85,4 @@ def test_the_nearest_call_is_the_one_with_fewest_differences() -> None:
     ]
     entry, found = nearest({"a": 2, "b": 4}, known)
     assert entry.line == 2
-    assert told(found) == "b: recorded 3, now 4"
+    assert describe(found) == "b: recorded 3, now 4"

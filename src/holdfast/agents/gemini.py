@@ -68,7 +68,7 @@ class _Conversion:
         nullable = {"nullable": True} if any(_is_null(one) for one in variants) else {}
         variants = [one for one in variants if not _is_null(one)]
         if not variants:
-            self._report.add(where, "type", "only null; told as text that may be null")
+            self._report.add(where, "type", "only null; becomes text that may be null")
             return {"type": "STRING", **self._described(node), **nullable}
         if len(variants) == 1:
             return {**self._typed(variants[0], where), **nullable}
@@ -79,7 +79,7 @@ class _Conversion:
         """Return the schema without keywords that can be expressed by others."""
         if not isinstance(given, dict):
             if given is False:
-                self._report.add(where, "schema", "nothing fits it; any value is told")
+                self._report.add(where, "schema", "nothing fits it; any value is accepted")
             return {}
         node = without_all_of(given, where, self._report)
         if "const" in node:
@@ -104,7 +104,7 @@ class _Conversion:
             return found
         kinds = inferred_types(node)
         if not kinds:
-            self._report.add(where, "type", "any value; told as text, number or truth value")
+            self._report.add(where, "type", "any value; becomes text, number or boolean")
             kinds = list(_ANY)
         null = [{"type": "null"}] if node.get("nullable") is True else []
         return [*({**node, "type": kind} for kind in kinds), *null]
@@ -131,7 +131,7 @@ class _Conversion:
     def _drop(self, where: str, key: str, value: Any, notes: dict[str, Any]) -> None:
         if key in _TOLD:
             notes[key] = value
-            self._report.add(where, key, "is told in the description only")
+            self._report.add(where, key, "is stated in the description only")
         elif not (key == "additionalProperties" and value is False):
             self._report.add(where, key, "is not part of Gemini's schemas")
 
@@ -153,20 +153,22 @@ class _Conversion:
             found["enum"] = values
         else:
             notes["one of"] = values
-            self._report.add(where, "enum", "is told in the description only")
+            self._report.add(where, "enum", "is stated in the description only")
 
     def _add_parts(self, found: Schema, node: Schema, where: str) -> None:
         if node["type"] == "array":
             items = node.get("items", {})
             if isinstance(items, list) or "prefixItems" in node:
-                self._report.add(where, "prefixItems", "told as a list of any of its values")
+                self._report.add(where, "prefixItems", "becomes a list of any of its values")
                 items = {"anyOf": items if isinstance(items, list) else node["prefixItems"]}
             found["items"] = self.node(items, below(where, "items"))
         properties = node.get("properties")
         if node["type"] != "object" or not isinstance(properties, dict):
             return
         if not properties:
-            self._report.add(where, "properties", "an object of any keys; its values are not told")
+            self._report.add(
+                where, "properties", "an object of any keys; its values are not described"
+            )
             return
         found["properties"] = {
             name: self.node(one, below(where, "properties", name))
@@ -239,7 +241,7 @@ def _pruned(node: Any, where: str, report: Losses) -> Any:
             kept["enum"] = [value]
         elif key in _TOLD:
             notes[key] = value
-            report.add(where, key, "is told in the description only")
+            report.add(where, key, "is stated in the description only")
         elif key not in SILENT:
             report.add(where, key, "is not among the words that Gemini reads")
     kept = _lone_reference(tell(kept, notes))

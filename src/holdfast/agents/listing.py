@@ -95,7 +95,7 @@ def for_models(tool: Tool) -> bool:
 
 
 class Partial(list[T]):
-    """A list of what the servers gave. ``failures`` tells of those that gave nothing."""
+    """A list of what the servers gave. ``failures`` has those that gave nothing."""
 
     failures: tuple[Failure, ...]
 

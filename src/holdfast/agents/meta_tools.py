@@ -96,7 +96,7 @@ async def _call(
     if not isinstance(name, str):
         raise ValidationError("call_tool: name must be a text")
     if isinstance(given, str):
-        # Models that were told of "an object" often write it down as text.
+        # Models often write an object as text.
         try:
             given = json.loads(given)
         except (ValueError, RecursionError):

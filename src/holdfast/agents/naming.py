@@ -67,7 +67,7 @@ def _is_plain(server: str, tool: str) -> bool:
 
 
 def _hashed(server: str, tool: str, limit: int, digits: int) -> str:
-    # The length goes in, so that ("ab", "c") and ("a", "bc") are told apart.
+    # The length goes in, so that ("ab", "c") and ("a", "bc") differ.
     text = f"{len(server)}:{server}{tool}".encode("utf-8", "surrogatepass")
     digest = sha256(text).hexdigest()[:digits]
     room = limit - len(SEPARATOR) - 1 - digits

@@ -103,7 +103,7 @@ class _Tightening:
                 kept[key] = value
             elif key in _TOLD or key in ("format", "pattern"):
                 notes[key] = value
-                self._report.add(where, key, "is told in the description only")
+                self._report.add(where, key, "is stated in the description only")
             elif key not in SILENT:
                 self._report.add(where, key, "is not part of strict mode")
         return tell(kept, notes)

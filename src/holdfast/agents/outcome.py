@@ -157,7 +157,7 @@ def _content(content: Any, takes: Container[str] | None, where: str, report: Los
         return _media(content, takes, where, report)
     named = content.get("type") if isinstance(content, UnknownContent) else type(content).__name__
     kind = str(named or "")
-    report.add(where, kind or "content", "is of a kind that cannot be told")
+    report.add(where, kind or "content", "is of an unknown kind")
     return f"[content of an unknown kind {kind!r}]"
 
 
@@ -176,5 +176,5 @@ def _media(
     if takes is None or kind in takes:
         # Encoded anew: one line break in it, and some providers refuse the whole request.
         return Media(kind, b64encode(data).decode(), getattr(content, "uri", ""))
-    report.add(where, kind, "cannot be given to the model; its size and type are told")
+    report.add(where, kind, "cannot be given to the model; its size and type are named")
     return f"[{kind}, {len(data)} bytes, not shown]"

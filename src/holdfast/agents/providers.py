@@ -1,4 +1,4 @@
-"""Tools as language models are told of them: one definition for each provider.
+"""Definitions of tools for language models, in the format of each provider.
 
     openai            function tools of Chat Completions
     openai-responses  ... and of Responses
@@ -56,7 +56,7 @@ class _Parts(Struct):
     report: Losses
     strict: bool
 
-    def told(self) -> dict[str, str]:
+    def described(self) -> dict[str, str]:
         return {"description": self.description} if self.description else {}
 
 
@@ -97,7 +97,7 @@ def _cut(text: str, limit: int | None, report: Losses) -> str:
 
 def _openai(parts: _Parts) -> Shaped:
     parameters, held = _parameters(parts)
-    function: dict[str, Any] = {"name": parts.name, **parts.told(), "parameters": parameters}
+    function: dict[str, Any] = {"name": parts.name, **parts.described(), "parameters": parameters}
     if parts.strict:
         function["strict"] = held
     definition = {"type": "function", "function": function}
@@ -107,7 +107,7 @@ def _openai(parts: _Parts) -> Shaped:
 def _responses(parts: _Parts) -> Shaped:
     parameters, held = _parameters(parts)
     # Responses takes a tool for strict unless it says that it is not.
-    function = {"name": parts.name, **parts.told(), "parameters": parameters, "strict": held}
+    function = {"name": parts.name, **parts.described(), "parameters": parameters, "strict": held}
     return Shaped({"type": "function", **function}, tuple(parts.report), strict=held)
 
 
@@ -142,7 +142,7 @@ _ANTHROPIC_ODD: Final = re.compile(r"[^a-zA-Z0-9_.-]", re.ASCII)
 def _anthropic(parts: _Parts) -> Shaped:
     root = object_root(parts.schema, parts.report)
     schema, keys = safe_keys(root, _ANTHROPIC_KEY, _ANTHROPIC_ODD, parts.report)
-    definition = {"name": parts.name, **parts.told(), "input_schema": schema}
+    definition = {"name": parts.name, **parts.described(), "input_schema": schema}
     return Shaped(definition, tuple(parts.report), keys)
 
 

@@ -1,4 +1,4 @@
-"""What a tool gave, as a language model is told of it: one message for each provider.
+"""Results of tools as messages to language models, in the format of each provider.
 
 Text goes to all of them. Pictures go where the provider takes them from a tool; what cannot
 go is named in its place, so that the model knows it is there, and reported as a `Loss`.
@@ -98,7 +98,7 @@ def _error_text(parts: OutcomeParts) -> str:
     for index, item in enumerate(parts.items):
         if isinstance(item, Media):
             where = below("", "content", index)
-            parts.report.add(where, item.mime_type, "an error is told in text alone")
+            parts.report.add(where, item.mime_type, "an error can hold text only")
     return parts.text or "The tool failed and gave no reason."
 
 

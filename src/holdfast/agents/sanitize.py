@@ -25,10 +25,10 @@ def _sound(node: Any, where: str, report: Losses, levels: int) -> Any:
     if isinstance(node, bool):
         return node
     if not isinstance(node, dict):
-        report.add(where, "schema", "is no schema; any value is told")
+        report.add(where, "schema", "is no schema; any value is accepted")
         return {}
     if not levels:
-        report.add(where, "schema", "too deep; any value is told")
+        report.add(where, "schema", "too deep; any value is accepted")
         return {}
     kept: Schema = {}
     for key, value in node.items():
@@ -45,7 +45,7 @@ def _only_schemas(key: str, value: Any, where: str, report: Losses) -> Any:
     def checked(one: Any, *steps: object) -> Any:
         if isinstance(one, dict | bool) or (key == "dependencies" and isinstance(one, list)):
             return one
-        report.add(below(where, key, *steps), "schema", "is no schema; any value is told")
+        report.add(below(where, key, *steps), "schema", "is no schema; any value is accepted")
         return {}
 
     if key in NAMED and isinstance(value, dict):

@@ -32,7 +32,7 @@ SILENT: Final = frozenset(
 
 
 class Loss(Struct, frozen=True):
-    """Something that a provider is not told, or is told in other words.
+    """Information that a definition leaves out, or has in another form.
 
     ``where`` is the place in the schema, ``keyword`` what stood there.
     """
@@ -94,7 +94,7 @@ class Expansion:
         if not isinstance(node, dict):
             return node
         if not self._budget.afford() or where.count("/") > 2 * DEEPEST:
-            self._report.add(where, "schema", "too large or too deep; any value is told")
+            self._report.add(where, "schema", "too large or too deep; any value is accepted")
             return {}
         reference = node.get("$ref")
         if isinstance(reference, str):
@@ -110,7 +110,7 @@ class Expansion:
             kind = target.get("type") if isinstance(target, dict) else None
             return {**({"type": kind} if kind is not None else {}), **_words(beside)}
         if target is None or isinstance(target, bool):
-            self._report.add(where, "$ref", f"{reference} leads nowhere; any value is told")
+            self._report.add(where, "$ref", f"{reference} leads nowhere; any value is accepted")
             return _words(beside)
         found = self._expand(target, where, (*trail, reference))
         extra = self._expand(beside, where, trail)
@@ -255,7 +255,7 @@ def _without_variants(node: Schema, key: str, report: Losses) -> Schema:
     variants = node.pop(key, None)
     if not variants:
         return node
-    report.add("", key, "alternatives for the arguments as a whole; they are told as one object")
+    report.add("", key, "alternatives for the arguments as a whole; they become one object")
     properties: Schema = dict(node.get("properties") or {})
     for variant in variants:
         for name, one in (variant.get("properties") or {}).items():

@@ -103,7 +103,7 @@ class Toolset:
         return ModelCall(call_id, name, one.server, one.tool.name, arguments)
 
     def answer(self, call: Any, outcome: ToolOutcome | ToolResult | BaseException) -> ModelAnswer:
-        """The message that tells the model what came of its call.
+        """Return the message that answers a model's call.
 
         ``call`` is a `ModelCall`, or what `read` takes: calls that could not be read are
         answered too, with the error as ``outcome``.

@@ -33,7 +33,7 @@ class Differing(Struct, frozen=True):
     one: Any
     other: Any
 
-    def told(self, first: str, second: str) -> str:
+    def describe(self, first: str, second: str) -> str:
         """Return the difference as text; the arguments label the two values."""
         return (
             f"{self.path or 'the whole'}: {first} {brief(self.one)}, {second} {brief(self.other)}"
@@ -105,10 +105,10 @@ def brief(value: Any) -> str:
     return truncate(compact(value).decode(), LONGEST)
 
 
-def told(found: Iterable[Differing], first: str = "recorded", second: str = "now") -> str:
+def describe(found: Iterable[Differing], first: str = "recorded", second: str = "now") -> str:
     """Return differences in one sentence."""
     all_of_them = list(found)
-    shown = [one.told(first, second) for one in all_of_them[:MOST]]
+    shown = [one.describe(first, second) for one in all_of_them[:MOST]]
     more = len(all_of_them) - len(shown)
     return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
 
@@ -249,7 +249,7 @@ def _change(
     if first is None or second is None:
         return CallChange("added" if first is None else "removed", first, second)
     asked = [normal_arguments(entry.arguments, redactor) for entry in (first, second)]
-    changed = _told(asked[0], asked[1])
+    changed = _described(asked[0], asked[1])
     details = [*changed, *_outcomes(one[0], first, two[0], second)]
     if times and first.ms != second.ms:
         details.append(f"took {first.ms} ms, then {second.ms} ms")
@@ -270,11 +270,11 @@ def _outcomes(one: RecordedLog, first: Entry, two: RecordedLog, second: Entry) -
         if shown[0] is None or shown[1] is None:
             return []  # one of them has it, the other only how long it was: no telling
     then, now = (UNSET if value is UNSET else normal(value) for value in shown)
-    return _told(then, now, "result")
+    return _described(then, now, "result")
 
 
-def _told(one: Any, other: Any, where: str = "") -> list[str]:
-    text = told(differences(one, other, where), "first", "then")
+def _described(one: Any, other: Any, where: str = "") -> list[str]:
+    text = describe(differences(one, other, where), "first", "then")
     return [text] if text else []
 
 

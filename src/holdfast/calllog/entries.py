@@ -1,8 +1,8 @@
 """Read a call log: each call with its outcome.
 
 Lines without ``_`` fields are calls as well, so that calls can be pasted, or written by hand.
-A log may hold several runs, one after the other or at once: numbers that come again are told
-apart by the calls that they stand on.
+A log may hold several runs, one after the other or at once: a number that comes again belongs
+to the call with the same name and arguments.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Source: TypeAlias = (
 
 MOST_BYTES: Final = 512 * 1024 * 1024
 """The longest log that is read."""
-MOST_TOLD: Final = 10
+MOST_SHOWN: Final = 10
 """Bad lines that are named in one error."""
 _FIELDS: Final = frozenset({"name", "arguments"})
 
@@ -46,7 +46,7 @@ class Entry(Struct, kw_only=True):
     asked: bool = True
     """False if only the line after the call is there."""
     recorded: bool = False
-    """It is a line of a log, not a call that somebody wrote: it is sent just as it stands."""
+    """It is a line of a log, not a call written by hand: it is sent unchanged."""
     ok: bool | None = None
     """None: how it ended was not recorded."""
     result: Any = UNSET
@@ -131,9 +131,9 @@ def read_log(
     problems = reading.problems
     bad = [one for one in problems if not reading.broke_off(lines[one.line - 1])]
     if bad and strict:
-        told = "\n".join(f"  {one}" for one in bad[:MOST_TOLD])
-        more = f"\n  and {len(bad) - MOST_TOLD} more" if len(bad) > MOST_TOLD else ""
-        raise ValidationError(f"{label} has lines that are no calls:\n{told}{more}", data=bad)
+        shown = "\n".join(f"  {one}" for one in bad[:MOST_SHOWN])
+        more = f"\n  and {len(bad) - MOST_SHOWN} more" if len(bad) > MOST_SHOWN else ""
+        raise ValidationError(f"{label} has lines that are no calls:\n{shown}{more}", data=bad)
     folders = () if sidecars is None else (Path(os.path.abspath(base / sidecars)),)
     return RecordedLog(reading.entries, problems, label=label, base=base, folders=folders)
 
@@ -168,7 +168,7 @@ def _split(text: str) -> list[str]:
     return list(io.StringIO(text))
 
 
-class BadLine(ValueError):  # noqa: N818  (a finding, told with its line)
+class BadLine(ValueError):  # noqa: N818  (a finding, reported with its line)
     """A line that is no call; says why."""
 
 

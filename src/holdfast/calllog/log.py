@@ -185,13 +185,13 @@ class CallLog:
             text = redacted_text(ending.text, self._redactor)
             return _short(text or "The tool failed and gave no reason.")
         if isinstance(ending, HoldfastError):
-            return _short(self._redactor.text(_told(ending, name)))
+            return _short(self._redactor.text(_without_call(ending, name)))
         if isinstance(ending, asyncio.CancelledError | GeneratorExit):
             return "cancelled"
         return _short(self._redactor.text(f"{type(ending).__name__}: {ending}"))
 
 
-def _told(error: HoldfastError, name: str) -> str:
+def _without_call(error: HoldfastError, name: str) -> str:
     """Return the error without what the line says already."""
     faults = error.data if isinstance(error.data, tuple) else ()
     if faults and all(isinstance(one, SchemaFault) for one in faults):

@@ -23,7 +23,15 @@ from holdfast._core.server.server import Server
 from holdfast._core.text import close_matches
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
-from holdfast.calllog.compare import brief, fits, has_hidden, key, nearest, normal_arguments, told
+from holdfast.calllog.compare import (
+    brief,
+    describe,
+    fits,
+    has_hidden,
+    key,
+    nearest,
+    normal_arguments,
+)
 from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log
 from holdfast.calllog.results import NotRecorded
 from holdfast.lock.fingerprint import definition
@@ -151,7 +159,7 @@ class MockServer:
         entry, found = nearest(given, recorded)
         text = (
             f"{name!r} was not recorded with these arguments: {brief(given)}; "
-            f"nearest is line {entry.line}: {told(found)}"
+            f"nearest is line {entry.line}: {describe(found)}"
         )
         raise RequestError(INVALID_PARAMS, text, {"line": entry.line})
 

@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct, field
 
 from holdfast._core.redact import Redactor
 from holdfast._core.text import join_words, label
-from holdfast.calllog.compare import differences, has_hidden, normal, told
+from holdfast.calllog.compare import describe, differences, has_hidden, normal
 from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log
 from holdfast.calllog.results import NotRecorded, short, show, summary_of, whole_of
 from holdfast.errors import HoldfastError, ToolError, ValidationError
@@ -233,7 +233,7 @@ class _Player:
             return _by_size(then, result, self._redactor), str(error)
         now = self._redactor.value(_plain(short(whole_of(result))))
         then_now = normal(_plain(recorded)), normal(now)
-        return told(differences(*then_now, "result", hidden=True)), ""
+        return describe(differences(*then_now, "result", hidden=True)), ""
 
 
 def _by_size(then: Entry, result: ToolResult, redactor: Redactor) -> str:
@@ -332,7 +332,7 @@ def _refuse_hidden(entries: list[Entry], secrets: Mapping[str, Any]) -> None:
     found = [f"  {entry}: {', '.join(dict.fromkeys(names))}" for entry, names in missing if names]
     if found:
         raise ValidationError(
-            "these calls have blacked-out arguments; nothing was sent. Give their values with "
+            "these calls have redacted arguments; nothing was sent. Give their values with "
             "fill={name: value} or ask=…, or send them as they stand with redacted='send':\n"
             + "\n".join(found[:10])
         )

@@ -193,8 +193,8 @@ def _kind(whole: dict[str, Any]) -> str:
 def parsed(text: str) -> Any:
     """Return the JSON value of a text if it is JSON, else the text.
 
-    It stays a text if the value could not be told from one (a JSON string), would be written
-    otherwise (a number such as 1e3), or looks like a whole result.
+    It stays a text if the value is a JSON string, would be written differently (a number such as
+    1e3), or looks like a whole result.
     """
     value = _decoded(text)
     if isinstance(value, dict | list):
@@ -270,7 +270,7 @@ def same(one: Any, other: Any) -> bool:
 # And back
 
 
-class NotRecorded(Exception):  # noqa: N818  (a finding, told by whoever needed the result)
+class NotRecorded(Exception):  # noqa: N818  (a finding, not a failure)
     """The log does not have the result; says why, and how it could."""
 
 

@@ -1,8 +1,8 @@
 """The folder beside a log for results that are too long for a line.
 
-The file's name is given out at once, so that the line can name it; a thread of its own blacks
-out secrets and writes. Files are private, never written through a link, never overwritten,
-and the oldest go when there are too many.
+The file's name is returned at once, so that the line can have it; a thread redacts and writes.
+Files are private, never written through a link, never overwritten, and the oldest are deleted when
+there are too many.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Sidecars:
     # The file
 
     def _create(self, stem: str, ending: str) -> tuple[str, int]:
-        # Whoever prepared the folder must not decide where this writes (CWE-59).
+        # A prepared folder must not decide where this writes (CWE-59).
         folder = open_folder(self._folder, create=True)
         try:
             for suffix in range(self._suffix, self._suffix + MOST_TRIES):

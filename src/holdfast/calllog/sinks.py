@@ -160,7 +160,7 @@ class CallbackSink(Sink):
 
     def __init__(self, callback: Callable[[str], Any]) -> None:
         if inspect.iscoroutinefunction(callback):
-            text = f"log={callback!r}: give a plain function; nobody could wait for this one"
+            text = f"log={callback!r}: give a plain function; a coroutine cannot be awaited here"
             raise ValidationError(text)
         self.label = "the function that takes the call log"
         self._callback = callback

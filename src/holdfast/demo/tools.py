@@ -29,7 +29,7 @@ Tool: TypeAlias = Callable[..., Any]
 
 _READS: Final = {"readOnlyHint": True, "idempotentHint": True, "destructiveHint": False}
 _ASKS: Final = {"readOnlyHint": True, "idempotentHint": False, "destructiveHint": False}
-"""It changes nothing either, but somebody is bothered each time."""
+"""It changes nothing either, but each call asks a person."""
 
 _NOW: Final = {"ttlMs": 0, "cacheScope": "private"}
 

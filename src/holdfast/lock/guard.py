@@ -1,8 +1,8 @@
 """Holding a server to its lock file: tools that were never reviewed are not called.
 
-A server can pass every review and change afterwards, when nobody looks any more: another
-description, one more parameter, a tool that was not there. A `Lock` compares each list of tools
-that a client gets with the lock file, before any tool of it is called.
+A server can pass every review and change afterwards: another description, one more parameter, a
+new tool. A `Lock` compares each list of tools that a client gets with the lock file, before any
+tool of it is called.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The lock file: what servers offered when somebody looked, in JSON that can be reviewed.
+"""The lock file: the tools of servers when they were locked, in JSON that can be reviewed.
 
     {"servers": {"demo": {"fingerprint": "sha256:…", "instructions": "…" or null,
                           "tools": {"add": {"definition": {…}, "fingerprint": "sha256:…"}},
@@ -7,7 +7,7 @@
 
 The same tools give the same bytes. Characters that a reviewer would not see are written by their
 numbers. A definition that does not fit its fingerprint was not written by ``holdfast lock``; it is
-refused, because nobody can tell whether its server was ever seen to offer it.
+refused: its server may never have offered it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Required properties that have a default.
 
 Many servers list a parameter as required although they fill it in themselves: generators of
-schemas describe the value after parsing. Whoever sends arguments may leave it out.
+schemas describe the value after parsing. Callers may leave it out.
 """
 
 from __future__ import annotations

@@ -229,7 +229,7 @@ class _Comparison:
     def _default(
         self, before: Any, after: Any, needed: bool, found: DiffBuilder, step: str
     ) -> None:
-        """Compare defaults: whoever left a parameter out relied on its default."""
+        """Compare defaults: callers that left a parameter out relied on its default."""
         try:
             old, new = self._before.flat(before), self._after.flat(after)
         except Incomparable:

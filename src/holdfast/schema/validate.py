@@ -51,8 +51,7 @@ class Checker:
 
     Args:
         schema: The schema, as plain JSON.
-        fills: Whoever receives the value fills in defaults, so what has one may be missing
-            although it is required.
+        fills: The receiver fills in defaults, so a required property that has one may be missing.
 
     Raises:
         Unusable: It cannot be compiled within bounds.
@@ -102,7 +101,7 @@ class Checker:
         try:
             plain = msgspec.json.decode(jsonrpc.encode(value))
         except UNENCODABLE:
-            return ()  # it cannot be sent, and whoever sends it says so better
+            return ()  # it cannot be sent, which fails with a better message
         if plain == value:
             raise Unusable(str(error)) from None
         return self.faults(plain)

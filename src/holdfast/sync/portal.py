@@ -1,8 +1,8 @@
 """The loop behind the synchronous face: one per process, in a thread of its own.
 
-Whoever calls waits in their own thread, so a loop that runs there already (a notebook's, say)
-is not in the way, and Ctrl-C reaches them: the call is cancelled on the loop, which tells the
-server, and the interrupt goes on its way at once.
+Callers wait in their own thread, so they may have a running loop of their own (in a notebook), and
+Ctrl-C reaches them: the call is cancelled on the loop, which notifies the server, and the interrupt
+is raised at once.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def portal() -> Portal:
 
 
 def _forget() -> None:
-    """In a fork's child there is no thread behind the portal, and nobody to release the lock."""
+    """Drop the portal in a fork's child, which has neither its thread nor the owner of the lock."""
     global _portal, _lock
     _portal, _lock = None, threading.Lock()
 

@@ -80,8 +80,8 @@ def fields(shown: Wire) -> Iterator[tuple[str, Any]]:
 
 def text(shown: Wire) -> str:
     """Return the ``repr`` of an object with fields that msgspec would show badly."""
-    told = (f"{name}={value!r}" if name else f"{value!r}" for name, value in fields(shown))
-    return f"{type(shown).__name__}({', '.join(told)})"
+    parts = (f"{name}={value!r}" if name else f"{value!r}" for name, value in fields(shown))
+    return f"{type(shown).__name__}({', '.join(parts)})"
 
 
 def picture(shown: Any, kind: str) -> bytes | None:
@@ -131,8 +131,8 @@ def _contents(shown: Any) -> list[Any] | None:
 def _result(shown: ToolResult, parts: list[str]) -> str:
     if shown.has_structured:
         text = msgspec.json.format(msgspec.json.encode(shown.structured), indent=2).decode()
-        told = _PRE.format(_text(text))
-        parts.append(f"<details><summary>structured</summary>{told}</details>" if parts else told)
+        block = _PRE.format(_text(text))
+        parts.append(f"<details><summary>structured</summary>{block}</details>" if parts else block)
     style = ' style="border-left: 3px solid #c00; padding-left: 8px"' if shown.is_error else ""
     return f"<div{style}>{''.join(parts)}</div>"
 
