@@ -58,9 +58,7 @@ def refusal(
         path: The path that was asked.
     """
     fault = fault_in(body)
-    page = "html" in headers.get("Content-Type", "").lower() or body.lstrip()[:1] == b"<"
-    words = (reason or "a web page") if page else snippet(body.strip())
-    said = (fault.message if fault else None) or words or reason or ""
+    said = (fault.message if fault else None) or snippet(body.strip()) or reason or ""
     text = f"{origin} answered with HTTP status {status}: {said}"
     if status in _NO_ENDPOINT and fault is None and not named and not _ENDPOINT.search(path):
         text += f"; is its MCP endpoint at another path, such as {path.rstrip('/')}/mcp?"
