@@ -9,8 +9,6 @@ from __future__ import annotations
 import inspect
 import os
 import re
-import shlex
-import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
@@ -37,7 +35,7 @@ SCRIPTS: Final[dict[str, tuple[str, ...]]] = {
 """The program that runs a script, by the suffix of its name."""
 
 _URL_OPTIONS: Final = ("url", "base_url")
-_NO_SCHEME: Final = re.compile(r"(localhost|(\[[0-9a-f:]+\]|[\w.-]+):\d+)(/|$)", re.IGNORECASE)
+_NO_SCHEME: Final = r"(?i)(localhost|(\[[0-9a-f:]+\]|[\w.-]+):\d+)(/|$)"
 
 
 def transport_for(
@@ -83,7 +81,7 @@ def _is_url(target: str) -> bool:
         return True
     if "://" in first:
         raise ValidationError(f"target {target!r}: a URL begins with http:// or https://")
-    if _NO_SCHEME.match(first) and not (os.path.exists(first) or _on_path(first)):
+    if re.match(_NO_SCHEME, first) and not (os.path.exists(first) or _on_path(first)):
         raise ValidationError(f"target {target!r}: for a URL, write http:// or https:// before it")
     return False
 
@@ -117,6 +115,8 @@ def _script_command(line: str) -> list[str] | None:
 
     A file without the suffix of a script never takes the place of a program on the PATH.
     """
+    import shlex
+
     try:
         words = [line] if os.path.isfile(line) else shlex.split(line)
     except ValueError:
@@ -127,7 +127,9 @@ def _script_command(line: str) -> list[str] | None:
 
 
 def _on_path(word: str) -> bool:
-    return os.sep not in word and shutil.which(word) is not None
+    from shutil import which
+
+    return os.sep not in word and which(word) is not None
 
 
 def _fitting(options: dict[str, Any], kind: type, target: object) -> dict[str, Any]:

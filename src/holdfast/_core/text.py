@@ -30,21 +30,21 @@ _INVISIBLE: Final = (
     "\U0001fffe\U0001ffff\U0002fffe\U0002ffff\U0003fffe\U0003ffff"  # noncharacters
     "\U00040000-\U0010ffff"  # unassigned planes, tags, selectors, private use
 )
-UNSEEN: Final = re.compile(f"[{_SPACES}{_INVISIBLE}]")
+UNSEEN: Final = f"[{_SPACES}{_INVISIBLE}]"
 """Every character that is not seen as itself. Fixed ranges instead of `str.isprintable` and
 `unicodedata`, whose tables differ between versions of Python: escaped text is written to files
-that must have the same bytes everywhere."""
+that must have the same bytes everywhere. Compiled when it is used: that takes milliseconds."""
 
-_UNSEEN_BUT_LINES: Final = re.compile(f"[{_INVISIBLE}]".replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
-_ODD_SPACE: Final = re.compile(f"[{_SPACES}]")
-_LINE_BREAK: Final = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.$/:@-]{1,80}")
+_UNSEEN_BUT_LINES: Final = f"[{_INVISIBLE}]".replace("\x00-\x1f", "\x00-\x08\x0b-\x1f")
+_ODD_SPACE: Final = f"[{_SPACES}]"
+_LINE_BREAK: Final = "\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]"
+_PLAIN_NAME: Final = r"[A-Za-z0-9_.$/:@-]{1,80}"
 _SHORT: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def has_unseen(text: str) -> bool:
     """Return True if the text has a character that a reader would not see as itself."""
-    return UNSEEN.search(text) is not None
+    return re.search(UNSEEN, text) is not None
 
 
 def escape(char: str) -> str:
@@ -63,15 +63,15 @@ def visible(text: str, limit: int | None = None) -> str:
         text = truncate(text, limit)
     if text.isascii() and text.isprintable():
         return text
-    return UNSEEN.sub(_escape_match, text)
+    return re.sub(UNSEEN, _escape_match, text)
 
 
 def visible_lines(text: str) -> str:
     """Return text of several lines with unseen characters escaped; odd spaces become plain."""
     if text.isascii() and text.isprintable():
         return text
-    text = _ODD_SPACE.sub(" ", text.replace("\r\n", "\n"))
-    return _UNSEEN_BUT_LINES.sub(_escape_match, text)
+    text = re.sub(_ODD_SPACE, " ", text.replace("\r\n", "\n"))
+    return re.sub(_UNSEEN_BUT_LINES, _escape_match, text)
 
 
 def visible_json(text: str) -> str:
@@ -79,7 +79,7 @@ def visible_json(text: str) -> str:
 
     Line feeds outside strings stay, so that indented JSON keeps its form.
     """
-    return "\n".join(UNSEEN.sub(_escape_json, line) for line in text.split("\n"))
+    return "\n".join(re.sub(UNSEEN, _escape_json, line) for line in text.split("\n"))
 
 
 def one_line(text: str, limit: int = 200) -> str:
@@ -89,8 +89,8 @@ def one_line(text: str, limit: int = 200) -> str:
 
 def split_lines(text: str) -> list[str]:
     """Split at line breaks of every kind; tabs and odd spaces become plain, the rest is escaped."""
-    lines = _LINE_BREAK.split(text)
-    return [visible(_ODD_SPACE.sub(" ", line.expandtabs(4))) for line in lines]
+    lines = re.split(_LINE_BREAK, text)
+    return [visible(re.sub(_ODD_SPACE, " ", line.expandtabs(4))) for line in lines]
 
 
 def truncate(text: str, limit: int = LIMIT) -> str:
@@ -105,7 +105,7 @@ def quote(text: str, limit: int = LIMIT) -> str:
 
 def label(name: str) -> str:
     """Return a plain name as it is, any other in quotes."""
-    return name if _PLAIN_NAME.fullmatch(name) else quote(name)
+    return name if re.fullmatch(_PLAIN_NAME, name) else quote(name)
 
 
 def show_json(value: Any, limit: int = LIMIT) -> str:
@@ -200,7 +200,7 @@ def _inside_quotes(text: str) -> str:
 
 
 def _plain_spaces(text: str) -> str:
-    return _ODD_SPACE.sub(" ", _LINE_BREAK.sub(" ", text))
+    return re.sub(_ODD_SPACE, " ", re.sub(_LINE_BREAK, " ", text))
 
 
 def _escape_match(match: re.Match[str]) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
-from urllib.parse import unquote, urljoin
 
 
 class SchemaLimits(NamedTuple):
@@ -192,6 +191,8 @@ def resolve(document: Any, reference: str) -> Any:
     if not reference.startswith("#/"):
         return None
     found = document
+    from urllib.parse import unquote
+
     for step in unquote(reference[2:]).split("/"):
         key = step.replace("~1", "/").replace("~0", "~")
         if isinstance(found, dict):
@@ -286,6 +287,8 @@ class Resolver:
 
 
 def _join(base: str, place: str) -> str:
+    from urllib.parse import urljoin
+
     try:
         return urljoin(base, place)
     except ValueError:  # a malformed address, such as http://[

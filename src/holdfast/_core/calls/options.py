@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Any, Final, TypedDict
 
 from msgspec import Struct
 
 from holdfast._core.calls.handlers import ProgressHandler
+from holdfast._core.text import close_matches
 from holdfast.errors import ValidationError
 from holdfast.types.tasks import Task
 
@@ -44,7 +44,7 @@ def check_options(options: Mapping[str, Any]) -> None:
     """Refuse an option that does not exist, by name, with the nearest one that does."""
     for name in options:
         if name not in NAMES:
-            near = get_close_matches(name, NAMES, 1)
+            near = close_matches(name, NAMES)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             text = f"there is no option {name!r} (there are: {', '.join(sorted(NAMES))}){hint}"
             raise TypeError(text)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
@@ -438,6 +437,8 @@ class _Following:
             plain = msgspec.json.encode(msgspec.json.decode(question), order="sorted")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._error(ProtocolError, f"input request {key[:80]!r}: {error}") from None
+        from hashlib import sha256
+
         digest = sha256(plain).digest()
         known = self._asked.setdefault(key, digest)
         if known is digest:

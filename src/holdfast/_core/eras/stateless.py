@@ -39,10 +39,9 @@ _MODERN: Final = (
     INTERNAL_ERROR,
 )
 """The errors with which a server of this era refuses a request (schema, error codes)."""
-_UNINITIALIZED: Final = re.compile(
-    r"\b(not|never|before)\b[\w ]{0,20} initiali[sz]|\buninitiali[sz]ed"
-    r"|\b(missing|no valid) session|\bmcp-session-id",
-    re.IGNORECASE,
+_UNINITIALIZED: Final = (
+    r"(?i)\b(not|never|before)\b[\w ]{0,20} initiali[sz]|\buninitiali[sz]ed"
+    r"|\b(missing|no valid) session|\bmcp-session-id"
 )
 """The words of servers of the handshake era for a request without a handshake."""
 
@@ -155,7 +154,7 @@ class Stateless:
         if fault.code == METHOD_NOT_FOUND:
             return method == "server/discover"
         text = fault.message or ""
-        return fault.code == UNSUPPORTED_VERSION or _UNINITIALIZED.search(text) is not None
+        return fault.code == UNSUPPORTED_VERSION or re.search(_UNINITIALIZED, text) is not None
 
     def farewell(self) -> StreamOptions | None:
         return None

@@ -16,7 +16,6 @@ from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Moved, WireId
 from holdfast.errors import HoldfastError
-from holdfast.schema.secrets import secret_names
 from holdfast.types.tools import Tool, ToolResult
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -55,6 +54,8 @@ class ObservedCall(Struct, kw_only=True):
 
     def secret_names(self) -> frozenset[str] | None:
         """Return the arguments that the tool's schema declares secret; None: maybe all of them."""
+        from holdfast.schema.secrets import secret_names
+
         return frozenset() if self.tool is None else secret_names(self.tool.input_schema_json)
 
 

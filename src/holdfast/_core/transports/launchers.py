@@ -8,7 +8,6 @@ that use the processor.
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Sequence
 from typing import Final
 
@@ -72,6 +71,8 @@ def _launches(words: list[str], position: int) -> bool:
 
 def _split(word: str) -> list[str]:
     """Split what a shell would take for a script; other words stay whole."""
+    import shlex
+
     try:
         lexer = shlex.shlex(word, posix=True, punctuation_chars=_PUNCTUATION)
         lexer.whitespace_split = True

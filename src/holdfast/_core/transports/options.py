@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -72,7 +71,9 @@ def command(owner: str, value: Any, args: Any) -> tuple[str, ...]:
     """Return the words of a command line; only a string without ``args`` is split."""
     if isinstance(value, str) and args is None:
         try:
-            found = tuple(shlex.split(value))
+            from shlex import split
+
+            found = tuple(split(value))
         except ValueError as error:
             raise ValidationError(f"command {value!r}: {error}") from None
     else:

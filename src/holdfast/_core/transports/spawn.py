@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -128,7 +127,10 @@ def _why(error: Exception, command: tuple[str, ...], path: str, cwd: str | None)
     program = command[0]
     if cwd is not None and not os.path.isdir(cwd):
         return f"cannot start {program!r}: the working directory {cwd!r} does not exist"
-    found = shutil.which(program, path=path)
+    # Imported here: it brings four compression modules along.
+    from shutil import which
+
+    found = which(program, path=path)
     if isinstance(error, FileNotFoundError):
         if os.sep not in program:
             return f"command not found: {program!r}"

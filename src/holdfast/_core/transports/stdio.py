@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from logging import Logger
 from typing import Final, Literal
@@ -18,7 +17,7 @@ from holdfast._core.transports.stderr import Sink, Stderr
 from holdfast.errors import TransportError
 from holdfast.policies import Limits
 
-_SCRIPT: Final = re.compile(r"\w\.(py|[cm]?js|m?ts|sh|rb|jar)$")
+_SCRIPT: Final = r"\w\.(py|[cm]?js|m?ts|sh|rb|jar)$"
 
 
 class Stdio:
@@ -87,13 +86,15 @@ class Stdio:
         """The step that ended the last run: the end of its input, or a signal."""
 
     def __repr__(self) -> str:
-        return f"Stdio({shlex.join(self.command)!r})"
+        from shlex import join
+
+        return f"Stdio({join(self.command)!r})"
 
     @property
     def name(self) -> str:
         """The name of the program for messages, or of the script that an interpreter runs."""
         first, *rest = self.command
-        script = rest[0] if rest and _SCRIPT.search(rest[0]) else first
+        script = rest[0] if rest and re.search(_SCRIPT, rest[0]) else first
         return os.path.basename(script)
 
     @property

@@ -141,7 +141,7 @@ def _decode_line(line: bytes, batches: bool) -> list[Envelope | Junk]:
         return _repaired(text) or _salvage(text) or [_unreadable(text, error)]
 
 
-_SURROGATES: Final = re.compile(
+_SURROGATES: Final = (
     rb"\\\\"
     rb"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
@@ -153,7 +153,7 @@ def _repaired(text: bytes) -> list[Envelope | Junk]:
     """Read a message in which half of a pair of surrogates is escaped, as U+FFFD."""
     if b"\\u" not in text:
         return []
-    mended = _SURROGATES.sub(lambda found: rb"\ufffd" if found[1] else found[0], text)
+    mended = re.sub(_SURROGATES, lambda found: rb"\ufffd" if found[1] else found[0], text)
     try:
         return [] if mended == text else [_decode(mended)]
     except MALFORMED:
@@ -162,9 +162,9 @@ def _repaired(text: bytes) -> list[Envelope | Junk]:
 
 _SEARCHED: Final = 64 * 1024
 """Bytes in which the id of a message that cannot be read is looked for."""
-_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[][{}]')
-_ID: Final = re.compile(rb'\s*+:\s*+(?:(-?\d{1,18})(?=[\s,}])|"([^"\\\x00-\x1f]{1,200})")')
-_LAST_ID: Final = re.compile(
+_TOKEN: Final = rb'"(?:[^"\\]|\\.)*+"|[][{}]'
+_ID: Final = rb'\s*+:\s*+(?:(-?\d{1,18})(?=[\s,}])|"([^"\\\x00-\x1f]{1,200})")'
+_LAST_ID: Final = (
     rb',\s*+"id"\s*+:\s*+(?:(-?\d{1,18})|"([^"\\\x00-\x1f]{1,200})")'
     rb'(?:\s*+,\s*+"jsonrpc"\s*+:\s*+"2\.0")?\s*+}$'
 )
@@ -176,20 +176,20 @@ def _unreadable(text: bytes, error: Exception) -> Junk:
     if not text.startswith(b"{"):
         return junk
     depth, end = 0, 0
-    for token in _TOKEN.finditer(text, 0, _SEARCHED):
+    for token in re.compile(_TOKEN).finditer(text, 0, _SEARCHED):
         found = token[0]
         if found in b"{[":
             depth += 1
         elif found in b"}]":
             depth -= 1
         elif depth == 1 and found == b'"id"' and junk.id is None:
-            junk.id = _id(_ID.match(text, token.end()))
+            junk.id = _id(re.compile(_ID).match(text, token.end()))
         elif depth == 1 and found == b'"method"':
             junk.asks = True
         end = token.end()
     if junk.id is None and end < len(text):
         # Some servers write the id last, behind a long result.
-        junk.id = _id(_LAST_ID.search(text, len(text) - 300))
+        junk.id = _id(re.compile(_LAST_ID).search(text, len(text) - 300))
     return junk
 
 
@@ -243,7 +243,7 @@ def _reason(text: bytes, error: Exception) -> str:
 def snippet(text: bytes) -> str:
     """Return the beginning of some bytes, printable."""
     cut = text[:_SNIPPET].decode("utf-8", "replace")
-    shown = UNSEEN.sub("\N{REPLACEMENT CHARACTER}", cut)
+    shown = re.sub(UNSEEN, "\N{REPLACEMENT CHARACTER}", cut)
     return shown + ("…" if len(text) > _SNIPPET else "")
 
 
