@@ -19,6 +19,7 @@ from holdfast.errors import (
 )
 
 KINDS = {
+    "ApprovalError": "approval",
     "TransportError": "transport",
     "ProtocolError": "protocol",
     "RpcError": "jsonrpc",

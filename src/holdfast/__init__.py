@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         Bearer, ClientCredentials, EnterpriseManaged, LoginRequest, OAuth, WorkloadIdentity,
     )
     from holdfast._core.auth.store import FileLogins, LoginStore, MemoryLogins
+    from holdfast._core.calls.approval import ApprovalRequest
     from holdfast._core.calls.cached import Listing
     from holdfast._core.calls.handlers import Handlers, Notification
     from holdfast._core.calls.options import CallOptions
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from holdfast.calllog.mock import MockServer
     from holdfast.client import Client
     from holdfast.errors import (
+        ApprovalError,
         AuthError, BackpressureError, CancelledCallError, DiscoveryError, DriftError, GrantError,
         HandshakeRefused, HandshakeTimeout, HoldfastError, LoginFailed, LoginPending, LoginRequired,
         ProtocolError, RequestTimeout, ResourceNotFoundError, RpcError, ScopeError, ShutdownError,
@@ -98,6 +100,8 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "ApprovalError",
+    "ApprovalRequest",
     "AuditRecord", "AuthError", "Backoff", "BackpressureError", "Bearer", "Cache", "CacheEntry",
     "CallLog", "CallOptions", "CancelledCallError", "Client", "ClientCredentials", "DiscoveryError",
     "DriftError", "EnterpriseManaged", "FileLogins", "GrantError", "Handlers", "HandshakeRefused",
@@ -120,6 +124,7 @@ _HOMES: Final = {
     ),
     "_core.observers.audit": ("AuditRecord",),
     "_core.calls.handlers": ("Handlers", "Notification"),
+    "_core.calls.approval": ("ApprovalRequest",),
     "_core.calls.options": ("CallOptions",),
     "schema.explain": ("SchemaFault",),
     "_core.calls.cached": ("Listing",),
@@ -133,6 +138,7 @@ _HOMES: Final = {
     "_connect": ("connect",),
     "_core.engine.state": ("State",),
     "errors": (
+        "ApprovalError",
         "AuthError", "ScopeError", "LoginRequired", "LoginPending", "LoginFailed", "GrantError",
         "DiscoveryError", "BackpressureError", "CancelledCallError", "DriftError",
         "HandshakeRefused", "HandshakeTimeout", "HoldfastError", "ProtocolError", "RequestTimeout",

@@ -377,7 +377,7 @@ class Client:
         """
         from holdfast.agents.listing import tools_of_one
 
-        return tools_of_one(self.name, await self.list_tools(), self.call_tool)
+        return tools_of_one(self, await self.list_tools())
 
     async def toolset(self, shape: Shape, **options: Any) -> Toolset:
         """Return the tools for models in the shape that a model provider wants.

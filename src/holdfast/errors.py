@@ -22,6 +22,7 @@
     │   ├── ScopeError            auth          ... with scopes that it does not grant
     │   ├── DiscoveryError        auth          ... and no authorization server can be found
     │   └── GrantError            auth          ... and the authorization server refused
+    ├── ApprovalError             approval      nobody approved the call; nothing was sent
     └── DriftError                drift         its tools or skills are not those expected
 
 An error that ends a request tells whether the request may have run: ``outcome_unknown``
@@ -308,6 +309,12 @@ class GrantError(AuthError):
         super().__init__(message, **fields)
         self.error = error
         self.description = description
+
+
+class ApprovalError(HoldfastError):
+    """The call was not approved (`ToolPolicy.approve`); nothing was sent."""
+
+    kind = "approval"
 
 
 class DriftError(HoldfastError):

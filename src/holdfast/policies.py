@@ -182,7 +182,11 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
     ``validate`` checks names and arguments before anything is sent: ``"always"`` lists the
     tools once before the first call of one that is not known, ``"known"`` checks only what was
     listed already, ``"off"`` checks no arguments. ``results`` says what becomes of a
-    structured result that does not fit its schema.
+    structured result that does not fit its schema. ``approve`` is asked before a call is sent: a
+    function of an `ApprovalRequest`, which returns True, or False or a reason; or
+    ``"annotations"``, which asks ``Handlers(approval=…)`` about tools that may be destructive.
+    ``budget`` is the number of characters of a result that a language model is given, for all
+    tools or by name; the whole is ``result.full``.
     """
 
     timeouts: Mapping[str, float] = field(default_factory=dict)
@@ -190,8 +194,17 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
     deny: Iterable[str] = ()
     validate: Validate = "always"
     results: Results = "warn"
+    approve: Callable[[Any], Any] | Literal["annotations"] | None = None
+    budget: int | Mapping[str, int] | None = None
 
     def __post_init__(self) -> None:
+        if self.approve is not None and not callable(self.approve):
+            one_of("approve", self.approve, ("annotations",))
+        budgets = self.budget.values() if isinstance(self.budget, Mapping) else (self.budget,)
+        for budget in budgets:
+            if budget is not None and (type(budget) is not int or budget < 1):
+                text = f"ToolPolicy(budget={self.budget!r}): must be a number of characters"
+                raise ValidationError(text)
         one_of("validate", self.validate, ("known", "always", "off"))
         one_of("results", self.results, ("warn", "raise", "off"))
         _hold(self, "allow", "deny")
@@ -211,6 +224,13 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
         """Return the tool's own timeout in seconds; None if it has none."""
         fitting = _fitting(name, self.timeouts)
         return None if fitting is None else self.timeouts[fitting]
+
+    def budget_of(self, name: str) -> int | None:
+        """Return the characters of a tool's result that a model is given; None: all."""
+        if not isinstance(self.budget, Mapping):
+            return self.budget
+        fitting = _fitting(name, self.budget)
+        return None if fitting is None else self.budget[fitting]
 
 
 def _fitting(name: str, patterns: Iterable[str]) -> str | None:

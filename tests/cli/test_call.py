@@ -242,3 +242,22 @@ def test_list_and_version_are_verbs(cli: Cli, configure: Configure) -> None:
     assert cli("list").out == cli("ls").out == cli("servers").out
     assert cli("ls", "demo").out == cli("tools", "demo").out
     assert cli("version").out == cli("--version").out
+
+
+@pytest.mark.req("D1")
+def test_a_long_result_is_cut_and_its_whole_is_a_file(cli: Cli, tmp_path: Path) -> None:
+    text = "\n".join(f"line {number}" for number in range(500))
+    words = [f"text={text}", "--budget", "100", "--save", str(tmp_path)]
+    done = cli("call", "echo", *words, "--", *DEMO)
+    assert done.code == 0
+    assert done.out.startswith("line 0\n")
+    assert done.out.endswith("line 499\n")
+    assert f"of {len(text)} characters left out here; the rest: {tmp_path}/echo.txt" in done.out
+    assert (tmp_path / "echo.txt").read_text(encoding="utf-8") == text
+
+
+@pytest.mark.req("D2")
+def test_where_nobody_sits_a_call_to_approve_is_not_sent(cli: Cli) -> None:
+    done = cli("call", "crash", "--approve", "--", *DEMO)
+    assert (done.code, done.out) == (5, "")
+    assert "needs approval, and nobody can be asked; nothing was sent" in done.err

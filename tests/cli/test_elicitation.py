@@ -58,6 +58,16 @@ def test_an_answer_that_is_neither_yes_nor_no_declines_nothing(terminal: Open) -
     assert one.end() == 0
 
 
+@pytest.mark.req("D2")
+@pytest.mark.parametrize(("typed", "said"), [("y\n", "exit code 1"), ("\n", "not approved")])
+def test_a_call_to_approve_is_asked_about(terminal: Open, typed: str, said: str) -> None:
+    one = terminal("call", "crash", "--approve", "--", *DEMO)
+    one.expect("Call it? [y/N] ")
+    one.send(typed)
+    one.expect(said)
+    assert one.end() == (5 if said == "not approved" else 3)
+
+
 @pytest.mark.req("F3")
 def test_a_question_can_be_interrupted(terminal: Open) -> None:
     one = terminal("call", "ask_name", "--", *DEMO)

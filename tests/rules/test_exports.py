@@ -11,6 +11,8 @@ import pytest
 from tests.rules.source import PACKAGE, SRC
 
 PINNED: tuple[str, ...] = (
+    "ApprovalError",
+    "ApprovalRequest",
     "AuditRecord",
     "AuthError",
     "Backoff",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 
 from msgspec import Struct
 
 from holdfast._core.calls.options import CallOptions
+from holdfast.agents.budget import READ_MORE, budget_of
 from holdfast.agents.naming import LIMIT, VALID, Names
 from holdfast.agents.outcome import ToolOutcome
 from holdfast.agents.sanitize import sound
@@ -16,6 +17,9 @@ from holdfast.errors import HoldfastError
 from holdfast.schema.walk import Schema
 from holdfast.servers.member import Failure
 from holdfast.types.tools import Tool, ToolAnnotations, ToolResult
+
+if TYPE_CHECKING:
+    from holdfast.client import Client
 
 T = TypeVar("T")
 
@@ -55,6 +59,8 @@ class ModelTool(ServerTool, frozen=True):
     """
 
     caller: Caller
+    fit: Callable[[str, ToolResult], ToolResult] | None = None
+    """Cuts a result to the tool's budget."""
 
     @property
     def input_schema(self) -> Schema:
@@ -72,9 +78,10 @@ class ModelTool(ServerTool, frozen=True):
     ) -> ToolOutcome:
         """Call the tool. A failure is an outcome too; cancelling this cancels the call."""
         try:
-            return ToolOutcome(await self.caller(self.tool.name, arguments, **options))
+            result = await self.caller(self.tool.name, arguments, **options)
         except HoldfastError as error:
             return ToolOutcome(error=error)
+        return ToolOutcome(result if self.fit is None else self.fit(self.tool.name, result))
 
 
 def describe(tool: Tool) -> str:
@@ -109,12 +116,14 @@ class Partial(list[T]):
         return not self.failures
 
 
-def tools_of_one(server: str, tools: Iterable[Tool], caller: Caller) -> Partial[ModelTool]:
+def tools_of_one(client: Client, tools: Iterable[Tool]) -> Partial[ModelTool]:
     """Return the tools of one server for models, under their own names where models take those."""
-    names = Names()
+    names, budget = Names(), budget_of(client)
     found: Partial[ModelTool] = Partial()
     for tool in filter(for_models, tools):
         plain = VALID.fullmatch(tool.name) and len(tool.name) <= LIMIT
-        name = tool.name if plain else names.add(server, tool.name)
-        found.append(ModelTool(server, tool, name, caller))
+        name = tool.name if plain else names.add(client.name, tool.name)
+        found.append(ModelTool(client.name, tool, name, client.call_tool, budget.fit))
+    if budget.wanted:
+        found.append(ModelTool("", READ_MORE, READ_MORE.name, budget.read))
     return found

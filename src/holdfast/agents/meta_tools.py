@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from holdfast.agents.budget import READ_MORE, budget_of
 from holdfast.agents.listing import ModelTool, ServerTool
 from holdfast.errors import ValidationError
 from holdfast.types.content import TextContent
@@ -103,5 +104,8 @@ async def _call(
             pass
     if given is not None and not isinstance(given, Mapping):
         raise ValidationError("call_tool: arguments must be an object")
+    if name == READ_MORE.name:
+        return await servers._read_more(name, given or {})
     server, tool = servers.model_names.resolve(name)
-    return await servers[server].call_tool(tool, given, **options)
+    client = servers[server]
+    return budget_of(client).fit(tool, await client.call_tool(tool, given, **options))

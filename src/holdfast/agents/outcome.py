@@ -78,8 +78,8 @@ class ToolOutcome(Struct, frozen=True):
 
     @property
     def structured(self) -> Any:
-        """The structured result; None if there is none."""
-        return None if self.result is None else self.result.structured
+        """The structured result, whatever the budget; None if there is none."""
+        return None if self.result is None else self.result.full.structured
 
     @property
     def kind(self) -> str | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from holdfast._core.calls.approval import ApprovalRequest
 from holdfast._core.calls.handlers import Handlers
 from holdfast._core.text import visible_lines
 from holdfast.cli.arguments import coerce, describe
@@ -31,7 +33,14 @@ def handlers() -> Handlers:
             with status.aside():
                 return await answer(request, _ask)
 
-    return Handlers(elicitation=elicitation)
+    async def approval(request: ApprovalRequest) -> bool:
+        given = json.dumps(request.arguments, ensure_ascii=False, indent=2)
+        shown = visible_lines(f"{request.server}.{request.tool} {given}")
+        async with turn:
+            with status.aside():
+                return await _agreed(f"{shown}\nCall it? [y/N] ", _ask, default=False)
+
+    return Handlers(elicitation=elicitation, approval=approval)
 
 
 async def _ask(text: str) -> str:

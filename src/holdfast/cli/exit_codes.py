@@ -48,6 +48,7 @@ ENDINGS: tuple[tuple[type[BaseException], Exit], ...] = (
     (errors.TrustError, Exit.AUTH),
     (errors.RequestTimeout, Exit.TIMEOUT),
     (errors.ValidationError, Exit.USAGE),
+    (errors.ApprovalError, Exit.AUTH),
     (errors.ToolError, Exit.TOOL),
     (errors.HandshakeRefused, Exit.CONNECT),
     (errors.RpcError, Exit.TOOL),

@@ -302,15 +302,33 @@ class Servers:
         Args:
             servers: Names of those to list. Default: all that are not disabled.
         """
+        from holdfast.agents.budget import READ_MORE, budget_of
         from holdfast.agents.listing import ModelTool, for_models
 
-        found = await self.list_tools(servers)
-        tools = (
-            ModelTool(one.server, one.tool, one.name, self[one.server].call_tool)
-            for one in found
-            if for_models(one.tool)
-        )
-        return Partial(tools, found.failures)
+        listed = await self.list_tools(servers)
+        found: Partial[ModelTool] = Partial([], listed.failures)
+        budgets = []
+        for one in listed:
+            client = self[one.server]
+            if for_models(one.tool):
+                budgets.append(budget_of(client))
+                call, fit = client.call_tool, budgets[-1].fit
+                found.append(ModelTool(one.server, one.tool, one.name, call, fit))
+        if any(budget.wanted for budget in budgets):
+            found.append(ModelTool("", READ_MORE, READ_MORE.name, self._read_more))
+        return found
+
+    async def _read_more(
+        self, name: str, arguments: Mapping[str, Any], **options: Any
+    ) -> ToolResult:
+        """Read more of a result that was cut: only its own client has the handle."""
+        from holdfast.agents.budget import budget_of
+
+        clients = [member.client for member in self._members.values()]
+        budgets = [budget_of(client) for client in clients if client is not None]
+        handle = arguments.get("handle")
+        fitting = [budget for budget in budgets if handle in budget] or budgets
+        return await fitting[0].read(name, arguments, **options)
 
     async def toolset(
         self, shape: Shape, *, servers: Collection[str] | None = None, **options: Any

@@ -174,6 +174,12 @@ class ToolResult(Result, kw_only=True):
         return joined_text(self.content)
 
     @property
+    def full(self) -> ToolResult:
+        """The whole result, where this is one that was cut to a budget; otherwise itself."""
+        found: ToolResult = self.__dict__.get("_full", self)
+        return found
+
+    @property
     def faults(self) -> tuple[Any, ...]:
         """Return where the structured result does not match the tool's schema, if checked."""
         found: tuple[Any, ...] = self.__dict__.get("_faults", ())

@@ -18,6 +18,7 @@ from holdfast.types.notifications import Progress
 
 if TYPE_CHECKING:
     from holdfast._core.auth.options import LoginRequest
+    from holdfast._core.calls.approval import ApprovalRequest
     from holdfast.types.elicitation import AnyElicitation, ElicitResult
     from holdfast.types.notifications import LogMessage
     from holdfast.types.resources import Root
@@ -59,6 +60,7 @@ SamplingHandler: TypeAlias = (
 ElicitationHandler: TypeAlias = (
     "Callable[[AnyElicitation], ElicitResult | dict[str, Any] | Awaitable[Any]]"
 )
+ApprovalHandler: TypeAlias = "Callable[[ApprovalRequest], bool | str | Awaitable[bool | str]]"
 LoginHandler: TypeAlias = "Callable[[LoginRequest], str | None | Awaitable[str | None]]"
 Roots: TypeAlias = "Iterable[Root | str] | Callable[[], Any]"
 
@@ -78,6 +80,8 @@ class Handlers(Struct, frozen=True, kw_only=True):
         notification: Called with every notification.
         progress: Called with the progress of every call.
         login: Sends a person to log in; may return the address the browser was sent back to.
+        approval: Asked by ``ToolPolicy(approve="annotations")``: True approves the call, False or
+            a reason refuses it.
     """
 
     sampling: SamplingHandler | None = None
@@ -86,6 +90,7 @@ class Handlers(Struct, frozen=True, kw_only=True):
     notification: NotificationHandler | None = None
     progress: ProgressHandler | None = None
     login: LoginHandler | None = None
+    approval: ApprovalHandler | None = None
 
     @property
     def abilities(self) -> frozenset[str]:

@@ -43,6 +43,7 @@ class Inputs:
 
     def __init__(self, handlers: Handlers, limit: int) -> None:
         self._handlers = handlers
+        self.approval = handlers.approval
         self._limit = limit
         self._room = asyncio.Semaphore(limit)
 

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, structs
 
 from holdfast._core.boundary import Call, LinkChanged, WireId
+from holdfast._core.calls.approval import Approval
 from holdfast._core.calls.cached import Cached
 from holdfast._core.calls.channel import UNREADABLE, Channel
 from holdfast._core.calls.options import CallOptions, Deadline, check_options
@@ -34,6 +35,7 @@ class Pipeline:
         self._tools = tools
         self._cached = cached
         self._tasks = tasks
+        self._approval = Approval(channel.name, channel.policy.tools, channel.inputs.approval)
         self._idle = channel.policy.timeouts.for_method(CALL)
         self._total = channel.policy.timeouts.total
         self._invalidates = frozenset(channel.policy.cache.invalidate_on)
@@ -49,9 +51,9 @@ class Pipeline:
     ) -> ToolResult:
         """Call a tool and return its result.
 
-        Find the tool, check the arguments, tell the observers, send, answer what the server
-        asks and go round, check the result, tell the observers, return. The loop goes back to
-        the check when the link changed under a call, or when the tool did.
+        Find the tool, check the arguments, ask for approval, tell the observers, send, answer
+        what the server asks and go round, check the result, tell the observers, return. The loop
+        goes back to the check when the link changed under a call, or when the tool did.
         """
         channel, tools = self._channel, self._tools
         driver = channel.started
@@ -64,6 +66,7 @@ class Pipeline:
         deadline = meta = sink = watch = call = None
         on_sent: Callable[[WireId], None] | None
         rounds, logins, may_have_run, relisted = 0, 0, False, False
+        approved = not self._approval.wanted
         form, task, takes_task = None, None, self._takes_tasks
         try:
             if options:
@@ -102,6 +105,15 @@ class Pipeline:
                 if takes_task or (tool.task == "required" and takes_task is None):
                     left = deadline or channel.deadline(CALL, since=since)
                     form, tool = await self._task_form(name, tool, left)
+
+                # Have it approved. A person takes time, which is none of the call's.
+                if not approved:
+                    await self._approval.ask(name, given, tool.tool)
+                    approved = True
+                    since = begun = driver.loop.time()
+                    if deadline is not None:
+                        deadline = structs.replace(deadline, since=since)
+                    continue
 
                 # Tell the observers.
                 on_sent = None

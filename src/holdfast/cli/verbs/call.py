@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
+import tempfile
 from pathlib import Path
 
 import click
 import msgspec
 
+from holdfast._core.calls.approval import Approval
 from holdfast.cli.arguments import parse, whole
 from holdfast.cli.completers import parameters, tools
 from holdfast.cli.contents import Contents
@@ -19,6 +23,7 @@ from holdfast.cli.target import ServerTarget, server_options
 from holdfast.cli.tool_cache import schema_of
 from holdfast.cli.verbs.tasks import call_as_task
 from holdfast.errors import ValidationError
+from holdfast.policies import ToolPolicy
 from holdfast.types.tools import ToolResult
 
 
@@ -31,13 +36,20 @@ from holdfast.types.tools import ToolResult
 )
 @click.option("--as-task", is_flag=True, help="Let the server make a task of it.")
 @click.option("--detach", is_flag=True, help="Leave the task running, and print its id.")
+@click.option(
+    "--budget", type=click.IntRange(1), metavar="N", help="Show N characters; the rest is saved."
+)
+@click.option("--approve", is_flag=True, help="Ask before a tool that may be destructive.")
 @server_options
 async def call(
     target: ServerTarget,
     tool: str,
     words: tuple[str, ...],
+    *,
     text: str | None,
     save: str | None,
+    budget: int | None,
+    approve: bool,
     **task: bool,
 ) -> int:
     """Call a tool.
@@ -62,10 +74,29 @@ async def call(
         schema = await schema_of(target, server, client, name)
         arguments = whole(text, "--args") if text is not None else {}
         arguments.update(parse(words, schema, read_file))
+        if approve:
+            await client.list_tools()
+            asking = Approval(client.name, ToolPolicy(approve="annotations"), handlers().approval)
+            await asking.ask(name, arguments, client.tools.get(name))
         with status.over(name):
             made = (name, arguments)
             result = await call_as_task(target, client, server, made, **task)
-    return Exit.OK if result is None else show(target, result, name, save)
+    if result is None:
+        return Exit.OK
+    return show(target, within(result, budget, name, save), name, save)
+
+
+def within(result: ToolResult, budget: int | None, name: str, save: str | None) -> ToolResult:
+    """Return a result that is too long as its head and tail; the whole goes to a file."""
+    from holdfast.agents.budget import shorten, whole_text
+
+    if budget is None or len(text := whole_text(result)) <= budget:
+        return result
+    folder = save or tempfile.mkdtemp(prefix="holdfast-")
+    path = os.path.join(folder, f"{re.sub(r'[^A-Za-z0-9._-]+', '_', name)}.txt")
+    os.makedirs(folder, exist_ok=True)
+    Path(path).write_text(text, encoding="utf-8")
+    return shorten(result, budget, lambda at: f"{path}, from character {at}")
 
 
 def show(target: ServerTarget, result: ToolResult, name: str, save: str | None) -> int:
