@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import logging
+import pickle
 from types import ModuleType
 from typing import Any
 
@@ -11,7 +13,8 @@ import pytest
 from holdfast import DriftError
 from holdfast.codegen import generate
 from holdfast.codegen.names import HANDLE_OWN
-from holdfast.handles import Handle, HandleResult
+from holdfast.handles import UNSET, Handle, HandleResult, Unset
+from holdfast.handles.results import given
 from holdfast.testing import Peer
 from holdfast.types.tools import Tool
 
@@ -154,3 +157,15 @@ def test_the_whole_schemas_are_compared_and_not_their_digits() -> None:
     assert known.matches([tool])
     assert not same_digits.matches([other])
     assert not known.matches([Tool.make("a", input_schema=OBJECT, output_schema=WRAPPED)])
+
+
+@pytest.mark.req("H3")
+def test_what_is_left_out_is_not_sent_and_none_is() -> None:
+    assert given({"a": UNSET, "b": None, "c": 0, "d": ""}) == {"b": None, "c": 0, "d": ""}
+
+
+def test_unset_is_false_and_one_of_a_kind() -> None:
+    assert not UNSET
+    assert repr(UNSET) == "UNSET"
+    assert copy.deepcopy(UNSET) is pickle.loads(pickle.dumps(UNSET)) is UNSET
+    assert list(Unset) == [UNSET]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import holdfast
-from holdfast import StateError, ValidationError
+from holdfast import StateError, TransportError, ValidationError
 from holdfast.config import load
 from holdfast.servers import Servers
-from holdfast.servers.member import Member, members
+from holdfast.servers.member import Failure, Member, Status, members
 from holdfast.testing import Peer
 from tests.servers.processes import DEMO
 
@@ -136,3 +137,27 @@ async def test_a_project_s_own_servers_are_listed_and_not_started(tmp_path: Path
         with pytest.raises(StateError, match="not trusted"):
             await servers.call_tool("evil.anything")
     assert not mark.exists()
+
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+LOST = Failure(server="git", error=TransportError("git: lost", stderr_tail="x"), time=NOON)
+
+
+def test_a_status_reads_as_a_line() -> None:
+    ready = Status(name="git", state="ready", tools=1, server="mcp-git 1.2")
+    assert str(ready) == "git  ready  1 tool  mcp-git 1.2"
+    assert str(Status(name="git", state="not started")) == "git  not started"
+    down = Status(name="git", state="backoff", tools=3, failure=LOST)
+    assert str(down) == "git  backoff  3 tools  git: lost"
+
+
+def test_a_ready_server_may_have_failed_before() -> None:
+    status = Status(name="git", state="ready", failure=LOST)
+    assert status.is_ready
+    assert status.error is LOST.error
+    assert str(status) == "git  ready"
+
+
+def test_a_failure_names_its_server_once() -> None:
+    assert str(LOST).startswith("git: lost\n")
+    assert str(Failure(server="a", error=TransportError("lost"), time=NOON)) == "a: lost"
