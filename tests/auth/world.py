@@ -50,6 +50,8 @@ class World:
         """The user of each code and token."""
         self.next_user = ""
         """Who logs in next; otherwise the user with the name of the account."""
+        self.activated = False
+        """The code of a device login was typed in."""
         self.names_users: bool = True
         """ID tokens are given."""
 
@@ -75,6 +77,7 @@ class World:
                 "token_endpoint": f"{self.url}/token",
                 "registration_endpoint": f"{self.url}/register",
                 "revocation_endpoint": f"{self.url}/revoke",
+                "device_authorization_endpoint": f"{self.url}/device",
                 "code_challenge_methods_supported": ["S256"],
                 "authorization_response_iss_parameter_supported": True,
                 "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
@@ -108,6 +111,8 @@ class World:
             await self.gate.wait()
         if self.broken is not None:
             return web.json_response({"error": "server_error"}, status=self.broken)
+        if "device_code" in form and not self.activated:
+            return web.json_response({"error": "authorization_pending"}, status=400)
         if grant == "refresh_token":
             old = str(form["refresh_token"])
             if old in self.used or old not in self.refresh:
@@ -131,6 +136,22 @@ class World:
                 **({"id_token": f"e30.{claims}.e30"} if self.names_users else {}),
             }
         )
+
+    async def device(self, request: web.Request) -> web.Response:
+        self.count["device"] += 1
+        return web.json_response(
+            {
+                "device_code": self.make("device"),
+                "user_code": "ABCD-EFGH",
+                "verification_uri": f"{self.url}/activate",
+                "interval": 0.01,
+            }
+        )
+
+    async def activate(self, request: web.Request) -> web.Response:
+        """The page where a person types the code in."""
+        self.activated = request.query["user_code"] == "ABCD-EFGH"
+        return web.Response(text="done")
 
     async def revoke(self, request: web.Request) -> web.Response:
         form = await request.post()
@@ -225,6 +246,8 @@ async def world() -> AsyncIterator[World]:
     app.router.add_get("/authorize", found.authorize)
     app.router.add_post("/token", found.token)
     app.router.add_post("/revoke", found.revoke)
+    app.router.add_post("/device", found.device)
+    app.router.add_get("/activate", found.activate)
     app.router.add_route("*", "/mcp", found.mcp)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()

@@ -6,14 +6,18 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
+import aiohttp
 import pytest
 
 from holdfast.cli.exit_codes import Exit
 from tests.auth.world import World, world
+from tests.cli.terminal import Terminal
 
 BROWSER = """#!{python}
 import sys, urllib.request
@@ -55,6 +59,36 @@ class Shell:
         )
         out, err = await process.communicate()
         return Ended(process.returncode, out.decode(), err.decode())
+
+    @contextmanager
+    def terminal(self, *words: str, **environ: str) -> Iterator[Terminal]:
+        command = [word.format(url=f"{self.here.url}/mcp") for word in words]
+        environ = {**self.environ, "HOLDFAST_NO_BROWSER": "", "BROWSER": "/bin/false", **environ}
+        run = [sys.executable, "-m", "holdfast", *command]
+        found = Terminal(run, columns=200, **environ)  # type: ignore[arg-type]
+        try:
+            yield found
+        finally:
+            found.close()
+
+
+async def visit(address: str) -> str:
+    """Open an address as a person's browser does, elsewhere; return where it ends."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(address, allow_redirects=False) as response,
+    ):
+        return response.headers.get("Location", "")
+
+
+async def expect(terminal: Terminal, text: str) -> str:
+    return await asyncio.to_thread(terminal.expect, text)
+
+
+async def address(terminal: Terminal) -> str:
+    """Return the address that a person is to open."""
+    await expect(terminal, "\n\n  http")
+    return "http" + (await expect(terminal, "\n")).strip()
 
 
 @pytest.fixture
@@ -146,3 +180,57 @@ async def test_doctor_shows_each_step_of_the_discovery_and_who_is_logged_in(shel
     await shell("login", "{url}")
     ended = await shell("doctor", "{url}")
     assert f"as ada at {shell.here.url}" in ended.out
+
+
+# At a terminal.
+
+
+@pytest.mark.req("B12")
+async def test_over_ssh_the_address_is_pasted_back(shell: Shell) -> None:
+    ssh = "10.0.0.9 5000 10.0.0.7 22"
+    with shell.terminal("login", "{url}", "--no-browser", SSH_CONNECTION=ssh) as terminal:
+        there = await address(terminal)
+        back = await visit(there)
+        port = urlsplit(back).port
+        await expect(terminal, f"ssh -L {port}:127.0.0.1:{port} 10.0.0.7")
+        await expect(terminal, "press Enter:")
+        terminal.send(back + "\n")
+        await expect(terminal, "You are logged in")
+        assert await asyncio.to_thread(terminal.end) == 0
+
+
+@pytest.mark.req("B12")
+async def test_another_login_s_address_is_not_taken(shell: Shell) -> None:
+    with shell.terminal("login", "{url}", "--no-browser") as terminal:
+        back = await visit(await address(terminal))
+        await expect(terminal, "press Enter:")
+        terminal.send(back.replace("state=", "state=x") + "\n")
+        await expect(terminal, "another login")
+        assert await asyncio.to_thread(terminal.end) == Exit.AUTH
+
+
+@pytest.mark.req("B12")
+async def test_a_login_by_a_code_on_another_device(shell: Shell) -> None:
+    with shell.terminal("login", "{url}", "--device") as terminal:
+        page = await address(terminal)
+        await expect(terminal, "enter the code: ")
+        code = (await expect(terminal, "\n")).strip()
+        await visit(f"{page}?user_code={code}")
+        await expect(terminal, "You are logged in")
+        assert await asyncio.to_thread(terminal.end) == 0
+
+
+@pytest.mark.req("B13", "B12")
+async def test_at_a_terminal_other_verbs_offer_the_login_and_go_on(shell: Shell) -> None:
+    with shell.terminal("tools", "{url}") as terminal:
+        await expect(terminal, "Log in now?")
+        terminal.send("\n")
+        back = await visit(await address(terminal))
+        await expect(terminal, "press Enter:")
+        terminal.send(back + "\n")
+        assert await asyncio.to_thread(terminal.end) == 0
+        assert "hello" in terminal.text
+    with shell.terminal("tools", "{url}", HOLDFAST_ACCOUNT="other") as terminal:
+        await expect(terminal, "Log in now?")
+        terminal.send("n\n")
+        assert await asyncio.to_thread(terminal.end) == Exit.AUTH

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 from base64 import b64encode
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -172,6 +175,117 @@ class Person:
 def connect(here: Hosted, person: Person, **options: Any) -> holdfast.Client:
     auth = OAuth(store=MemoryLogins(), **options)
     return holdfast.connect(here.url, auth=auth, handlers=Handlers(login=person))
+
+
+FILL_IN = """
+(() => {
+  if (document.readyState !== 'complete' || window.left) return '';
+  const abort = document.querySelector('a[href$="/abort"]');
+  const form = document.querySelector('form');
+  if (!form) return document.body.innerText;
+  window.left = true;
+  if (DENY && abort) { abort.click(); return ''; }
+  const answers = {login: 'ada', password: 'x'};
+  for (const name in answers) if (form.elements[name]) form.elements[name].value = answers[name];
+  form.submit();
+  return '';
+})()
+"""
+
+
+class Chromium:
+    """A real browser without a window, driven by the Chrome DevTools Protocol."""
+
+    def __init__(self, folder: Path) -> None:
+        found = shutil.which("chromium") or shutil.which("google-chrome")
+        if found is None:
+            pytest.skip("chromium is not installed")
+        self._port = folder / "profile" / "DevToolsActivePort"
+        self._pid = folder / "pid"
+        self._heard: list[dict[str, Any]] = []
+        flags = "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage"
+        self.program = folder / "browser"
+        self.program.write_text(
+            f"#!/bin/sh\necho $$ > {self._pid}\nexec {found} {flags} --remote-debugging-port=0 "
+            f'--no-first-run --user-data-dir={folder}/profile "$1"\n'
+        )
+        self.program.chmod(0o700)
+
+    async def fill_in(self, *, deny: bool) -> str:
+        """Go through the provider's pages; return the text of the last page."""
+        # Another process writes it.
+        while not self._port.exists() or not self._port.read_text().strip():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        port = self._port.read_text().split()[0]
+        async with aiohttp.ClientSession() as session:
+            pages: list[dict[str, Any]] = []
+            while not pages:
+                async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
+                    pages = [one for one in await answer.json() if one["type"] == "page"]
+            async with session.ws_connect(pages[0]["webSocketDebuggerUrl"]) as socket:
+                script = FILL_IN.replace("DENY", "true" if deny else "false")
+                await socket.send_json({"id": 0, "method": "Page.enable"})
+                number = 0
+                while True:
+                    number += 1
+                    params = {"expression": script}
+                    ask = {"id": number, "method": "Runtime.evaluate", "params": params}
+                    await socket.send_json(ask)
+                    said = await self._until(socket, partial(_answers, number))
+                    text = said.get("result", {}).get("result", {}).get("value", "")
+                    if text:
+                        return str(text)
+                    await self._until(socket, lambda one: one.get("method") == LOADED)
+
+    async def _until(
+        self, socket: aiohttp.ClientWebSocketResponse, fits: Callable[[Any], bool]
+    ) -> dict[str, Any]:
+        held = [one for one in self._heard if fits(one)]
+        while not held:
+            one = await socket.receive_json()
+            self._heard.append(one)
+            held = [one] if fits(one) else []
+        self._heard.remove(held[0])
+        found: dict[str, Any] = held[0]
+        return found
+
+    def close(self) -> None:
+        if self._pid.exists():
+            with suppress(ProcessLookupError):
+                os.kill(int(self._pid.read_text()), signal.SIGKILL)
+
+
+LOADED = "Page.loadEventFired"
+
+
+def _answers(number: int, message: dict[str, Any]) -> bool:
+    return message.get("id") == number
+
+
+@pytest.mark.req("A19", "B11", "B12")
+@pytest.mark.parametrize("deny", [False, True])
+async def test_a_login_in_a_real_browser(
+    node: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deny: bool
+) -> None:
+    chromium = Chromium(tmp_path)
+    monkeypatch.setenv("BROWSER", str(chromium.program))
+    monkeypatch.delenv("HOLDFAST_NO_BROWSER", raising=False)
+    async with hosted(node) as here:
+        auth, handlers = OAuth(store=MemoryLogins()), Handlers(login=holdfast.browser_login)
+        async with holdfast.connect(here.url, auth=auth, handlers=handlers) as client:
+            login = asyncio.create_task(client.login())
+            try:
+                page = await chromium.fill_in(deny=deny)
+                if deny:
+                    assert "did not succeed" in page
+                    with pytest.raises(holdfast.LoginFailed, match="access_denied"):
+                        await login
+                    return
+                assert "You are logged in" in page
+                await login
+            finally:
+                chromium.close()
+            assert (await client.call_tool("hello")).text == "hello"
 
 
 @pytest.mark.req("A12", "A14", "A15", "A17", "A24", "B22")

@@ -48,6 +48,8 @@ class ServerTarget:
     """The same, for a command: ``env`` and ``cwd`` as they were said, and what verbs want."""
     http: dict[str, Any] = field(default_factory=dict)
     """The same, for a URL."""
+    is_login: bool = False
+    """A login was asked for: it is not offered first."""
 
     @property
     def given(self) -> bool:
@@ -208,9 +210,10 @@ class ServerTarget:
             return options
         from msgspec import structs
 
-        from holdfast import Handlers
+        from holdfast import Handlers, browser_login
 
-        handlers = structs.replace(options.get("handlers") or Handlers(), login=offer_login)
+        login = browser_login if self.is_login else offer_login
+        handlers = structs.replace(options.get("handlers") or Handlers(), login=login)
         return {"auth": "oauth", **options, "handlers": handlers}
 
     @property

@@ -82,6 +82,7 @@ def _client(target: ServerTarget, server: tuple[str, ...], given: dict[str, Any]
     """A client with these settings over those that its configuration has."""
     from holdfast import OAuth
 
+    target.is_login = True
     client = target.client(target.only(server))
     status_line.end()  # a login has words of its own
     authorizer = getattr(client.transport, "authorizer", None)
