@@ -47,7 +47,7 @@ def _timed(arguments: list[str], environment: dict[str, str]) -> float:
 def _remember(home: Path) -> None:
     """A list of a hundred tools, as an earlier run would have left it."""
     code = (
-        "from holdfast.cli.manifests import save; "
+        "from holdfast.cli.tool_cache import save; "
         f"save({SERVER!r}, [dict(name=f'tool{{n}}', description='A tool') for n in range(100)])"
     )
     _timed(["-c", code], {"HOME": str(home), "XDG_CACHE_HOME": f"{home}/cache"})

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
+import json
 import os
 import sys
 import tempfile
@@ -41,7 +43,8 @@ class Walk:
         if event != "call" or code in self._seen:
             return
         self._seen.add(code)
-        if code.co_filename.startswith(f"{SRC}{os.sep}") and not code.co_name.startswith("<"):
+        is_function = code.co_flags & inspect.CO_OPTIMIZED and not code.co_name.startswith("<")
+        if is_function and code.co_filename.startswith(f"{SRC}{os.sep}"):
             file = Path(code.co_filename).relative_to(SRC).as_posix()
             self.steps.append((code.co_qualname, file, code.co_firstlineno))
 
@@ -104,8 +107,14 @@ async def reconnect() -> Walk:
 
 
 def command() -> Walk:
-    """``holdfast call``, from the words to the printed result."""
-    return _command("a command-line call", ["call", "add", "a=1", "b=2", "--", *SERVER])
+    """``holdfast call NAME.TOOL``, from the words to the printed result, with all loaded."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "mcp.json"
+        entry = {"command": SERVER[0], "args": SERVER[1:]}
+        config.write_text(json.dumps({"mcpServers": {"demo": entry}}), encoding="utf-8")
+        words = ["call", "demo.add", "a=1", "b=2", "--config", str(config)]
+        _command("", words)
+        return _command("a command-line call", words)
 
 
 def codegen() -> Walk:
