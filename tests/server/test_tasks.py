@@ -1,0 +1,155 @@
+"""Tasks of a server, in both forms."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pytest
+
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, TASKS
+from holdfast._core.server.incoming import Incoming
+from holdfast._core.server.server import Server
+from holdfast._core.server.tasks import MOST, TaskTable
+from holdfast._core.wire.codes import RequestError
+from tests.server.wire import ALL_CAPABILITIES, Client, Wire
+
+CORE, EXTENSION = HANDSHAKE[0], STATELESS[0]
+TAKES = {**ALL_CAPABILITIES, "extensions": {TASKS: {}}}
+FORM = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
+
+pytestmark = pytest.mark.req("K1")
+
+
+async def forever(incoming: Incoming) -> Any:
+    await incoming.session.runner.answer()
+
+
+async def greet(incoming: Incoming) -> Any:
+    answer = await incoming.ask("elicitation/create", FORM)
+    return {"content": [], "greeted": answer["content"]["name"]}
+
+
+async def refuse(incoming: Incoming) -> Any:
+    await incoming.sleep(0)
+    raise RequestError(-32050, "no")
+
+
+async def fail(incoming: Incoming) -> Any:
+    raise KeyError("lost")
+
+
+def quick(incoming: Incoming) -> Any:
+    return {"content": []}
+
+
+TOOLS = {"forever": forever, "greet": greet, "refuse": refuse, "fail": fail, "quick": quick}
+
+
+def make(version: str, capabilities: Any = TAKES) -> Client:
+    numbers = count(1)
+    table = TaskTable(
+        lambda incoming: TOOLS[incoming.params["name"]](incoming),
+        set(TOOLS),
+        new_id=lambda: f"t-{next(numbers)}",
+        now=lambda: "now",
+    )
+    return Client(Wire(Server("test", table.handlers())), version, capabilities)
+
+
+def begin(client: Client, name: str) -> dict[str, Any]:
+    """Call a tool as a task, and return the task."""
+    wanted: dict[str, Any] = {} if client.is_stateless else {"task": {}}
+    result: dict[str, Any] = client.result("tools/call", {"name": name, **wanted})
+    client.wire.rest()
+    task: dict[str, Any] = result if client.is_stateless else result["task"]
+    return task
+
+
+def poll(client: Client, task_id: str = "t-1") -> dict[str, Any]:
+    found: dict[str, Any] = client.result("tasks/get", {"taskId": task_id})
+    return found
+
+
+@pytest.mark.parametrize("version", [CORE, EXTENSION])
+def test_a_call_becomes_a_task_where_the_client_takes_one(version: str) -> None:
+    client = make(version)
+    task = begin(client, "quick")
+    assert (task["taskId"], task["createdAt"]) == ("t-1", "now")
+    assert poll(client)["status"] == "completed"
+    plain = make(version, ALL_CAPABILITIES)
+    assert "taskId" not in plain.result("tools/call", {"name": "quick"})
+
+
+def test_no_earlier_revision_has_tasks() -> None:
+    client = make(HANDSHAKE[1])
+    assert client.result("tools/call", {"name": "quick", "task": {}}) == {"content": []}
+
+
+def test_the_extension_has_the_outcome_in_the_poll() -> None:
+    client = make(EXTENSION)
+    assert begin(client, "quick")["resultType"] == "task"
+    assert poll(client)["result"] == {"content": []}
+    begin(client, "refuse")
+    found = poll(client, "t-2")
+    assert (found["status"], found["error"]) == ("failed", {"code": -32050, "message": "no"})
+    begin(client, "fail")
+    assert poll(client, "t-3")["error"]["message"] == "KeyError: 'lost'"
+
+
+def test_the_core_has_the_outcome_in_its_result() -> None:
+    client = make(CORE)
+    begin(client, "quick")
+    assert client.result("tasks/result", {"taskId": "t-1"}) == {"content": []}
+    begin(client, "refuse")
+    assert client.error("tasks/result", {"taskId": "t-2"})["code"] == -32050
+    listed = client.result("tasks/list")["tasks"]
+    assert [task["status"] for task in listed] == ["completed", "failed"]
+
+
+def test_a_result_is_waited_for() -> None:
+    client = make(CORE)
+    begin(client, "forever")
+    waiting = client.start("tasks/result", {"taskId": "t-1"})
+    assert client.wire.rest() == []
+    assert client.result("tasks/cancel", {"taskId": "t-1"})["status"] == "cancelled"
+    (answer,) = client.wire.rest()
+    assert (answer["id"], answer["error"]["message"]) == (waiting, "cancelled")
+    assert client.error("tasks/cancel", {"taskId": "t-1"})["code"] == -32602
+
+
+def test_a_cancelled_task_stays_cancelled() -> None:
+    client = make(EXTENSION)
+    begin(client, "forever")
+    assert client.result("tasks/cancel", {"taskId": "t-1"})["resultType"] == "complete"
+    assert client.result("tasks/cancel", {"taskId": "t-1"})["resultType"] == "complete"
+    assert poll(client)["status"] == "cancelled"
+
+
+def test_a_task_asks_and_goes_on_with_the_answer() -> None:
+    client = make(EXTENSION)
+    begin(client, "greet")
+    found = poll(client)
+    assert (found["status"], list(found["inputRequests"])) == ("input_required", ["input"])
+    client.result("tasks/update", {"taskId": "t-1", "inputResponses": {"other": {}}})
+    assert poll(client)["status"] == "input_required"
+    answer = {"action": "accept", "content": {"name": "Ada"}}
+    client.result("tasks/update", {"taskId": "t-1", "inputResponses": {"input": answer}})
+    client.wire.rest()
+    assert poll(client)["result"]["greeted"] == "Ada"
+    assert client.error("tasks/update", {"taskId": "t-1"})["code"] == -32602
+
+
+@pytest.mark.parametrize("version", [CORE, EXTENSION])
+def test_an_unknown_task_is_refused(version: str) -> None:
+    client = make(version)
+    error = client.error("tasks/get", {"taskId": "none"})
+    assert (error["code"], error["message"]) == (-32602, "Task not found")
+
+
+def test_the_oldest_tasks_are_forgotten_first() -> None:
+    client = make(EXTENSION)
+    for _ in range(MOST + 1):
+        begin(client, "quick")
+    assert client.error("tasks/get", {"taskId": "t-1"})["code"] == -32602
+    assert poll(client, "t-2")["status"] == "completed"
