@@ -16,7 +16,7 @@ from holdfast._core.engine.state import State
 from holdfast._core.eras.conversation import Plan
 from holdfast.errors import HoldfastError, TransportError
 from holdfast.policies import Identity, Limits, Policy
-from holdfast.types.notifications import Progress
+from holdfast.types.lifecycle import Progress
 
 GENERATION = Generation(1)
 INITIALIZED = (

@@ -81,11 +81,10 @@ if TYPE_CHECKING:
     from holdfast.calllog.mock import MockServer
     from holdfast.client import Client
     from holdfast.errors import (
-        ApprovalError,
-        AuthError, BackpressureError, CancelledCallError, DiscoveryError, DriftError, GrantError,
-        HandshakeRefused, HandshakeTimeout, HoldfastError, LoginFailed, LoginPending, LoginRequired,
-        ProtocolError, RequestTimeout, ResourceNotFoundError, RpcError, ScopeError, ShutdownError,
-        StateError, ToolError, TransportError, TrustError, ValidationError,
+        ApprovalError, AuthError, BackpressureError, CancelledCallError, DiscoveryError, DriftError,
+        GrantError, HandshakeRefused, HandshakeTimeout, HoldfastError, LoginFailed, LoginPending,
+        LoginRequired, ProtocolError, RequestTimeout, ResourceNotFoundError, RpcError, ScopeError,
+        ShutdownError, StateError, ToolError, TransportError, TrustError, ValidationError,
     )
     from holdfast.lock.guard import Lock
     from holdfast.policies import (
@@ -93,26 +92,25 @@ if TYPE_CHECKING:
     )
     from holdfast.schema.explain import SchemaFault
     from holdfast.servers.group import Servers
-    from holdfast.types.notifications import Progress
+    from holdfast.types.lifecycle import Progress
     from holdfast.types.prompts import Prompt, PromptResult
     from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
     from holdfast.types.tools import Tool, ToolResult
 
 
 __all__ = [
-    "ApprovalError",
-    "ApprovalRequest",
-    "AuditRecord", "AuthError", "Backoff", "BackpressureError", "Bearer", "Cache", "CacheEntry",
-    "CallLog", "CallOptions", "CancelledCallError", "Client", "ClientCredentials", "DiscoveryError",
-    "DriftError", "EnterpriseManaged", "FileLogins", "GrantError", "Handlers", "HandshakeRefused",
-    "HandshakeTimeout", "HoldfastError", "Http", "Identity", "Invocation", "Limits", "Listing",
-    "Lock", "LoginFailed", "LoginPending", "LoginRequest", "LoginRequired", "LoginStore",
-    "MemoryLogins", "MemoryStore", "MockServer", "Notification", "OAuth", "Observability",
-    "Progress", "Prompt", "PromptResult", "ProtocolError", "ReadResult", "Redaction",
-    "RequestTimeout", "Resource", "ResourceNotFoundError", "ResourceTemplate", "RpcError",
-    "RunningCall", "SchemaFault", "ScopeError", "Servers", "ShutdownError", "State", "StateError",
-    "Stdio", "Store", "Timeouts", "Tool", "ToolError", "ToolPolicy", "ToolResult", "TransportError",
-    "TrustError", "ValidationError", "WorkloadIdentity", "__version__", "browser_login", "connect",
+    "ApprovalError", "ApprovalRequest", "AuditRecord", "AuthError", "Backoff", "BackpressureError",
+    "Bearer", "Cache", "CacheEntry", "CallLog", "CallOptions", "CancelledCallError", "Client",
+    "ClientCredentials", "DiscoveryError", "DriftError", "EnterpriseManaged", "FileLogins",
+    "GrantError", "Handlers", "HandshakeRefused", "HandshakeTimeout", "HoldfastError", "Http",
+    "Identity", "Invocation", "Limits", "Listing", "Lock", "LoginFailed", "LoginPending",
+    "LoginRequest", "LoginRequired", "LoginStore", "MemoryLogins", "MemoryStore", "MockServer",
+    "Notification", "OAuth", "Observability", "Progress", "Prompt", "PromptResult", "ProtocolError",
+    "ReadResult", "Redaction", "RequestTimeout", "Resource", "ResourceNotFoundError",
+    "ResourceTemplate", "RpcError", "RunningCall", "SchemaFault", "ScopeError", "Servers",
+    "ShutdownError", "State", "StateError", "Stdio", "Store", "Timeouts", "Tool", "ToolError",
+    "ToolPolicy", "ToolResult", "TransportError", "TrustError", "ValidationError",
+    "WorkloadIdentity", "__version__", "browser_login", "connect",
 ]
 
 _HOMES: Final = {
@@ -138,9 +136,8 @@ _HOMES: Final = {
     "_connect": ("connect",),
     "_core.engine.state": ("State",),
     "errors": (
-        "ApprovalError",
-        "AuthError", "ScopeError", "LoginRequired", "LoginPending", "LoginFailed", "GrantError",
-        "DiscoveryError", "BackpressureError", "CancelledCallError", "DriftError",
+        "ApprovalError", "AuthError", "ScopeError", "LoginRequired", "LoginPending", "LoginFailed",
+        "GrantError", "DiscoveryError", "BackpressureError", "CancelledCallError", "DriftError",
         "HandshakeRefused", "HandshakeTimeout", "HoldfastError", "ProtocolError", "RequestTimeout",
         "ResourceNotFoundError", "RpcError", "ShutdownError", "StateError", "ToolError",
         "TransportError", "TrustError", "ValidationError",
@@ -151,14 +148,14 @@ _HOMES: Final = {
     "calllog.mock": ("MockServer",),
     "_core.transports.http": ("Http",),
     "_core.transports.stdio": ("Stdio",),
-    "types.notifications": ("Progress",),
+    "types.lifecycle": ("Progress",),
     "types.prompts": ("Prompt", "PromptResult"),
     "types.resources": ("ReadResult", "Resource", "ResourceTemplate"),
     "types.tools": ("Tool", "ToolResult"),
 }
-"""Where each public name lives. It is loaded when it is first used, not before."""
 # isort: on
 # fmt: on
+"""Where each public name lives. It is loaded when it is first used, not before."""
 
 _MODULES: Final = (
     "codegen",

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from holdfast.agents.providers import Shape
     from holdfast.agents.results import ModelAnswer
     from holdfast.agents.toolset import Toolset
-    from holdfast.types.notifications import LogMessage
+    from holdfast.types.lifecycle import LogMessage
     from holdfast.types.prompts import Completion, Reference
     from holdfast.types.resources import Root
     from holdfast.types.sampling import SamplingRequest

@@ -15,7 +15,7 @@ from holdfast.codegen.types import (
     Field,
     Kind,
     Named,
-    Plain,
+    PlainType,
     Record,
     Row,
     Table,
@@ -27,7 +27,7 @@ from holdfast.codegen.types import (
     typed_dict,
 )
 
-INT = Plain("int")
+INT = PlainType("int")
 
 
 def test_a_union_of_one_is_that_one() -> None:

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from holdfast._core.wire.jsonrpc import ErrorObject, Id
 from holdfast.errors import HoldfastError
 from holdfast.policies import Limits
-from holdfast.types.notifications import Progress
+from holdfast.types.lifecycle import Progress
 
 Ticket = NewType("Ticket", int)
 WireId = NewType("WireId", int)

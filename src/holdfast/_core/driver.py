@@ -37,7 +37,7 @@ from holdfast._core.eras.conversation import Plan
 from holdfast._core.mailbox import Mailbox
 from holdfast.errors import HoldfastError, RequestTimeout, TransportError
 from holdfast.policies import Policy
-from holdfast.types.notifications import Progress
+from holdfast.types.lifecycle import Progress
 
 log: logging.Logger = logging.getLogger("holdfast")
 

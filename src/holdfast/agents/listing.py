@@ -41,7 +41,7 @@ class ServerTool(Struct, frozen=True):
 
     @property
     def description(self) -> str:
-        """What the tool does; its title if nothing else is said."""
+        """The tool's description, or else its title."""
         return describe(self.tool)
 
     def __repr__(self) -> str:

@@ -20,7 +20,7 @@ from holdfast.cli.main import columns_of_terminal
 if TYPE_CHECKING:
     from holdfast import Client
     from holdfast.events import ServerStarting, Transition
-    from holdfast.types.notifications import Progress
+    from holdfast.types.lifecycle import Progress
 
 PATIENCE: Final = 0.5
 """Seconds before anything is drawn."""

@@ -21,7 +21,7 @@ from holdfast.codegen.types import (
     Field,
     Kind,
     Named,
-    Plain,
+    PlainType,
     Record,
     Row,
     Table,
@@ -42,9 +42,9 @@ LONGEST_VALUE: Final = 60
 
 SIMPLE: Final = {
     "string": STRING,
-    "integer": Plain("int"),
-    "number": Plain("float"),
-    "boolean": Plain("bool"),
+    "integer": PlainType("int"),
+    "number": PlainType("float"),
+    "boolean": PlainType("bool"),
     "null": NONE,
 }
 OBJECT_WORDS: Final = frozenset(
@@ -318,4 +318,4 @@ def _spelt(value: Value) -> bool:
 def _type_of(value: Any) -> Kind:
     if value is None:
         return NONE
-    return Plain(type(value).__name__)
+    return PlainType(type(value).__name__)

@@ -17,7 +17,7 @@ from holdfast.codegen.names import MODULE_NAMES, TYPE_NAMES, ClassNames, pascal
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class PlainType:
     """A type that is one word."""
 
     name: str
@@ -66,12 +66,12 @@ class Either:
 
 
 Value: TypeAlias = "str | int | bool | None"
-Kind: TypeAlias = "Plain | Choice | Array | Row | Table | Named | Either"
+Kind: TypeAlias = "PlainType | Choice | Array | Row | Table | Named | Either"
 
-ANY: Final = Plain("Any")
-NONE: Final = Plain("None")
-STRING: Final = Plain("str")
-UNSET: Final = Plain("Unset")
+ANY: Final = PlainType("Any")
+NONE: Final = PlainType("None")
+STRING: Final = PlainType("str")
+UNSET: Final = PlainType("Unset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Typist:
     def inline(self, kind: Kind, shadowed: Collection[str] = ()) -> str:
         """Return a type on one line; ``shadowed`` are builtins with another meaning there."""
         match kind:
-            case Plain(name):
+            case PlainType(name):
                 return self._word(name, shadowed)
             case Named(name):
                 return name
@@ -149,7 +149,7 @@ class Typist:
         self, kind: Kind, room: int, path: tuple[str, ...], shadowed: Collection[str] = ()
     ) -> str:
         """Return the type if there is room for it, otherwise a name for it."""
-        if isinstance(kind, Plain | Named):
+        if isinstance(kind, PlainType | Named):
             return self.inline(kind, shadowed)
         plain, used = self.inline(kind), set(self.used)
         if (path, plain) in self._known:
@@ -212,7 +212,7 @@ def _brackets(kind: Kind) -> tuple[str, Sequence[Kind]]:
         case Array(item):
             return "list", (item,)
         case Table(value):
-            return "dict", (Plain("str"), value)
+            return "dict", (PlainType("str"), value)
         case Row(items):
             return "tuple", items
     raise AssertionError(kind)

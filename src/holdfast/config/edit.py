@@ -20,7 +20,7 @@ from holdfast._core.files import locked, make_private_folder, reason, write_atom
 from holdfast._core.text import did_you_mean, visible
 from holdfast.config import dialects, files
 from holdfast.config.dialects.common import name_fault
-from holdfast.config.entry import EntrySource, ServerEntry, absolute, said
+from holdfast.config.entry import ServerEntry, absolute, said, source_of
 from holdfast.config.environment import (
     ConfigEnvironment,
     ConfigFile,
@@ -256,13 +256,7 @@ def _usable(
     document: ServersFile, name: str, file: ConfigFile, environment: ConfigEnvironment
 ) -> ServerEntry:
     """Return the entry as it will be read; refuse one that could not be used."""
-    source = EntrySource(
-        file=file.path,
-        scope=file.scope,
-        dialect="mcpServers",
-        workspace=file.workspace,
-        environment=environment,
-    )
+    source = source_of(file, "mcpServers", environment)
     fault = name_fault(name)
     if fault is None:
         one = {**document.document(), "mcpServers": {name: document.servers()[name]}}

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 
 from holdfast._core.text import visible
-from holdfast.config.environment import ConfigEnvironment
+from holdfast.config.environment import ConfigEnvironment, ConfigFile
 from holdfast.config.expansion import (
     ConfigInput,
+    Expander,
     ExpansionError,
     InputPrompt,
     Variable,
@@ -152,6 +153,34 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
         from holdfast.config.resolution import admit, client_for
 
         return client_for(admit(self, environ, prompt=prompt), overrides)
+
+
+def source_of(file: ConfigFile, dialect: str, environment: ConfigEnvironment) -> EntrySource:
+    """Return the source of the entries of a file."""
+    return EntrySource(
+        file=file.path,
+        scope=file.scope,
+        dialect=dialect,
+        workspace=file.workspace,
+        environment=environment,
+        section=file.section,
+    )
+
+
+def expander_for(
+    entry: ServerEntry,
+    environ: Mapping[str, str] | None = None,
+    prompt: InputPrompt | None = None,
+) -> Expander:
+    """Return what expands the variables of an entry."""
+    around = entry.source.environment
+    return Expander(
+        around.environ if environ is None else environ,
+        workspace=entry.source.workspace,
+        home=str(around.home),
+        inputs=entry.inputs,
+        prompt=prompt,
+    )
 
 
 def said(entry: ServerEntry) -> Iterator[tuple[Setting, Any]]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast._core.text import did_you_mean, join_words, visible
 from holdfast.config import dialects, files
 from holdfast.config.dialects.common import DialectResult
-from holdfast.config.entry import ConfigProblem, ConfigScope, EntrySource, ServerEntry
+from holdfast.config.entry import ConfigProblem, ConfigScope, ServerEntry, source_of
 from holdfast.config.environment import (
     VARIABLE,
     ConfigEnvironment,
@@ -189,15 +189,7 @@ def _read(
     if dialect is None:
         text = "has no servers in it: neither mcpServers, servers, mcp_servers nor extensions"
         return "", DialectResult(problems=(ConfigProblem(file=file.path, message=text),))
-    source = EntrySource(
-        file=file.path,
-        scope=file.scope,
-        dialect=dialect,
-        workspace=file.workspace,
-        environment=environment,
-        section=file.section,
-    )
-    return dialect, dialects.read(dialect, part, source)
+    return dialect, dialects.read(dialect, part, source_of(file, dialect, environment))
 
 
 def _section(document: Mapping[str, Any], section: tuple[str, ...]) -> Mapping[str, Any]:

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from holdfast._core.text import visible
 from holdfast.config import files
 from holdfast.config.dialects.common import header_fault, url_fault, variable_fault
-from holdfast.config.entry import ConfigProblem, ServerEntry, absolute, said
-from holdfast.config.expansion import Expander, ExpansionError, InputPrompt
+from holdfast.config.entry import ConfigProblem, ServerEntry, absolute, expander_for, said
+from holdfast.config.expansion import ExpansionError, InputPrompt
 from holdfast.config.files import EnvFile, UnreadableFileError
 from holdfast.config.settings import TABLE, HttpMode, LockSetting, map_strings
 from holdfast.errors import StateError, ValidationError
@@ -201,17 +201,10 @@ class _Resolution:
     def __init__(
         self, entry: ServerEntry, environ: Mapping[str, str] | None, prompt: InputPrompt | None
     ) -> None:
-        source = entry.source
         self._entry = entry
-        self._home = str(source.environment.home)
+        self._home = str(entry.source.environment.home)
         self._faults: list[ConfigProblem] = []
-        self._expander = Expander(
-            source.environment.environ if environ is None else environ,
-            workspace=source.workspace,
-            home=self._home,
-            inputs=entry.inputs,
-            prompt=prompt,
-        )
+        self._expander = expander_for(entry, environ, prompt)
 
     def result(self, env_file: EnvFile | None) -> ResolvedServer:
         """Return the resolved entry, or raise one error for all faults."""

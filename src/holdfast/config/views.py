@@ -16,10 +16,9 @@ from msgspec import Struct
 from holdfast._core.redact import HIDDEN, default_redactor
 from holdfast._core.text import visible
 from holdfast.config import trust
-from holdfast.config.entry import ConfigScope, ServerEntry, said, used_variables
+from holdfast.config.entry import ConfigScope, ServerEntry, expander_for, said, used_variables
 from holdfast.config.expansion import (
     ConfigInput,
-    Expander,
     ExpansionError,
     Variable,
     VariableKind,
@@ -170,13 +169,7 @@ def explain(config: Configuration, name: str) -> ServerExplanation:
 
 def variable_rows(entry: ServerEntry) -> tuple[VariableRow, ...]:
     """Return the variables of an entry, in the order in which they stand."""
-    source = entry.source
-    expander = Expander(
-        source.environment.environ,
-        workspace=source.workspace,
-        home=str(source.environment.home),
-        inputs=entry.inputs,
-    )
+    expander = expander_for(entry)
     used: dict[tuple[str, VariableKind], list[tuple[str, Variable]]] = {}
     for field, variable in used_variables(entry):
         used.setdefault((variable.name, variable.kind), []).append((field, variable))

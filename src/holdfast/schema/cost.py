@@ -273,8 +273,8 @@ def _count_own(schema: Schema) -> int:
     return total
 
 
-def _values(value: Any) -> int:
-    """Return how many JSON values there are in one."""
+def _values(value: Any, *, plain: bool = False) -> int:
+    """Return the number of JSON values in one; ``plain`` refuses integers of any length."""
     count, waiting = 0, [value]
     while waiting:
         one = waiting.pop()
@@ -283,6 +283,8 @@ def _values(value: Any) -> int:
             waiting += one.values()
         elif isinstance(one, list | tuple):
             waiting += one
+        elif plain and isinstance(one, int) and one.bit_length() > 64:
+            raise SchemaTooComplex("its integers are too large to compare")
     return count
 
 
@@ -378,15 +380,6 @@ class _Count:
 
     def _size(self, value: Any, *, plain: bool = False) -> int:
         """Return the number of JSON values; ``plain``: integers of any length are refused."""
-        count, waiting = 0, [value]
-        while waiting:
-            one = waiting.pop()
-            count += 1
-            if isinstance(one, dict):
-                waiting += one.values()
-            elif isinstance(one, list | tuple):
-                waiting += one
-            elif plain and isinstance(one, int) and one.bit_length() > 64:
-                raise SchemaTooComplex("its integers are too large to compare")
+        count = _values(value, plain=plain)
         self._budget.spend(count // 8)
         return count

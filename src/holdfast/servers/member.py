@@ -72,7 +72,7 @@ class Member:
         return client
 
     def note(self, error: HoldfastError) -> Failure:
-        """Remember what went wrong; but not that nothing works while the server is down."""
+        """Record an error; one that says only that the server is down replaces no other."""
         failure = Failure(server=self.name, error=error, time=datetime.now(UTC))
         if self.failure is None or not isinstance(error, StateError | ShutdownError):
             self.failure = failure
@@ -88,7 +88,7 @@ class Member:
             self.note(error)
 
     def status(self) -> Status:
-        """The truth at this moment. Nothing is started, made or opened for it."""
+        """Return the status. Starts nothing."""
         client = self.client
         if client is None:
             state, failure = self._unused()
@@ -130,7 +130,7 @@ class Member:
 
 
 def members(config: Config, overrides: Mapping[str, Any]) -> dict[str, Member]:
-    """The servers that a configuration names, in its order. ``overrides`` go to `connect`."""
+    """Return the servers of a configuration, in its order; ``overrides`` go to `connect`."""
     if isinstance(config, Mapping):
         return {name: _given(name, what, overrides) for name, what in config.items()}
     found = _read(config) if config is None or isinstance(config, str | os.PathLike) else config
@@ -152,13 +152,13 @@ def _configured(name: str, entry: ServerEntry, overrides: Mapping[str, Any]) -> 
     return Member(
         name,
         lambda: entry.connect(**overrides),
-        check=lambda: _look_at(entry),
+        check=lambda: _admit(entry),
         disabled=entry.disabled,
         source=entry.source.file,
     )
 
 
-def _look_at(entry: ServerEntry) -> None:
+def _admit(entry: ServerEntry) -> None:
     """Raise what keeps an entry from being used: no approval, a variable without a value."""
     from holdfast.config.resolution import admit
 
@@ -189,7 +189,7 @@ def _connect(name: str, options: dict[str, Any]) -> Client:
 
 
 def _target(options: dict[str, Any]) -> Any:
-    """The target among some options, or what a configuration file calls it."""
+    """Return the target among some options, or what a configuration file calls it."""
     if "target" in options:
         return options.pop("target")
     command, arguments = options.pop("command", None), options.pop("args", ())
@@ -224,11 +224,11 @@ class Failure(Struct, frozen=True, kw_only=True):
 class Status(Struct, frozen=True, kw_only=True):
     """One server.
 
-    ``state`` is ``"not started"``; a state of its client (`holdfast.State`), once that is in
-    use; ``"disabled"`` or ``"untrusted"``, if it may not be started; or ``"invalid"``, if
-    what is configured can make no client. ``failure`` is the last thing that went wrong with
-    the connection: a server that is ready may have one, from before. ``tools`` counts the
-    list that was seen last; None is never.
+    Attributes:
+        state: ``"not started"``; a state of its client (`holdfast.State`); ``"disabled"`` or
+            ``"untrusted"`` if it may not be started; ``"invalid"`` if its options are wrong.
+        failure: The last failure of the connection; a server that is ready may have one.
+        tools: The number of tools listed last; None: never listed.
     """
 
     name: str

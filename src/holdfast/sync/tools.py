@@ -37,7 +37,7 @@ class ModelTool:
 
     @property
     def description(self) -> str:
-        """What the tool does; its title if nothing else is said."""
+        """The tool's description, or else its title."""
         return self._tool.description
 
     @property

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from holdfast.types.lifecycle import (
         Implementation, ListCapability, ResourcesCapability, ServerCapabilities, TasksCapability,
     )
-    from holdfast.types.notifications import (
-        LOG_LEVELS, LogLevel, LogMessage, Progress, ProgressToken,
-    )
+    from holdfast.types.lifecycle import LOG_LEVELS, LogLevel, LogMessage, Progress, ProgressToken
     from holdfast.types.page import Fault, Page, decode_page
     from holdfast.types.prompts import (
         CompleteResult, Completion, Prompt, PromptArgument, PromptMessage, PromptReference,
@@ -60,9 +58,8 @@ _HOMES = {
     ),
     "lifecycle": (
         "Implementation", "ListCapability", "ResourcesCapability", "ServerCapabilities",
-        "TasksCapability",
+        "TasksCapability", "LOG_LEVELS", "LogLevel", "LogMessage", "Progress", "ProgressToken",
     ),
-    "notifications": ("LOG_LEVELS", "LogLevel", "LogMessage", "Progress", "ProgressToken"),
     "page": ("Fault", "Page", "decode_page"),
     "prompts": (
         "CompleteResult", "Completion", "Prompt", "PromptArgument", "PromptMessage",

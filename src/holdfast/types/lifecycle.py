@@ -1,12 +1,12 @@
-"""The identity and capabilities of both sides, exchanged when they connect."""
+"""A server's identity, its capabilities, and what it reports while it works."""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import field
 
-from holdfast.types.base import Wire, empty_text
+from holdfast.types.base import Meta, Wire, empty_text
 from holdfast.types.content import Icon
 
 Settings: TypeAlias = dict[str, Any]
@@ -55,3 +55,33 @@ class ServerCapabilities(Wire, kw_only=True):
     completions: Settings | None = None
     logging: Settings | None = None
     tasks: TasksCapability | None = None
+
+
+LogLevel: TypeAlias = str
+"""One of `LOG_LEVELS`; others are read as they come."""
+
+LOG_LEVELS: Final = (
+    *("debug", "info", "notice", "warning"),
+    *("error", "critical", "alert", "emergency"),
+)
+"""From the least to the most severe (RFC 5424)."""
+
+
+class LogMessage(Meta, kw_only=True):
+    """One message; ``data`` is any JSON value, often text."""
+
+    level: LogLevel
+    data: Any
+    logger: str | None = None
+
+
+ProgressToken: TypeAlias = int | str
+
+
+class Progress(Meta, kw_only=True):
+    """The progress of a request: ``progress`` of ``total``, where the total is known."""
+
+    progress_token: ProgressToken
+    progress: int | float
+    total: int | float | None = None
+    message: str | None = None

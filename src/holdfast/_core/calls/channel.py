@@ -26,7 +26,7 @@ from holdfast._core.observers.observer import TOOL_CALL, Observers
 from holdfast.errors import HoldfastError, LoginRequired, ProtocolError, StateError
 from holdfast.policies import Policy
 from holdfast.types.base import Wire, decode
-from holdfast.types.notifications import Progress
+from holdfast.types.lifecycle import Progress
 
 W = TypeVar("W", bound=Wire)
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from holdfast.types.notifications import Progress
+from holdfast.types.lifecycle import Progress
 
 if TYPE_CHECKING:
     from holdfast._core.auth.options import LoginRequest
     from holdfast._core.calls.approval import ApprovalRequest
     from holdfast.types.elicitation import AnyElicitation, ElicitResult
-    from holdfast.types.notifications import LogMessage
+    from holdfast.types.lifecycle import LogMessage
     from holdfast.types.resources import Root
     from holdfast.types.sampling import SamplingRequest, SamplingResult
 
@@ -169,7 +169,7 @@ def log_handler(handler: Callable[[LogMessage], Any]) -> NotificationHandler:
 
     def read(notification: Notification) -> Any:
         from holdfast.types.base import decode
-        from holdfast.types.notifications import LogMessage
+        from holdfast.types.lifecycle import LogMessage
 
         raw = Raw(b"{}") if notification.raw is None else notification.raw
         return handler(decode(raw, LogMessage))

@@ -23,7 +23,7 @@ from holdfast._core.wire.jsonrpc import Id
 from holdfast.errors import RpcError
 from holdfast.events import Events
 from holdfast.types.base import decode
-from holdfast.types.notifications import Progress
+from holdfast.types.lifecycle import Progress
 
 log: logging.Logger = logging.getLogger("holdfast")
 

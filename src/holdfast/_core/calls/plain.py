@@ -56,7 +56,7 @@ class PlainRequests:
         await self._channel.request(call, deadline)
 
     async def set_log_level(self, level: str, timeout: float | None) -> None:
-        from holdfast.types.notifications import LOG_LEVELS
+        from holdfast.types.lifecycle import LOG_LEVELS
 
         if level not in LOG_LEVELS:
             raise ValidationError(f"log level {level!r}: must be one of {', '.join(LOG_LEVELS)}")

@@ -33,7 +33,7 @@ from holdfast.errors import (
     StateError,
     TransportError,
 )
-from holdfast.types.notifications import Progress
+from holdfast.types.lifecycle import Progress
 from holdfast.types.tasks import RELATED_TASK, Task
 from holdfast.types.tools import ToolResult
 

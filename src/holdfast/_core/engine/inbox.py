@@ -34,7 +34,7 @@ from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import INVALID_REQUEST
 from holdfast._core.wire.jsonrpc import Envelope, ErrorObject, Junk, decode_error_object
 from holdfast.errors import HoldfastError
-from holdfast.types.notifications import Progress
+from holdfast.types.lifecycle import Progress
 
 Hear = Callable[[Envelope, float, list[Effect]], bool]
 Disowned = Callable[[object, ErrorObject, float, list[Effect]], bool]
