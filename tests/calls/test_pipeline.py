@@ -244,6 +244,17 @@ async def test_the_total_of_the_policy_caps_a_call_that_reports_progress() -> No
             await client.call_tool("double", {"a": 1})
 
 
+@pytest.mark.req("R3")
+async def test_what_the_caller_said_bounds_the_whole_and_progress_a_few_times_that() -> None:
+    async with holdfast.connect(shop(), timeouts=Timeouts(request=5, total=60)) as client:
+        deadline = client._channel.deadline
+        assert (deadline("tools/call").idle, deadline("tools/call").total) == (5, 60)
+        assert (deadline("tools/call", 2).idle, deadline("tools/call", 2).total) == (2, 6)
+        assert deadline("tools/call", 2, 3).total == 3
+        assert deadline("ping", 2).total == 2
+        assert deadline("ping", 90).total == 90
+
+
 # Whether it may have run
 
 

@@ -94,3 +94,17 @@ def test_lists_for_a_program(cli: Cli) -> None:
     assert found.keys() == {"resources", "resourceTemplates"}
     assert cli("prompts", "--output", "json", "--", *DEMO).value["prompts"][1]["name"] == "tour"
     assert json.loads(cli("tools", "--output", "json", "--", *DEMO).out)["tools"][0]["inputSchema"]
+
+
+HIDDEN_TEXT = "\u200b\U000e0041\x1b[31m\u202e\x07\x00\ufeff"
+
+
+@pytest.mark.req("N3")
+@pytest.mark.parametrize("words", [["tools"], ["describe"], ["describe", "good"], ["doctor"]])
+def test_text_about_a_server_hides_nothing_from_a_reader_of_a_pipe(
+    cli: Cli, words: list[str]
+) -> None:
+    described = {"description": f"Reads.{HIDDEN_TEXT}", "inputSchema": {"type": "object"}}
+    tools = [{"name": "good", **described}, {"name": f"odd{HIDDEN_TEXT}", **described}]
+    said = cli(*words, "--", *puppet(tools=tools, instructions=f"Do.{HIDDEN_TEXT}"))
+    assert not [char for char in HIDDEN_TEXT.replace("[31m", "") if char in said.out + said.err]

@@ -114,6 +114,12 @@ async def test_an_unbalanced_quote_is_refused() -> None:
         Stdio("python 'server.py")
 
 
+@pytest.mark.req("L8")
+def test_a_server_has_two_seconds_to_end_unless_set() -> None:
+    assert Stdio("x").grace == 2.0
+    assert Stdio("x", grace=0.1).grace == 0.1
+
+
 @pytest.mark.req("X1")
 async def test_options_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ValidationError, match="grace=-1"):

@@ -55,7 +55,7 @@ class Contents:
         elif isinstance(data, str):
             self._save(data, str(content.get("mimeType") or "application/octet-stream"))
         elif content.get("type") == "resource_link":
-            self._output.text(str(content.get("uri")))
+            self._output.content(str(content.get("uri")))
         else:
             self._output.value(content)
 
@@ -68,7 +68,7 @@ class Contents:
                 return
             except (ValueError, RecursionError):  # it only looks like JSON
                 pass
-        self._output.text(text)
+        self._output.content(text)
 
     def _save(self, data: str, kind: str) -> None:
         try:

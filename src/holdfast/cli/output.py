@@ -1,8 +1,8 @@
 """What goes to stdout and stderr. stdout carries the result alone; stderr is for the person.
 
-Text that came from a server is shown on a terminal without what would steer the terminal;
-through a pipe it goes as it came. With ``--output json`` stderr is empty, or one line of JSON
-that says why the command failed.
+Text about a server is shown without what would steer a terminal, or hide from a reader: what is
+piped is read too, often by a model. Contents go through a pipe as they came. With
+``--output json`` stderr is empty, or one line of JSON that says why the command failed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,13 @@ class Output:
 
     def text(self, text: str) -> None:
         """A result, as text; it ends its last line if it has not done so itself."""
-        text = self.safe(text)
+        self._write(visible_lines(text))
+
+    def content(self, text: str) -> None:
+        """What a tool, a resource or a prompt holds: as it came, unless a terminal shows it."""
+        self._write(visible_lines(text) if self.is_terminal else text)
+
+    def _write(self, text: str) -> None:
         ended = text if text.endswith("\n") else f"{text}\n"
         write(ended.encode("utf-8", "backslashreplace"))
 
@@ -49,9 +55,6 @@ class Output:
             text = visible_json(data.decode())
             data = (highlight(text) if has_colour(sys.stdout) else text).encode()
         write(data + b"\n")
-
-    def safe(self, text: str) -> str:
-        return visible_lines(text) if self.is_terminal else text
 
     def note(self, text: str) -> None:
         """A word to the person, not part of the result."""

@@ -90,7 +90,7 @@ async def codegen(
     if target.output.json:
         target.output.value({**facts, "source": found.source})
     else:
-        target.output.text(found.source)
+        target.output.content(found.source)
     return Exit.OK
 
 

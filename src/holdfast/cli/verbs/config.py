@@ -163,6 +163,6 @@ def import_(file: str, to: str | None, output: str) -> None:
         facts = {"file": to, "servers": list(found.servers), "lost": list(map(str, found.lost))}
         out.value({**facts, "config": json.loads(found.text)})
     elif to is None:
-        out.text(found.text)
+        out.content(found.text)
     for lost in found.lost:
         out.note(f"lost: {lost}")

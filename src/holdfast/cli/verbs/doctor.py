@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
+from holdfast._core.text import visible_lines
 from holdfast.cli import advice, tool_cache
 from holdfast.cli.completers import servers
 from holdfast.cli.exit_codes import Exit, exit_for
@@ -151,8 +152,8 @@ def _show(output: Output, finding: Finding) -> None:
     if output.json:
         return
     mark, colour = _MARKS[finding.verdict]
-    lines = output.safe(finding.text).splitlines() or [""]
-    lines += [f"→ {output.safe(finding.advice)}"] if finding.advice else []
+    lines = visible_lines(finding.text).splitlines() or [""]
+    lines += [f"→ {visible_lines(finding.advice)}"] if finding.advice else []
     if not output.is_terminal:
         indent = "\n" + " " * (_STEP + 3)
         output.text(f"{mark} {finding.step:<{_STEP}} {indent.join(lines)}")

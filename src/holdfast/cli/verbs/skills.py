@@ -60,7 +60,7 @@ async def skill(target: ServerTarget, words: tuple[str, ...], file: str, dynamic
         target.output.value(facts)
         return Exit.OK
     try:
-        target.output.text(read.text.rstrip("\n"))
+        target.output.content(read.text.rstrip("\n"))
     except UnicodeDecodeError:
         write(read.data)
     return Exit.OK
