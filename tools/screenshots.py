@@ -193,7 +193,8 @@ def main() -> int:
     site = options.site or PROJECT / "build" / "site"
     if options.site is None:
         build(site)
-    pages = options.pages or sorted(str(page.relative_to(site)) for page in site.rglob("*.html"))
+    found = sorted(str(page.relative_to(site)) for page in site.rglob("*.html"))
+    pages = options.pages or [page for page in found if page != "404.html"]
     target = PROJECT / "build" / "screenshots"
     seen = asyncio.run(look(program, site, pages, whole=True))
     for one in seen:

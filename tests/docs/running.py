@@ -8,12 +8,9 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 
 from tests.docs.pages import Step, name_of, read, steps
-from tests.interop.catalogue import TIME
-from tests.interop.install import install
 
 MARK = "\x1e"
 """Parts the outputs of a page's steps."""
@@ -82,7 +79,7 @@ def run_steps(page: str, wanted: list[Step]) -> subprocess.CompletedProcess[str]
         return subprocess.run(
             [sys.executable, "-W", "error", "-c", RUNNER],
             input=json.dumps([page, sent]),
-            env=environment(home, needs_time(wanted)),
+            env=environment(home),
             cwd=folder,
             capture_output=True,
             encoding="utf-8",
@@ -96,21 +93,14 @@ def typed(text: str, step: Step) -> str:
     return re.sub(r"^\$ ", "", text, flags=re.M) if step.block.kind == "console" else text
 
 
-def environment(home: str, with_time: bool) -> dict[str, str]:
-    path = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
-    if with_time:
-        path.append(str(install(TIME.source, TIME.name, TIME.pins) / "bin"))
+def environment(home: str) -> dict[str, str]:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     kept = {
         name: value
         for name, value in os.environ.items()
         if name != "MCP_SERVER_URL" and not name.startswith(("XDG_", "HOLDFAST_"))
     }
-    return {**kept, "HOME": home, "PATH": os.pathsep.join(path), "TERM": "xterm", "NO_COLOR": "1"}
-
-
-def needs_time(wanted: Iterable[Step]) -> bool:
-    """Whether a page uses mcp-server-time, which the tests with real servers install."""
-    return any(TIME.package in step.block.text for step in wanted)
+    return {**kept, "HOME": home, "PATH": path, "TERM": "xterm", "NO_COLOR": "1"}
 
 
 def matches(expected: str, printed: str, *, wrapped: bool = False) -> bool:

@@ -31,8 +31,7 @@ import yaml
 
 from tests.docs.commands import commands, fault
 from tests.docs.pages import FENCE, PAGES, PROJECT, blocks, name_of, read, steps
-from tests.docs.running import MARK, matches, needs_time, run_page, run_steps
-from tests.interop.install import Broken, NotHere
+from tests.docs.running import MARK, matches, run_page, run_steps
 
 LINK = re.compile(r"\]\((?P<target>[^)#\s]+)(?:#[^)\s]*)?\)")
 TABLE = re.compile(r"(?:^\|.*\n)+", re.M)
@@ -47,26 +46,15 @@ READERS: dict[str, Callable[[str], Any]] = {
 """Kinds of block that are data; ``py`` is Python that ``make frameworks`` runs."""
 
 
-def provable() -> list[Any]:
-    """The pages with something to run; one that needs a real server may have to install it."""
-    found = []
-    for page in PAGES:
-        wanted = steps(read(page))
-        marks = [pytest.mark.hang(300 if needs_time(wanted) else 180)]
-        if wanted:
-            found.append(pytest.param(page, marks=marks, id=name_of(page)))
-    return found
+PROVABLE = [page for page in PAGES if steps(read(page))]
+"""The pages with something to run."""
 
 
 @pytest.mark.req("F1")
-@pytest.mark.parametrize("page", provable())
+@pytest.mark.hang(180)
+@pytest.mark.parametrize("page", PROVABLE, ids=name_of)
 def test_every_example_runs_and_prints_what_the_page_says(page: Path) -> None:
-    try:
-        done = run_page(page)
-    except NotHere as reason:
-        pytest.skip(str(reason))
-    except Broken as reason:
-        pytest.fail(str(reason), pytrace=False)
+    done = run_page(page)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
     printed = done.stdout.split(MARK)[:-1]
