@@ -1,10 +1,10 @@
-"""Serve a call log: calls are answered as they were recorded.
+"""Serve a call log: answer calls as they were recorded.
 
     async with holdfast.connect(MockServer("calls.jsonl")) as client:
         await client.call_tool("session.open", {"sessionName": "a"})
 
-Calls are found by name and arguments, and repeated ones answered in the order of the log.
-Whatever was not recorded is refused, with what comes nearest to it.
+Calls are found by name and arguments; repeated ones are answered in the order of the log. A call
+that was not recorded is refused, with the nearest one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Text that strangers wrote, as it may stand in a Python file.
+"""Text of servers as literals and docstrings of a Python file.
 
-What a server says of its tools is untrusted: it must end up inside a string, whatever is in
-it, and show what it is. Line breaks of every kind become plain ones, and characters that
-cannot be seen (controls, marks that turn the reading direction, halves of characters) are
-written as escapes.
+Descriptions are untrusted: they must stay inside a string and be visible. Line breaks of every kind
+become plain ones, and unseen characters are escaped.
 """
 
 from __future__ import annotations

@@ -106,10 +106,12 @@ def build(
     hide: Collection[str] = (),
     session: SessionTools | None = None,
 ) -> Model:
-    """Return the model of these tools, in whatever order they come.
+    """Return the model of some tools, in any order.
 
-    ``hide`` keeps tools (``"a.b"``) and namespaces (``"a.*"``) off the handle; ``session`` its
-    own tools, and its parameter off every tool.
+    Args:
+        tools: The tools.
+        hide: Tools (``"a.b"``) and namespaces (``"a.*"``) to leave out.
+        session: Leave out its tools, and its parameter from every tool.
     """
     return _Builder(tools, hide, session).build()
 

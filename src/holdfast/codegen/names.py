@@ -1,9 +1,7 @@
-"""Names in Python for names on the wire.
+"""Python names for names on the wire.
 
-A name on the wire may be any text; what is called in Python is an identifier, or nearly the
-same one. The choice depends on the names alone, never on the order they come in, and a name
-never passes silently from one tool to another: of several that would be called the same,
-only the one that is spelt so keeps it, and the others get digits made of their own spelling.
+The choice depends on the names alone, not on their order. Of several that would get one name, the
+one that is spelt so keeps it, and the others get digits of a hash of their own spelling.
 """
 
 from __future__ import annotations

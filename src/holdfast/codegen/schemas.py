@@ -1,8 +1,7 @@
-"""From JSON Schema to kinds.
+"""Convert JSON Schema to kinds.
 
-A schema may say more than a type can; what a type cannot say is left out, and what is not
-understood is Any, so that a caller is never kept from a value that the server would take.
-Schemas come from servers: depth and size are bounded, and every keyword may hold anything.
+Constraints that a type cannot express are left out, and what is not understood is Any, so that no
+valid value is refused. Schemas come from servers: depth and size are bounded.
 """
 
 from __future__ import annotations

@@ -23,10 +23,10 @@ from holdfast.config.trust import ApprovalStore, TrustVerdict
 
 
 class Approval(Struct, frozen=True, kw_only=True):
-    """Everything that an approval is about, for a person to read.
+    """Everything that an approval is bound to, for a person to read.
 
-    ``definition`` is the text of the file to the letter, with secrets, inputs and the content of
-    the file of variables (unseen characters escaped): what is hidden cannot be approved.
+    ``definition`` is the text of the file, secrets, inputs and file of variables included, with
+    unseen characters escaped: what is hidden cannot be approved.
     """
 
     name: str

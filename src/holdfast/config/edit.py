@@ -1,7 +1,7 @@
-"""Adding, removing and importing servers: edits of Holdfast's own file and the project's.
+"""Add, remove and import servers in the user's own file and the project's.
 
-The rest of a file stays byte for byte as it is: comments, order and indentation. A file that
-changes while it is edited is left alone. Servers that a user adds are approved by that.
+The rest of a file is preserved byte for byte. A file that changes during an edit is not written.
+Servers that a user adds are approved at once.
 """
 
 from __future__ import annotations

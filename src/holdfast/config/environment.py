@@ -70,11 +70,10 @@ class ConfigEnvironment:
         return Path(named) if os.path.isabs(named) else self.home.joinpath(*default)
 
     def folders(self) -> list[Path]:
-        """Return the folders whose files are the project's, nearest first.
+        """Return the folders of the project, nearest first.
 
-        From the start up to the repository's root. Without a repository: up to, and without,
-        the home; outside the home the start alone, since anybody may write above it (``/tmp``).
-        The home itself is never a project.
+        From the start up to the repository's root. Without a repository: up to the home, exclusive;
+        outside the home only the start, since others may write above it (``/tmp``).
         """
         chain = [self.start, *self.start.parents]
         home = Path(os.path.realpath(self.home))
@@ -121,8 +120,7 @@ def named_file(path: str | os.PathLike[str], environment: ConfigEnvironment) -> 
 def usual_files(environment: ConfigEnvironment) -> list[ConfigFile]:
     """Return the files to look for, in order of precedence.
 
-    First what the user keeps for this very project in a file of their own, then the project's
-    files, nearest folder first, then the user's.
+    The user's own entries for this project, the project's files (nearest folder first), the user's.
     """
     folders = environment.folders()[:MOST_FOLDERS]
     code = str(_claude_code(environment))

@@ -1,8 +1,7 @@
-"""Configuration files as plain values: bounded before they are parsed, and after.
+"""Read configuration files within bounds.
 
-A file may come with somebody else's repository, and every command and every Tab reads it. So its
-size, depth and number of values are bounded, all work on it is linear, and what is wrong with it
-is one sentence that quotes next to nothing of its content.
+Files may come with a stranger's repository, and every command and completion reads them. So size,
+depth and number of values are bounded, work is linear, and errors quote next to nothing.
 """
 
 from __future__ import annotations

@@ -68,11 +68,7 @@ class ResolvedServer(Struct, frozen=True, kw_only=True):
         return {**found, **{name: value for name, value in own.items() if value}}
 
     def build_transport(self, overrides: Mapping[str, Any] | None = None) -> Stdio | Http:
-        """Return the transport, built by the entry's kind.
-
-        A string is never left to be judged by its looks: a URL entry could otherwise become a
-        command line.
-        """
+        """Return the transport, by the kind of the entry: a URL never becomes a command line."""
         said = self.transport_options()
         options = {**said, **(overrides or {})}
         if self.url is not None:
@@ -120,10 +116,9 @@ def admit(
     *,
     prompt: InputPrompt | None = None,
 ) -> ResolvedServer:
-    """Return a resolved entry, if it is sound, switched on and trusted.
+    """Return a resolved entry if it has no errors and is enabled and trusted.
 
-    What is checked is what is used: the entry is not read again, and its file of variables is
-    read once for both (CWE-367).
+    The same bytes are checked and used: nothing is read twice (CWE-367).
     """
     from holdfast.config import trust
 

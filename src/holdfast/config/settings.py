@@ -1,7 +1,7 @@
-"""The table of settings: everything that a server's entry may say, one row each.
+"""The table of settings of a server's entry, one row each.
 
-Reading, checking, expansion, resolution, approval and display all go by these rows. A new setting
-is a new row; unless the row gives a reason, an approval binds it and shows it.
+Reading, validation, expansion, resolution, approval and display go by these rows. An approval binds
+a setting unless its row gives a reason.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""Approval: a project's own file is data until its user has approved it.
+"""Approvals: a server of a project's own file is not used before its user has approved it.
 
 An approval is bound to the file's path, the server's name and a hash over everything that decides
-what runs, what is sent where and how answers are treated: every setting of the table that does not
-give a reason (`Setting.unbound`), the inputs with their text, default and options, the content of
-the file of variables, and the project's folder.
+what runs, what is sent where and how results are treated: every setting whose row gives no reason
+(`Setting.unbound`), the inputs, the content of the file of variables, and the project's folder.
 
-The hash is over the text as it stands in the file, before variables are expanded. Whoever writes
-the file can change the text, so every change of it counts; what the variables hold is the user's
-own, and a new token needs no new approval. The program that a command names is not hashed:
-approving ``node server.js`` approves what that file will be.
+The hash is over the text before variables are expanded: authors of the file control the text, the
+user controls the variables, and a new token needs no new approval. The program of a command is not
+hashed: approving ``node server.js`` approves every later content of that file.
 """
 
 from __future__ import annotations
@@ -41,10 +39,10 @@ _MOST_SHOWN: Final = 5
 
 
 class TrustStatus(Struct, frozen=True, kw_only=True):
-    """The trust in an entry: may it be used, and why.
+    """The approval of an entry.
 
-    ``own``: it is the user's own, or was named by them. ``trusted``: approved as it is.
-    ``untrusted``: never approved. ``changed``: approved, and different since.
+    ``own``: the user's own, or named by the user. ``trusted``: approved in this form.
+    ``untrusted``: never approved. ``changed``: approved in another form.
     """
 
     verdict: TrustVerdict

@@ -1,8 +1,7 @@
-"""Views of a configuration: plain values for a face to render.
+"""Views of a configuration: plain values to render.
 
-Nothing here starts a server, shows the value of a variable, or asks anybody anything. What is
-written out in a file is redacted where its name or its form says that it is a secret; only an
-approval shows it to the letter.
+Nothing here starts a server, shows the value of a variable, or prompts. Secrets are redacted by
+name and by form; only an approval shows them.
 """
 
 from __future__ import annotations

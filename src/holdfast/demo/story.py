@@ -1,7 +1,7 @@
-"""``make demo``: a client at work, and what it does when its server is killed.
+"""``make demo``: a client at work while its server is killed.
 
-The server is `holdfast.demo.server`. Everything shown is checked as it happens: the exit code is
-0 only if every check passed. ``-v`` shows the client's log between the lines.
+The server is `holdfast.demo.server`. Every step is checked; the exit code is 0 if all passed.
+``-v`` shows the client's log.
 """
 
 from __future__ import annotations

@@ -26,11 +26,14 @@ COMPARED: Final = ("inputSchema", "outputSchema")
 
 
 class Registry(Struct, frozen=True, kw_only=True):
-    """The tools that a module was generated from, and enough to describe what changed.
+    """The tools that a module was generated from.
 
-    ``schemas`` and ``returns`` have each tool's input and output schema as JSON text; ``hash``
-    is for people to compare; ``command`` generates the module anew. ``capabilities`` are those
-    that the client had declared: servers list different tools to different clients.
+    Attributes:
+        hash: Twelve digits, for people to compare.
+        command: The command that generates the module again.
+        schemas: The input schema of each tool, as JSON text.
+        returns: The output schemas likewise.
+        capabilities: The client's capabilities at the time: servers list tools by them.
     """
 
     hash: str

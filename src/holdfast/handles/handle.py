@@ -1,11 +1,10 @@
-"""The handle: a server's tools as methods, in one session, with one end.
+"""The handle: a server's tools as methods, in one session.
 
     async with mcp_tools.connect("p4n-test") as mcp:
         await mcp.nav.goto(url="https://park4night.com/en")
 
-Before the first call the server is started, its tools are compared with those that the
-handle was generated from, and the session is opened, in this order and on one connection.
-After a reconnect the same is done again before the next call.
+Before the first call, and after every reconnect, the tools are compared with those that the handle
+was generated from, and the session is opened, on the same connection.
 """
 
 from __future__ import annotations

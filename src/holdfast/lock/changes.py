@@ -188,10 +188,14 @@ def compare(
     instructions: tuple[str | None, str | None] | None = None,
     skills: tuple[Definitions, Definitions] = ({}, {}),
 ) -> Changes:
-    """The changes from one set of definitions to another, both keyed by name.
+    """Compare two sets of definitions, both keyed by name.
 
-    ``fields`` limits what counts. ``instructions`` are the server's, before and after; so are
-    ``skills``, keyed by URI.
+    Args:
+        before: The definitions before.
+        after: The definitions after.
+        fields: The fields that count.
+        instructions: The server's instructions, before and after.
+        skills: Its skills, before and after, keyed by URI.
     """
     work = _Work(fields)
     found = [

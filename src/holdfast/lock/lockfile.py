@@ -114,10 +114,10 @@ def _command(verb: str, path: PathLike, server: str | None, reach: str | None) -
 def definitions(
     tools: Iterable[Tool], known: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, dict[str, Any]]:
-    """The definitions of some tools by name. A name listed again for another tool is numbered.
+    """Return the definitions of tools by name; a name listed again for another tool is numbered.
 
-    The order of the list does not count, so a second tool of a known name cannot hide behind
-    the first. What is ``known`` goes by the name or number that it has there.
+    The order of the list is ignored, so a second tool of a known name cannot replace the first.
+    A ``known`` definition keeps its name or number.
     """
     by_name: dict[str, dict[bytes, dict[str, Any]]] = {}
     for tool in tools:

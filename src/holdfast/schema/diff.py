@@ -1,8 +1,7 @@
-"""Two versions of a schema compared: does what fitted the old one fit the new one?
+"""Compare two versions of a schema: does every value that fitted the old one fit the new one?
 
-JSON Schema has no general answer. This one knows types, enums, bounds, properties, items,
-alternatives of different types and references within the schema. Everything else, unless it is
-the same on both sides, is reported as breaking: it "cannot be compared".
+There is no general answer. Compared are types, enums, bounds, properties, items, alternatives of
+different types and references. Anything else that differs is breaking: it "cannot be compared".
 """
 
 from __future__ import annotations

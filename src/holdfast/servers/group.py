@@ -366,10 +366,9 @@ class Servers:
     async def _each(
         self, wanted: list[Member], work: Callable[[Member], Awaitable[T]]
     ) -> list[T | Failure]:
-        """Do something with each of some servers; a failure is a value among the others.
+        """Run work for each of some servers; return failures among the results.
 
-        A timeout among many that started at once may be the machine's: it is tried once more,
-        one server after the other, when the rush is over.
+        Many servers that start at once may exceed their timeouts: those are retried one by one.
         """
         places: AbstractAsyncContextManager[None] = asyncio.Semaphore(self._concurrency)
 
