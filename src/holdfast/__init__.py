@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from holdfast._core.calls.cached import Listing
     from holdfast._core.calls.handlers import Handlers, Notification
     from holdfast._core.calls.options import CallOptions
+    from holdfast._core.calls.pending import PendingCall
     from holdfast._core.calls.running import Invocation, RunningCall
     from holdfast._core.calls.store import CacheEntry, MemoryStore, Store
     from holdfast._core.engine.state import State
@@ -105,8 +106,8 @@ __all__ = [
     "GrantError", "Handlers", "HandshakeRefused", "HandshakeTimeout", "HoldfastError", "Http",
     "Identity", "Invocation", "Limits", "Listing", "Lock", "LoginFailed", "LoginPending",
     "LoginRequest", "LoginRequired", "LoginStore", "MemoryLogins", "MemoryStore", "MockServer",
-    "Notification", "OAuth", "Observability", "Progress", "Prompt", "PromptResult", "ProtocolError",
-    "ReadResult", "Redaction", "RequestTimeout", "Resource", "ResourceNotFoundError",
+    "Notification", "OAuth", "Observability", "PendingCall", "Progress", "Prompt", "PromptResult",
+    "ProtocolError", "ReadResult", "Redaction", "RequestTimeout", "Resource", "ResourceNotFoundError",
     "ResourceTemplate", "RpcError", "RunningCall", "SchemaFault", "ScopeError", "Servers",
     "ShutdownError", "State", "StateError", "Stdio", "Store", "Timeouts", "Tool", "ToolError",
     "ToolPolicy", "ToolResult", "TransportError", "TrustError", "ValidationError",
@@ -124,6 +125,7 @@ _HOMES: Final = {
     "_core.calls.handlers": ("Handlers", "Notification"),
     "_core.calls.approval": ("ApprovalRequest",),
     "_core.calls.options": ("CallOptions",),
+    "_core.calls.pending": ("PendingCall",),
     "schema.explain": ("SchemaFault",),
     "_core.calls.cached": ("Listing",),
     "_core.calls.running": ("Invocation", "RunningCall"),

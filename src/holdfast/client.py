@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-import msgspec
-from msgspec import Raw
-
 from holdfast._core.calls.cache import AnswerCache, partition
 from holdfast._core.calls.cached import Cached, Listing
 from holdfast._core.calls.channel import ENDED, Channel
@@ -41,6 +38,7 @@ from holdfast.types.tasks import Task
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
+    from holdfast._core.calls.pending import PendingCall
     from holdfast.agents.listing import ModelTool, Partial
     from holdfast.agents.providers import Shape
     from holdfast.agents.results import ModelAnswer
@@ -339,6 +337,28 @@ class Client:
             result = await client.call_tool("search", {"query": "anchor"}, timeout=5)
         """
         return await self._pipeline.call_tool(name, arguments, options)
+
+    async def resume(
+        self, pending: PendingCall, answers: Mapping[str, Any], **options: Unpack[CallOptions]
+    ) -> ToolResult:
+        """Answer the questions of a pending call, and go on with it.
+
+        With ``Handlers(elicitation="return")``, a call that the server answers with questions
+        returns them as ``result.pending``. It can be stored, and resumed in another process.
+
+        Args:
+            pending: The call, from ``result.pending``.
+            answers: The answer to each question, by its key: a dict with ``action``, an instance
+                with the form's values, or None to decline.
+            options: As for `call_tool`.
+
+        Returns:
+            The result, or further questions.
+
+        Raises:
+            ValidationError: A question has no answer, or an answer no question; nothing was sent.
+        """
+        return await self._pipeline.resume(pending, answers, options)
 
     async def invoke_tool(
         self,
@@ -683,8 +703,7 @@ class Client:
         Raises:
             StateError: There is no sampling handler.
         """
-        self._inputs.require("sampling")
-        return await self._inputs.sample(Raw(msgspec.json.encode(params)))
+        return await self._inputs.sample_here(params)
 
     async def list_roots(self) -> list[Root]:
         """Return the roots that servers are given.
@@ -692,13 +711,11 @@ class Client:
         Raises:
             StateError: There are no roots.
         """
-        self._inputs.require("roots")
-        return (await self._inputs.list_roots()).roots
+        return await self._inputs.roots_here()
 
     async def roots_changed(self) -> None:
         """Tell the server that the roots have changed, where its revision has that."""
-        driver = self._channel.driver
-        driver.send(driver.engine.notify("notifications/roots/list_changed"))
+        self._plain.notify("notifications/roots/list_changed")
 
     # Listening
 

@@ -35,6 +35,9 @@ TEXT = {"type": "STRING"}
 NUMBER = {"type": "NUMBER"}
 WHOLE = {"type": "INTEGER"}
 OBJECT = {"type": "OBJECT"}
+WRITTEN = "(a JSON object, written as text)"
+JSON_TEXT = {"type": "STRING", "description": WRITTEN}
+A_MAP = {"type": "STRING", "description": f"A map. {WRITTEN}"}
 
 CASES: list[tuple[Any, dict[str, Any], list[str]]] = [
     ({"type": ["string", "null"]}, {**TEXT, "nullable": True}, []),
@@ -69,9 +72,10 @@ CASES: list[tuple[Any, dict[str, Any], list[str]]] = [
         {"type": "ARRAY", "items": {**TEXT, "nullable": True}},
         ["prefixItems"],
     ),
-    ({"type": "object"}, OBJECT, []),
-    ({"type": "object", "properties": {}}, OBJECT, ["properties"]),
-    ({"type": "object", "additionalProperties": {}}, OBJECT, ["additionalProperties"]),
+    ({"type": "object"}, JSON_TEXT, ["properties"]),
+    ({"type": "object", "properties": {}}, JSON_TEXT, ["properties"]),
+    ({"type": "object", "description": "A map."}, A_MAP, ["properties"]),
+    ({"type": "object", "additionalProperties": {}}, JSON_TEXT, ["properties"]),
     (
         {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x", "y"]},
         {**OBJECT, "properties": {"x": TEXT}, "required": ["x"]},
@@ -103,8 +107,8 @@ def test_a_tree_is_told_to_its_first_branch() -> None:
     report = Losses()
     found = subset({"properties": {"t": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": tree}}, report)
     assert found is not None
-    assert found["properties"]["t"]["properties"] == {"child": {"type": "OBJECT"}}
-    assert [loss.keyword for loss in report] == ["$ref"]
+    assert found["properties"]["t"]["properties"] == {"child": JSON_TEXT}
+    assert [loss.keyword for loss in report] == ["$ref", "properties"]
 
 
 @given(schemas)

@@ -51,6 +51,7 @@ PINNED: tuple[str, ...] = (
     "Notification",
     "OAuth",
     "Observability",
+    "PendingCall",
     "Progress",
     "Prompt",
     "PromptResult",

@@ -173,6 +173,8 @@ async def tools(client: holdfast.Client) -> None:
     toolset = await client.toolset("anthropic", strict=True)
     assert_type(toolset, holdfast.agents.Toolset)
     assert_type(await client.perform(toolset, {"name": "add"}), holdfast.agents.ModelAnswer)
+    pending = holdfast.PendingCall("add", {}, {})
+    assert_type(await client.resume(pending, {}, timeout=1), holdfast.ToolResult)
     for one in await client.model_tools():
         assert_type(await one.call({"a": 1}, timeout=2), holdfast.agents.ToolOutcome)
 

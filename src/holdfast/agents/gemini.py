@@ -7,6 +7,7 @@ is JSON Schema, of which a part counts; it came later.
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any, Final, TypeGuard
 
@@ -20,6 +21,7 @@ from holdfast.agents.schemas import (
     object_root,
     rewrite,
     tell,
+    types_of,
     without_all_of,
 )
 from holdfast.schema.walk import Schema
@@ -112,6 +114,8 @@ class _Conversion:
     def _typed(self, node: Schema, where: str) -> Schema:
         """Return a schema of one type, with the keywords of that type."""
         kind = node["type"]
+        if kind == "object" and not node.get("properties"):
+            return self._any_keys(node, where)
         found: Schema = {"type": kind.upper(), **self._described(node)}
         notes: dict[str, Any] = {}
         for key, value in _without_exclusive(node).items():
@@ -123,6 +127,12 @@ class _Conversion:
         self._add_enum(found, node, where, notes)
         self._add_parts(found, node, where)
         return tell(found, notes)
+
+    def _any_keys(self, node: Schema, where: str) -> Schema:
+        """Return an object that names no properties, which Gemini refuses, as JSON in a text."""
+        self._report.add(where, "properties", "an object of any keys; it is passed as JSON text")
+        text = " ".join([*self._described(node).values(), "(a JSON object, written as text)"])
+        return {"type": "STRING", "description": text}
 
     def _described(self, node: Schema) -> Schema:
         text = node.get("description") or node.get("title")
@@ -164,11 +174,6 @@ class _Conversion:
             found["items"] = self.node(items, below(where, "items"))
         properties = node.get("properties")
         if node["type"] != "object" or not isinstance(properties, dict):
-            return
-        if not properties:
-            self._report.add(
-                where, "properties", "an object of any keys; its values are not described"
-            )
             return
         found["properties"] = {
             name: self.node(one, below(where, "properties", name))
@@ -259,3 +264,19 @@ def _lone_reference(node: Schema) -> Schema:
     if all(key.startswith("$") for key in beside):
         return {**beside, "$ref": pointer}
     return {**beside, "anyOf": [{"$ref": pointer}]}
+
+
+def revive(value: Any, schema: Any) -> Any:
+    """Return arguments with the objects that were passed as JSON text read again."""
+    if not isinstance(schema, dict):
+        return value
+    if isinstance(value, str) and "object" in types_of(schema) and "string" not in types_of(schema):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    if isinstance(value, dict) and isinstance(inner := schema.get("properties"), dict):
+        return {key: revive(one, inner.get(key)) for key, one in value.items()}
+    if isinstance(value, list):
+        return [revive(one, schema.get("items")) for one in value]
+    return value

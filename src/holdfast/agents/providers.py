@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from holdfast.agents import gemini, openai_strict
 from holdfast.agents.listing import describe
@@ -33,6 +33,12 @@ from holdfast.agents.schemas import (
 from holdfast.errors import ValidationError
 from holdfast.schema.walk import Schema
 from holdfast.types.tools import Tool
+
+SEARCH_TOOLS: Final[dict[str, dict[str, str]]] = {
+    "anthropic": {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
+    "openai-responses": {"type": "tool_search"},
+}
+"""The tool by which a provider's model finds deferred tools."""
 
 Shape: TypeAlias = Literal["openai", "openai-responses", "anthropic", "gemini", "gemini-json"]
 
@@ -67,11 +73,15 @@ def shaped(
     name: str | None = None,
     strict: bool = False,
     description_limit: int | None = None,
+    fence: str | None = None,
+    defer: bool = False,
 ) -> Shaped:
     """A tool in the shape of a provider, called ``name`` there.
 
     ``strict`` asks for OpenAI's strict mode; a tool that does not fit it stays without, and
     the losses say why. ``description_limit`` cuts descriptions, for models that want that.
+    ``fence`` names the server, and marks its description as text of a stranger. ``defer`` has
+    the provider load the definition when its own tool search finds it.
     """
     build = SHAPES.get(shape)
     if build is None:
@@ -79,10 +89,24 @@ def shaped(
     if strict and not shape.startswith("openai"):
         raise ValidationError(f"strict=True: shape {shape!r} has no strict mode here")
     report = Losses()
+    if defer and shape not in SEARCH_TOOLS:
+        can = " and ".join(SEARCH_TOOLS)
+        raise ValidationError(f"defer: shape {shape!r} has no tool search; {can} have one")
     text = _cut(describe(tool), description_limit, report)
+    if fence is not None:
+        text = _fenced(text, fence)
     schema = sound(tool.input_schema, report)
     parts = _Parts(name or tool.name, text, schema, report, strict)
-    return build(parts)
+    found = build(parts)
+    if defer:
+        found = structs.replace(found, definition={**found.definition, "defer_loading": True})
+    return found
+
+
+def _fenced(text: str, server: str) -> str:
+    """Return a description between marks that it cannot forge."""
+    inner = text.replace("<", "‹").replace(">", "›")
+    return f"<description by={server!r}>\n{inner}\n</description>"
 
 
 def _cut(text: str, limit: int | None, report: Losses) -> str:

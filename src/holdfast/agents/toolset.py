@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
-from typing import Any, Unpack
+from fnmatch import fnmatchcase
+from typing import Any, Final, Unpack
 
 from msgspec import Struct
 
 from holdfast._core.calls.options import CallOptions
+from holdfast.agents.gemini import revive
 from holdfast.agents.listing import ModelTool
 from holdfast.agents.naming import NEAR, hint
 from holdfast.agents.openai_strict import loosen
 from holdfast.agents.outcome import ToolOutcome
-from holdfast.agents.providers import Shape, Shaped, shaped
+from holdfast.agents.providers import SEARCH_TOOLS, Shape, Shaped, shaped
 from holdfast.agents.results import ModelAnswer, answer
 from holdfast.agents.sanitize import sound
 from holdfast.agents.schemas import Expansion, Loss, Losses
@@ -21,6 +24,11 @@ from holdfast.errors import HoldfastError, ValidationError
 from holdfast.schema.walk import Schema
 from holdfast.servers.member import Failure
 from holdfast.types.tools import Tool, ToolResult
+
+log: logging.Logger = logging.getLogger("holdfast")
+
+MOST_OPENAI: Final = 128
+"""Tools that OpenAI takes in one request."""
 
 
 class ModelCall(Struct, frozen=True):
@@ -42,6 +50,8 @@ class Toolset:
     ``definitions`` go into the request: they are its ``tools``, or for Gemini the
     ``functionDeclarations`` of one tool. ``strict`` and ``description_limit`` are `shaped`'s,
     ``media`` is `answer`'s. ``failures`` are the servers whose tools are not among these.
+    ``fence`` marks descriptions as the words of their server. ``defer`` (all tools, or names and
+    patterns) leaves it to the provider's own tool search to load definitions.
     """
 
     def __init__(
@@ -53,7 +63,10 @@ class Toolset:
         description_limit: int | None = None,
         media: bool = True,
         failures: Iterable[Failure] = (),
+        fence: bool = False,
+        defer: bool | Iterable[str] = False,
     ) -> None:
+        patterns = ("*",) if defer is True else () if defer is False else tuple(defer)
         self.shape = shape
         self.failures: tuple[Failure, ...] = tuple(failures)
         self._media = media
@@ -65,8 +78,14 @@ class Toolset:
                 name=one.name,
                 strict=strict,
                 description_limit=description_limit,
+                fence=one.server if fence else None,
+                defer=any(fnmatchcase(one.name, pattern) for pattern in patterns),
             )
             self._tools[one.name] = (one, found)
+        self._deferred = bool(patterns)
+        if shape.startswith("openai") and len(self) > MOST_OPENAI and not self._deferred:
+            text = "%d tools: OpenAI takes %d at most; choose servers, use finder, or defer=True"
+            log.warning(text, len(self), MOST_OPENAI)
 
     def __repr__(self) -> str:
         return f"<Toolset {self.shape} {len(self._tools)} tools>"
@@ -77,7 +96,8 @@ class Toolset:
     @property
     def definitions(self) -> list[dict[str, Any]]:
         """The tools, as the provider wants them."""
-        return [found.definition for _, found in self._tools.values()]
+        search = [dict(SEARCH_TOOLS[self.shape])] if self._deferred and self._tools else []
+        return [*search, *(found.definition for _, found in self._tools.values())]
 
     @property
     def losses(self) -> dict[str, tuple[Loss, ...]]:
@@ -98,6 +118,8 @@ class Toolset:
         one, found = known
         arguments = _arguments(name, given)
         arguments = {found.keys.get(key, key): value for key, value in arguments.items()}
+        if self.shape == "gemini":
+            arguments = revive(arguments, _own(one.tool))
         if found.strict:
             arguments = loosen(arguments, _own(one.tool))
         return ModelCall(call_id, name, one.server, one.tool.name, arguments)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from holdfast.sync.tools import ModelTool
 
 if TYPE_CHECKING:
+    from holdfast._core.calls.pending import PendingCall
     from holdfast.agents.listing import Partial
     from holdfast.agents.providers import Shape
     from holdfast.agents.results import ModelAnswer
@@ -227,6 +228,28 @@ class Client:
             result = await client.call_tool("search", {"query": "anchor"}, timeout=5)
         """
         return self._portal.run(self._client.call_tool(name, arguments, **options))
+
+    def resume(
+        self, pending: PendingCall, answers: Mapping[str, Any], **options: Unpack[CallOptions]
+    ) -> ToolResult:
+        """Answer the questions of a pending call, and go on with it.
+
+        With ``Handlers(elicitation="return")``, a call that the server answers with questions
+        returns them as ``result.pending``. It can be stored, and resumed in another process.
+
+        Args:
+            pending: The call, from ``result.pending``.
+            answers: The answer to each question, by its key: a dict with ``action``, an instance
+                with the form's values, or None to decline.
+            options: As for `call_tool`.
+
+        Returns:
+            The result, or further questions.
+
+        Raises:
+            ValidationError: A question has no answer, or an answer no question; nothing was sent.
+        """
+        return self._portal.run(self._client.resume(pending, answers, **options))
 
     def invoke_tool(
         self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]

@@ -5,13 +5,22 @@ A form comes with a small JSON Schema, whose properties are its fields.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from keyword import iskeyword
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Raw, field
 
 from holdfast.types.base import Meta, Wire, decode
 from holdfast.types.tasks import TaskMetadata
+
+_KINDS: Final[dict[str, Any]] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "array": list[str],
+}
 
 
 class Elicitation(Meta, kw_only=True):
@@ -33,6 +42,20 @@ class FormElicitation(Elicitation, kw_only=True):
         found = self.requested_schema.get("properties")
         properties = found if isinstance(found, dict) else {}
         return {name: one if isinstance(one, dict) else {} for name, one in properties.items()}
+
+    @property
+    def response_type(self) -> type[msgspec.Struct]:
+        """A type with the form's fields; a handler may return an instance of it."""
+        wanted = self.required
+        named = sorted(self.fields.items(), key=lambda one: one[0] not in wanted)
+        made: list[Any] = []
+        for at, (name, schema) in enumerate(named):
+            kind = _KINDS.get(str(schema.get("type")), Any)
+            own = name if name.isidentifier() and not iskeyword(name) else f"field_{at}"
+            optional = (own, kind | msgspec.UnsetType, msgspec.UNSET) if kind is not Any else None
+            made.append((own, kind) if name in wanted else optional or (own, Any, msgspec.UNSET))
+        renamed = {one[0]: name for one, (name, _) in zip(made, named, strict=True)}
+        return msgspec.defstruct("Form", made, rename=renamed)
 
     @property
     def required(self) -> list[str]:

@@ -174,6 +174,11 @@ class ToolResult(Result, kw_only=True):
         return joined_text(self.content)
 
     @property
+    def pending(self) -> Any:
+        """The `PendingCall` of a call whose questions are its caller's to answer; else None."""
+        return self.__dict__.get("_pending")
+
+    @property
     def full(self) -> ToolResult:
         """The whole result, where this is one that was cut to a budget; otherwise itself."""
         found: ToolResult = self.__dict__.get("_full", self)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from contextvars import copy_context
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -19,7 +19,7 @@ from holdfast.types.lifecycle import Progress
 if TYPE_CHECKING:
     from holdfast._core.auth.options import LoginRequest
     from holdfast._core.calls.approval import ApprovalRequest
-    from holdfast.types.elicitation import AnyElicitation, ElicitResult
+    from holdfast.types.elicitation import AnyElicitation
     from holdfast.types.lifecycle import LogMessage
     from holdfast.types.resources import Root
     from holdfast.types.sampling import SamplingRequest, SamplingResult
@@ -57,9 +57,7 @@ ProgressHandler: TypeAlias = Callable[[Progress], Any]
 SamplingHandler: TypeAlias = (
     "Callable[[SamplingRequest], SamplingResult | str | dict[str, Any] | Awaitable[Any]]"
 )
-ElicitationHandler: TypeAlias = (
-    "Callable[[AnyElicitation], ElicitResult | dict[str, Any] | Awaitable[Any]]"
-)
+ElicitationHandler: TypeAlias = "Callable[[AnyElicitation], object]"
 ApprovalHandler: TypeAlias = "Callable[[ApprovalRequest], bool | str | Awaitable[bool | str]]"
 LoginHandler: TypeAlias = "Callable[[LoginRequest], str | None | Awaitable[str | None]]"
 Roots: TypeAlias = "Iterable[Root | str] | Callable[[], Any]"
@@ -75,7 +73,9 @@ class Handlers(Struct, frozen=True, kw_only=True):
 
     Attributes:
         sampling: Answers ``sampling/createMessage``: with a `SamplingResult`, a dict or a str.
-        elicitation: Answers ``elicitation/create``: with an `ElicitResult` or a dict.
+        elicitation: Answers ``elicitation/create``: with an `ElicitResult`, a dict, or the form's
+            values as a dataclass or msgspec struct. ``"return"`` returns the questions to whoever
+            called the tool (``result.pending``), who answers them by `Client.resume`.
         roots: ``file://`` URIs (or `Root`), or a function that returns them.
         notification: Called with every notification.
         progress: Called with the progress of every call.
@@ -85,7 +85,7 @@ class Handlers(Struct, frozen=True, kw_only=True):
     """
 
     sampling: SamplingHandler | None = None
-    elicitation: ElicitationHandler | None = None
+    elicitation: ElicitationHandler | Literal["return"] | None = None
     roots: Roots | None = None
     notification: NotificationHandler | None = None
     progress: ProgressHandler | None = None

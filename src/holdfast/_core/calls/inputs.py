@@ -20,7 +20,7 @@ from holdfast._core.wire.jsonrpc import encode
 from holdfast.errors import ProtocolError, RpcError, StateError
 
 if TYPE_CHECKING:
-    from holdfast.types.resources import RootsResult
+    from holdfast.types.resources import Root, RootsResult
 
 EMPTY: Final = Raw(b"{}")
 LONGEST: Final = 1000
@@ -47,11 +47,27 @@ class Inputs:
         self._limit = limit
         self._room = asyncio.Semaphore(limit)
 
+    def for_caller(self, questions: dict[str, Raw]) -> bool:
+        """Return True if a round of questions is for the caller to answer."""
+        return self._handlers.elicitation == "return" and any(
+            _question.decode(raw).method == "elicitation/create" for raw in questions.values()
+        )
+
     def require(self, what: str) -> None:
         """Raise unless there is a handler for ``what``."""
         if getattr(self._handlers, what) is None:
             text = f"no handler for {what}: pass holdfast.Handlers({what}=…) when connecting"
             raise StateError(text)
+
+    async def sample_here(self, params: Any) -> Any:
+        """Run the sampling handler for the application itself."""
+        self.require("sampling")
+        return await self.sample(Raw(msgspec.json.encode(params)))
+
+    async def roots_here(self) -> list[Root]:
+        """Return the roots for the application itself."""
+        self.require("roots")
+        return (await self.list_roots()).roots
 
     async def answer(self, method: str, params: Raw | None) -> Any:
         """Return the result for one question.
@@ -118,8 +134,14 @@ class Inputs:
         handler = self._handlers.elicitation
         if handler is None:
             raise _undeclared("elicitation/create")
+        if handler == "return":
+            # A question that is a request of the server's own has no caller to go to.
+            return {"action": "cancel"}
         request = read_elicitation(params)
-        result = _object(handler, await _call(handler, request))
+        result = await _call(handler, request)
+        if isinstance(request, FormElicitation):
+            result = accepted(result)
+        result = _object(handler, result)
         return fill_defaults(request, result) if isinstance(request, FormElicitation) else result
 
     async def list_roots(self, params: Raw = EMPTY) -> RootsResult:
@@ -132,6 +154,19 @@ class Inputs:
         return RootsResult(
             roots=[Root(uri=root) if isinstance(root, str) else root for root in found]
         )
+
+
+def accepted(result: Any) -> Any:
+    """Return an instance that a handler gave as an accepted form; None declines."""
+    if result is None:
+        return {"action": "decline"}
+    if isinstance(result, dict) or hasattr(result, "action"):
+        return result
+    dump = getattr(result, "model_dump", None)
+    content = dump(mode="json") if callable(dump) else msgspec.to_builtins(result)
+    if isinstance(result, msgspec.Struct):
+        msgspec.convert(content, type(result))  # a struct does not check its own fields
+    return {"action": "accept", "content": content} if isinstance(content, dict) else result
 
 
 def fill_defaults(request: Any, result: Any) -> Any:

@@ -13,10 +13,11 @@ from holdfast._core.calls.approval import Approval
 from holdfast._core.calls.cached import Cached
 from holdfast._core.calls.channel import UNREADABLE, Channel
 from holdfast._core.calls.options import CallOptions, Deadline, check_options
+from holdfast._core.calls.pending import PendingCall, answered, pending_result
 from holdfast._core.calls.tasks import Tasks, TaskView, Times
 from holdfast._core.calls.tools import CALL, ReadyTool, ToolTable
 from holdfast._core.engine import messages
-from holdfast._core.eras.base import COMPLETE, FINAL, Invalid
+from holdfast._core.eras.base import COMPLETE, FINAL, Invalid, NeedsInput
 from holdfast._core.eras.revisions import TASKS
 from holdfast._core.eras.tasks import TaskForm, TaskState, requires_tasks
 from holdfast.errors import HoldfastError, LoginRequired, RpcError, TransportError
@@ -48,14 +49,15 @@ class Pipeline:
         arguments: Mapping[str, Any] | None,
         options: CallOptions,
         view: TaskView | None = None,
+        answers: dict[str, Any] | None = None,
     ) -> ToolResult:
-        """Call a tool and return its result.
+        """Call a tool and return its result. ``answers`` are those to a call that was pending.
 
         Find the tool, check the arguments, ask for approval, tell the observers, send, answer
         what the server asks and go round, check the result, tell the observers, return. The loop
         goes back to the check when the link changed under a call, or when the tool did.
         """
-        channel, tools = self._channel, self._tools
+        channel, tools, inputs = self._channel, self._tools, self._channel.inputs
         driver = channel.started
         if driver is None or driver.loop is not asyncio.get_running_loop():
             driver = channel.driver
@@ -136,7 +138,7 @@ class Pipeline:
                     idle, total = deadline.idle, deadline.total
                 call = Call(
                     CALL,
-                    params if form is None else form.augment(params),
+                    {**(params if form is None else form.augment(params)), **(answers or {})},
                     None if meta is None else dict(meta),
                     idle=idle,
                     total=total - (begun - since),
@@ -160,6 +162,9 @@ class Pipeline:
                             break
                         reading = driver.engine.era.read(CALL, raw)  # type: ignore[union-attr]
                         if reading is COMPLETE:
+                            break
+                        if isinstance(reading, NeedsInput) and inputs.for_caller(reading.requests):
+                            result = pending_result(name, given, reading)
                             break
                         rounds += 1
                         left = deadline or channel.deadline(CALL, since=since)
@@ -196,7 +201,7 @@ class Pipeline:
                 result = channel.decode(call, raw, ToolResult)
 
             # Check the result.
-            if tool.returns is not None and not result.is_error:
+            if tool.returns is not None and not result.is_error and result.pending is None:
                 content = result.structured_content
                 try:
                     faults = (
@@ -233,6 +238,13 @@ class Pipeline:
         if watch is not None:
             watch.end(raw, result)
         return result
+
+    async def resume(
+        self, pending: PendingCall, answers: Mapping[str, Any], options: CallOptions
+    ) -> ToolResult:
+        """Go on with a call that waited for its caller's answers."""
+        given = answered(self._channel.name, pending, answers)
+        return await self.call_tool(pending.tool, pending.arguments, options, answers=given)
 
     async def _task_form(
         self, name: str, tool: ReadyTool, deadline: Deadline

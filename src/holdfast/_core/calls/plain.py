@@ -21,6 +21,11 @@ class PlainRequests:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
+    def notify(self, method: str) -> None:
+        """Send a notification without parameters, where the revision has it."""
+        driver = self._channel.driver
+        driver.send(driver.engine.notify(method))
+
     async def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None, timeout: float | None
     ) -> PromptResult:

@@ -1,0 +1,143 @@
+"""Questions that are the caller's to answer, and typed answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pytest
+
+import holdfast
+from holdfast import Handlers, PendingCall, ValidationError
+from holdfast._core.eras.revisions import VERSIONS
+from holdfast.testing import Peer
+from holdfast.types.elicitation import FormElicitation
+
+ASKS = Handlers(elicitation="return")
+FORM = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "my-age": {"type": "integer"},
+        "rank": {"type": "string", "default": "none"},
+    },
+    "required": ["name"],
+}
+
+
+def asking(versions: tuple[str, ...] = VERSIONS) -> Peer:
+    peer = Peer("desk", versions=versions)
+    asked = {"mode": "form", "message": "Who?", "requestedSchema": FORM}
+
+    def call(request: Any) -> Any:
+        given = request.params.get("inputResponses")
+        if given is None:
+            question = {"method": "elicitation/create", "params": asked}
+            state = {"step": 1, "exact": 1.0}
+            return {
+                "resultType": "input_required",
+                "inputRequests": {"who": question},
+                "requestState": msgspec.json.encode(state).decode(),
+            }
+        text = msgspec.json.encode([given, request.params["requestState"]]).decode()
+        return {"resultType": "complete", "content": [{"type": "text", "text": text}]}
+
+    peer.tool("enlist")(lambda **arguments: "unused")
+    peer.on("tools/call", call)
+    return peer
+
+
+@pytest.mark.req("D3")
+async def test_questions_come_to_the_caller_who_goes_on_another_day() -> None:
+    peer = asking()
+    async with holdfast.connect(peer, handlers=ASKS) as client:
+        result = await client.call_tool("enlist", {"year": 2026})
+        assert result.text == "The server asks: Who?"
+        stored = msgspec.json.encode(result.pending)
+    async with holdfast.connect(peer, handlers=ASKS) as client:
+        pending = msgspec.json.decode(stored, type=PendingCall)
+        assert (pending.tool, pending.arguments) == ("enlist", {"year": 2026})
+        assert pending.questions["who"]["params"]["message"] == "Who?"
+        answer = {"action": "accept", "content": {"name": "Ada"}}
+        done = await client.resume(pending, {"who": answer}, timeout=5)
+        given, state = msgspec.json.decode(done.text)
+        assert given == {"who": answer}
+        assert state == '{"step":1,"exact":1.0}'
+        assert done.pending is None
+        sent = [one for one in peer.received if one.method == "tools/call"]
+        assert sent[-1].params["arguments"] == {"year": 2026}
+
+
+@pytest.mark.req("D3")
+@pytest.mark.parametrize(("answers", "why"), [({}, "no answer to"), ({"x": None}, "no answer")])
+async def test_a_question_without_an_answer_sends_nothing(
+    answers: dict[str, Any], why: str
+) -> None:
+    peer = asking()
+    async with holdfast.connect(peer, handlers=ASKS) as client:
+        result = await client.call_tool("enlist")
+        before = len(peer.received)
+        with pytest.raises(ValidationError, match=why):
+            await client.resume(result.pending, answers)
+        assert len(peer.received) == before
+
+
+@pytest.mark.req("D3")
+def test_it_works_without_a_loop() -> None:
+    with holdfast.sync.connect(asking(), handlers=ASKS) as client:
+        pending = client.call_tool("enlist").pending
+        assert '"decline"' in client.resume(pending, {"who": None}).text
+
+
+@dataclass
+class Person:
+    name: str
+
+
+class Sailor(msgspec.Struct):
+    name: str
+    rank: str = "mate"
+
+
+@pytest.mark.req("D5")
+@pytest.mark.parametrize(
+    ("given", "content"),
+    [
+        (Person("Ada"), {"name": "Ada", "rank": "none"}),
+        (Sailor("Bo"), {"name": "Bo", "rank": "mate"}),
+    ],
+)
+async def test_a_handler_may_return_an_instance(given: Any, content: dict[str, Any]) -> None:
+    handlers = Handlers(elicitation=lambda request: given)
+    async with holdfast.connect(asking(), handlers=handlers) as client:
+        answers = msgspec.json.decode((await client.call_tool("enlist")).text)[0]
+        assert answers == {"who": {"action": "accept", "content": content}}
+
+
+@pytest.mark.req("D5")
+async def test_a_form_has_a_type_of_its_own() -> None:
+    def fill(request: Any) -> Any:
+        assert isinstance(request, FormElicitation)
+        kind = request.response_type
+        names = [one.encode_name for one in msgspec.structs.fields(kind)]
+        assert sorted(names) == ["my-age", "name", "rank"]
+        return kind("Ada")
+
+    async with holdfast.connect(asking(), handlers=Handlers(elicitation=fill)) as client:
+        answers = msgspec.json.decode((await client.call_tool("enlist")).text)[0]
+        assert answers["who"]["content"] == {"name": "Ada", "rank": "none"}
+
+
+@pytest.mark.req("D5")
+async def test_an_instance_with_wrong_values_and_none() -> None:
+    wrong: Any = Sailor(5)  # type: ignore[arg-type]
+    async with holdfast.connect(
+        asking(), handlers=Handlers(elicitation=lambda request: wrong)
+    ) as client:
+        with pytest.raises(holdfast.ProtocolError, match="Expected `str`"):
+            await client.call_tool("enlist")
+    async with holdfast.connect(
+        asking(), handlers=Handlers(elicitation=lambda request: None)
+    ) as client:
+        assert '"decline"' in (await client.call_tool("enlist")).text
