@@ -107,9 +107,10 @@ __all__ = [
     "Identity", "Invocation", "Limits", "Listing", "Lock", "LoginFailed", "LoginPending",
     "LoginRequest", "LoginRequired", "LoginStore", "MemoryLogins", "MemoryStore", "MockServer",
     "Notification", "OAuth", "Observability", "PendingCall", "Progress", "Prompt", "PromptResult",
-    "ProtocolError", "ReadResult", "Redaction", "RequestTimeout", "Resource", "ResourceNotFoundError",
-    "ResourceTemplate", "RpcError", "RunningCall", "SchemaFault", "ScopeError", "Servers",
-    "ShutdownError", "State", "StateError", "Stdio", "Store", "Timeouts", "Tool", "ToolError",
+    "ProtocolError", "ReadResult", "Redaction", "RequestTimeout", "Resource",
+    "ResourceNotFoundError", "ResourceTemplate", "RpcError", "RunningCall", "SchemaFault",
+    "ScopeError", "Servers", "ShutdownError", "State", "StateError", "Stdio", "Store",
+    "Timeouts", "Tool", "ToolError",
     "ToolPolicy", "ToolResult", "TransportError", "TrustError", "ValidationError",
     "WorkloadIdentity", "__version__", "browser_login", "connect",
 ]
