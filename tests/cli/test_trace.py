@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.trace import MOST, line
+from holdfast._core.transports.trace import MOST, line
 from tests.cli.conftest import DEMO, Cli, Configure, stdio
 from tests.cli.web import Web
 

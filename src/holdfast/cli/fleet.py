@@ -1,4 +1,4 @@
-"""Many servers at once: connect to each, do one thing, and say for each what came of it."""
+"""Many servers at once, one thing done with each; and everything that one server offers."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ import shlex
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.output import as_said
 from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget
-from holdfast.errors import AuthError, HoldfastError, TrustError
+from holdfast.errors import AuthError, HoldfastError, RpcError, TrustError
 
 if TYPE_CHECKING:
     from holdfast import Client
 
+T = TypeVar("T")
 State = Literal["ready", "offline", "needs login", "not approved", "disabled", "broken"]
 Work = Callable[["Client"], Awaitable[Any]]
 
@@ -99,3 +101,51 @@ def _state(error: HoldfastError) -> State:
     if isinstance(error, TrustError):
         return "not approved"
     return "needs login" if isinstance(error, AuthError) else "offline"
+
+
+# Of one server
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A server in short."""
+
+    name: str
+    server: str | None
+    protocol: str | None
+    instructions: str | None
+    tools: list[dict[str, Any]] | None
+    resources: list[dict[str, Any]] | None
+    templates: list[dict[str, Any]] | None
+    prompts: list[dict[str, Any]] | None
+
+
+async def offered(client: Client) -> Offer:
+    """Ask an open client for everything."""
+    info = client.server_info
+    return Offer(
+        name=client.name,
+        server=None if info is None else f"{info.name} {info.version}",
+        protocol=client.protocol_version,
+        instructions=client.instructions,
+        tools=await raw(client.list_tools()),
+        resources=await raw(client.list_resources()),
+        templates=await raw(client.list_resource_templates()),
+        prompts=await raw(client.list_prompts()),
+    )
+
+
+async def raw(listing: Awaitable[Sequence[Any]]) -> list[dict[str, Any]] | None:
+    """Return a list as the server sent it; None if the server does not know the method."""
+    found = await known(listing)
+    return None if found is None else [one.raw for one in found]
+
+
+async def known(listing: Awaitable[Sequence[T]]) -> Sequence[T] | None:
+    """Return a list; None if the server does not know the method."""
+    try:
+        return await listing
+    except RpcError as error:
+        if error.code != METHOD_NOT_FOUND:
+            raise
+        return None

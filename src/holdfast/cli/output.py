@@ -117,6 +117,13 @@ def show_stderr(line: str) -> None:
     tell(visible_lines(redact_text(line)))
 
 
+def show_message(arrow: str, seconds: float, frame: bytes) -> None:
+    """Show a message of ``--trace``."""
+    from holdfast._core.transports.trace import line
+
+    tell(paint(line(arrow, seconds, frame), "36" if arrow == "→" else "32"))
+
+
 def tell(line: str) -> None:
     """Write a line to stderr, over the status line."""
     status.hide()

@@ -18,7 +18,7 @@ import click
 from holdfast._core.text import did_you_mean, visible_lines
 from holdfast.cli.consent import approve_in_place, is_interactive, offer_login
 from holdfast.cli.options import OPTIONS, inherited, pairs, variables
-from holdfast.cli.output import Output, show_stderr
+from holdfast.cli.output import Output, show_message, show_stderr
 from holdfast.cli.progress import status
 from holdfast.errors import ValidationError
 
@@ -243,9 +243,9 @@ def _wrapper(trace: bool) -> Callable[[Any], Any]:
     """Return what makes a transport show its messages; or leaves it alone."""
     if not trace:
         return lambda transport: transport
-    from holdfast.cli.trace import TracedTransport
+    from holdfast._core.transports.trace import TracedTransport
 
-    return TracedTransport
+    return lambda transport: TracedTransport(transport, show_message)
 
 
 def is_url(text: str) -> bool:

@@ -13,8 +13,7 @@ from holdfast.cli.render import blocks, first_line, heading, prose, table
 from holdfast.schema.signature import example, fields, signature
 
 if TYPE_CHECKING:
-    from holdfast.cli.fleet import ServerHealth
-    from holdfast.cli.offer import Offer
+    from holdfast.cli.fleet import Offer, ServerHealth
     from holdfast.types.prompts import Prompt, PromptResult
     from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
 

@@ -12,8 +12,7 @@ from holdfast.cli import tool_cache, views
 from holdfast.cli.completers import servers
 from holdfast.cli.completers import tools as suggest_tools
 from holdfast.cli.exit_codes import Exit
-from holdfast.cli.fleet import visit
-from holdfast.cli.offer import known, offered
+from holdfast.cli.fleet import known, offered, visit
 from holdfast.cli.options import ServerCommand
 from holdfast.cli.target import ServerTarget, is_direct, server_options
 from holdfast.cli.tool_cache import key_of, listed, pick

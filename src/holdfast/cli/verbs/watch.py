@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import click
 from holdfast._core.calls.handlers import Notification
 from holdfast._core.text import has_unseen, visible_json
 from holdfast.cli.completers import servers
+from holdfast.cli.exit_codes import Exit
 from holdfast.cli.options import ServerCommand
 from holdfast.cli.output import Output
 from holdfast.cli.progress import status
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 @server_options
 async def watch(
     target: ServerTarget, server: tuple[str, ...], level: str | None, resource: tuple[str, ...]
-) -> None:
+) -> int:
     """Notifications, log messages and the connection's states, until Ctrl-C.
 
     Lost connections come back by themselves, and so does what was asked for.
@@ -46,8 +48,15 @@ async def watch(
         try:
             await asyncio.wait({asked, teller.ended}, return_when=asyncio.FIRST_COMPLETED)
             await (teller.ended if teller.ended.done() or not asked.exception() else asked)
+        except asyncio.CancelledError:  # Ctrl-C, which is how a watch ends
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()
+            teller.is_quiet = True
+            if sys.stderr.isatty():
+                print(file=sys.stderr)  # the terminal has written ^C there
         finally:
             asked.cancel()
+    return Exit.INTERRUPTED
 
 
 async def _ask(
@@ -75,6 +84,7 @@ class Teller:
     def __init__(self, output: Output) -> None:
         self._output = output
         self.was_ready = False
+        self.is_quiet = False
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def moved(self, event: Event) -> None:
@@ -88,6 +98,8 @@ class Teller:
         self._tell(notification.method, notification.params)
 
     def _tell(self, what: str, facts: Mapping[str, Any]) -> None:
+        if self.is_quiet:
+            return
         try:
             if self._output.json:
                 self._output.value({"time": time.time(), "what": what, "params": facts})

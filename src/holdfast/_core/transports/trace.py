@@ -1,4 +1,8 @@
-"""``--trace``: each message as it leaves and arrives, with the time, without secrets."""
+"""Traces: each message as it leaves and arrives, with the time, without secrets.
+
+`TracedTransport` passes every message to a function, and `line` makes it one line of text: for
+``--trace`` on stderr, and for whatever else shows or stores messages.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from holdfast._core.boundary import Delivered, Report
 from holdfast._core.redact import default_redactor
 from holdfast._core.text import visible_json
-from holdfast.cli.output import paint, tell
 
 if TYPE_CHECKING:
     from holdfast._core.boundary import (
@@ -40,16 +43,13 @@ def line(arrow: str, seconds: float, frame: bytes) -> str:
     return f"{arrow} {seconds:8.3f}  {visible_json(text[:MOST])}{cut}"
 
 
-def show(arrow: str, seconds: float, frame: bytes) -> None:
-    """Write a message to stderr."""
-    style = "36" if arrow == "→" else "32"
-    tell(paint(line(arrow, seconds, frame), style))
-
-
 class TracedTransport:
-    """A transport that writes down every message of the one inside it."""
+    """A transport that passes every message of the one inside it to ``write``.
 
-    def __init__(self, inner: Transport, write: Write = show) -> None:
+    ``write`` gets an arrow (``→`` to the server, ``←`` from it), seconds, and the message.
+    """
+
+    def __init__(self, inner: Transport, write: Write) -> None:
         self._inner = inner
         self._write = write
         self._began = time.perf_counter()
