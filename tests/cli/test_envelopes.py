@@ -17,6 +17,9 @@ TALKERS = {"completion", "demo", "serve-log"}
 SECONDS = {"watch", "login"}
 """Verbs that do not end by themselves, or need a person: see their own tests."""
 
+EXTENSIONS = {"tasks", "skills", "skill"}
+"""Verbs that need a server with an extension: see their own tests."""
+
 GOOD = [
     ["servers"],
     ["status", "demo"],
@@ -96,6 +99,10 @@ BAD = [
     (["replay", "none", "log.jsonl", "--yes"], 1, "replay"),
     (["run", "dead", "log.jsonl", "--yes"], 3, "replay"),
     (["diff", "log.jsonl", "other.jsonl"], 1, "difference"),
+    (["tasks", "list", "demo"], 3, "state"),
+    (["tasks", "nope"], 2, "usage"),
+    (["skills", "demo"], 3, "state"),
+    (["skill", "dead", "x"], 3, "transport"),
     (["login", "demo"], 5, "auth"),
     (["logout", "demo"], 5, "auth"),
     (["auth"], 2, "usage"),
@@ -167,5 +174,5 @@ def prepare(cli: Cli, words: list[str]) -> None:
 
 
 def test_every_verb_is_tried() -> None:
-    for tried in ({words[0] for words in GOOD}, {words[0] for words, _, _ in BAD}):
+    for tried in ({words[0] for words in GOOD} | EXTENSIONS, {words[0] for words, _, _ in BAD}):
         assert tried | TALKERS | SECONDS == VERBS.keys()
