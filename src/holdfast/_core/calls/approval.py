@@ -42,8 +42,8 @@ class ApprovalRequest(Struct, frozen=True):
         return not hints.read_only_hint and hints.destructive_hint is not False
 
 
-class Approval:
-    """The one who approves calls, by the policy and the handlers of a client."""
+class Approver:
+    """Approves calls, by the policy and the handlers of a client."""
 
     def __init__(self, server: str, policy: ToolPolicy, handler: ApprovalHandler | None) -> None:
         self._server = server

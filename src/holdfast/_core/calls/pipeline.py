@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import UNSET, Raw, structs
 
 from holdfast._core.boundary import Call, LinkChanged, WireId
-from holdfast._core.calls.approval import Approval
+from holdfast._core.calls.approval import Approver
 from holdfast._core.calls.cached import Cached
 from holdfast._core.calls.channel import UNREADABLE, Channel
 from holdfast._core.calls.options import CallOptions, Deadline, check_options
@@ -36,7 +36,7 @@ class Pipeline:
         self._tools = tools
         self._cached = cached
         self._tasks = tasks
-        self._approval = Approval(channel.name, channel.policy.tools, channel.inputs.approval)
+        self._approval = Approver(channel.name, channel.policy.tools, channel.inputs.approval)
         self._idle = channel.policy.timeouts.for_method(CALL)
         self._total = channel.policy.timeouts.total
         self._invalidates = frozenset(channel.policy.cache.invalidate_on)

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from holdfast._core.calls.approval import Approval
+from holdfast._core.calls.approval import Approver
 from holdfast.cli.arguments import parse, whole
 from holdfast.cli.completers import parameters, tools
 from holdfast.cli.contents import Contents
@@ -76,7 +76,7 @@ async def call(
         arguments.update(parse(words, schema, read_file))
         if approve:
             await client.list_tools()
-            asking = Approval(client.name, ToolPolicy(approve="annotations"), handlers().approval)
+            asking = Approver(client.name, ToolPolicy(approve="annotations"), handlers().approval)
             await asking.ask(name, arguments, client.tools.get(name))
         with status.over(name):
             made = (name, arguments)
