@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast._core.auth.challenge import Challenge, parse, read_challenge, split_scope
@@ -58,6 +58,7 @@ def test_an_open_quote_does_not_take_long() -> None:
     assert parse(['Bearer a="' + '\\"' * 100_000]) == [("bearer", {})]
 
 
+@settings(max_examples=50)
 @given(st.lists(st.text(max_size=200), max_size=4))
 def test_nothing_makes_the_parser_fail(headers: list[str]) -> None:
     read_challenge(headers)
@@ -67,6 +68,7 @@ _token = st.from_regex(r"[a-z][a-z0-9_]{0,10}", fullmatch=True)
 _value = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=30)
 
 
+@settings(max_examples=50)
 @given(
     st.lists(st.tuples(_token, st.dictionaries(_token, _value, min_size=1, max_size=3)), max_size=4)
 )

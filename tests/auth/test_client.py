@@ -427,9 +427,9 @@ async def test_the_idle_time_of_a_call_stands_still_while_its_token_is_renewed()
             await expire(here, client)
             here.gate = asyncio.Event()
             here.entered.clear()
-            call = asyncio.create_task(client.call_tool("hello", timeout=0.5, total_timeout=30))
+            call = asyncio.create_task(client.call_tool("hello", timeout=0.2, total_timeout=60))
             await here.entered.wait()
-            await asyncio.sleep(1)
+            await asyncio.wait([call], timeout=0.4)
             assert not call.done()
             here.gate.set()
             assert (await call).text == "hello"
@@ -500,3 +500,25 @@ async def test_a_token_at_hand_is_sent_without_a_look_at_the_store() -> None:
         for _ in range(10):
             await client.call_tool("hello")
         assert store.reads == before
+
+
+@pytest.mark.req("A25")
+async def test_a_server_that_refuses_every_token_is_not_asked_for_ever() -> None:
+    async with world() as here, here.connect() as client:
+        here.refuses_all = True
+        with pytest.raises(holdfast.AuthError):
+            await client.call_tool("hello")
+        assert here.count["asked"] <= 3
+        assert len(here.seen) < 20
+
+
+@pytest.mark.req("A13", "A25")
+async def test_a_resource_that_names_another_server_each_time_ends_in_an_error() -> None:
+    async with world() as here, here.connect() as client:
+        here.refuses_all = here.moves = True
+        with pytest.raises(holdfast.AuthError):
+            await client.call_tool("hello")
+        # No client id of one authorization server is shown to another.
+        assert here.count["authorize"] == len(here.clients)
+        assert here.count["refresh_token"] <= here.count["authorize"]
+        assert here.count["prm"] < 20

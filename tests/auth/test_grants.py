@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -318,14 +318,26 @@ def test_trouble_at_the_token_endpoint_is_a_matter_of_transport(reply: Any) -> N
         play.run(grants.request(server(), client(), {}))
 
 
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+
+
+@settings(max_examples=50)
 @given(
-    st.dictionaries(st.text(max_size=8), st.recursive(st.none() | st.text(max_size=5), st.lists))
+    st.dictionaries(
+        st.sampled_from(["access_token", "token_type", "expires_in", "scope", "error", "id_token"]),
+        VALUES | st.lists(VALUES, max_size=2),
+    )
 )
 def test_no_answer_of_a_token_endpoint_breaks_the_reader(document: dict[str, Any]) -> None:
     try:
         read(document)
     except GrantError:
         pass
+
+
+@pytest.mark.parametrize("body", [b'{"a":' * 100_000, b"[" * 100_000, b"\xff", b"", b"null", b"[]"])
+def test_a_body_that_is_deep_or_no_object_is_no_document(body: bytes) -> None:
+    assert Fetched(200, body).document() is None
 
 
 # Logging in.

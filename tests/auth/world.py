@@ -41,6 +41,10 @@ class World:
         """A status for the token endpoint to answer with instead."""
         self.gate: asyncio.Event | None = None
         """Held open: the token endpoint waits for it."""
+        self.refuses_all = False
+        """Every token is refused."""
+        self.moves = False
+        """The resource names another authorization server each time."""
         self.entered: asyncio.Event = asyncio.Event()
         self.metadata: dict[str, Any] = {}
         self.initialized: dict[str, Any] = {}
@@ -55,6 +59,12 @@ class World:
         self.names_users: bool = True
         """ID tokens are given."""
 
+    async def refreshed(self, times: int) -> None:
+        """Wait until tokens were refreshed so many times."""
+        while self.count["refresh_token"] < times:
+            self.entered.clear()
+            await self.entered.wait()
+
     def make(self, kind: str) -> str:
         self.count[kind] += 1
         found = f"{kind}-SECRET-{self.count[kind]}"
@@ -65,14 +75,13 @@ class World:
 
     async def describe_resource(self, request: web.Request) -> web.Response:
         self.count["prm"] += 1
-        return web.json_response(
-            {"resource": f"{self.url}/mcp", "authorization_servers": [self.url]}
-        )
+        where = f"{self.url}/{self.count['prm']}" if self.moves else self.url
+        return web.json_response({"resource": f"{self.url}/mcp", "authorization_servers": [where]})
 
     async def describe_server(self, request: web.Request) -> web.Response:
         return web.json_response(
             {
-                "issuer": self.url,
+                "issuer": self.url + request.match_info.get("tenant", ""),
                 "authorization_endpoint": f"{self.url}/authorize",
                 "token_endpoint": f"{self.url}/token",
                 "registration_endpoint": f"{self.url}/register",
@@ -165,7 +174,7 @@ class World:
     async def mcp(self, request: web.Request) -> web.StreamResponse:
         token = request.headers.get("Authorization", "").partition(" ")[2] or None
         self.seen.append((request.method, token))
-        if token is None or token not in self.tokens:
+        if token is None or token not in self.tokens or self.refuses_all:
             challenge = (
                 f'Bearer resource_metadata="{self.url}/.well-known/oauth-protected-resource"'
             )
@@ -241,7 +250,8 @@ async def world() -> AsyncIterator[World]:
     prm = "/.well-known/oauth-protected-resource"
     app.router.add_get(prm, found.describe_resource)
     app.router.add_get(f"{prm}/mcp", found.describe_resource)
-    app.router.add_get("/.well-known/oauth-authorization-server", found.describe_server)
+    metadata = "/.well-known/oauth-authorization-server"
+    app.router.add_get(metadata + "{tenant:.*}", found.describe_server)
     app.router.add_post("/register", found.register)
     app.router.add_get("/authorize", found.authorize)
     app.router.add_post("/token", found.token)
