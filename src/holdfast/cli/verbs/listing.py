@@ -12,11 +12,9 @@ from holdfast.cli import tool_cache, views
 from holdfast.cli.completers import servers
 from holdfast.cli.completers import tools as suggest_tools
 from holdfast.cli.exit_codes import Exit
-from holdfast.cli.fleet import known, offered, visit
 from holdfast.cli.options import ServerCommand
 from holdfast.cli.target import ServerTarget, is_direct, server_options
 from holdfast.cli.tool_cache import key_of, listed, pick
-from holdfast.cli.verbs.status import show_all
 
 if TYPE_CHECKING:
     from holdfast import Client
@@ -65,6 +63,8 @@ def _grouped_offline(target: ServerTarget, names: list[str]) -> None:
 
 
 async def _list_grouped(target: ServerTarget, names: list[str]) -> int:
+    from holdfast.cli.fleet import visit
+
     async def raw(client: Client) -> list[dict[str, Any]]:
         return [tool.raw for tool in await client.list_tools()]
 
@@ -117,6 +117,8 @@ def _is_server(target: ServerTarget, words: tuple[str, ...]) -> bool:
 
 
 async def _overview(target: ServerTarget, name: str | None) -> None:
+    from holdfast.cli.fleet import offered
+
     async with target.client(name) as client:
         await client.open()
         found = await offered(client)
@@ -157,6 +159,8 @@ def _remembered(target: ServerTarget, name: str | None) -> list[dict[str, Any]]:
 @server_options
 async def resources(target: ServerTarget, server: tuple[str, ...]) -> None:
     """The resources of a server, and its templates for more."""
+    from holdfast.cli.fleet import known
+
     async with target.client(target.only(server)) as client:
         found = await known(client.list_resources())
         templates = await known(client.list_resource_templates())
@@ -170,6 +174,8 @@ async def resources(target: ServerTarget, server: tuple[str, ...]) -> None:
 @server_options
 async def prompts(target: ServerTarget, server: tuple[str, ...]) -> None:
     """The prompts of a server, with their arguments."""
+    from holdfast.cli.fleet import known
+
     async with target.client(target.only(server)) as client:
         found = await known(client.list_prompts())
     if found is None:
@@ -183,6 +189,8 @@ async def prompts(target: ServerTarget, server: tuple[str, ...]) -> None:
 async def ping(target: ServerTarget, server: tuple[str, ...]) -> int:
     """See whether a server answers, who it is, and how long that took; without a name, all."""
     if not server and target.is_open:
+        from holdfast.cli.verbs.status import show_all
+
         return await show_all(target)
     name = target.only(server)
     began = time.perf_counter()
