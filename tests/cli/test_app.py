@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from holdfast.cli import guide
 from holdfast.cli.app import split
 from holdfast.cli.verbs import servers
 from holdfast.cli.verbs.table import VERBS
@@ -66,6 +67,9 @@ def test_every_verb_explains_itself(cli: Cli, verb: str) -> None:
     done = cli(verb, "--help")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(f"Usage: holdfast {verb} ")
+    below = getattr(guide.command(verb), "commands", {})
+    if below and VERBS[verb].takes_server:  # a group, whose verbs take the server
+        done = cli(verb, next(iter(below)), "--help")
     assert ("Server options:" in done.out) is VERBS[verb].takes_server
     assert ("[-- COMMAND...]" in done.out) is VERBS[verb].takes_server
 
