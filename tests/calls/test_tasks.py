@@ -23,6 +23,7 @@ from holdfast import (
     ToolPolicy,
 )
 from holdfast._core.eras.revisions import TASKS
+from holdfast._core.runners.http import HttpServer
 from holdfast.calllog.entries import read_log
 from holdfast.calllog.mock import MockServer
 from holdfast.testing import SILENCE, Incoming, Peer, RequestError
@@ -679,3 +680,26 @@ def test_the_synchronous_face_has_tasks_too() -> None:
         assert running.detach() == task.task_id
         assert client.resume_task(task.task_id).text == "built all"
         assert client.get_task(task.task_id).done
+
+
+@FORMS
+async def test_a_session_may_be_lost_between_polls(version: str) -> None:
+    peer = Worker(version)
+    peer.script = [{"status": "working"}] * 2 + peer.script
+    served = HttpServer({"/mcp": peer._server})
+    finished = peer.get
+
+    def get(incoming: Incoming) -> Any:
+        if peer.count("tasks/get") == 1:
+            served._connections.clear()
+        return finished(incoming)
+
+    peer.on("tasks/get", get)
+    port = await served.start()
+    try:
+        async with holdfast.connect(f"http://127.0.0.1:{port}/mcp") as client:
+            assert (await client.call_tool("work", task=True)).text == "done"
+    finally:
+        await served.close()
+    assert peer.count("tools/call") == 1
+    assert peer.count("initialize") == (2 if peer.core else 0)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast import CancelledCallError, Handlers, RpcError
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast.types import Task
+from tests.cli.shop import Shop
 from tests.interop.catalogue import EVERYTHING, Door, Server, addition, script
 from tests.interop.home import Settle
 from tests.interop.hosting import Hosted
+from tests.interop.install import NotHere, install
 
 pytestmark = [pytest.mark.slow_interop, pytest.mark.req("K1")]
 
@@ -29,6 +34,7 @@ FASTMCP_TASKS = Server(
     offers=("tools",),
     doors={"http": Door(BUILD, "/mcp")},
 )
+REQUESTER = Path(__file__).with_name("servers") / "ext_tasks_client.mjs"
 RESEARCH = "simulate-research-query"
 CALLER = """
 import asyncio, sys, holdfast
@@ -103,6 +109,29 @@ async def test_a_restarted_fastmcp_has_forgotten_its_tasks(fastmcp: Hosted) -> N
         with pytest.raises(RpcError, match="no longer knows it") as caught:
             await running
         assert caught.value.outcome_unknown
+
+
+@pytest.mark.parametrize("version", [STATELESS[0], HANDSHAKE[0]])
+async def test_the_reference_requester_drives_tasks_of_our_server_side(version: str) -> None:
+    """Which says that what the client is tried against elsewhere is what others take for tasks."""
+    pins = ("@modelcontextprotocol/ext-tasks@0.2.2", "@modelcontextprotocol/client@2.4.0")
+    try:
+        folder = install("npm", "ext-tasks", pins)
+    except NotHere as reason:
+        pytest.skip(str(reason))
+    script = folder / REQUESTER.name
+    script.write_text(REQUESTER.read_text(encoding="utf-8"), encoding="utf-8")
+    with Shop((version,)) as shop:
+        caller = await asyncio.create_subprocess_exec(
+            "node", str(script), shop.url, version, stdout=asyncio.subprocess.PIPE
+        )
+        while not [one for one in shop.peer.received if one.method == "tasks/get"]:
+            assert caller.returncode is None
+            await asyncio.sleep(0.01)
+        shop.release.set()
+        out, _ = await caller.communicate()
+    found = json.loads(out)
+    assert (found["kind"], found["result"]["content"][0]["text"]) == ("task", "built all")
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])

@@ -89,7 +89,7 @@ def test_no_earlier_revision_has_tasks() -> None:
 def test_the_extension_has_the_outcome_in_the_poll() -> None:
     client = make(EXTENSION)
     assert begin(client, "quick")["resultType"] == "task"
-    assert poll(client)["result"] == {"content": []}
+    assert poll(client)["result"] == {"content": [], "resultType": "complete"}
     begin(client, "refuse")
     found = poll(client, "t-2")
     assert (found["status"], found["error"]) == ("failed", {"code": -32050, "message": "no"})

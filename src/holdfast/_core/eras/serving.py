@@ -199,6 +199,9 @@ class StatelessServing:
         return {**task, "resultType": "task"}
 
     def task(self, task: Json, fields: Json) -> Json:
+        if "result" in fields:
+            # Tasks extension, Task Execution Errors: exactly what the call would have returned.
+            fields = {"result": {"resultType": "complete", **fields["result"]}}
         return {**task, **fields, "ttlMs": None, "pollIntervalMs": POLL}
 
     def require(self, method: str) -> None:
