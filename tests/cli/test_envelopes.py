@@ -14,8 +14,8 @@ from tests.cli.rig import puppet
 TALKERS = {"completion", "demo", "serve-log"}
 """Verbs that speak to a shell, to a person, to a client."""
 
-SECONDS = {"watch", "login"}
-"""Verbs that do not end by themselves, or need a person: see their own tests."""
+SECONDS = {"watch", "login", "skill", "skills", "tasks"}
+"""Verbs that do not end by themselves, need a person, or another server: see their own tests."""
 
 EXTENSIONS = {"tasks", "skills", "skill"}
 """Verbs that need a server with an extension: see their own tests."""
@@ -87,6 +87,10 @@ BAD = [
     (["call", "demo.add", "a=1", "b=2", "--lock", "nowhere.lock"], 6, "drift"),
     (["call", "demo.picture", "--protocol", "1999-01-01"], 2, "validation"),
     (["read", "demo", "demo://nowhere"], 1, "jsonrpc"),
+    (["skills", "demo"], 3, "state"),
+    (["skill", "demo", "refunds"], 3, "state"),
+    (["tasks", "get", "demo", "id"], 3, "state"),
+    (["tasks", "wait", "demo", "id"], 3, "state"),
     (["prompt", "demo.nope"], 2, "validation"),
     (["complete", "demo", "nope", "x="], 1, "jsonrpc"),
     (["watch", "dead"], 3, "transport"),

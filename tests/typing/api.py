@@ -219,6 +219,31 @@ async def calls_under_way(client: holdfast.Client) -> None:
     assert_type(running.done, bool)
     assert_type(running.cancel(), bool)
     assert_type(await running, holdfast.ToolResult)
+    assert_type(running.task, types.Task | None)
+    assert_type(await running.wait_task(), types.Task | None)
+    assert_type(running.detach(), str)
+
+
+async def tasks(client: holdfast.Client) -> None:
+    kept: list[types.Task] = []
+    called = await client.call_tool("add", {"a": 1}, task=True, on_task=kept.append)
+    assert_type(called, holdfast.ToolResult)
+    assert_type(await client.resume_task("id", total_timeout=60), holdfast.ToolResult)
+    assert_type(await client.get_task("id"), types.Task)
+    assert_type(await client.list_tasks(), holdfast.Listing[types.Task])
+    await client.cancel_task("id")
+
+
+async def skills(client: holdfast.Client, servers: holdfast.Servers) -> None:
+    def check(found: Sequence[types.Skill]) -> None: ...
+
+    skill = await client.get_skill("skill://a/SKILL.md")
+    assert_type(skill.files, dict[str, types.SkillResource])
+    assert_type(await client.list_skills(), holdfast.Listing[types.Skill])
+    assert_type((await client.read_skill(skill, "guide.md")).data, bytes)
+    assert_type(await client.list_directory("skill://a"), holdfast.Listing[holdfast.Resource])
+    assert_type(client.guard_skills(check), Callable[[], None])
+    assert_type(await servers.read_skill(skill), types.SkillFile)
 
 
 async def progress(report: holdfast.Progress) -> None:
@@ -413,6 +438,9 @@ def blocking() -> None:
     assert_type(client.call_tool("add", {"a": 1}, timeout=1), holdfast.ToolResult)
     assert_type(client.start_tool("add"), sync.RunningCall[holdfast.ToolResult])
     assert_type(client.start_tool("add").result(), holdfast.ToolResult)
+    assert_type(client.start_tool("add", task=True).wait_task(), types.Task | None)
+    assert_type(client.resume_task("id"), holdfast.ToolResult)
+    assert_type(client.list_skills(), holdfast.Listing[types.Skill])
     assert_type(client.read_resource("file:///a"), holdfast.ReadResult)
     assert_type(client.get_prompt("greet"), holdfast.PromptResult)
     assert_type(client.state, holdfast.State)

@@ -203,4 +203,6 @@ def _facts(error: BaseException) -> dict[str, Any]:
         facts["code"] = error.code
     if error.outcome_unknown:
         facts["outcomeUnknown"] = True
+    if error.task_id is not None:
+        facts["taskId"] = error.task_id
     return facts

@@ -57,9 +57,9 @@ class TaskView:
 
     def __init__(self, on_task: Callable[[Task], Any] | None = None) -> None:
         self.task: Task | None = None
-        self.detached = False
-        self.created = asyncio.Event()
-        self.on_task = on_task
+        self.detached: bool = False
+        self.created: asyncio.Event = asyncio.Event()
+        self.on_task: Callable[[Task], Any] | None = on_task
         self._tokens: list[WireId] = []
 
     def tracking(
