@@ -22,7 +22,14 @@ from holdfast._core.engine import messages
 from holdfast._core.engine.state import State
 from holdfast._core.mailbox import log
 from holdfast._core.single_flight import SingleFlight
-from holdfast._core.wire.codes import INVALID_PARAMS, RESOURCE_NOT_FOUND
+from holdfast._core.wire.codes import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    RESOURCE_NOT_FOUND,
+)
 from holdfast.errors import (
     BackpressureError,
     HoldfastError,
@@ -40,7 +47,7 @@ from holdfast.types.resources import ReadResult
 W = TypeVar("W", bound=Wire)
 
 _UNREACHABLE: Final = (TransportError, RequestTimeout, BackpressureError, StateError)
-SERVER_ERROR: Final = -32000
+_PREDEFINED: Final = (PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INTERNAL_ERROR)
 _NOT_FOUND: Final = ("not found", "no such", "not exist", "n't exist", "unknown resource")
 
 
@@ -227,16 +234,19 @@ class Cached:
 
 
 def not_found(error: RpcError) -> RpcError:
-    """Return the error for "no such resource", of which servers have three codes.
+    """Return the error for "no such resource", of which servers have many codes.
 
     Specification, "Resources", "Error Handling": -32002, since 2026-07-28 -32602; others use
-    the general server error -32000 with those words.
+    the general server error -32000, or a code of their own (0 is one), with those words. The
+    predefined codes (JSON-RPC 2.0 section 5.1) mean something else.
     """
-    if error.code == SERVER_ERROR:
-        text = error.message.partition(f"error {SERVER_ERROR}: ")[2].lower()
-        found = "session" in text or not any(one in text for one in _NOT_FOUND)
+    if error.code in (RESOURCE_NOT_FOUND, INVALID_PARAMS):
+        found = False
+    elif error.code in _PREDEFINED:
+        found = True
     else:
-        found = error.code not in (RESOURCE_NOT_FOUND, INVALID_PARAMS)
+        text = error.message.partition(f"error {error.code}: ")[2].lower()
+        found = "session" in text or not any(one in text for one in _NOT_FOUND)
     if found:
         return error
     return ResourceNotFoundError(error.message, code=error.code, data=error.data)
