@@ -58,6 +58,12 @@ TOKENS: list[str] = [
 ]
 
 TEXTS: list[tuple[str, tuple[str, ...]]] = [
+    ('got {"tokens": ["hunter2abc", "zq9kw7z"]} back', ("hunter2abc", "zq9kw7z")),
+    ("accesstokens=['hunter2abc']", ("hunter2abc",)),
+    ("your password is: hunter2abc", ("hunter2abc",)),
+    ("the token was 'hunter2abc'.", ("hunter2abc",)),
+    ('<add key="ApiKey" value="hunter2abc"/>', ("hunter2abc",)),
+    ("password: |\n  hunter2abc\n  more\nuser: me", ("hunter2abc", "more")),
     *((f"use {token} please", (token,)) for token in TOKENS),
     *((f"https://{token}@host.example/x", (token,)) for token in TOKENS[:8]),
     # private keys
@@ -169,6 +175,11 @@ VALUES: list[tuple[Any, tuple[str, ...]]] = [
 ]
 
 OPEN_TEXTS: list[str] = [
+    "tokens: [12, 5, 7]",
+    "the token is expired",
+    "the password was changed yesterday",
+    '<add key="Mode" value="fast2go"/>',
+    "key: |\n  of the map",
     "the basic principles of biology",
     "Basic authentication and bearer tokens are described in the manual.",
     "The bearer certificates of the basic research programme",

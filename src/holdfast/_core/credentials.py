@@ -143,9 +143,14 @@ _ASSIGNED: Final = re.compile(
     r"(?P<close>\\*+[\"']?+)[ \t]*+(?P<sep>=>|:=|[:=](?![:=/]{2}))[ \t]*+(?P<open>\\*+[\"'])?+"
 )
 _PAIRED: Final = re.compile(
-    r"\\{0,9}[\"']\s{0,9},\s{0,9}\\{0,9}[\"']values?\\{0,9}[\"']\s{0,9}:\s{0,9}(\\{0,9}[\"'])", re.I
+    r"(?:\\{0,9}[\"']\s{0,9},\s{0,9}\\{0,9}[\"']values?\\{0,9}[\"']\s{0,9}:\s{0,9}"
+    r"|\\{0,9}[\"']\s{1,9}value\s{0,3}=\s{0,3})(\\{0,9}[\"'])",
+    re.I,
 )
-"""The text after the name in ``{"name": "Authorization", "value": "``."""
+"""The text after the name in ``{"name": "Authorization", "value": "``, or in an XML tag."""
+_STATED: Final = re.compile(r" (?:is|was)(?: ?:)? [\"'`]?+(?P<body>[^\s\"'`]{6,256})")
+_LIST: Final = re.compile(r"\[[^][{}\r\n]{0,4096}[A-Za-z][^][{}\r\n]{0,4096}\]")
+_BLOCK: Final = re.compile(r"[|>][+-]?[ \t]*+(?:(?:\r?\n|\\n)[ \t]++(?:[^\r\n\\]|\\(?!n))*+)++")
 _PAIRED_BEFORE: Final = re.compile(
     r"alues?\\{0,9}[\"']\s{0,9}:\s{0,9}\\{0,9}[\"'](?P<value>[^\"']{1,500})[\"']\s{0,9},\s{0,9}"
     r"\\{0,9}[\"'](?:name|key|header|field|variable)\\{0,9}[\"']\s{0,9}:\s{0,9}\\{0,9}[\"']",
@@ -222,6 +227,8 @@ def _secret_value(
             return stop, stop
     if (match := _ASSIGNED.match(text, stop)) is not None:
         return match.end(), _value_end(text, match, name, begin)
+    if (match := _STATED.match(text, stop)) and _has_digits_and_letters(match["body"], 6):
+        return match.span("body")
     if before == "<" and (match := _TAGGED.match(text, stop)) is not None:
         return match.span("body")
     if before in ("'", '"') and (match := _value_before(text, begin, floor)) is not None:
@@ -257,9 +264,12 @@ def _value_end(text: str, match: re.Match[str], name: str, begin: int) -> int:
     if quote is not None:
         # A header in quotes, whose own value may hold quotes: "Authorization: Digest a=\\"b\\"".
         closing = _closing(text, start, quote[1][::-1])
-        end = _LINE_END.search(text, start, closing)
-        stop = closing if end is None else end.start()
-        return start if _NO_SECRET.fullmatch(text, start, stop) else stop
+        if (end := _LINE_END.search(text, start, closing)) is not None:
+            closing = end.start()
+        return start if _NO_SECRET.fullmatch(text, start, closing) else closing
+    whole = _BLOCK.match(text, start) or (None if line else _LIST.match(text, start))
+    if whole is not None:
+        return whole.end()
     if text.startswith(HIDDEN, start) or (not line and text.startswith(("{", "["), start)):
         return start  # an object follows, and is searched by itself
     value = (_LINE if line else _VALUE).match(text, start)
