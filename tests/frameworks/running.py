@@ -29,14 +29,19 @@ PINS: Final[dict[str, tuple[str, ...]]] = {
 
 
 @cache
-def report(name: str) -> dict[str, Any]:
+def report(name: str, script: str | None = None) -> dict[str, Any]:
     """Run a framework's script, in its own environment, and return what it prints."""
     home = install("pypi", name, (*PINS[name], *OURS), CACHE)
     path = os.pathsep.join([str(PROJECT / "src"), str(PROJECT)])
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [home / "bin" / "python", "-m", f"tests.frameworks.scripts.{name}_run", folder],
+            [
+                home / "bin" / "python",
+                "-m",
+                f"tests.frameworks.scripts.{script or name}_run",
+                folder,
+            ],
             cwd=PROJECT,
             env=environment,
             capture_output=True,

@@ -101,3 +101,20 @@ def test_pydantic_ai_gets_its_own_values() -> None:
     assert found["failures"] == [["tool", False, None]]
     assert '"recorded"' in found["tested"]
     assert found["id"] == "ledger"
+
+
+@pytest.mark.req("D6")
+@pytest.mark.parametrize(
+    ("name", "kind", "newest"),
+    [
+        ("langchain", "mcp.FastMCP", "2025-11-25"),
+        ("openai_agents", "mcp.MCPServer", "2026-07-28"),
+    ],
+)
+def test_a_server_object_is_served_in_process(name: str, kind: str, newest: str) -> None:
+    try:
+        found = report(name, "in_process")
+    except NotHere as reason:
+        pytest.skip(str(reason))
+    texts = ["0", "1", "2", "3", "4"]
+    assert found[kind] == [[one, ["add"], "3", texts] for one in (newest, "2025-06-18")]

@@ -14,13 +14,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from holdfast._core.boundary import Transport
+from holdfast._core.transports.in_process import SdkServer, ServerObject, lowlevel_server
 from holdfast._core.transports.memory import Memory, MemoryServer
 from holdfast._core.transports.stdio import Stdio
 from holdfast.errors import ValidationError
 
 VARIABLE: Final = "MCP_SERVER_URL"
 
-Target: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Transport | MemoryServer | None"
+Target: TypeAlias = (
+    "str | os.PathLike[str] | Iterable[str] | Transport | MemoryServer | ServerObject | None"
+)
 
 SCRIPTS: Final[dict[str, tuple[str, ...]]] = {
     ".py": (sys.executable,),
@@ -66,6 +69,8 @@ def transport_for(
         raise ValidationError(f"{named}: only for a command or a URL; {target!r} has its own")
     if hasattr(target, "accept"):
         return Memory(target)  # type: ignore[arg-type]
+    if lowlevel_server(target) is not None:
+        return Memory(SdkServer(target))
     if hasattr(target, "open") and hasattr(target, "key"):
         return target  # type: ignore[return-value]
     raise ValidationError(

@@ -50,8 +50,8 @@ def connect(
     Args:
         target: The server: a command (a string, or a list of words), a script (``"server.py"``
             or a `pathlib.Path`), a URL, a `holdfast.Stdio` or `holdfast.Http`, or a server in
-            memory such as `holdfast.testing.Peer`. None reads the environment variable
-            ``MCP_SERVER_URL``.
+            memory: a `holdfast.testing.Peer`, or a server object of FastMCP or the official SDK.
+            None reads the environment variable ``MCP_SERVER_URL``.
         name: The server's name in errors, logs and events. Default: its program or its host.
         protocol: Pin one protocol revision instead of negotiating the newest.
         timeouts: Seconds for requests, the handshake and whole calls.

@@ -36,6 +36,8 @@ class ServerLine:
 
     def __init__(self, link: MemoryLink) -> None:
         self._link = link
+        self.on_end: Callable[[], None] | None = None
+        """Called when the client has closed the link."""
 
     @property
     def open(self) -> bool:
@@ -96,7 +98,8 @@ class MemoryLink:
         self._generation = generation
         self._report = report
         self._lines = Lines(limits.frame_bytes)
-        self._take = server.accept(ServerLine(self))
+        self._line = ServerLine(self)
+        self._take = server.accept(self._line)
         self._loop.call_soon(report, Opened(generation))
 
     def send(
@@ -121,14 +124,20 @@ class MemoryLink:
         """There is one channel, and it is open."""
 
     def close(self, farewell: StreamOptions | None = None) -> None:
-        self.over = True
+        self._end()
         if self._drained:
             return
         self._drained = True
         self._loop.call_soon(self._report, Drained(self._generation))
 
     def kill(self) -> None:
+        self._end()
+
+    def _end(self) -> None:
         self.over = True
+        if self._line.on_end is not None:
+            self._line.on_end()
+            self._line.on_end = None
 
     def deliver(self, data: bytes) -> None:
         self._loop.call_soon(self._read, data)
