@@ -14,6 +14,7 @@ STATUS: Final[tuple[tuple[type[holdfast.HoldfastError], int], ...]] = (
     (holdfast.ResourceNotFoundError, 404),
     (holdfast.ToolError, 409),  # the tool ran and says no
     (holdfast.RequestTimeout, 504),
+    (holdfast.ApprovalError, 403),  # nobody approved the call; nothing was sent
     (holdfast.TrustError, 500),  # ours to mend: nobody approved this server
     (holdfast.AuthError, 500),  # ours to mend: our credentials
     (holdfast.StateError, 503),  # down for now; the error says for how long

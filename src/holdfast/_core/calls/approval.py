@@ -49,10 +49,7 @@ class Approver:
         self._server = server
         self._policy = policy.approve
         self._handler = handler
-
-    @property
-    def wanted(self) -> bool:
-        return self._policy is not None
+        self.wanted: bool = policy.approve is not None
 
     async def ask(self, name: str, arguments: Mapping[str, Any], tool: Tool | None) -> None:
         """Return if the call may be sent.

@@ -67,7 +67,7 @@ class Pipeline:
         params: dict[str, Any] = {"name": name, "arguments": given}
         deadline = meta = sink = watch = call = None
         on_sent: Callable[[WireId], None] | None
-        rounds, logins, may_have_run, relisted = 0, 0, False, False
+        rounds, logins, may_have_run, relisted, pending = 0, 0, False, False, False
         approved = not self._approval.wanted
         form, task, takes_task = None, None, self._takes_tasks
         try:
@@ -164,7 +164,7 @@ class Pipeline:
                         if reading is COMPLETE:
                             break
                         if isinstance(reading, NeedsInput) and inputs.for_caller(reading.requests):
-                            result = pending_result(name, given, reading)
+                            result, pending = pending_result(name, given, reading), True
                             break
                         rounds += 1
                         left = deadline or channel.deadline(CALL, since=since)
@@ -201,7 +201,7 @@ class Pipeline:
                 result = channel.decode(call, raw, ToolResult)
 
             # Check the result.
-            if tool.returns is not None and not result.is_error and result.pending is None:
+            if tool.returns is not None and not result.is_error and not pending:
                 content = result.structured_content
                 try:
                     faults = (
