@@ -25,6 +25,7 @@ from aiohttp import web
 
 import holdfast
 from holdfast import Handlers, LoginRequest, MemoryLogins, OAuth
+from tests.interop.install import NotHere, install
 
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".cache" / "oidc"
@@ -320,3 +321,41 @@ async def test_a_device_login(node: Path) -> None:
     async with hosted(node) as here:
         async with connect(here, Person(), device=True) as client:
             assert (await client.call_tool("hello")).text == "hello"
+
+
+@pytest.mark.req("A14", "B19")
+async def test_a_real_provider_that_does_not_advertise_pkce_is_refused() -> None:
+    try:
+        folder = install("pypi", "oidc-provider-mock", ["oidc-provider-mock==0.3.0"])
+    except NotHere as reason:
+        pytest.skip(str(reason))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    here = Hosted(f"http://127.0.0.1:{port}", "")
+    app = web.Application()
+    app.router.add_get("/.well-known/oauth-protected-resource/mcp", here.describe)
+    app.router.add_post("/mcp", here.mcp)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    here.url = f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
+    provider = await asyncio.create_subprocess_exec(
+        str(folder / "bin" / "oidc-provider-mock"),
+        "--port",
+        str(port),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert provider.stderr is not None
+    while b"running on" not in (line := await provider.stderr.readline()):
+        assert line, "the provider ended"
+    person = Person()
+    try:
+        async with connect(here, person) as client:
+            with pytest.raises(holdfast.DiscoveryError, match='pkce="assume"'):
+                await client.call_tool("hello")
+        assert person.pages == 0
+    finally:
+        provider.kill()
+        await provider.wait()
+        await runner.cleanup()
