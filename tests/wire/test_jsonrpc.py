@@ -304,6 +304,17 @@ def test_the_id_of_an_answer_that_cannot_be_read_is_found(
     assert found.size == len(answer_with(result, wire_id)) - 1
 
 
+@pytest.mark.req("R10")
+@pytest.mark.parametrize("size", [1, 65_500, 65_501, 65_502, 200_000])
+def test_text_in_utf8_is_read_wherever_it_is_split_to_be_checked(size: int) -> None:
+    text = "." * size + "\U0001f600é" * 30
+    data = answer_with(msgspec.json.encode({"n": text}))
+    for (found,) in (decode_lines(data), jsonrpc.decode_text(data)):
+        assert isinstance(found, Envelope)
+        assert isinstance(found.result, Raw)
+        assert msgspec.json.decode(found.result) == {"n": text}
+
+
 @pytest.mark.parametrize(
     ("text", "wire_id", "asks"),
     [
