@@ -9,6 +9,7 @@ from holdfast.cli.exit_codes import Exit, exit_for
 
 CODES = {
     errors.ToolError: 1,
+    errors.ApprovalError: 5,
     errors.RpcError: 1,
     errors.ResourceNotFoundError: 1,
     errors.HandshakeRefused: 3,
