@@ -26,12 +26,14 @@ PINS: Final[dict[str, tuple[str, ...]]] = {
     "pydantic_ai": ("pydantic-ai-slim[mcp]==2.66.0", "mcp==2.3.0"),
 }
 """An environment each: langchain-mcp-adapters needs mcp 1, the others bring mcp 2."""
+OTHERS: Final = {"fastmcp": ("fastmcp==4.1.2", "mcp==2.3.0", "pydantic==2.14.3")}
+"""Environments for server objects alone."""
 
 
 @cache
 def report(name: str, script: str | None = None) -> dict[str, Any]:
     """Run a framework's script, in its own environment, and return what it prints."""
-    home = install("pypi", name, (*PINS[name], *OURS), CACHE)
+    home = install("pypi", name, (*{**PINS, **OTHERS}[name], *OURS), CACHE)
     path = os.pathsep.join([str(PROJECT / "src"), str(PROJECT)])
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     with tempfile.TemporaryDirectory() as folder:

@@ -109,6 +109,7 @@ def test_pydantic_ai_gets_its_own_values() -> None:
     [
         ("langchain", "mcp.FastMCP", "2025-11-25"),
         ("openai_agents", "mcp.MCPServer", "2026-07-28"),
+        ("fastmcp", "fastmcp.FastMCP", "2026-07-28"),
     ],
 )
 def test_a_server_object_is_served_in_process(name: str, kind: str, newest: str) -> None:
