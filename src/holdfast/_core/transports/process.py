@@ -91,7 +91,7 @@ class StdioLink:
         stdin = os.dup(process.stdin.fileno())
         os.set_blocking(stdin, False)
         self._writer = Writer(stdin, self._loop, limits.backlog_bytes, self._broken, self._room)
-        self.send = self._writer.send
+        self.send: Callable[..., bool] = self._writer.send
         self._reader = LineReader(
             limits.frame_bytes, self._generation, self._writer, self._report, self._oversized
         )
