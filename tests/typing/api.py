@@ -523,3 +523,10 @@ def refused(error: holdfast.AuthError) -> None:
             assert_type(error.message, str)
         case _:
             assert_type(error.kind, str)
+
+
+def approved(request: holdfast.ApprovalRequest, error: holdfast.ApprovalError) -> bool:
+    assert_type(request.tool, str)
+    assert_type(request.definition, holdfast.Tool | None)
+    assert_type(error.outcome_unknown, bool)
+    return not request.destructive

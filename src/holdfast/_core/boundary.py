@@ -201,8 +201,8 @@ class Refused(Exception):  # noqa: N818  (a finding: raised inside a transport, 
         self.processed = processed
         self.retry_after = retry_after
         self.frame_size = frame_size
-        self.generation = Generation(0)
-        self.wire_id = WireId(0)
+        self.generation: Generation = Generation(0)
+        self.wire_id: WireId = WireId(0)
 
     def of(self, generation: Generation, wire_id: WireId) -> Refused:
         """Address the refusal to the request that it answers, for a report."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from holdfast._core.calls.handlers import Handlers, in_thread, is_async
+from holdfast._core.calls.handlers import ApprovalHandler, Handlers, in_thread, is_async
 from holdfast._core.mailbox import handling
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
 from holdfast._core.wire.jsonrpc import encode
@@ -43,7 +43,7 @@ class Inputs:
 
     def __init__(self, handlers: Handlers, limit: int) -> None:
         self._handlers = handlers
-        self.approval = handlers.approval
+        self.approval: ApprovalHandler | None = handlers.approval
         self._limit = limit
         self._room = asyncio.Semaphore(limit)
 

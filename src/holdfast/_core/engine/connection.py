@@ -15,6 +15,7 @@ from holdfast._core.engine.connecting import Connector
 from holdfast._core.engine.inbox import Inbox
 from holdfast._core.engine.inflight import NEVER, Inflight
 from holdfast._core.engine.state import State, Step
+from holdfast._core.engine.timers import Timers
 from holdfast._core.eras.base import Era
 from holdfast._core.eras.conversation import Facts, Opening, Plan, StartAgain
 from holdfast.errors import HoldfastError
@@ -41,7 +42,7 @@ class Connection:
         self._link = connector.link
         self._requests = connector.requests
         self._outbox = connector.outbox
-        self.timers = connector.timers
+        self.timers: Timers = connector.timers
         self.inflight: Inflight = self._requests.inflight
         self._inbox = Inbox(name, self._link, self.inflight, connector.answer, connector.disowned)
 

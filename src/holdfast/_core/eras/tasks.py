@@ -60,8 +60,8 @@ class CoreTasks:
     """A poll has questions and results; otherwise ``tasks/result`` gives both."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        self.cancels = isinstance(settings.get("cancel"), dict)
-        self.lists = isinstance(settings.get("list"), dict)
+        self.cancels: bool = isinstance(settings.get("cancel"), dict)
+        self.lists: bool = isinstance(settings.get("list"), dict)
 
     def augment(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters of a call that is to become a task."""
