@@ -102,14 +102,13 @@ class Tab:
         found = await self.send("Runtime.evaluate", expression=expression, returnByValue=True)
         return found["result"].get("value")
 
-    async def picture(self, *, whole: bool) -> bytes:
-        """Return a picture of the window, or of all from the top to the foot of the page."""
-        options: dict[str, Any] = {"format": "png" if whole else "jpeg"}
-        if whole:
-            size = (await self.send("Page.getLayoutMetrics"))["cssContentSize"]
-            options["captureBeyondViewport"] = True
-            options["clip"] = {"x": 0, "y": 0, "scale": 1, **pick(size, "width", "height")}
-        found = await self.send("Page.captureScreenshot", **options)
+    async def picture(self) -> bytes:
+        """Return a picture of the page from its top to its foot."""
+        size = (await self.send("Page.getLayoutMetrics"))["cssContentSize"]
+        clip = {"x": 0, "y": 0, "scale": 1, **pick(size, "width", "height")}
+        found = await self.send(
+            "Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip
+        )
         return base64.b64decode(found["data"])
 
 
@@ -158,8 +157,8 @@ def _written(file: Path) -> str:
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
-async def look(program: str, site: Path, pages: Iterable[str], *, whole: bool) -> list[Seen]:
-    """Open each page once, and look at it at each width."""
+async def look(program: str, site: Path, pages: Iterable[str], *, draw: bool) -> list[Seen]:
+    """Open each page once, and look at it at each width; ``draw`` takes pictures of the whole."""
     found = []
     async with browser(program) as tab:
         for page in pages:
@@ -168,7 +167,8 @@ async def look(program: str, site: Path, pages: Iterable[str], *, whole: bool) -
             for screen, size in WIDTHS.items():
                 await tab.resize(*size)
                 faults = await tab.ask(OVERFLOW)
-                found.append(Seen(page, screen, faults, await tab.picture(whole=whole)))
+                picture = await tab.picture() if draw else b""
+                found.append(Seen(page, screen, faults, picture))
     return found
 
 
@@ -196,7 +196,7 @@ def main() -> int:
     found = sorted(str(page.relative_to(site)) for page in site.rglob("*.html"))
     pages = options.pages or [page for page in found if page != "404.html"]
     target = PROJECT / "build" / "screenshots"
-    seen = asyncio.run(look(program, site, pages, whole=True))
+    seen = asyncio.run(look(program, site, pages, draw=True))
     for one in seen:
         file = target / one.screen / Path(one.page).with_suffix(".png")
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -221,6 +221,15 @@ def test_the_log_level_is_told_again_in_a_new_session() -> None:
     assert methods(effects) == ["notifications/initialized", "logging/setLevel"]
 
 
+@pytest.mark.req("B16")
+def test_a_session_is_left_for_a_new_one_where_there_are_sessions() -> None:
+    rig = ready()
+    renewed(rig, rig.engine.renew_session("another account", rig.now))
+    assert rig.engine.era is not None
+    assert rig.engine.era.session == "two"
+    assert ready("stateless").engine.renew_session("another account", 0.0) == []
+
+
 # Answers and their streams
 
 

@@ -45,6 +45,8 @@ CHAPTERS: Final = (
     ("test_time.py", "Tried with time"),
     ("test_git.py", "Tried with git"),
     ("test_kubernetes.py", "Tried with kubernetes"),
+    ("test_tasks.py", "Tried with servers that have tasks"),
+    ("test_cold_start.py", "Tried with an empty cache"),
 )
 
 COLUMNS: Final = (
