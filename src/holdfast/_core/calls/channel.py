@@ -309,17 +309,20 @@ class ProgressSink:
         post: Callable[[Callable[[Any], Any], Any], None],
     ) -> None:
         self._name = name
-        self._handlers = handlers
         self._post = post
-        self._context = copy_context()
+        context = copy_context()
+        self._run = context.run
+        self._plain = [one for one in handlers if not inspect.iscoroutinefunction(one)]
+        self._posted = [
+            in_context(context, one) for one in handlers if inspect.iscoroutinefunction(one)
+        ]
 
     def __call__(self, progress: Any) -> None:
-        for handler in self._handlers:
-            if inspect.iscoroutinefunction(handler):
-                self._post(in_context(self._context, handler), progress)
-                continue
+        for handler in self._posted:
+            self._post(handler, progress)
+        for handler in self._plain:
             try:
-                result = self._context.run(handler, progress)
+                result = self._run(handler, progress)
             except Exception:
                 log.exception("%s: the handler %r failed", self._name, handler)
             else:

@@ -198,9 +198,9 @@ class Inbox:
             return
         pending = self._inflight.sent(progress.progress_token)
         if pending is not None:
-            call = pending.call
-            if not call.lasting:
-                pending.wait_until(now + call.idle)
+            until = now + pending.call.idle
+            if until != pending.idle_until and not pending.call.lasting:
+                pending.wait_until(until)
             out.append(Progressed(pending.ticket, progress))
         else:
             # 2025-11-25 basic/utilities/tasks, Task Progress Notifications: the token of a

@@ -60,7 +60,7 @@ class Pending(Struct, gc=False):
     def wait_until(self, idle_until: float) -> None:
         """Move the end of the silence that it may meet with."""
         self.idle_until = idle_until
-        self.deadline = min(idle_until, self.total_until)
+        self.deadline = idle_until if idle_until < self.total_until else self.total_until
 
 
 class Stray(Enum):
