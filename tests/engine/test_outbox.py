@@ -136,7 +136,8 @@ def test_a_full_link_keeps_a_bounded_number_of_messages_and_a_lost_one_none() ->
         (command,) = box.notify("notifications/x", None)
         assert isinstance(command, Send)
         box.busy(command, 1.0, out)
-    assert len(out) == 5
+    # Only the first of a kind is logged as a warning.
+    assert [one.count for one in out if isinstance(one, Violated)] == [1, 2, 3, 4, 5]
     box.forget()
     out = []
     box.retry(out)

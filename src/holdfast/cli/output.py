@@ -91,6 +91,7 @@ class Output:
 
 _SAID_AS: Final = (
     ("Timeouts(handshake=…)", "--timeout"),
+    ("timeout=…", "--timeout"),
     ("drop protocol= ", "drop --protocol "),
     ("protocol='", "--protocol '"),
 )

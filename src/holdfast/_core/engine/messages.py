@@ -32,7 +32,7 @@ def timed_out(name: str, call: Call, *, sent: bool, total: bool) -> HoldfastErro
     if not sent:
         span = call.total if total else call.idle
         text = f"{name}: {subject(call)}: not connected within {seconds(span)}; nothing was sent"
-        return RequestTimeout(text)
+        return RequestTimeout(text, hint="timeout=… gives it longer")
     waited = (
         f"not done within {seconds(call.total)} in all (total_timeout)"
         if total

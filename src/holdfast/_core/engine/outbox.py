@@ -35,6 +35,7 @@ class Outbox:
         """Messages that the link did not take, and how often."""
         self._offered: list[tuple[Send, int]] = []
         """Those of them that it was offered again last."""
+        self._dropped = 0
 
     def notify(self, method: str, params: dict[str, Any] | None) -> list[Effect]:
         return [Send(jsonrpc.notification(method, params), None, self._link.options(method))]
@@ -58,7 +59,9 @@ class Outbox:
             self.retry_at = now + self._policy.pause(self._jitter)
         else:
             detail = jsonrpc.snippet(command.frame)
-            out.append(Violated("the server does not read; a message was dropped", detail, 1))
+            self._dropped += 1
+            reason = "the server does not read; a message was dropped"
+            out.append(Violated(reason, detail, self._dropped))
 
     def retry(self, out: list[Effect]) -> None:
         """Offer the messages that the link did not take again."""
