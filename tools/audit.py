@@ -22,9 +22,10 @@ from typing import Any, Final, TypeAlias
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tools.wheel import EXTRAS
+
 SERVICES: Final = ("pypi", "osv")
 """Who is asked, in this order; the next is asked about what the last did not know."""
-EXTRAS: Final = ("otel", "uvloop", "yaml")
 LONGEST: Final = 120.0
 
 Pins: TypeAlias = dict[str, str]

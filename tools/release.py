@@ -73,7 +73,7 @@ print(asyncio.run(asyncio.wait_for(main(), 30)), "tools")
 """
 
 EXTRAS: Final = """
-import opentelemetry.trace, uvloop, yaml
+import cryptography, keyring, opentelemetry.trace, uvloop, yaml
 import asyncio, sys
 import holdfast
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -21,6 +22,26 @@ from holdfast import (
     TransportError,
 )
 from tests.auth.world import World, world
+
+
+class SkippingLoop(asyncio.SelectorEventLoop):
+    """A loop whose clock can be put forward: deadlines pass without being waited for."""
+
+    skipped = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.skipped
+
+
+def skip(seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SkippingLoop)
+    loop.skipped += seconds
+
+
+def run_skipping(work: Coroutine[Any, Any, None]) -> None:
+    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
+        runner.run(work)
 
 
 def fresh(**options: Any) -> OAuth:
@@ -191,17 +212,25 @@ async def test_calls_that_need_a_login_wait_for_the_same_one() -> None:
 
 
 @pytest.mark.req("B14", "B11")
-async def test_a_login_outlives_the_call_that_asked_for_it() -> None:
+def test_a_login_outlives_the_call_that_asked_for_it() -> None:
+    run_skipping(_a_login_outlives_the_call_that_asked_for_it())
+
+
+async def _a_login_outlives_the_call_that_asked_for_it() -> None:
     async with world() as here:
-        come = asyncio.Event()
+        asked, come = asyncio.Event(), asyncio.Event()
 
         async def slow(request: LoginRequest) -> str:
+            asked.set()
             await come.wait()
             return await here.person(request)
 
         async with here.connect(login=slow) as client:
+            call = asyncio.create_task(client.call_tool("hello", total_timeout=60))
+            await asked.wait()
+            skip(61)
             with pytest.raises(LoginPending) as caught:
-                await client.call_tool("hello", total_timeout=0.5)
+                await call
             assert isinstance(caught.value, TimeoutError)
             assert not caught.value.outcome_unknown
             come.set()
@@ -420,30 +449,44 @@ async def test_a_login_made_elsewhere_is_found_by_the_next_call() -> None:
 
 
 @pytest.mark.req("B14")
-async def test_the_idle_time_of_a_call_stands_still_while_its_token_is_renewed() -> None:
+def test_the_idle_time_of_a_call_stands_still_while_its_token_is_renewed() -> None:
+    run_skipping(_the_idle_time_of_a_call_stands_still_while_its_token_is_renewed())
+
+
+async def _the_idle_time_of_a_call_stands_still_while_its_token_is_renewed() -> None:
     async with world() as here:
         async with here.connect() as client:
             await client.list_tools()
             await expire(here, client)
             here.gate = asyncio.Event()
             here.entered.clear()
-            call = asyncio.create_task(client.call_tool("hello", timeout=0.2, total_timeout=60))
+            call = asyncio.create_task(client.call_tool("hello", timeout=4, total_timeout=60))
             await here.entered.wait()
-            await asyncio.wait([call], timeout=0.4)
+            skip(5)
+            for _ in range(20):
+                await asyncio.sleep(0)
             assert not call.done()
             here.gate.set()
             assert (await call).text == "hello"
 
 
 @pytest.mark.req("B14")
-async def test_a_call_whose_time_ends_while_it_waits_for_a_token_has_not_run() -> None:
+def test_a_call_whose_time_ends_while_it_waits_for_a_token_has_not_run() -> None:
+    run_skipping(_a_call_whose_time_ends_while_it_waits_for_a_token_has_not_run())
+
+
+async def _a_call_whose_time_ends_while_it_waits_for_a_token_has_not_run() -> None:
     async with world() as here:
         async with here.connect() as client:
             await client.list_tools()
             await expire(here, client)
             here.gate = asyncio.Event()
+            here.entered.clear()
+            call = asyncio.create_task(client.call_tool("hello", total_timeout=4))
+            await here.entered.wait()
+            skip(5)
             with pytest.raises(holdfast.RequestTimeout) as caught:
-                await client.call_tool("hello", total_timeout=0.5)
+                await call
             assert not caught.value.outcome_unknown
             here.gate.set()
 

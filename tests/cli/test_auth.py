@@ -158,7 +158,10 @@ async def test_the_client_metadata_document_repeats_its_address(shell: Shell) ->
     assert document["client_name"]
     assert all("127.0.0.1" in one or "localhost" in one for one in document["redirect_uris"])
     assert "refresh_token" in document["grant_types"]
-    assert (await shell("auth", "client-metadata", "http://app.example/x")).code == Exit.USAGE
+    same = await shell("auth", "client-metadata", address, "--json")
+    assert json.loads(same.out) == document
+    wrong = await shell("auth", "client-metadata", "http://app.example/x", "--json")
+    assert (wrong.code, json.loads(wrong.err)["error"]["exit"]) == (Exit.USAGE, Exit.USAGE)
 
 
 async def test_doctor_shows_each_step_of_the_discovery_and_who_is_logged_in(shell: Shell) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -71,13 +72,19 @@ def test_the_oldest_versions_are_the_lower_bounds() -> None:
     project = {
         "dependencies": ["b>=2", "a>=1.5"],
         "optional-dependencies": {
+            "auth": ["k>=25"],
             "otel": ["o>=1"],
             "uvloop": ["u>=0.21; sys_platform != 'win32'"],
             "yaml": ["y>=6"],
             "dev": ["pytest>=9,<10"],
         },
     }
-    assert oldest(project) == ["a==1.5", "b==2", "o==1", "u==0.21", "y==6"]
+    assert oldest(project) == ["a==1.5", "b==2", "k==25", "o==1", "u==0.21", "y==6"]
+
+
+def test_every_extra_of_the_project_is_tried() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["optional-dependencies"].keys() == {*release.judge.EXTRAS, "dev"}
 
 
 @pytest.mark.parametrize("source", [release.SMOKE, release.EXTRAS, release.SAME])

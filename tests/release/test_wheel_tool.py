@@ -31,6 +31,7 @@ Requires-Python: >=3.11
 Requires-Dist: jsonschema_rs>=0.60
 Requires-Dist: msgspec>=0.19
 Requires-Dist: pyyaml>=6; extra == 'yaml'
+Provides-Extra: auth
 Provides-Extra: otel
 Provides-Extra: uvloop
 Provides-Extra: yaml

@@ -199,13 +199,18 @@ def _until(login: Any) -> str:
 @auth.command("client-metadata")
 @click.argument("url")
 @click.option("--name", default="Holdfast", show_default=True, help="The client's name.")
-def client_metadata(url: str, name: str) -> None:
+@OUTPUT
+def client_metadata(url: str, name: str, output: str) -> None:
     """The client metadata document to host at URL (give it as client_metadata_url)."""
     from holdfast import OAuth
     from holdfast._core.auth.registration import client_metadata as metadata
 
     options = OAuth(client_metadata_url=url, client_name=name)
     redirects = [f"http://{host}/callback" for host in ("127.0.0.1", "localhost")]
-    found = metadata(options, redirects[0], None)
-    document = {"client_id": url, **found, "redirect_uris": redirects}
-    click.echo(json.dumps({**document, "token_endpoint_auth_method": "none"}, indent=2))
+    found = metadata(options, redirects[0], None) | {"redirect_uris": redirects}
+    document = {"client_id": url, **found, "token_endpoint_auth_method": "none"}
+    out = Output(output)
+    if out.json:
+        out.value(document)
+    else:
+        out.text(json.dumps(document, indent=2))
