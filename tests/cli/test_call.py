@@ -252,8 +252,21 @@ def test_a_long_result_is_cut_and_its_whole_is_a_file(cli: Cli, tmp_path: Path) 
     assert done.code == 0
     assert done.out.startswith("line 0\n")
     assert done.out.endswith("line 499\n")
-    assert f"of {len(text)} characters left out here; the rest: {tmp_path}/echo.txt" in done.out
-    assert (tmp_path / "echo.txt").read_text(encoding="utf-8") == text
+    assert f"of {len(text)} characters left out here; the rest: {tmp_path}/echo-1.txt" in done.out
+    assert (tmp_path / "echo-1.txt").read_text(encoding="utf-8") == text
+
+
+@pytest.mark.req("D1")
+def test_the_whole_of_a_result_goes_through_no_link(cli: Cli, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine", encoding="utf-8")
+    for name in ("echo.txt", "echo-1.txt"):
+        (tmp_path / name).symlink_to(victim)
+    os.link(victim, tmp_path / "echo-2.txt")
+    words = [f"text={'x' * 500}", "--budget", "100", "--save", str(tmp_path)]
+    done = cli("call", "echo", *words, "--", *DEMO)
+    assert f"{tmp_path}/echo-3.txt" in done.out
+    assert victim.read_text(encoding="utf-8") == "mine"
 
 
 @pytest.mark.req("D2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import fcntl
 import json
 import os
@@ -16,8 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import holdfast
 from holdfast._core.text import visible_lines
-from holdfast.cli.output import Output, highlight, paint, write
+from holdfast.cli.output import Output, as_said, highlight, paint, write
 from tests.cli.conftest import DEMO, Cli, Seen
 from tests.cli.rig import puppet
 from tests.cli.terminal import PATIENCE
@@ -179,3 +181,26 @@ def test_advice_is_in_the_words_of_the_command_line(cli: Cli) -> None:
 def test_highlighting_changes_nothing_but_colours(value: Any) -> None:
     for text in (json.dumps(value), json.dumps({"a": value}, indent=2, ensure_ascii=False)):
         assert re.sub(r"\x1b\[[0-9;]*m", "", highlight(text)) == text
+
+
+def hints() -> list[str]:
+    """Return every text of the library that advises an option of a program."""
+    root = Path(holdfast.__file__).parent
+    files = [*(root / "_core").rglob("*.py"), *(root / "calllog").rglob("*.py")]
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in files]
+    texts = [
+        node.value
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    # "name=…: why" is the wrong use of an argument, which a command line does not make.
+    advice = re.compile(r"(?!.*(?:``|[Gg]ive |needs client))(?=.*\w=…(?![^:]{0,20}: ))")
+    return [text for text in texts if advice.match(text) and "\n" not in text]
+
+
+@pytest.mark.req("E2")
+def test_no_advice_for_programs_reaches_the_terminal() -> None:
+    found = hints()
+    assert len(found) > 10
+    assert [text for text in found if "=…" in as_said(text)] == []

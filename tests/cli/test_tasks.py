@@ -27,7 +27,7 @@ def test_a_task_is_detached_and_waited_for(cli: Cli, shop: Shop) -> None:
     done = cli("call", "build", "target=all", "--detach", "--url", shop.url)
     task_id = done.out.strip()
     assert done.code == 0
-    assert f"holdfast tasks wait --url {shop.url} {task_id}" in done.err
+    assert f"holdfast tasks wait {task_id} --url {shop.url}" in done.err
     assert "working" in cli("tasks", "get", task_id, "--url", shop.url).out
     shop.release.set()
     done = cli("tasks", "wait", task_id, "--url", shop.url)
@@ -57,6 +57,14 @@ def test_a_task_that_the_server_does_not_know_is_an_error(cli: Cli, shop: Shop) 
     done = cli("tasks", "wait", "no-such-task", "--url", shop.url)
     assert done.code != 0
     assert "Task not found" in done.err
+
+
+def test_the_error_of_a_task_says_how_to_ask_for_it_again(cli: Cli, shop: Shop) -> None:
+    task_id = cli("call", "build", "target=all", "--detach", "--url", shop.url).out.strip()
+    done = cli("tasks", "wait", task_id, "--total", "0.2", "--url", shop.url)
+    assert done.code == 4
+    assert f"holdfast tasks wait {task_id} --url {shop.url} asks for it again" in done.err
+    assert "client." not in done.err
 
 
 def test_tasks_are_listed_in_the_core_form(cli: Cli) -> None:
@@ -109,7 +117,7 @@ def test_ctrl_c_leaves_the_task_and_says_how_to_go_on(shop: Shop, cli: Cli) -> N
     caller.send_signal(signal.SIGINT)
     _, told = caller.communicate()
     assert caller.returncode == 130
-    task_id = told.partition("holdfast tasks wait ")[2].split()[2]
+    task_id = told.partition("holdfast tasks wait ")[2].split()[0]
     shop.release.set()
     assert cli("tasks", "wait", task_id, "--url", shop.url).out == "built all\n"
     assert not [one for one in shop.peer.received if one.method == "tasks/cancel"]

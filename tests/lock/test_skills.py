@@ -84,3 +84,22 @@ async def test_an_edited_digest_is_noticed(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"size": 9', '"size": 10'))
     with pytest.raises(holdfast.ValidationError, match="edited by hand"):
         locks.read(path)
+
+
+async def test_a_skill_without_digests_is_not_covered_by_a_lock(tmp_path: Path) -> None:
+    def dynamic() -> Peer:
+        peer = Peer("shop")
+        peer.skill(ROOT, {"SKILL.md": MAIN}, resources="dynamic")
+        return peer
+
+    await locked(tmp_path / "l", dynamic())
+    async with holdfast.connect(dynamic()) as client:
+        skill = await client.get_skill(f"{ROOT}/SKILL.md")
+    async with holdfast.connect(dynamic(), lock=tmp_path / "l") as client:
+        with pytest.raises(DriftError, match="no digests"):
+            await client.list_skills()
+        with pytest.raises(DriftError, match="no digests"):
+            await client.read_skill(skill, dynamic=True)
+    async with holdfast.connect(dynamic(), lock=Lock(tmp_path / "l", "off")) as client:
+        (skill,) = await client.list_skills()
+        await client.read_skill(skill, dynamic=True)

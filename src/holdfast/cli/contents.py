@@ -9,6 +9,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,9 +38,7 @@ class Contents:
 
     def __init__(self, output: Output, folder: str | None, stem: str) -> None:
         self._output = output
-        self._folder = folder
-        self._stem = re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip("._")[:80] or "content"
-        self._count = 0
+        self._saved = SaveFolder(folder, stem)
 
     def show(self, contents: Iterable[Any]) -> None:
         for content in contents:
@@ -77,37 +76,38 @@ class Contents:
             raise ProtocolError(f"the server sent {kind} that is not base64") from None
         if self._output.is_terminal and kind.startswith("image/"):
             draw(found, kind)
-        path = self._file(found, kind)
+        plain = kind.partition(";")[0].strip().lower()
+        ending = ENDINGS.get(plain) or mimetypes.guess_extension(plain) or ".bin"
+        path = self._saved.add(found, ending)
         if self._output.is_terminal:
             self._output.text(f"{path} ({kind}, {human_size(len(found))})")
         else:
             self._output.text(str(path))
 
-    def _file(self, data: bytes, kind: str) -> Path:
+
+class SaveFolder:
+    """Takes files as ``stem-N.ext``; what is there, or a link of that name, is left alone."""
+
+    def __init__(self, folder: str | None, stem: str) -> None:
+        self._folder = folder
+        self._stem = re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip("._")[:80] or "content"
+        self._count = 0
+
+    def add(self, data: bytes, ending: str) -> Path:
+        """Write a new file and return its path; without a folder, in a temporary one."""
         if self._folder is None:
             self._folder = tempfile.mkdtemp(prefix="holdfast-")
         folder = Path(self._folder)
-        plain = kind.partition(";")[0].strip().lower()
-        ending = ENDINGS.get(plain) or mimetypes.guess_extension(plain) or ".bin"
         try:
             folder.mkdir(parents=True, exist_ok=True)
             while True:
                 self._count += 1
                 path = folder / f"{self._stem}-{self._count}{ending}"
-                if _written(path, data):
+                with suppress(FileExistsError), path.open("xb") as file:
+                    file.write(data)
                     return path
         except OSError as error:
             raise ValidationError(f"{folder}: cannot be written: {error.strerror}") from None
-
-
-def _written(path: Path, data: bytes) -> bool:
-    """A new file. One that is there, or a link of that name, is left alone: False."""
-    try:
-        with path.open("xb") as file:
-            file.write(data)
-    except FileExistsError:
-        return False
-    return True
 
 
 def human_size(count: int) -> str:

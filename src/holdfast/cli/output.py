@@ -94,9 +94,23 @@ _SAID_AS: Final = (
     ("timeout=…", "--timeout"),
     ("drop protocol= ", "drop --protocol "),
     ("protocol='", "--protocol '"),
+    ("(headers=…)", "(--header)"),
+    ("; ca=… adds", '; "ca" in the configuration adds'),
+    ("cert=…", '"cert" in the configuration'),
+    ("when_down='wait' waits", '"when_down": "wait" in the configuration waits'),
+    ("ToolPolicy(validate='off')", '"validate": "off" in the configuration'),
+    ("pass holdfast.Handlers(approval=…) to be asked", "at a terminal you are asked"),
+    ("pass holdfast.Handlers(elicitation=…) when connecting", "at a terminal you are asked"),
+    ("dynamic=True reads", "--dynamic reads"),
+    ("get_skill() returns what it is now", "the next command uses what it is now"),
+    ("fill={name: value} or ask=…, or send them as they stand with redacted='send'", "--fill K=V"),
+    ("client_id=…", "--client-id"),
+    ("issuer=…", '"oauth": {"issuer": …} in the configuration'),
+    ("redirect_uri=…", "--port"),
+    ("; say where it is with read_log(…, sidecars=…)", ""),
+    ("it needs a URL and auth=…", "it needs a URL"),
 )
-
-
+_LIMITS: Final = re.compile(r"Limits\((\w+)=…\)")
 _PATH: Final = re.compile(r"; PATH is '[^'\n]*'")
 
 
@@ -108,7 +122,7 @@ def as_said(text: str, *, with_path: bool = False) -> str:
     text = text if with_path else _PATH.sub("", text)
     for there, here in _SAID_AS:
         text = text.replace(there, here)
-    return text
+    return _LIMITS.sub(r'"limits": {"\1": …} in the configuration', text)
 
 
 def show_stderr(line: str) -> None:

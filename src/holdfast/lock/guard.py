@@ -163,7 +163,16 @@ class _Guard:
         self._check("tools", lambda locked: compare_locked(locked, tools, instructions))
 
     def check_skills(self, skills: Sequence[Skill]) -> None:
-        """Compare skills with the lock file; raise or warn if they differ."""
+        """Compare skills with the lock file; raise or warn if they differ, or cannot be covered."""
+        for skill in skills if self._lock.mode != "off" else ():
+            if skill.dynamic:
+                # Skills extension, Dynamic Skills: no persisted approval covers such content.
+                self._object(
+                    f"skill {quote(skill.uri)} has no digests, so no lock covers what it serves; "
+                    "read it with a client that has no lock file",
+                    None,
+                    None,
+                )
 
         def compared(locked: LockedServer) -> Changes:
             return compare({}, {}, skills=compare_skills(locked, skills, some=True))

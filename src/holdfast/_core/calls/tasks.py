@@ -283,7 +283,7 @@ class _Following:
     ) -> HoldfastError:
         hint = f"client.resume_task({self._id!r}) asks for it again"
         name = f"{self._channel.name}: {self._subject}"
-        error = kind(f"{name}: task {self._id!r}: {text}; {hint}", outcome_unknown=True)
+        error = kind(f"{name}: task {self._id!r}: {text}", outcome_unknown=True, hint=hint)
         error.task_id, error.__cause__ = self._id, cause
         if cause is not None:
             error.code, error.data = cause.code, cause.data

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
 import sys
-import tempfile
 from pathlib import Path
 
 import click
@@ -14,7 +11,7 @@ import msgspec
 from holdfast._core.calls.approval import Approver
 from holdfast.cli.arguments import parse, whole
 from holdfast.cli.completers import parameters, tools
-from holdfast.cli.contents import Contents
+from holdfast.cli.contents import Contents, SaveFolder
 from holdfast.cli.elicitation import handlers
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.options import ServerCommand, folders
@@ -92,10 +89,7 @@ def within(result: ToolResult, budget: int | None, name: str, save: str | None) 
 
     if budget is None or len(text := whole_text(result)) <= budget:
         return result
-    folder = save or tempfile.mkdtemp(prefix="holdfast-")
-    path = os.path.join(folder, f"{re.sub(r'[^A-Za-z0-9._-]+', '_', name)}.txt")
-    os.makedirs(folder, exist_ok=True)
-    Path(path).write_text(text, encoding="utf-8")
+    path = SaveFolder(save, name).add(text.encode("utf-8", "surrogatepass"), ".txt")
     return shorten(result, budget, lambda at: f"{path}, from character {at}")
 
 

@@ -275,7 +275,7 @@ def _tool(tool: Tool) -> Iterable[Finding]:
         try:
             Checkers().get(schema)  # type: ignore[arg-type]
         except Unusable as error:
-            advice = "calls are refused; ToolPolicy(validate='off') sends them unchecked"
+            advice = 'calls are refused, unless "validate" is "off" in the configuration'
             text = f"{tool.name}: the {kind} schema cannot be used: {error}"
             yield Finding("schemas", "bad", text, advice)
     if not tool.description:

@@ -14,6 +14,7 @@ from holdfast.cli.options import ServerCommand, folders
 from holdfast.cli.progress import status
 from holdfast.cli.render import table
 from holdfast.cli.target import ServerTarget, server_options
+from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
     from holdfast import CallOptions, Client, ToolResult
@@ -78,6 +79,8 @@ async def wait(target: ServerTarget, words: tuple[str, ...], total: float, save:
                 waiting.add_done_callback(_seen)
                 target.output.note(_resume(target, server, task_id))
                 raise
+            except HoldfastError as error:
+                raise _advised(error, target, server) from None
     return show(target, result, "result", save)
 
 
@@ -132,6 +135,8 @@ async def call_as_task(
         else:
             target.output.note(_resume(target, server, running.detach()))
         raise
+    except HoldfastError as error:
+        raise _advised(error, target, server) from None
     task_id = running.detach()
     if target.output.json:
         target.output.value({"taskId": task_id})
@@ -147,8 +152,18 @@ def _seen(waiting: asyncio.Future[Any]) -> None:
         waiting.exception()
 
 
+def _advised(error: HoldfastError, target: ServerTarget, server: str | None) -> HoldfastError:
+    """Return the error of a task with the command that asks for it again."""
+    if error.task_id is not None:
+        error.hint = f"{_wait(target, server, error.task_id)} asks for it again"
+    return error
+
+
 def _resume(target: ServerTarget, server: str | None, task_id: str) -> str:
-    where = f"{shlex.quote(server)} " if server is not None else ""
-    if target.url is not None:
-        where = f"--url {shlex.quote(target.url)} "
-    return f"The task goes on. Its result: holdfast tasks wait {where}{shlex.quote(task_id)}"
+    return f"The task goes on. Its result: {_wait(target, server, task_id)}"
+
+
+def _wait(target: ServerTarget, server: str | None, task_id: str) -> str:
+    """Return the command that waits for a task; it can be pasted, whatever the id is."""
+    words = [server, task_id] if server is not None else [task_id]
+    return f"holdfast tasks wait {shlex.join(words)} {target.reach()}".rstrip()
