@@ -933,6 +933,7 @@ async def test_a_notification_of_the_server_discards_what_it_is_about(
     versions: tuple[str, ...], verb: str, method: str, notification: str
 ) -> None:
     peer = shop(versions)
+    peer.hints[method] = {"ttlMs": 600_000, "cacheScope": "private"}
     async with holdfast.connect(peer, timeouts=LONG, cache=Cache(ttl=600)) as client:
         for expected in (1, 1):
             await getattr(client, verb)()

@@ -9,8 +9,9 @@ import pytest
 
 import holdfast
 from holdfast import Cache, DriftError, ResourceNotFoundError, StateError, ValidationError
+from holdfast._core.eras.revisions import SKILLS
 from holdfast.testing import Peer
-from holdfast.types.skills import SKILL_BYTES, SKILLS, Skill
+from holdfast.types.skills import SKILL_BYTES, Skill
 
 ROOT = "skill://acme/refunds"
 URI = f"{ROOT}/SKILL.md"
@@ -256,6 +257,7 @@ async def test_a_directory_is_listed_where_that_is_declared() -> None:
 
 async def test_cached_bytes_that_do_not_fit_are_read_again() -> None:
     peer = shop()
+    peer.hints["resources/read"] = {"ttlMs": 60_000, "cacheScope": "private"}
     new = MAIN.replace("# Refunds", "# Refunds!")
     async with holdfast.connect(peer, cache=Cache(ttl=60)) as client:
         await client.read_skill(await client.get_skill(URI))

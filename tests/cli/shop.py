@@ -21,7 +21,6 @@ class Shop:
         self.runs = 0
         self.release = threading.Event()
         self.peer = Peer("shop", versions=versions)
-        self.peer._server.hints["tools/list"] = {"ttlMs": 0, "cacheScope": "private"}
         self.peer.skill("skill://refunds", {"SKILL.md": MAIN, "guide.md": "Be kind.\n"})
 
         @self.peer.tool(task=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import holdfast
 from tests.server.wire import Client, Json, Wire
 
 DEADLINE = 20.0  # seconds; a guard against hanging, not a measure of speed
@@ -84,6 +85,11 @@ class Process(Wire):
     def stderr(self) -> str:
         assert self._child.stderr is not None
         return self._child.stderr.read().decode()
+
+    def address(self) -> str:
+        """The URL that a server over HTTP writes when it listens."""
+        assert self._child.stderr is not None
+        return self._child.stderr.readline().decode().strip()
 
     def close(self) -> None:
         self._child.kill()
@@ -193,6 +199,40 @@ def test_the_end_of_input_is_seen_while_nobody_reads_the_answers() -> None:
         child.stdin.write(json.dumps(request).encode() + b"\n")
         child.stdin.close()
         assert child.wait(DEADLINE) == 0
+
+
+@pytest.mark.parametrize("eras", ["handshake", "stateless"])
+async def test_a_countdown_may_become_a_task(eras: str) -> None:
+    command = [sys.executable, "-m", "holdfast.demo.server", "--eras", eras]
+    seen: list[str | None] = []
+    async with holdfast.connect(command) as client:
+        running = client.start_tool(
+            "countdown",
+            {"steps": 2, "seconds": 0.1},
+            task=True,
+            on_task=lambda task: seen.append(task.status_message),
+        )
+        assert await running.wait_task() is not None
+        assert (await running).text == "counted down from 2"
+    assert "1 to go" in seen
+
+
+async def test_a_task_over_http_outlives_its_client(launch: Launch) -> None:
+    url = launch("--http", "0").address()
+    async with holdfast.connect(url) as client:
+        running = client.start_tool("countdown", {"steps": 2, "seconds": 0.1}, task=True)
+        await running.wait_task()
+        task_id = running.detach()
+    async with holdfast.connect(url) as client:
+        assert (await client.resume_task(task_id)).text == "counted down from 2"
+
+
+async def test_its_skill_is_verified() -> None:
+    async with holdfast.connect([sys.executable, "-m", "holdfast.demo.server"]) as client:
+        (skill,) = await client.list_skills()
+        assert "word_count" in (await client.read_skill(skill)).text
+        assert "sea" in (await client.read_skill(skill, "style.md")).text
+        assert skill.uri not in [one.uri for one in await client.list_resources()]
 
 
 def test_bad_options_are_refused_with_a_usage_line(launch: Launch) -> None:

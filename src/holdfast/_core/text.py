@@ -135,6 +135,11 @@ _LONGEST_NAME: Final = 100
 _MOST_NAMES: Final = 1000
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 tool``, ``2 tools``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def close_matches(name: str, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
     """Return the known names nearest to a misspelt one; work is bounded whatever the names are."""
     from difflib import get_close_matches

@@ -43,7 +43,6 @@ Definitions: TypeAlias = "Iterable[Tool | Mapping[str, Any]] | Mapping[str, Mapp
 """Tools as they were listed: from a client, or from a lock file."""
 
 _RPC_ERROR: Final = re.compile(r"the server answered with error (-?[0-9]{1,9}): (.*)", re.S)
-_UNCACHED: Final = {"ttlMs": 0, "cacheScope": "private"}
 
 
 class MockServer:
@@ -90,7 +89,6 @@ class MockServer:
             },
             capabilities=lambda: {"tools": {}},
             instructions=instructions,
-            hints={"server/discover": _UNCACHED, "tools/list": _UNCACHED},
         )
         self.server.verbatim = True
 

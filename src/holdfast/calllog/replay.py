@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import UNSET, Struct, field
 
 from holdfast._core.redact import Redactor
-from holdfast._core.text import join_words, label
+from holdfast._core.text import counted, join_words, label
 from holdfast.calllog.compare import describe, differences, has_hidden, normal
 from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log
 from holdfast.calllog.results import NotRecorded, short, show, summary_of, whole_of
@@ -91,7 +91,7 @@ class ReplayReport(Struct):
         counts = Counter(outcome.verdict for outcome in self.outcomes)
         names = {"unrecorded": "not recorded", "unsent": "not sent"}
         summary = ", ".join(f"{n} {names.get(name, name)}" for name, n in counts.items())
-        calls = "1 call" if len(self) == 1 else f"{len(self)} calls"
+        calls = counted(len(self), "call")
         lines = [f"  {number} {one}" for number, one in enumerate(self.outcomes, 1)]
         return "\n".join([f"{calls}: {summary}" if summary else calls, *lines])
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
 from collections.abc import Awaitable
 from typing import Any, Final
 
+from holdfast._core.eras.revisions import SKILLS, TASKS
 from holdfast._core.eras.serving import Json, select
 from holdfast._core.runners.stdlib import run
-from holdfast._core.server.catalog import Catalog, CatalogResource, Offered, user_message
+from holdfast._core.server.catalog import (
+    Catalog,
+    CatalogResource,
+    Offered,
+    resource,
+    user_message,
+)
 from holdfast._core.server.incoming import Incoming
 from holdfast._core.server.server import Server
+from holdfast._core.server.tasks import TaskTable
 from holdfast._core.wire.codes import INVALID_PARAMS, RequestError
-from holdfast.demo.tools import NOTE_NAME, NOTE_PREFIX, gradient, offer_tools, resource
+from holdfast.demo.tools import NOTE_NAME, NOTE_PREFIX, gradient, offer_tools
 
 INSTRUCTIONS: Final = (
     "A server to try MCP clients against. Every tool does what its description says; "
@@ -29,14 +38,28 @@ the weed holds on to the stone.
 """
 _PLANETS = '{"inner": ["Mercury", "Venus", "Earth", "Mars"], "outer": ["Jupiter", "Saturn"]}\n'
 
+_SKILL: Final = {
+    "name": "tide-watch",
+    "description": "Reports on the tide. Use it when somebody asks how the sea is doing.",
+}
+_SKILL_FILES: Final = {
+    "SKILL.md": f"""---
+name: {_SKILL["name"]}
+description: {_SKILL["description"]}
+---
+1. Read the resource `demo://tides`.
+2. Count its words with the tool `word_count`.
+3. Report in the style of `style.md`.
+""",
+    "style.md": "Two short lines, about the sea.\n",
+}
+
 _FIXED: Final = {"ttlMs": 60_000, "cacheScope": "public"}
-_CHANGING: Final = {"ttlMs": 0, "cacheScope": "private"}
 _HINTS: Final = {
     "server/discover": _FIXED,
     "tools/list": _FIXED,
     "prompts/list": _FIXED,
     "resources/templates/list": _FIXED,
-    "resources/list": _CHANGING,
 }
 
 _CAPABILITIES: Final[Json] = {
@@ -45,6 +68,8 @@ _CAPABILITIES: Final[Json] = {
     "prompts": {},
     "logging": {},
     "completions": {},
+    "tasks": {"requests": {"tools": {"call": {}}}, "cancel": {}, "list": {}},
+    "extensions": {TASKS: {}, SKILLS: {}},
 }
 
 _TEMPLATE: Final = {
@@ -75,7 +100,7 @@ def make_server(eras: str = "both", page_size: int | None = None) -> Server:
     _offer_prompts(catalog)
     handlers = {
         **catalog.handlers(),
-        "tools/call": lambda incoming: _call_tool(catalog, incoming),
+        **_tasks(catalog).handlers(),
         "completion/complete": lambda incoming: _complete(catalog, incoming.params),
     }
     server = Server(
@@ -88,6 +113,15 @@ def make_server(eras: str = "both", page_size: int | None = None) -> Server:
     )
     server.watchable = lambda uri: uri in catalog.resources or _note_name(uri) is not None
     return server
+
+
+def _tasks(catalog: Catalog) -> TaskTable:
+    return TaskTable(
+        lambda incoming: _call_tool(catalog, incoming),
+        {name for name, one in catalog.tools.items() if "execution" in one.definition},
+        new_id=lambda: os.urandom(16).hex(),
+        now=lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    )
 
 
 def _call_tool(catalog: Catalog, incoming: Incoming) -> Any:
@@ -120,11 +154,13 @@ def _offer_resources(catalog: Catalog) -> None:
     )
     for name, description, mime, text in fixed:
         uri = f"demo://{name}"
-        catalog.resources[uri] = resource(uri, name, description, mime, _FIXED, text=text)
+        described = {"name": name, "description": description, "mimeType": mime}
+        catalog.resources[uri] = resource(uri, text, hints=_FIXED, **described)
     uri = "demo://picture"
-    listed = resource(uri, "picture", "A colour gradient", image, _FIXED).definition
+    listed = {"name": "picture", "description": "A colour gradient", "uri": uri, "mimeType": image}
     catalog.resources[uri] = CatalogResource(listed, lambda: _picture(uri))
     catalog.templates.append(_TEMPLATE)
+    catalog.add_skill(f"skill://{_SKILL['name']}", _SKILL_FILES, _SKILL)
 
 
 def _picture(uri: str) -> Json:
@@ -217,9 +253,36 @@ def main(arguments: list[str]) -> None:
         metavar="SECONDS",
         help="wait before reading the first message",
     )
+    parser.add_argument(
+        "--http",
+        type=int,
+        metavar="PORT",
+        help="serve on http://127.0.0.1:PORT/mcp instead, for any number of clients",
+    )
     options = parser.parse_args(arguments)
     time.sleep(max(0.0, options.slow_start))
-    run(make_server(options.eras, options.page_size))
+    server = make_server(options.eras, options.page_size)
+    if options.http is None:
+        run(server)
+    _serve_http(server, options.http)
+
+
+def _serve_http(server: Server, port: int) -> None:
+    import asyncio
+
+    from holdfast._core.runners.http import HttpServer
+
+    async def serve() -> None:
+        found = await HttpServer({"/mcp": server}).start(port=port)
+        print(f"http://127.0.0.1:{found}/mcp", file=sys.stderr, flush=True)
+        await asyncio.Event().wait()
+
+    try:
+        asyncio.run(serve())
+    except OSError as error:
+        sys.exit(f"holdfast.demo.server: {error.strerror}")
+    except KeyboardInterrupt:
+        pass
 
 
 def _positive(text: str) -> int:

@@ -15,9 +15,9 @@ from typing import Any, Final, TypeAlias
 from holdfast._core.eras.serving import Json
 from holdfast._core.server.catalog import (
     Catalog,
-    CatalogResource,
     Offered,
     ToolFailure,
+    resource,
     text_result,
 )
 from holdfast._core.server.incoming import Incoming
@@ -31,8 +31,6 @@ _READS: Final = {"readOnlyHint": True, "idempotentHint": True, "destructiveHint"
 _ASKS: Final = {"readOnlyHint": True, "idempotentHint": False, "destructiveHint": False}
 """It changes nothing either, but each call asks a person."""
 
-_NOW: Final = {"ttlMs": 0, "cacheScope": "private"}
-
 _TOOLS: Final[dict[str, Offered]] = {}
 
 
@@ -41,6 +39,7 @@ def tool(
     *,
     hints: Json = _READS,
     output: dict[str, Json] | None = None,
+    task: bool = False,
     into: dict[str, Offered] = _TOOLS,
 ) -> Callable[[Tool], Tool]:
     """Offer a function as a tool of the same name, described by its docstring."""
@@ -54,6 +53,7 @@ def tool(
             "inputSchema": _arguments_schema(wanted),
             "annotations": {**hints, "openWorldHint": False},
             **({} if output is None else {"outputSchema": _object_schema(output)}),
+            **({"execution": {"taskSupport": "optional"}} if task else {}),
         }
 
         def run(incoming: Incoming, arguments: Json) -> Any:
@@ -154,6 +154,7 @@ def word_count(incoming: Incoming, text: str) -> Json:
         "steps": _parameter("integer", "How many steps", minimum=1, maximum=1_000_000),
         "seconds": _parameter("number", "Time per step", minimum=0, maximum=3600, default=0),
     },
+    task=True,
 )
 async def countdown(incoming: Incoming, steps: int, seconds: float = 0) -> Json:
     """Counts down and reports progress at each step."""
@@ -263,23 +264,15 @@ def offer_tools(catalog: Catalog) -> None:
         """Writes a note, over an older one of that name; it is the resource demo://note/{name}."""
         uri = NOTE_PREFIX + name
         is_new = uri not in catalog.resources
-        catalog.resources[uri] = resource(uri, name, "A note", "text/plain", _NOW, text=text)
+        described: Json = {"name": name, "description": "A note", "mimeType": "text/plain"}
+        catalog.resources[uri] = resource(uri, text, **described)
         if is_new:
             incoming.session.server.announce("notifications/resources/list_changed")
         incoming.session.server.announce("notifications/resources/updated", {"uri": uri})
         return text_result(f"{'wrote' if is_new else 'changed'} {uri}")
 
 
-# Resources and pictures
-
-
-def resource(
-    uri: str, name: str, description: str, mime: str, hints: Json, **body: str
-) -> CatalogResource:
-    """Return a resource with fixed contents."""
-    definition = {"uri": uri, "name": name, "description": description, "mimeType": mime}
-    contents = [{"uri": uri, "mimeType": mime, **body}]
-    return CatalogResource(definition, lambda: {"contents": contents, **hints})
+# Pictures
 
 
 def gradient(width: int, height: int) -> str:

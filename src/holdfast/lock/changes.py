@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from holdfast._core.text import label
+from holdfast._core.text import counted, label
 from holdfast.schema import diff
 from holdfast.schema.report import (
     ARGUMENT_IMPACTS,
@@ -162,7 +162,7 @@ class Changes(Struct, frozen=True):
             return "no changes"
         counts = [(sum(c.impact == impact for c in self.items), impact) for impact in IMPACTS]
         listed = ", ".join(f"{count} {impact}" for count, impact in counts if count)
-        return f"{len(self.items)} change{'s' if len(self.items) > 1 else ''}: {listed}"
+        return f"{counted(len(self.items), 'change')}: {listed}"
 
     def __bool__(self) -> bool:
         return bool(self.items)

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from holdfast._core.calls.options import CallOptions
+from holdfast._core.eras.revisions import SKILLS
 from holdfast._core.text import close_matches
 from holdfast.agents.listing import Partial, ServerTool
 from holdfast.agents.naming import LIMIT, Names, hint, question
@@ -17,7 +18,7 @@ from holdfast.client import Client
 from holdfast.errors import HoldfastError, RequestTimeout, ValidationError
 from holdfast.policies import CacheMode
 from holdfast.servers.member import Config, Failure, Member, Status, members
-from holdfast.types.skills import SKILLS, Skill, SkillFile
+from holdfast.types.skills import Skill, SkillFile
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:

@@ -17,36 +17,33 @@ and ``hang_up`` are actions of the server of its own accord.
 from __future__ import annotations
 
 import asyncio
-import base64
 import inspect
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import Any, TypeAlias
 
 import msgspec
 
-from holdfast._core.eras.revisions import TASKS, VERSIONS
+from holdfast._core.eras.revisions import SKILLS, TASKS, VERSIONS
 from holdfast._core.runners.aio import accept
 from holdfast._core.server.catalog import (
     Catalog,
-    CatalogResource,
     Offered,
     Run,
     ToolFailure,
+    resource,
     text_result,
     user_message,
 )
 from holdfast._core.server.incoming import SILENCE, Handler, Incoming
-from holdfast._core.server.server import Server, not_found, uri_of
+from holdfast._core.server.server import Server
 from holdfast._core.server.session import ServerSession
 from holdfast._core.server.tasks import TaskTable
 from holdfast._core.transports.memory import ServerLine
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import RequestError
 from holdfast._core.yaml_reader import read_yaml
-from holdfast.types.skills import SKILLS
 from holdfast.types.tools import Tool
 
 Function: TypeAlias = Callable[..., Any]
@@ -65,6 +62,8 @@ class Peer:
         received: Every request and notification, in order.
         connections: The number of connections so far.
         catalog: The tools, resources, templates and prompts; change them at any time.
+        hints: ``ttlMs`` and ``cacheScope`` by method, for the stateless era; by default no
+            result may be cached.
     """
 
     def __init__(
@@ -89,6 +88,7 @@ class Peer:
             capabilities=self._declared,
             instructions=instructions,
         )
+        self.hints: dict[str, dict[str, Any]] = self._server.hints
         self._server.strict = False
         self._server.verbatim = True
         self._server.heard = self._heard
@@ -96,7 +96,6 @@ class Peer:
         self._line: ServerLine | None = None
         self._session: ServerSession | None = None
         self._arrival: asyncio.Event | None = None
-        self._skills: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         return f"<Peer {self.name} {len(self.received)} received>"
@@ -168,13 +167,8 @@ class Peer:
         mime_type: str | None = None,
     ) -> None:
         """Offer a text or some bytes as a resource."""
-        listed = {"uri": uri, **({} if mime_type is None else {"mimeType": mime_type})}
-        is_text = isinstance(content, str)
-        body = {"text": content} if is_text else {"blob": base64.b64encode(content).decode()}  # type: ignore[arg-type]
-        result = {"contents": [{**listed, **body}]}
-        self.catalog.resources[uri] = CatalogResource(
-            {"name": name or uri, **listed}, lambda: result
-        )
+        typed: dict[str, Any] = {} if mime_type is None else {"mimeType": mime_type}
+        self.catalog.resources[uri] = resource(uri, content, name=name or uri, **typed)
 
     def skill(self, directory: str, files: dict[str, str | bytes], **entry: Any) -> None:
         """Offer a skill (extension ``io.modelcontextprotocol/skills``) made of files.
@@ -184,24 +178,8 @@ class Peer:
             files: Contents by path; SKILL.md begins with YAML frontmatter.
             **entry: Fields of the entry that replace the true ones.
         """
-        listed = []
-        for path, content in files.items():
-            self.resource(f"{directory}/{path}", content)
-            data = content.encode() if isinstance(content, str) else content
-            digest = f"sha256:{sha256(data).hexdigest()}"
-            listed.append({"uri": f"{directory}/{path}", "digest": digest, "size": len(data)})
         head = str(files["SKILL.md"]).split("---\n")[1]
-        uri = f"{directory}/SKILL.md"
-        found = {"uri": uri, "frontmatter": read_yaml(head, core=True), "resources": listed}
-        self._skills[uri] = {**found, **entry}
-        self.on("skills/list", lambda incoming: {"skills": list(self._skills.values())})
-        self.on("skills/get", self._get_skill)
-
-    def _get_skill(self, incoming: Incoming) -> Any:
-        uri = uri_of(incoming)
-        if uri not in self._skills:
-            raise not_found(incoming, uri)
-        return {"skill": self._skills[uri]}
+        self.catalog.add_skill(directory, files, read_yaml(head, core=True)).update(entry)
 
     def prompt(
         self, name: str | None = None, *, description: str | None = None
@@ -299,11 +277,11 @@ class Peer:
         declared: dict[str, Any] = {"logging": {}, "completions": {}}
         if self.catalog.tools:
             declared["tools"] = {"listChanged": True}
-        if self.catalog.resources:
+        if self.catalog.resources or self.catalog.skills:
             declared["resources"] = {"subscribe": True, "listChanged": True}
         if self.catalog.prompts:
             declared["prompts"] = {"listChanged": True}
-        extensions: dict[str, Any] = {SKILLS: {}} if self._skills else {}
+        extensions: dict[str, Any] = {SKILLS: {}} if self.catalog.skills else {}
         if self._task_tools:
             extensions[TASKS] = {}
             declared["tasks"] = {"requests": {"tools": {"call": {}}}, "cancel": {}, "list": {}}

@@ -9,8 +9,6 @@ from msgspec import Struct
 
 from holdfast.types.base import Wire
 
-SKILLS: Final = "io.modelcontextprotocol/skills"
-"""The identifier of the extension."""
 SKILL_FILE: Final = "SKILL.md"
 SKILL_FILES: Final = 512
 """The most files of one skill (Skills extension, Limits)."""

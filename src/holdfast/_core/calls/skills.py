@@ -17,6 +17,7 @@ import msgspec
 from holdfast._core.calls.cached import Cached, Listing, not_found
 from holdfast._core.calls.channel import Channel
 from holdfast._core.calls.options import Deadline
+from holdfast._core.eras.revisions import SKILLS
 from holdfast._core.text import show_json
 from holdfast._core.yaml_reader import YamlFault, read_yaml
 from holdfast.errors import DriftError, RpcError, StateError, ValidationError
@@ -24,7 +25,7 @@ from holdfast.policies import CacheMode
 from holdfast.types.base import Cacheable
 from holdfast.types.content import BlobResourceContents, TextResourceContents
 from holdfast.types.resources import ReadResult, Resource
-from holdfast.types.skills import SKILL_BYTES, SKILL_FILE, SKILLS, Skill, SkillFile, is_inside
+from holdfast.types.skills import SKILL_BYTES, SKILL_FILE, Skill, SkillFile, is_inside
 
 LIST: Final = "skills/list"
 GET: Final = "skills/get"

@@ -66,13 +66,18 @@ _ADDED: Final[dict[str, dict[str, str]]] = {
         "annotations": "2025-03-26",
         "title": "2025-06-18",
         "outputSchema": "2025-06-18",
+        "execution": CORE_TASKS,
     },
     "tools/call": {"structuredContent": "2025-06-18"},
-    "initialize": {"completions": "2025-03-26"},
+    "initialize": {"completions": "2025-03-26", "tasks": CORE_TASKS},
     "notifications/progress": {"message": "2025-03-26"},
     "elicitation/create": {"": "2025-06-18"},
 }
 """Fields by method, with the revision that introduced them (the changelog of each revision)."""
+
+_CACHEABLE: Final = ("/list", "/discover", "/read", "skills/get")
+"""Ends of the methods whose results must have cache hints (2026-07-28 server/utilities/caching)."""
+_UNCACHED: Final[Json] = {"ttlMs": 0, "cacheScope": "private"}
 
 _STATELESS_FIELDS: Final = ("resultType", "ttlMs", "cacheScope")
 
@@ -184,7 +189,8 @@ class StatelessServing:
 
     def finish(self, method: str, result: Json, info: Json, hints: Json) -> Json:
         """Return the result with its type, the server's name and cache hints."""
-        finished = {"resultType": "complete", **result, **hints}
+        fresh = _UNCACHED if method.endswith(_CACHEABLE) else {}
+        finished = {"resultType": "complete", **fresh, **result, **hints}
         meta = finished.pop("_meta", {})
         return {
             **finished,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from binascii import b2a_base64
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -45,6 +46,9 @@ class Catalog:
         self.resources: dict[str, CatalogResource] = {}
         self.templates: list[Json] = []
         self.prompts: dict[str, Offered] = {}
+        self.skills: dict[str, Json] = {}
+        self.skill_files: dict[str, CatalogResource] = {}
+        """Read like resources, and not listed among them."""
 
     def handlers(self) -> dict[str, Handler]:
         """Return the handlers of the methods that lists and their items have."""
@@ -56,6 +60,10 @@ class Catalog:
             "resources/read": self.read_resource,
             "prompts/list": lambda incoming: self._list(incoming, "prompts", self.prompts),
             "prompts/get": self.get_prompt,
+            "skills/list": lambda incoming: self._page(
+                incoming, "skills", list(self.skills.values())
+            ),
+            "skills/get": self.get_skill,
             "completion/complete": lambda incoming: {"completion": {"values": []}},
         }
 
@@ -76,13 +84,37 @@ class Catalog:
 
     def read_resource(self, incoming: Incoming) -> Json:
         uri = uri_of(incoming)
-        if uri not in self.resources:
+        found = self.resources.get(uri) or self.skill_files.get(uri)
+        if found is None:
             raise not_found(incoming, uri)
-        return self.resources[uri].read()
+        return found.read()
 
     def get_prompt(self, incoming: Incoming) -> Any:
         prompt, arguments = _find(incoming, self.prompts, "prompt")
         return prompt.run(incoming, arguments)
+
+    def get_skill(self, incoming: Incoming) -> Json:
+        uri = uri_of(incoming)
+        if uri not in self.skills:
+            raise not_found(incoming, uri)
+        return {"skill": self.skills[uri]}
+
+    def add_skill(
+        self, directory: str, files: Mapping[str, str | bytes], frontmatter: Json
+    ) -> Json:
+        """Offer a skill with the digests of its files; return its entry."""
+        from hashlib import sha256
+
+        listed = []
+        for path, content in files.items():
+            self.skill_files[f"{directory}/{path}"] = resource(f"{directory}/{path}", content)
+            data = content.encode() if isinstance(content, str) else content
+            digest = f"sha256:{sha256(data).hexdigest()}"
+            listed.append({"uri": f"{directory}/{path}", "digest": digest, "size": len(data)})
+        uri = f"{directory}/SKILL.md"
+        found: Json = {"uri": uri, "frontmatter": frontmatter, "resources": listed}
+        self.skills[uri] = found
+        return found
 
     def _list(
         self, incoming: Incoming, key: str, offered: Mapping[str, Offered | CatalogResource]
@@ -119,6 +151,19 @@ def _position(cursor: Any, length: int) -> int:
         if cursor == f"from-{position}":
             return position
     raise RequestError(INVALID_PARAMS, f"unknown cursor: {cursor!r}")
+
+
+def resource(
+    uri: str, content: str | bytes, *, hints: Json | None = None, **fields: str
+) -> CatalogResource:
+    """Return a resource with fixed contents; ``fields`` are those of its definition."""
+    listed = {"uri": uri, **({"mimeType": fields["mimeType"]} if "mimeType" in fields else {})}
+    if isinstance(content, str):
+        body = {"text": content}
+    else:
+        body = {"blob": b2a_base64(content, newline=False).decode()}
+    result = {"contents": [{**listed, **body}], **(hints or {})}
+    return CatalogResource({"name": uri, **listed, **fields}, lambda: result)
 
 
 def text_result(content: str) -> Json:

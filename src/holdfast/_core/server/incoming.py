@@ -65,6 +65,8 @@ class Incoming:
         self.cancelled: bool = False
         self.stop: Callable[[], object] = _nothing
         self.write: Write = session.write
+        self.noted: Callable[[str], object] = _nothing
+        """Called with the message of each progress report."""
 
     def __repr__(self) -> str:
         return f"<Incoming {self.method} id={self.id!r}>"
@@ -86,6 +88,7 @@ class Incoming:
             progress: The work done so far.
             **fields: ``total`` and ``message``.
         """
+        self.noted(fields.get("message") or "")
         token = self.meta.get("progressToken")
         if not is_id(token) or self.cancelled:
             return
@@ -158,5 +161,5 @@ def _object(value: Any, where: str) -> Json:
     return value
 
 
-def _nothing() -> None:
-    """Stop a message that nothing runs for."""
+def _nothing(message: str = "") -> None:
+    """Stop a message that nothing runs for; take no note of progress."""

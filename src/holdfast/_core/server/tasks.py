@@ -21,6 +21,8 @@ class ServerTask:
         self.created = created
         self.incoming = incoming
         self.status = "working"
+        self.message: str | None = None
+        incoming.noted = self.note
         self.fields: Json = {}
         """What the status comes with: ``result``, ``error`` or ``inputRequests``."""
         self.waiters: list[Any] = []
@@ -29,11 +31,15 @@ class ServerTask:
     def ended(self) -> bool:
         return self.status in ("completed", "failed", "cancelled")
 
+    def note(self, message: str) -> None:
+        """Take the message of a progress report as that of the status."""
+        self.message = message
+
     def become(self, status: str, **fields: Any) -> None:
         """Change the status, unless the task has ended."""
         if self.ended:
             return
-        self.status, self.fields = status, fields
+        self.status, self.fields, self.message = status, fields, None
         if self.ended:
             for waiter in self.waiters:
                 waiter.set_result(None)
@@ -150,5 +156,6 @@ class TaskTable:
 
     def _view(self, incoming: Incoming, task: ServerTask) -> Json:
         times = {"createdAt": task.created, "lastUpdatedAt": self._now()}
-        seen = {"taskId": task.id, "status": task.status, **times}
+        told = {} if task.message is None else {"statusMessage": task.message}
+        seen = {"taskId": task.id, "status": task.status, **told, **times}
         return incoming.era.task(seen, task.fields)

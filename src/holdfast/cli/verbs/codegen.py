@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from holdfast._core.text import counted
 from holdfast.cli.completers import servers
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.files import renew
@@ -108,7 +109,7 @@ def _write(
         target.output.note("No changes.")
     elif not check:
         tools = facts["tools"]
-        target.output.note(f"Generated {tools} tool{'' if tools == 1 else 's'}.")
+        target.output.note(f"Generated {counted(tools, 'tool')}.")
     if not (check and changed):
         return Exit.OK
     told = f"{path} is not what the server's tools would give now."

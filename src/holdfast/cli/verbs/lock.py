@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from holdfast._core.text import counted
 from holdfast.cli.completers import servers
 from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.options import ServerCommand
@@ -50,8 +51,8 @@ async def lock(target: ServerTarget, server: tuple[str, ...], label: str | None)
     if before is not None and changed:
         target.output.text(str(locks.compare_locked(before, tools, found.instructions, skills)))
     told = "Locked" if changed else "No changes:"
-    more = f" and {len(skills)} skills" if skills else ""
-    target.output.note(f"{told} {len(tools)} tools{more} of {label} in {path}.")
+    more = f" and {counted(len(skills), 'skill')}" if skills else ""
+    target.output.note(f"{told} {counted(len(tools), 'tool')}{more} of {label} in {path}.")
     return Exit.OK
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast._core.text import visible_lines
+from holdfast._core.text import counted, visible_lines
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli import views
 from holdfast.cli.arguments import parse
@@ -89,7 +89,7 @@ class Session:
         info = self._client.server_info
         who = self._client.name if info is None else f"{info.name} {info.version}"
         found = self._known()
-        self._output.note(f"{who}: {len(found)} tools. 'help' helps.")
+        self._output.note(f"{who}: {counted(len(found), 'tool')}. 'help' helps.")
         return found
 
     def run(self) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from holdfast._core.text import counted
 from holdfast.cli import tool_cache
 from holdfast.cli.completers import servers
 from holdfast.cli.exit_codes import Exit
@@ -92,7 +93,7 @@ def _facts(one: ServerHealth) -> dict[str, Any]:
 def _told(one: ServerHealth) -> str:
     if one.state == "ready":
         tools = len(one.found["tools"] or ())
-        count = "no tools" if not tools else f"{tools} tool{'s' * (tools != 1)}"
+        count = counted(tools, "tool") if tools else "no tools"
         return f"{count}, {_time(one.ms or 0)}"
     return one.remedy
 
