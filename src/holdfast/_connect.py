@@ -13,7 +13,6 @@ from typing import (
     TextIO,
     TypeAlias,
     TypedDict,
-    TypeVar,
     Unpack,
 )
 
@@ -137,19 +136,18 @@ def connect(
         ```
     """
     _refuse_unknown(options)
-    policy = Policy(
-        timeouts=_checked("timeouts", timeouts, Timeouts),
-        limits=_checked("limits", limits, Limits),
-        backoff=_checked("backoff", backoff, Backoff),
-        identity=_checked("identity", identity, Identity),
-        protocol=protocol,
-        when_down=when_down,
-        replay=replay,
-        tools=_checked("tools", tools, ToolPolicy),
-        cache=_checked("cache", cache, Cache),
-        observability=_checked("observability", observability, Observability),
+    policies = _given(
+        timeouts=timeouts,
+        limits=limits,
+        backoff=backoff,
+        identity=identity,
+        handlers=handlers,
+        tools=tools,
+        cache=cache,
+        observability=observability,
     )
-    handlers = _checked("handlers", handlers, Handlers)
+    handlers = policies.pop("handlers", None) or Handlers()
+    policy = Policy(protocol=protocol, when_down=when_down, replay=replay, **policies)
     for option, value in (("name", name), ("protocol", protocol)):
         if value is not None and not isinstance(value, str):
             raise ValidationError(f"{option}={value!r}: must be a string")
@@ -174,19 +172,20 @@ def connect(
     return AccountsClient(transport, policy, make, name)
 
 
-P = TypeVar("P")
-
-
-def _checked(name: str, value: P | None, kind: type[P]) -> P:
-    """Return a policy, or its default; refuse a value of another type by name and value."""
-    if value is None:
-        return kind()
-    if isinstance(value, kind):
-        return value
-    hint = f"holdfast.{kind.__name__}(…)"
-    if isinstance(value, int | float) and kind is Timeouts:
-        hint = f"holdfast.Timeouts(request={value!r})"
-    raise ValidationError(f"{name}={value!r}: must be a holdfast.{kind.__name__}, such as {hint}")
+def _given(**policies: Any) -> dict[str, Any]:
+    """Return the policies that are not None; refuse one of another type by name and value."""
+    given = {name: value for name, value in policies.items() if value is not None}
+    for name, value in given.items():
+        kind = _POLICIES[name]
+        if isinstance(value, kind):
+            continue
+        hint = f"holdfast.{kind.__name__}(…)"
+        if isinstance(value, int | float) and kind is Timeouts:
+            hint = f"holdfast.Timeouts(request={value!r})"
+        raise ValidationError(
+            f"{name}={value!r}: must be a holdfast.{kind.__name__}, such as {hint}"
+        )
+    return given
 
 
 _ELSEWHERE: Final = {

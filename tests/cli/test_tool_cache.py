@@ -79,9 +79,7 @@ def test_what_was_never_seen_is_told(home: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "{", "[]", "5", "{}", '{"tools": 5, "seen": 1, "source": ""}', "\ud800"),
-        '{"tools": [], "seen": "x", "source": ""}',
-        '{"tools": [], "seen": 1e300, "source": ""}',
+        *("", "{", "[]", "5", "{}", '{"tools": 5, "source": ""}', "\ud800"),
         "[" * 100_000,
     ],
 )
@@ -95,7 +93,7 @@ def test_a_broken_one_is_none(home: Path, text: str) -> None:
 def test_what_is_no_tool_is_left_out(home: Path) -> None:
     path = tool_cache.path_for("git")
     path.parent.mkdir(parents=True)
-    facts = {"tools": [TOOL, 5, {}, {"name": 5}], "seen": 1, "source": ""}
+    facts = {"tools": [TOOL, 5, {}, {"name": 5}], "source": ""}
     path.write_text(json.dumps(facts))
     assert tool_cache.require("git").tools == [TOOL]
 

@@ -9,17 +9,25 @@ from tests.config.rig import World, read_data
 
 def test_every_string_is_named_by_its_field() -> None:
     git, secure = read_data("mcpServers", "holdfast.mcp.json").values()
-    assert dict(texts(git)) == {
+    found = {field: text for row, field, text in texts(git) if row.variables}
+    assert found == {
         "command": "uvx",
         "args[0]": "mcp-server-git",
         "protocol": "2025-11-25",
-        "lock": "mcp.lock",
+        "lock.path": "mcp.lock",
+        "lock.mode": "warn",
         "log": "~/calls.jsonl",
         "allow[0]": "git_*",
         "deny[0]": "git_push",
         "inherit_env[0]": "SSH_AUTH_SOCK",
     }
-    assert set(dict(texts(secure))) == {"url", "ca", "cert", "key", "proxy"}
+    assert {field for row, field, _ in texts(secure) if row.variables} == {
+        "url",
+        "ca",
+        "cert",
+        "key",
+        "proxy",
+    }
 
 
 def test_paths_start_at_the_base_or_at_home() -> None:

@@ -59,7 +59,8 @@ def run(words: list[str]) -> int:
     words = explicit(words)
     output = Output(_form(words))
     try:
-        return _ended(_invoke(words, command))
+        found = _invoke(words, command)
+        return found if isinstance(found, int) else Exit.OK
     except click.exceptions.NoArgsIsHelpError as error:
         return _lost(output, error)
     except click.ClickException as error:
@@ -92,10 +93,6 @@ def _invoke(words: list[str], command: list[str] | None) -> Any:
     except click.exceptions.Exit as error:
         return error.exit_code
     return found
-
-
-def _ended(found: Any) -> int:
-    return found if isinstance(found, int) else Exit.OK
 
 
 def _lost(output: Output, error: click.exceptions.NoArgsIsHelpError) -> int:

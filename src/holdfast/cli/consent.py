@@ -64,8 +64,10 @@ def approve_in_place(config: Configuration, name: str) -> None:
     Raises:
         TrustError: The person said no.
     """
+    if not is_interactive():
+        return
     entry = config[name]
-    if entry.errors or entry.disabled or not is_interactive() or entry.trust().ok:
+    if entry.errors or entry.disabled or entry.trust().ok:
         return
     from holdfast.config import approve, preview
 

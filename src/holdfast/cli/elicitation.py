@@ -13,6 +13,7 @@ from holdfast._core.calls.approval import ApprovalRequest
 from holdfast._core.calls.handlers import Handlers
 from holdfast._core.text import visible_lines
 from holdfast.cli.arguments import coerce, describe
+from holdfast.cli.consent import is_interactive
 from holdfast.cli.output import paint
 from holdfast.cli.progress import status
 from holdfast.errors import ValidationError
@@ -24,7 +25,7 @@ Ask = Callable[[str], Awaitable[str]]
 
 def handlers() -> Handlers:
     """Elicitation, if there is a person to ask."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not is_interactive():
         return Handlers()
     turn = asyncio.Lock()  # one question at a time, whoever asks
 

@@ -137,16 +137,13 @@ class ServerTarget:
 
         options = {**self.options, **self._fitting(target)}
         options = self._with_login(options, target) if ask else options
-        return self._traced(target, options) if self.trace else holdfast.connect(target, **options)
-
-    def _traced(self, target: str | list[str], options: dict[str, Any]) -> Client:
-        """Return a client that shows its messages."""
-        from holdfast._connect import Options, connect
+        if not self.trace:
+            return holdfast.connect(target, **options)
+        from holdfast._connect import Options
         from holdfast._core.targets import transport_for
 
-        own = {name: value for name, value in options.items() if name in Options.__optional_keys__}
-        rest = {name: value for name, value in options.items() if name not in own}
-        return connect(_wrapper(True)(transport_for(target, own, os.environ)), **rest)
+        own = {name: options.pop(name) for name in Options.__optional_keys__ if name in options}
+        return holdfast.connect(_traced(transport_for(target, own, os.environ)), **options)
 
     def reach(self) -> str:
         """Return the options that lead to the same server, quoted for a shell."""
@@ -200,7 +197,7 @@ class ServerTarget:
         for key, said in (("env", resolved.env), ("headers", resolved.headers)):
             if key in options:
                 options[key] = {**said, **options[key]}
-        return client_for(resolved, options, _wrapper(self.trace))
+        return client_for(resolved, options, _traced if self.trace else None)
 
     def _with_login(self, options: dict[str, Any], target: str | list[str]) -> dict[str, Any]:
         """At a terminal a server that wants a login is offered one; elsewhere it is an error."""
@@ -239,13 +236,11 @@ class ServerTarget:
         )
 
 
-def _wrapper(trace: bool) -> Callable[[Any], Any]:
-    """Return what makes a transport show its messages; or leaves it alone."""
-    if not trace:
-        return lambda transport: transport
+def _traced(transport: Any) -> Any:
+    """Return a transport that shows its messages."""
     from holdfast._core.transports.trace import TracedTransport
 
-    return lambda transport: TracedTransport(transport, show_message)
+    return TracedTransport(transport, show_message)
 
 
 def is_url(text: str) -> bool:

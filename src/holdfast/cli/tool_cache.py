@@ -52,23 +52,26 @@ class CachedTools(NamedTuple):
 
 
 def save(key: str, tools: Iterable[dict[str, Any]], source: str = "") -> None:
-    """Keep a list of tools; quietly not, where that cannot be done."""
+    """Store a list of tools; ignore a failure. An unchanged list only gets a new time."""
     path = path_for(key)
-    facts = {"server": key, "seen": time.time(), "source": source, "tools": list(tools)}
     try:
+        data = json.dumps({"server": key, "source": source, "tools": list(tools)}).encode()
+        if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
+            os.utime(path)
+            return
         make_private_folder(path.parent)
-        write_atomic(path, json.dumps(facts).encode(), private=True)
+        write_atomic(path, data, private=True)
     except (OSError, UnicodeError):
         return
 
 
 def load(key: str) -> CachedTools | None:
     """What a server was last seen with; None if it never was."""
+    path = path_for(key)
     try:
-        found = json.loads(read_bytes(path_for(key), MOST_BYTES))
-        tools, seen, source = found["tools"], float(found["seen"]), str(found["source"])
-        time.localtime(seen)
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        found = json.loads(read_bytes(path, MOST_BYTES))
+        tools, seen, source = found["tools"], path.stat().st_mtime, str(found["source"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     if not isinstance(tools, list):
         return None
@@ -137,7 +140,8 @@ async def schema_of(
         if error.code != METHOD_NOT_FOUND:
             raise
         return {}
-    if not target.given and not close_matches(tool, [one["name"] for one in found], 1):
+    names = [one["name"] for one in found]
+    if not target.given and tool not in names and not close_matches(tool, names, 1):
         others = seen_with(target.configuration.servers, tool)
         if others:
             where = f"{server} has" if server else "There is"

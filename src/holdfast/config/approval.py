@@ -202,7 +202,7 @@ def _of_variables(entry: ServerEntry) -> Iterator[str]:
 
 
 def _of_text(entry: ServerEntry) -> Iterator[str]:
-    odd = [("name", entry.name), *texts(entry)]
+    odd = [("name", entry.name), *((field, text) for _, field, text in texts(entry))]
     for field, text in odd:
         letters = {letter for letter in text if not letter.isascii()} if not text.isascii() else ()
         if letters and field in ("name", "command", "url"):

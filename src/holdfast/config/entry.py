@@ -18,7 +18,7 @@ from holdfast.config.expansion import (
     Variable,
     variables,
 )
-from holdfast.config.settings import TABLE, HttpMode, Setting, map_strings
+from holdfast.config.settings import TABLE, HttpMode, Setting, flatten, plain
 
 if TYPE_CHECKING:
     from holdfast.client import Client
@@ -195,24 +195,19 @@ _NOTHING: Final[tuple[object, ...]] = ((), {}, False, "auto")
 """Fields of an entry that say nothing."""
 
 
-def texts(entry: ServerEntry) -> Iterator[tuple[str, str]]:
-    """Yield every string of an entry that variables may stand in, by its place."""
-    found: list[tuple[str, str]] = []
-
-    def note(field: str, text: str) -> str:
-        found.append((field, text))
-        return text
-
+def texts(entry: ServerEntry) -> Iterator[tuple[Setting, str, str]]:
+    """Yield every value of an entry as text, with its setting and its place."""
     for row, value in said(entry):
-        if row.variables:
-            map_strings(row.key or row.name, value, note)
-    yield from found
+        for field, text in flatten(row.key or row.name, plain(value)):
+            yield row, field, text
 
 
 def used_variables(entry: ServerEntry, most: int = 1000) -> Iterator[tuple[str, Variable]]:
     """Yield the variables of an entry, by the place of each; those of broken strings are not."""
     left = most
-    for field, text in texts(entry):
+    for row, field, text in texts(entry):
+        if not row.variables:
+            continue
         try:
             found = variables(text, max(left, 0))
         except ExpansionError:

@@ -147,22 +147,18 @@ def _json(text: str, _: ReadBudget) -> Any:
     if not text.strip():
         return None
     try:
-        return _strict(text)
+        return _JSON.decode(text)
     except json.JSONDecodeError:
         pass
     except ValueError as error:
         raise UnreadableFileError(f"is not JSON: {error}") from None
     try:
-        return _strict(without_comments(text))
+        return _JSON.decode(without_comments(text))
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise UnreadableFileError(f"is not JSON: {error.msg.lower()} ({where})") from None
     except ValueError as error:
         raise UnreadableFileError(f"is not JSON: {error}") from None
-
-
-def _strict(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -180,6 +176,8 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no number of JSON")
 
+
+_JSON: Final = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_no_constant)
 
 STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+\\?(?:"|\Z)'
 COMMENT: Final = r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"

@@ -122,39 +122,16 @@ def _from_variable(environment: ConfigEnvironment) -> str | None:
     return named
 
 
-class _Documents:
-    """Reads each file once, however many sections of it are wanted."""
-
-    def __init__(self) -> None:
-        self._read: dict[str, Mapping[str, Any] | ConfigProblem | None] = {}
-        self._budget = ReadBudget()
-
-    def get(self, file: ConfigFile) -> Mapping[str, Any] | ConfigProblem | None:
-        """Return a file's content, a problem, or None if there is no such file."""
-        if file.path not in self._read:
-            try:
-                self._read[file.path] = self._load(file)
-            except UnreadableFileError as error:
-                self._read[file.path] = ConfigProblem(file=file.path, message=str(error))
-        return self._read[file.path]
-
-    def _load(self, file: ConfigFile) -> Mapping[str, Any] | None:
-        if file.scope == "project":
-            data = files.read(file.path, files.PROJECT_BYTES, inside=file.workspace)
-            budget = self._budget
-        else:
-            data = files.read(file.path, files.USER_BYTES, owned=file.scope == "user")
-            budget = own_budget()
-        return None if data is None else files.parse(file.path, data, budget)
-
-
 def gather(wanted: list[ConfigFile], environment: ConfigEnvironment) -> Configuration:
     """Read these files; of two entries with the same name the first wins."""
-    documents = _Documents()
+    documents: dict[str, Mapping[str, Any] | ConfigProblem | None] = {}
+    budget = ReadBudget()
     entries: dict[str, list[ServerEntry]] = {}
     found: dict[str, LoadedFile] = {}
     for file in wanted:
-        document = documents.get(file)
+        if file.path not in documents:
+            documents[file.path] = _document(file, budget)
+        document = documents[file.path]
         if document is None:
             continue
         dialect, result = _read(file, document, environment)
@@ -164,9 +141,14 @@ def gather(wanted: list[ConfigFile], environment: ConfigEnvironment) -> Configur
             entries.setdefault(entry.name, []).append(entry)
         _note(found, file, dialect, result)
     return Configuration(
-        servers=MappingProxyType({name: _first(all_of) for name, all_of in entries.items()}),
+        servers=MappingProxyType(
+            {
+                name: replace(one, hides=tuple(lost.source for lost in others)) if others else one
+                for name, (one, *others) in entries.items()
+            }
+        ),
         shadowed=MappingProxyType(
-            {name: tuple(all_of[1:]) for name, all_of in entries.items() if all_of[1:]}
+            {name: tuple(others) for name, (_, *others) in entries.items() if others}
         ),
         files=tuple(found.values()),
         problems=tuple(problem for file in found.values() for problem in file.problems),
@@ -174,9 +156,17 @@ def gather(wanted: list[ConfigFile], environment: ConfigEnvironment) -> Configur
     )
 
 
-def _first(entries: list[ServerEntry]) -> ServerEntry:
-    first, *others = entries
-    return replace(first, hides=tuple(entry.source for entry in others)) if others else first
+def _document(file: ConfigFile, budget: ReadBudget) -> Mapping[str, Any] | ConfigProblem | None:
+    """Return a file's content, a problem, or None if there is no such file."""
+    try:
+        if file.scope == "project":
+            data = files.read(file.path, files.PROJECT_BYTES, inside=file.workspace)
+        else:
+            data = files.read(file.path, files.USER_BYTES, owned=file.scope == "user")
+            budget = own_budget()
+        return None if data is None else files.parse(file.path, data, budget)
+    except UnreadableFileError as error:
+        return ConfigProblem(file=file.path, message=str(error))
 
 
 def _read(
@@ -184,19 +174,14 @@ def _read(
 ) -> tuple[str, DialectResult]:
     if isinstance(document, ConfigProblem):
         return file.dialect or "", DialectResult(problems=(document,))
-    part = _section(document, file.section)
-    dialect = dialects.detect(file.path, part) or file.dialect
+    for key in file.section:
+        inner = document.get(key)
+        document = inner if isinstance(inner, Mapping) else {}
+    dialect = dialects.detect(file.path, document) or file.dialect
     if dialect is None:
         text = "has no servers in it: neither mcpServers, servers, mcp_servers nor extensions"
         return "", DialectResult(problems=(ConfigProblem(file=file.path, message=text),))
-    return dialect, dialects.read(dialect, part, source_of(file, dialect, environment))
-
-
-def _section(document: Mapping[str, Any], section: tuple[str, ...]) -> Mapping[str, Any]:
-    for key in section:
-        inner = document.get(key)
-        document = inner if isinstance(inner, Mapping) else {}
-    return document
+    return dialect, dialects.read(dialect, document, source_of(file, dialect, environment))
 
 
 def _note(

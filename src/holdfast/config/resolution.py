@@ -136,7 +136,7 @@ def admit(
 def client_for(
     resolved: ResolvedServer,
     overrides: Mapping[str, Any],
-    wrap: Callable[[Any], Any] = lambda transport: transport,
+    wrap: Callable[[Any], Any] | None = None,
 ) -> Client:
     """Return a client for a resolved entry; overrides are options of `holdfast.connect`.
 
@@ -146,23 +146,20 @@ def client_for(
 
     own = {name: value for name, value in overrides.items() if name in Options.__optional_keys__}
     rest = {name: value for name, value in overrides.items() if name not in own}
-    transport = _build(resolved, own)
+    try:
+        transport = resolved.build_transport(own)
+    except TypeError:
+        kind = "a command" if resolved.url is None else "a URL"
+        names = ", ".join(sorted(own))
+        raise ValidationError(
+            f"server {visible(resolved.name)!r} is {kind}, which does not take all of: {names}"
+        ) from None
     authorizer = getattr(transport, "authorizer", None)
     if authorizer is not None:
         # The command in an error names the server as the configuration does.
         authorizer.name = resolved.name
-    return connect(wrap(transport), **{**resolved.options(), **rest})
-
-
-def _build(resolved: ResolvedServer, overrides: dict[str, Any]) -> Any:
-    try:
-        return resolved.build_transport(overrides)
-    except TypeError:
-        kind = "a command" if resolved.url is None else "a URL"
-        names = ", ".join(sorted(overrides))
-        raise ValidationError(
-            f"server {visible(resolved.name)!r} is {kind}, which does not take all of: {names}"
-        ) from None
+    target: Any = transport if wrap is None else wrap(transport)
+    return connect(target, **{**resolved.options(), **rest})
 
 
 def resolve(
@@ -209,11 +206,15 @@ class _Resolution:
         self._check(values, env)
         if self._faults:
             raise _refusal(self._faults)
+        source = entry.source
+        # A project's commands are written as seen from its folder, wherever we are in it.
+        is_project = source.scope == "project" and entry.url is None
+        cwd = source.workspace if is_project else None
         return ResolvedServer(
             name=entry.name,
             command=self._command(values),
             env=env,
-            cwd=values.get("cwd") or self._default_cwd(),
+            cwd=values.get("cwd") or cwd,
             url=values.get("url"),
             headers=values.get("headers", {}),
             transport=entry.transport,
@@ -272,12 +273,6 @@ class _Resolution:
         if program.startswith("~/"):
             program = self._home + program[1:]
         return (program, *values.get("args", ()))
-
-    def _default_cwd(self) -> str | None:
-        # A project's commands are written as seen from its folder, wherever we are in it.
-        source = self._entry.source
-        is_project = source.scope == "project" and self._entry.url is None
-        return source.workspace if is_project else None
 
     def _env_file(self, file: EnvFile | None) -> dict[str, str]:
         if file is None or any(problem.field == "envFile" for problem in self._faults):

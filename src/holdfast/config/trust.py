@@ -25,11 +25,10 @@ from msgspec import Struct
 from holdfast._core.files import locked, make_private_folder, read_bytes, reason, write_atomic
 from holdfast._core.text import visible
 from holdfast.config import files
-from holdfast.config.entry import ServerEntry, said
+from holdfast.config.entry import ServerEntry, texts
 from holdfast.config.environment import ConfigEnvironment
 from holdfast.config.files import EnvFile, UnreadableFileError
 from holdfast.config.resolution import read_env_file
-from holdfast.config.settings import flatten, plain
 from holdfast.errors import StateError, TrustError
 
 TrustVerdict = Literal["own", "trusted", "untrusted", "changed"]
@@ -63,9 +62,7 @@ class TrustStatus(Struct, frozen=True, kw_only=True):
 def bound_parts(entry: ServerEntry, env_file: EnvFile | None) -> dict[str, str]:
     """Return everything that an approval is bound to, by its place."""
     found = {"kind": entry.kind, "folder": entry.source.workspace}
-    for row, value in said(entry):
-        if not row.unbound:
-            found.update(flatten(row.key or row.name, plain(value)))
+    found.update((field, text) for row, field, text in texts(entry) if not row.unbound)
     if entry.env_file is not None:
         content = None if env_file is None else env_file.data
         found["envFile (content)"] = "none" if content is None else _digest(content)
@@ -97,6 +94,8 @@ def _short(text: str) -> str:
 
 def require(entry: ServerEntry, env_file: EnvFile | None) -> None:
     """Raise TrustError unless the entry may be used."""
+    if entry.source.scope != "project":
+        return
     found = ApprovalStore(entry.source.environment).status(entry, env_file)
     if not found.ok:
         raise TrustError(refusal(entry, found), state="untrusted", data=found)

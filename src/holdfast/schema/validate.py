@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -58,21 +59,34 @@ class Checker:
     """
 
     def __init__(self, schema: Any, *, fills: bool = False) -> None:
-        self._outline = _outline(schema)
-        self._schema = without_defaulted(schema) if fills else schema
-        self.skipped: tuple[str, ...] = tuple(sorted(_unusable_patterns(self._outline)))
+        self._schema = schema
+        self.skipped: tuple[str, ...] = ()
         """The patterns that are left to the server."""
-        self._outline.skipped = frozenset(self.skipped)
-        self._validator = _compile(_without(self._schema, {*self.skipped}))
         self._without_patterns: Validator | None = None
-        bound = self._outline.bound
-        self._light = (
-            bound is not None
-            and bound.once is not None
-            and bound.once <= LIGHT
-            and not bound.patterns
-        )
+        self._light = cost.is_plain(schema)
+        if not self._light:
+            outline = self._outline
+            self._schema = without_defaulted(schema) if fills else schema
+            self.skipped = tuple(sorted(_unusable_patterns(outline)))
+            outline.skipped = frozenset(self.skipped)
+            bound = outline.bound
+            self._light = (
+                bound is not None
+                and bound.once is not None
+                and bound.once <= LIGHT
+                and not bound.patterns
+            )
+        self._validator = _compile(_without(self._schema, {*self.skipped}))
         self._fits: Callable[[Any], bool] = self._validator.is_valid
+
+    @cached_property
+    def _outline(self) -> Outline:
+        try:
+            return Outline(self._schema)
+        except Elsewhere as error:
+            raise Unusable(str(error)) from None
+        except SchemaTooComplex as error:
+            raise Unbounded(str(error)) from None
 
     def faults(self, value: Any, text: bytes | Raw | None = None) -> tuple[SchemaFault, ...]:
         """Return what does not fit; nothing if all does.
@@ -191,15 +205,6 @@ def _make(text: bytes, fills: bool) -> Checker | Unusable:
         return type(error)(str(error))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return Unusable(f"it cannot be read: {error}")
-
-
-def _outline(schema: Any) -> Outline:
-    try:
-        return Outline(schema)
-    except Elsewhere as error:
-        raise Unusable(str(error)) from None
-    except SchemaTooComplex as error:
-        raise Unbounded(str(error)) from None
 
 
 def _compile(schema: Any) -> Validator:

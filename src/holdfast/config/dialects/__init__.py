@@ -53,7 +53,7 @@ def read(dialect: str, document: Document, source: EntrySource) -> DialectResult
     """Return the servers that a document describes in a dialect."""
     row = DIALECTS[dialect]
     document = row.prepare(document)
-    inputs = inputs_of(document)
+    inputs = inputs_of(document) if "inputs" in document else {}
 
     def server(name: str, fields: EntryFields) -> ServerEntry:
         """Read one entry."""

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from holdfast._core.text import has_unseen, visible
 from holdfast.config.dialects.fields import LONGEST_TEXT, EntryFields
-from holdfast.config.entry import ConfigProblem, EntrySource, ServerEntry, said, texts
+from holdfast.config.entry import ConfigProblem, EntrySource, ServerEntry, texts
 from holdfast.config.expansion import ConfigInput, ExpansionError, Variable, variables
-from holdfast.config.settings import OWN, HttpMode, flatten, parse_setting, plain
+from holdfast.config.settings import OWN, HttpMode, parse_setting
 from holdfast.policies import Timeouts
 
 MOST_SERVERS: Final = {"project": 100, "user": 1000, "explicit": 1000}
@@ -70,12 +70,11 @@ def name_fault(name: Any) -> str | None:
     """Return why this cannot be a server's name; None if it can."""
     if not isinstance(name, str):
         return "a server's name must be a string"
-    shown = visible(name, 40)
     if not name.strip() or len(name) > LONGEST_NAME:
-        return f"the name '{shown}' must have 1 to {LONGEST_NAME} characters"
+        return f"the name '{visible(name, 40)}' must have 1 to {LONGEST_NAME} characters"
     if has_unseen(name) or name != name.strip():
         # It would be printed, compared by eye and pasted into a shell.
-        return f"the name '{shown}' has characters in it that cannot be seen"
+        return f"the name '{visible(name, 40)}' has characters in it that cannot be seen"
     return None
 
 
@@ -110,14 +109,12 @@ def entry(
 
 def _check(made: ServerEntry, fields: EntryFields) -> Iterator[Variable]:
     """Note faults of the entry's strings; yield the variables in them."""
-    for row, value in said(made):
-        for field, text in flatten(row.key or row.name, plain(value)):
-            fault = _text_fault(text)
-            if fault:
-                fields.fault(field, fault)
     left = MOST_VARIABLES
-    for field, text in texts(made):
-        if left < 0 or len(text) > LONGEST_TEXT:
+    for row, field, text in texts(made):
+        fault = _text_fault(text)
+        if fault:
+            fields.fault(field, fault)
+        if left < 0 or len(text) > LONGEST_TEXT or not (row.variables and "${" in text):
             continue
         try:
             found = variables(text, left + 1)
