@@ -651,6 +651,22 @@ async def test_a_pin_is_obeyed(version: str) -> None:
         assert client.protocol_version == version
 
 
+@pytest.mark.req("R4", "R2")
+@pytest.mark.parametrize("pin", [None, STATELESS[0], HANDSHAKE[0]])
+async def test_a_handshake_whose_answer_cannot_be_read_fails_at_once(pin: str | None) -> None:
+    peer = make_peer()
+
+    def unreadable(incoming: Incoming) -> Any:
+        peer.write(b"""{"jsonrpc":"2.0","id":%d,"result":{"odd":NaN}}\n""" % int(incoming.id or 0))
+        return SILENCE
+
+    peer.on("initialize", unreadable)
+    peer.on("server/discover", unreadable)
+    async with holdfast.connect(peer, protocol=pin, timeouts=Timeouts(handshake=60)) as client:
+        with pytest.raises(holdfast.HoldfastError, match="the answer cannot be read: not JSON"):
+            await client.open()
+
+
 @pytest.mark.req("L3")
 async def test_an_unknown_pin_is_refused_at_once() -> None:
     with pytest.raises(holdfast.ValidationError, match="1999-01-01"):

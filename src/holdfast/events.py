@@ -19,7 +19,6 @@ No event is made while nobody is subscribed.
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, TypeAlias
@@ -27,9 +26,14 @@ from typing import Any, ClassVar, TypeAlias
 from msgspec import Struct
 
 from holdfast._core.boundary import Moved, Starting, Violated
-from holdfast._core.observers.observer import End, ObservedCall, Observer, Post, reason
-
-log: logging.Logger = logging.getLogger("holdfast")
+from holdfast._core.observers.observer import (
+    End,
+    ObservedCall,
+    Observer,
+    Post,
+    reason,
+    safely,
+)
 
 
 class Event(Struct, frozen=True, kw_only=True):
@@ -303,10 +307,7 @@ class Events:
             if self._post is not None:
                 self._post(subscriber, event)
             return
-        try:
-            subscriber(event)
-        except Exception:
-            log.exception("%s: a subscriber failed: %r", event.client, subscriber)
+        safely(subscriber, event)
 
 
 def _request(call: ObservedCall) -> dict[str, Any]:

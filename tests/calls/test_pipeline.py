@@ -8,15 +8,18 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 import holdfast
 from holdfast import Backoff, Cache, Handlers, Limits, Observability, Timeouts, ToolPolicy
 from holdfast._core.boundary import Traits
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast._core.transports.memory import Memory
+from holdfast._core.wire import jsonrpc
 from holdfast.client import Client
 from holdfast.policies import Policy
 from holdfast.testing import SILENCE, Incoming, Peer, RequestError
@@ -53,6 +56,12 @@ def shop(versions: tuple[str, ...] = STATELESS) -> Peer:
 
 def asked(peer: Peer, method: str) -> int:
     return sum(one.method == method for one in peer.received)
+
+
+def question(number: int) -> bytes:
+    """A request of the server's own, as bytes."""
+    params = {"message": "?", "requestedSchema": {"type": "object"}}
+    return jsonrpc.request(number, "elicitation/create", params)
 
 
 # The same refusal, whatever ran before
@@ -431,6 +440,76 @@ async def test_no_more_questions_are_handled_at_once_than_allowed() -> None:
     async with holdfast.connect(peer, handlers=handlers, limits=Limits(asks=4)) as client:
         await asyncio.gather(*(client.call_tool("double", {"a": 1}) for _ in range(5)))
     assert most == 4
+
+
+@pytest.mark.req("P4")
+async def test_questions_of_one_id_are_bounded_like_those_of_many() -> None:
+    peer, heard = shop(HANDSHAKE), 0
+
+    async def elicit(_: Any) -> dict[str, Any]:
+        nonlocal heard
+        heard += 1
+        return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+
+    handlers = Handlers(elicitation=elicit)
+    async with holdfast.connect(peer, handlers=handlers, limits=Limits(asks=8)) as client:
+        await client.open()
+        before = len(asyncio.all_tasks())
+        peer.write(question(5) * 500)
+        await client.ping()
+        assert len(asyncio.all_tasks()) - before == 8
+        # Withdrawn, all of them end, and others are heard.
+        peer.notify("notifications/cancelled", {"requestId": 5})
+        await client.ping()
+        peer.write(question(6))
+        await client.ping()
+        assert heard == 9
+
+
+@pytest.mark.req("P4", "R12")
+async def test_threads_of_withdrawn_questions_are_bounded() -> None:
+    peer, release = shop(HANDSHAKE), threading.Event()
+
+    def elicit(_: Any) -> dict[str, Any]:
+        release.wait()
+        return {"action": "decline"}
+
+    def workers() -> list[threading.Thread]:
+        return [one for one in threading.enumerate() if one.name == "holdfast-handler"]
+
+    handlers = Handlers(elicitation=elicit)
+    async with holdfast.connect(peer, handlers=handlers, limits=Limits(asks=4)) as client:
+        await client.open()
+        for number in range(20):
+            peer.write(question(number))
+            await client.ping()
+            peer.notify("notifications/cancelled", {"requestId": number})
+        await client.ping()
+        assert len(workers()) == 4
+        params = {"message": "?", "requestedSchema": {"type": "object"}}
+        with pytest.raises(RequestError, match="4 handlers of earlier questions"):
+            await peer.ask("elicitation/create", params)
+        release.set()
+        for worker in workers():
+            worker.join()
+        assert await peer.ask("elicitation/create", params) == {"action": "decline"}
+
+
+@pytest.mark.req("P4")
+@pytest.mark.parametrize(
+    "params",
+    [
+        b'[1,"io.modelcontextprotocol/related-task"]',
+        b'{"message":"?","_meta":{"io.modelcontextprotocol/related-task":{"taskId":1e400}}}',
+    ],
+)
+async def test_a_question_with_an_odd_mark_of_a_task_is_answered(params: bytes) -> None:
+    peer = shop(HANDSHAKE)
+    async with holdfast.connect(peer, handlers=Handlers(roots=["file:///"])) as client:
+        await client.open()
+        async with asyncio.timeout(10):
+            with suppress(RequestError):
+                await peer.ask("roots/list", Raw(params))  # type: ignore[arg-type]
 
 
 ODD_SCHEMAS = [

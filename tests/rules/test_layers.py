@@ -21,6 +21,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_version": (),
     "_core": (),
     "_core.lazy": (),
+    "_core.callbacks": (),
     "_core.text": (),
     "_core.files": ("errors",),
     "_core.redact": ("_core.text", "_core.credentials"),
@@ -37,11 +38,17 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "schema": ("types", "_core.text", "_core.wire"),
     # the shell around it
     "_core.single_flight": ("errors",),
-    "_core.auth": ("_core.wire", "_core.files", "_core.redact", "_core.single_flight"),
+    "_core.auth": (
+        "_core.wire",
+        "_core.files",
+        "_core.redact",
+        "_core.single_flight",
+        "_core.callbacks",
+    ),
     "_core.transports": ("_core.boundary", "_core.auth"),
-    "_core.mailbox": ("_core.engine",),
+    "_core.mailbox": ("_core.engine", "_core.callbacks"),
     "_core.driver": ("_core.engine", "_core.mailbox"),
-    "_core.observers": ("_core.engine", "_core.redact", "schema"),
+    "_core.observers": ("_core.engine", "_core.callbacks", "_core.redact", "schema"),
     "events": ("_core.observers",),
     "_core.calls": (
         "_core.driver",

@@ -201,6 +201,21 @@ async def test_opening_can_have_a_time_limit() -> None:
         assert str(status.error) == "silent: not ready within 0.05 s"
 
 
+@pytest.mark.req("F3", "R2")
+async def test_hung_servers_delay_no_longer_than_the_time_given() -> None:
+    """Without a time they are tried again one by one, after their pauses."""
+    hung = {name: peer() for name in "ab"}
+    for one in hung.values():
+        one.on("initialize", lambda incoming: SILENCE)
+        one.on("server/discover", lambda incoming: SILENCE)
+    async with Servers(hung) as servers, asyncio.timeout(8):
+        assert len((await servers.list_tools(timeout=0.05)).failures) == 2
+        assert len((await servers.list_skills(timeout=0.05)).failures) == 2
+        assert not any(status.is_ready for status in await servers.open(timeout=0.05))
+    async with Servers(hung, timeout=0.05) as servers, asyncio.timeout(8):
+        assert len((await servers.list_tools()).failures) == 2
+
+
 # Calls
 
 

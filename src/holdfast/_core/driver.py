@@ -29,6 +29,7 @@ from holdfast._core.boundary import (
     Transport,
     WireId,
 )
+from holdfast._core.callbacks import EXITS
 from holdfast._core.engine import messages
 from holdfast._core.engine.connection import Connection
 from holdfast._core.engine.inflight import NEVER
@@ -205,16 +206,21 @@ class Driver:
 
     def _apply(self, effects: list[Effect]) -> None:
         """Execute every effect, even if one of them fails."""
+        ending: BaseException | None = None
         for effect in effects:
             try:
                 _EFFECTS[type(effect)](self, effect)
-            except Exception as error:
+            except BaseException as error:
                 self._recover(effect, error)
+                if isinstance(error, EXITS):
+                    ending = error
         due = self._timers.due
         if due < self._timer_at:
             self._set_timer(due)
+        if ending is not None:
+            raise ending
 
-    def _recover(self, effect: Effect, error: Exception) -> None:
+    def _recover(self, effect: Effect, error: BaseException) -> None:
         """Replace the report that an effect which failed would have led to."""
         log.error("%s: %s failed", self.engine.name, type(effect).__name__, exc_info=error)
         report: Report
@@ -342,31 +348,24 @@ class Driver:
         if waiter is not None and waiter.on_related is not None:
             waiter.on_related(outcome.params)
 
-    def _inform(self, listener: Callable[..., None], *what: Any) -> None:
-        """Call a method of the listener; log what it raises."""
-        try:
-            listener(*what)
-        except Exception:
-            log.exception("%s: a listener failed", self.engine.name)
-
     def _noticed(self, outcome: b.Noticed) -> None:
-        self._inform(self._listener.noticed, outcome.method, outcome.params)
+        self._listener.noticed(outcome.method, outcome.params)
 
     def _asked(self, outcome: Asked) -> None:
-        self._inform(self._listener.asked, outcome)
+        self._listener.asked(outcome)
 
     def _dismissed(self, outcome: b.Dismissed) -> None:
-        self._inform(self._listener.dismissed, outcome)
+        self._listener.dismissed(outcome)
 
     def _moved(self, outcome: b.Moved) -> None:
         self._signal()
-        self._inform(self._listener.moved, outcome)
+        self._listener.moved(outcome)
 
     def _starting(self, outcome: b.Starting) -> None:
-        self._inform(self._listener.starting, outcome)
+        self._listener.starting(outcome)
 
     def _violated(self, outcome: b.Violated) -> None:
-        self._inform(self._listener.violated, outcome)
+        self._listener.violated(outcome)
 
     def _check_attempt(self, wait: bool) -> None:
         """Raise why the server is not becoming ready, if it is not."""

@@ -14,6 +14,8 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
+from holdfast._core.callbacks import ends_task
+
 log: logging.Logger = logging.getLogger("holdfast")
 
 Handler: TypeAlias = Callable[[Any], Any]
@@ -85,5 +87,7 @@ async def run(handler: Handler, value: Any, name: str) -> None:
         result = handler(value)
         if isinstance(result, Awaitable):
             await result
-    except Exception:
+    except BaseException as error:
+        if ends_task(error):
+            raise
         log.exception("%s: a handler failed: %r", name, handler)

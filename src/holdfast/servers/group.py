@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
@@ -106,7 +108,7 @@ class Servers:
             The status of each. A server that cannot be started raises nothing here.
         """
         wanted = self._wanted(servers)
-        await self._each(wanted, lambda member: _open(member, timeout))
+        await self._each(wanted, _open, timeout)
         return [member.status() for member in wanted]
 
     async def close(self) -> bool:
@@ -240,7 +242,7 @@ class Servers:
         """
         wanted = self._wanted(servers)
         limit = self._timeout if timeout is None else timeout
-        outcomes = await self._each(wanted, lambda member: _list(member, limit, cache))
+        outcomes = await self._each(wanted, partial(_list, cache=cache), limit)
         found: Partial[ServerTool] = Partial()
         for member, outcome in zip(wanted, outcomes, strict=True):
             if isinstance(outcome, Failure):
@@ -262,7 +264,7 @@ class Servers:
         """
         wanted = self._wanted(servers)
         limit = self._timeout if timeout is None else timeout
-        outcomes = await self._each(wanted, lambda member: _skills(member, limit))
+        outcomes = await self._each(wanted, _skills, limit)
         found: Partial[Skill] = Partial()
         for outcome in outcomes:
             if isinstance(outcome, Failure):
@@ -365,18 +367,28 @@ class Servers:
     # Side by side
 
     async def _each(
-        self, wanted: list[Member], work: Callable[[Member], Awaitable[T]]
+        self,
+        wanted: list[Member],
+        work: Callable[[Member, float | None], Awaitable[T]],
+        timeout: float | None,
     ) -> list[T | Failure]:
         """Run work for each of some servers; return failures among the results.
 
-        Many servers that start at once may exceed their timeouts: those are retried one by one.
+        Many servers that start at once may exceed their own timeouts: those are retried one by
+        one, in what is left of the ``timeout`` that each has.
         """
         places: AbstractAsyncContextManager[None] = asyncio.Semaphore(self._concurrency)
+        loop = asyncio.get_running_loop()
+        until: dict[str, float] = {}
 
         async def one(member: Member) -> T | Failure:
             async with places:
+                left = timeout
+                if timeout is not None and member.name in until:
+                    left = until[member.name] - loop.time()
+                until.setdefault(member.name, loop.time() + (timeout or math.inf))
                 try:
-                    return await work(member)
+                    return await work(member, left)
                 except HoldfastError as error:
                     return member.note(error)
                 except Exception as error:
@@ -388,16 +400,17 @@ class Servers:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(member)) for member in wanted]
         found = [task.result() for task in tasks]
-        for index, outcome in enumerate(found):
-            if len(wanted) > 1 and isinstance(outcome, Failure) and outcome.is_timeout:
-                await self._recover(wanted[index])
-                found[index] = await one(wanted[index])
+        for index, (member, outcome) in enumerate(zip(wanted, found, strict=True)):
+            late = isinstance(outcome, Failure) and outcome.is_timeout and len(wanted) > 1
+            if late and (left := until[member.name] - loop.time()) > 0:
+                await self._recover(member, left)
+                found[index] = await one(member)
         return found
 
-    async def _recover(self, member: Member) -> None:
+    async def _recover(self, member: Member, left: float) -> None:
         """Wait through the backoff after a timeout; the attempt that follows gives the reason."""
         try:
-            await member.obtain().wait_ready(member.next_attempt())
+            await member.obtain().wait_ready(min(member.next_attempt(), left))
         except HoldfastError:
             pass
 

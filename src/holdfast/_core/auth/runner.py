@@ -27,6 +27,7 @@ from holdfast._core.auth.steps import (
     Unreachable,
     Write,
 )
+from holdfast._core.callbacks import ends_task
 from holdfast.errors import AuthError, HoldfastError, LoginFailed
 
 if TYPE_CHECKING:
@@ -171,7 +172,9 @@ class Person:
             found = await found if inspect.isawaitable(found) else found
         except HoldfastError:
             raise
-        except Exception as error:
+        except BaseException as error:
+            if ends_task(error):
+                raise
             raise LoginFailed(f"the login handler failed: {type(error).__name__}") from error
         return found if isinstance(found, str) else None
 

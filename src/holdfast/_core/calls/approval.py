@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from holdfast._core.callbacks import ends_task
 from holdfast._core.calls.handlers import ApprovalHandler, in_thread, is_async
 from holdfast.errors import ApprovalError
 from holdfast.policies import ToolPolicy
@@ -67,7 +68,9 @@ class Approver:
                 raise self._refusal(name, "it needs approval, and nobody can be asked", _NOBODY)
         try:
             verdict = await (ask if is_async(ask) else in_thread(ask))(request)
-        except Exception as error:
+        except BaseException as error:
+            if ends_task(error):
+                raise
             text = f"asking for approval failed: {type(error).__name__}: {error}"
             raise self._refusal(name, text) from error
         if verdict is not True:

@@ -144,7 +144,7 @@ class AnswerCache:
         """Invalidate a resource, and those that contain it."""
         try:
             uri = _updated.decode(params).uri  # type: ignore[arg-type]
-        except (msgspec.DecodeError, TypeError):
+        except (*jsonrpc.MALFORMED, TypeError):
             self.invalidate((READ,))
             return
         now = self.clock()
@@ -198,7 +198,7 @@ _LONGEST_MS: Final = 10**15
 def _read_hints(raw: Raw) -> Hints:
     try:
         found = _hints.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except jsonrpc.MALFORMED:
         return Hints()
     ttl = found.ttlMs
     if isinstance(ttl, bool) or not isinstance(ttl, int | float):

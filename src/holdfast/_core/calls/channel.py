@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from holdfast._core.boundary import Call, WireId
+from holdfast._core.callbacks import EXITS
 from holdfast._core.calls.handlers import ProgressHandler
 from holdfast._core.calls.inputs import Inputs
 from holdfast._core.calls.logins import Logins
@@ -323,7 +324,9 @@ class ProgressSink:
         for handler in self._plain:
             try:
                 result = self._run(handler, progress)
-            except Exception:
+            except EXITS:
+                raise
+            except BaseException:
                 log.exception("%s: the handler %r failed", self._name, handler)
             else:
                 if result is not None and inspect.isawaitable(result):

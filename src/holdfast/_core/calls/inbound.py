@@ -13,6 +13,7 @@ from holdfast._core.boundary import Asked, Dismissed, Generation, Moved, Startin
 from holdfast._core.calls.cache import UPDATED, AnswerCache
 from holdfast._core.calls.channel import Channel, in_context
 from holdfast._core.calls.handlers import Notification, NotificationHandler
+from holdfast._core.calls.inputs import refusal
 from holdfast._core.calls.subscriptions import Subscriptions
 from holdfast._core.calls.tasks import RELATED, related
 from holdfast._core.calls.tools import ToolTable
@@ -57,7 +58,8 @@ class Inbound:
         self._limit = channel.policy.limits.asks
         self._ready_before = False
         self._registered: list[_Registration] = []
-        self._asks: dict[tuple[Generation, Id], asyncio.Task[None]] = {}
+        self._asks: dict[asyncio.Task[None], tuple[Generation, Id]] = {}
+        """Handlers at work. A server may use the same id for any number of questions."""
 
     def add(self, handler: NotificationHandler, method: str | None) -> Callable[[], None]:
         """Register a handler, to be run in the context of this moment; return its removal."""
@@ -75,7 +77,7 @@ class Inbound:
 
     def close(self) -> None:
         """Cancel every handler, but for the one that is closing the client."""
-        for task in list(self._asks.values()):
+        for task in list(self._asks):
             if task is not handling.get():
                 task.cancel()
 
@@ -120,17 +122,16 @@ class Inbound:
             text = f"too many requests at once (more than {self._limit})"
             driver.send(driver.engine.refuse(asked, INTERNAL_ERROR, text))
             return
-        key = (asked.generation, asked.id)
         task = driver.loop.create_task(
             self._answer(asked), name=f"holdfast-{asked.method}", context=driver.caller_context()
         )
-        self._asks[key] = task
-        task.add_done_callback(lambda _: self._asks.pop(key, None))
+        self._asks[task] = (asked.generation, asked.id)
+        task.add_done_callback(self._asks.pop)
 
     def dismissed(self, dismissed: Dismissed) -> None:
-        task = self._asks.get((dismissed.generation, dismissed.id))
-        if task is not None:
-            task.cancel()
+        for task, key in list(self._asks.items()):
+            if key == (dismissed.generation, dismissed.id):
+                task.cancel()
 
     def moved(self, moved: Moved) -> None:
         log.debug("%s: %s → %s %s", self._name, moved.old, moved.new, moved.reason or "")
@@ -164,9 +165,10 @@ class Inbound:
             result = await self._channel.inputs.answer(asked.method, asked.params)
             if asked.params is not None and RELATED in bytes(asked.params):
                 result = related(asked.params, result)
-        except RpcError as error:
-            driver.send(engine.refuse(asked, error.code or INTERNAL_ERROR, error.message))
-            if error.__cause__ is not None:
-                log.warning("%s: %s: %s", self._name, asked.method, error)
+        except Exception as error:
+            fault = error if isinstance(error, RpcError) else refusal(asked.method, error)
+            driver.send(engine.refuse(asked, fault.code or INTERNAL_ERROR, fault.message))
+            if error.__cause__ is not None or fault is not error:
+                log.warning("%s: %s: %s", self._name, asked.method, fault)
         else:
             driver.send(engine.answer(asked, result))

@@ -7,12 +7,14 @@ of the stateless one. Whatever a handler does, the server's question gets an ans
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
 
+from holdfast._core.callbacks import EXITS, ends_task
 from holdfast._core.calls.handlers import ApprovalHandler, Handlers, in_thread, is_async
 from holdfast._core.mailbox import handling
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
@@ -46,6 +48,8 @@ class Inputs:
         self.approval: ApprovalHandler | None = handlers.approval
         self._limit = limit
         self._room = asyncio.Semaphore(limit)
+        self._threads = threading.Semaphore(limit)
+        """A thread goes on when the server withdraws its question: it holds its place."""
 
     def for_caller(self, questions: dict[str, Raw]) -> bool:
         """Return True if a round of questions is for the caller to answer."""
@@ -85,9 +89,9 @@ class Inputs:
         except RpcError:
             raise
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise _refusal(f"invalid {method}", error, INVALID_PARAMS) from error
+            raise refusal(f"invalid {method}", error, INVALID_PARAMS) from error
         except Exception as error:
-            raise _refusal(f"{method}: unusable answer", error, INTERNAL_ERROR) from error
+            raise refusal(f"{method}: unusable answer", error) from error
 
     async def answer_all(self, name: str, questions: dict[str, Raw]) -> dict[str, Any]:
         """Return the answers to one round of ``input_required``, all asked at once."""
@@ -122,7 +126,7 @@ class Inputs:
         handler = self._handlers.sampling
         if handler is None:
             raise _undeclared("sampling/createMessage")
-        result = await _call(handler, decode(params, SamplingRequest))
+        result = await self._call(handler, decode(params, SamplingRequest))
         if isinstance(result, str):
             text = TextContent(text=result)
             return SamplingResult(role="assistant", content=text, model="unknown")
@@ -138,7 +142,7 @@ class Inputs:
             # A question that is a request of the server's own has no caller to go to.
             return {"action": "cancel"}
         request = read_elicitation(params)
-        result = await _call(handler, request)
+        result = await self._call(handler, request)
         if isinstance(request, FormElicitation):
             result = accepted(result)
         result = _object(handler, result)
@@ -150,10 +154,36 @@ class Inputs:
         roots = self._handlers.roots
         if roots is None:
             raise _undeclared("roots/list")
-        found = await _call(roots) if callable(roots) else roots
+        found = await self._call(roots) if callable(roots) else roots
         return RootsResult(
             roots=[Root(uri=root) if isinstance(root, str) else root for root in found]
         )
+
+    async def _call(self, handler: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a handler; its failure becomes an error that names it.
+
+        A plain function runs in a worker thread: it may block, or ask a person, and every other
+        call goes on meanwhile.
+        """
+        try:
+            run = handler if is_async(handler) else in_thread(self._holding_a_place(handler))
+            return await run(*arguments)
+        except BaseException as error:
+            if ends_task(error) and not isinstance(error, EXITS):
+                raise
+            raise refusal(f"the handler {_name(handler)} failed", error) from error
+
+    def _holding_a_place(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        if not self._threads.acquire(blocking=False):
+            raise StateError(f"{self._limit} handlers of earlier questions are still running")
+
+        def run(*arguments: Any) -> Any:
+            try:
+                return handler(*arguments)
+            finally:
+                self._threads.release()
+
+        return run
 
 
 def accepted(result: Any) -> Any:
@@ -199,26 +229,7 @@ def _object(handler: Callable[..., Any], result: Any) -> Any:
     raise RpcError(text, code=INTERNAL_ERROR)
 
 
-async def _call(handler: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a handler; its failure becomes an error that names it.
-
-    A plain function runs in a worker thread: it may block, or ask a person, and every other
-    call goes on meanwhile.
-    """
-    try:
-        run = handler if is_async(handler) else in_thread(handler)
-        return await run(*arguments)
-    except GeneratorExit:
-        raise
-    except BaseException as error:
-        task = asyncio.current_task()
-        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-            raise
-        what = f"the handler {_name(handler)} failed"
-        raise _refusal(what, error, INTERNAL_ERROR) from error
-
-
-def _refusal(what: str, error: BaseException, code: int) -> RpcError:
+def refusal(what: str, error: BaseException, code: int = INTERNAL_ERROR) -> RpcError:
     """Return the error that a server is answered, in text that can always be written."""
     try:
         why = f"{type(error).__name__}: {error}"

@@ -31,7 +31,7 @@ from holdfast._core.engine import messages
 from holdfast._core.engine.inflight import Inflight, Pending, Stray
 from holdfast._core.engine.link_state import LinkState
 from holdfast._core.wire import jsonrpc
-from holdfast._core.wire.codes import INVALID_REQUEST
+from holdfast._core.wire.codes import INVALID_REQUEST, PARSE_ERROR
 from holdfast._core.wire.jsonrpc import Envelope, ErrorObject, Junk, decode_error_object
 from holdfast.errors import HoldfastError
 from holdfast.types.lifecycle import Progress
@@ -70,7 +70,7 @@ class Inbox:
                 message.id = None
             try:
                 if isinstance(message, Junk):
-                    self._junk(message, out)
+                    self._junk(message, now, out)
                 elif message.method is UNSET:
                     self._answer(message, report.stream, now, out)
                 elif message.id is UNSET:
@@ -83,7 +83,7 @@ class Inbox:
 
     # Messages that cannot be read
 
-    def _junk(self, junk: Junk, out: list[Effect]) -> None:
+    def _junk(self, junk: Junk, now: float, out: list[Effect]) -> None:
         """Count it. An answer whose id is readable fails its request at once, not in time."""
         self._violate(junk.reason, junk.snippet, out, times=junk.count, size=junk.size)
         if junk.id is None:
@@ -93,11 +93,15 @@ class Inbox:
             frame = jsonrpc.error_response(junk.id, INVALID_REQUEST, junk.reason)
             out.append(Send(frame, None, self._link.options("")))
             return
-        pending = self._inflight.settle(junk.id)
+        pending, why = self._inflight.settle(junk.id), f"{junk.reason}: {junk.snippet}"
         if pending is not None:
-            out.append(self._bad(pending, f"{junk.reason}: {junk.snippet}"))
-            if self._link.streams:
-                out.append(Finish(WireId(junk.id)))  # type: ignore[arg-type]
+            out.append(self._bad(pending, why))
+        else:
+            fault = {"code": PARSE_ERROR, "message": f"the answer cannot be read: {why}"}
+            if not self._hear(Envelope(junk.id, error=Raw(jsonrpc.encode(fault))), now, out):
+                return
+        if self._link.streams:
+            out.append(Finish(WireId(junk.id)))  # type: ignore[arg-type]
 
     def oversized(self, report: Refused | Lost, out: list[Effect]) -> None:
         """Count a message above the limit, if that is what a report tells of."""

@@ -16,7 +16,15 @@ import msgspec
 from msgspec import Struct
 
 from holdfast._core.boundary import Moved
-from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall, Observer, Post, reason
+from holdfast._core.observers.observer import (
+    TOOL_CALL,
+    End,
+    ObservedCall,
+    Observer,
+    Post,
+    reason,
+    safely,
+)
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
 from holdfast.schema.explain import SchemaFault
@@ -26,7 +34,6 @@ if TYPE_CHECKING:
     from holdfast._core.redact import Redactor
 
 audit_log: logging.Logger = logging.getLogger("holdfast.audit")
-log: logging.Logger = logging.getLogger("holdfast")
 
 LONGEST: Final = 500
 """Characters of an error that are recorded."""
@@ -151,7 +158,4 @@ class Audit:
         if inspect.iscoroutinefunction(self._callback):
             self._post(self._callback, record)
             return
-        try:
-            self._callback(record)
-        except Exception:
-            log.exception("%s: the audit callback failed", self._server)
+        safely(self._callback, record)

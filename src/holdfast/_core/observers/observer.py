@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Moved, WireId
+from holdfast._core.callbacks import EXITS
 from holdfast.errors import HoldfastError
 from holdfast.types.tools import Tool, ToolResult
 
@@ -109,11 +110,11 @@ class Observers:
 
     def moved(self, moved: Moved) -> None:
         for observer in tuple(self.all):
-            _safely(observer.moved, moved)
+            safely(observer.moved, moved)
 
     def close(self) -> None:
         for observer in tuple(self.all):
-            _safely(observer.close)
+            safely(observer.close)
 
 
 class Watch:
@@ -124,7 +125,7 @@ class Watch:
         self._began = time.perf_counter()
         self._ends: list[End] = []
         for observer in tuple(observers):
-            end = _safely(observer.begin, call)
+            end = safely(observer.begin, call)
             if end is not None:
                 self._ends.append(end)
 
@@ -142,13 +143,16 @@ class Watch:
         call.duration = time.perf_counter() - self._began
         call.raw, call.result, call.error = raw, result, error
         for end in self._ends:
-            _safely(end)
+            safely(end)
 
 
-def _safely(action: Callable[..., Any], *arguments: Any) -> Any:
+def safely(action: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function; log what it raises, unless that ends the program."""
     try:
         return action(*arguments)
-    except Exception:
+    except EXITS:
+        raise
+    except BaseException:
         log.exception("an observer failed: %r", action)
         return None
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from holdfast._core.auth.challenge import Refusal, Tries, read_challenge
 from holdfast._core.boundary import Meaning, Refused
+from holdfast._core.callbacks import ends_task
 from holdfast.errors import AuthError, DiscoveryError, HoldfastError
 
 if TYPE_CHECKING:
@@ -79,6 +80,11 @@ class Permit:
             return await work
         except HoldfastError as error:
             raise Refused(error, _meaning(error), processed=False) from error
+        except BaseException as error:
+            if ends_task(error):
+                raise
+            text = f"no credentials: {type(error).__name__}: {error}"
+            raise Refused(AuthError(text), Meaning.UNAUTHORIZED, processed=False) from error
         finally:
             if self._held is not None:
                 self._held(False)

@@ -22,6 +22,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from holdfast._core.boundary import Meaning, Refused
+from holdfast._core.callbacks import ends_task
 from holdfast._core.transports import http_errors
 from holdfast._core.transports.http_errors import SESSION, UNAUTHORIZED
 from holdfast._core.transports.inflate import CODINGS, BadBody, Inflater
@@ -236,7 +237,9 @@ class HttpClient:
         try:
             found = own()
             merged = CIMultiDict(await found if inspect.isawaitable(found) else found)  # type: ignore[arg-type]
-        except Exception as error:
+        except BaseException as error:
+            if ends_task(error):
+                raise
             text = f"no headers for {self.origin}: headers() failed: {error!r}"
             raise Refused(AuthError(text), Meaning.NOT_SENT, processed=False) from error
         merged.update(headers)
@@ -347,6 +350,13 @@ class HttpClient:
                     writer.transport.abort()
         except (TimeoutError, OSError):
             return False
+
+    def refused(self, error: BaseException, *, sent: bool = True) -> Refused:
+        """Return the end of a request whose task has failed, in whatever way."""
+        if isinstance(error, Refused):
+            return error
+        text = f"the request to {self.origin} failed: {error!r}"
+        return Refused(TransportError(text), Meaning.BROKEN, processed=sent)
 
     def broken(self, error: BaseException, *, fresh: bool = True) -> Refused:
         """Return the meaning of a connection that failed, before or within the response."""

@@ -140,10 +140,9 @@ def retry_after(headers: Mapping[str, str]) -> float:
     if value.isascii() and value.isdigit():
         return float(value)
     try:
-        date = email.utils.parsedate_to_datetime(value)
-    except (ValueError, TypeError):
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
         return 1.0
-    return max(0.0, date.timestamp() - time.time())
 
 
 # Connections that failed

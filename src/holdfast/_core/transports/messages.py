@@ -9,7 +9,7 @@ from typing import Final
 
 from yarl import URL
 
-from holdfast._core.boundary import Refused
+from holdfast._core.callbacks import ends_task
 from holdfast._core.transports.http_client import HttpClient
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -91,7 +91,9 @@ class MessagePoster:
                 async with client.request("POST", headers, body=frame, url=url) as response:
                     arrived.set()
                     await client.skip(response)
-        except (Refused, TimeoutError) as error:
+        except BaseException as error:
+            if ends_task(error):
+                raise
             log.debug("%s: a message was not accepted: %s", client.origin, str(error) or "timeout")
         finally:
             self._waiting -= len(frame)

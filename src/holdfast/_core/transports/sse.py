@@ -26,6 +26,7 @@ from holdfast._core.boundary import (
     StreamOptions,
     WireId,
 )
+from holdfast._core.callbacks import ends_task
 from holdfast._core.transports.http_client import (
     CONNECTED,
     EVENTS,
@@ -59,7 +60,7 @@ class SseLink:
         """The address to send to: given, or named by the server's first event."""
         self._posts: dict[WireId, asyncio.Task[None]] = {}
         """Requests that the server has not accepted or refused yet."""
-        self._answered: list[asyncio.Task[None]] = []
+        self._answered: set[WireId] = set()
         """Those among them whose answers have come on the stream."""
         room = partial(self._loop.call_soon, report, Room(generation))
         self._places = Places(client.settings.connections, backlog, room)
@@ -138,7 +139,10 @@ class SseLink:
                 if self._endpoint is not None:
                     self._report(Opened(self._generation))
                 await self._read_events(response)
-        except Refused as refusal:
+        except BaseException as failure:
+            if ends_task(failure):
+                raise
+            refusal = self._client.refused(failure)
             error, size = refusal.error, refusal.frame_size
         if not self._over:
             self._over = True
@@ -178,18 +182,17 @@ class SseLink:
     def _release_answered(self, message: bytes) -> None:
         """End a POST that has no response although its request was answered."""
         try:
-            task = self._posts.get(_id_decoder.decode(message).id)
+            wire_id = _id_decoder.decode(message).id
+            task = self._posts.get(wire_id)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError):
             return
-        if task is not None:
-            self._answered.append(task)
+        if task is not None and wire_id not in self._answered:
+            self._answered.add(wire_id)
             self._loop.call_later(LINGER, task.cancel)
 
     def _drop_answered(self) -> None:
         """Make room by POSTs that only wait for their response."""
-        answered = {task for task in self._answered if not task.done()}
-        self._answered.clear()
-        for wire_id in [wire_id for wire_id, task in self._posts.items() if task in answered]:
+        for wire_id in tuple(self._answered):
             self._posts[wire_id].cancel()
             self._end_post(wire_id)
 
@@ -207,8 +210,11 @@ class SseLink:
                 async with request as response:
                     accepted = True
                     await self._client.skip(response)
-        except Refused as refusal:
+        except BaseException as error:
+            if ends_task(error):
+                raise
             if not accepted and not self._over:
+                refusal = self._client.refused(error, sent=wire_id not in self._places.unsent)
                 self._report(refusal.of(self._generation, wire_id))
         finally:
             self._end_post(wire_id)
@@ -216,6 +222,7 @@ class SseLink:
     def _end_post(self, wire_id: WireId) -> bool:
         """Forget a request; return True if no byte of it has left."""
         self._posts.pop(wire_id, None)
+        self._answered.discard(wire_id)
         return self._places.end(wire_id)
 
     # The end

@@ -32,6 +32,7 @@ from holdfast._core.boundary import (
     StreamOptions,
     WireId,
 )
+from holdfast._core.callbacks import ends_task
 from holdfast._core.transports.http_client import (
     BROKEN,
     CONNECTED,
@@ -202,8 +203,11 @@ class StreamableLink:
                 stream = await self._ask(frame, wire_id, options)
             if stream is not None and wire_id not in self._finished:
                 await self._resume(stream)
-        except Refused as refusal:
+        except BaseException as error:
+            if ends_task(error):
+                raise
             if wire_id not in self._finished:
+                refusal = self._client.refused(error, sent=wire_id not in self._places.unsent)
                 self._report(refusal.of(self._generation, wire_id))
         finally:
             self._end_exchange(wire_id)

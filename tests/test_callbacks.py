@@ -1,0 +1,153 @@
+"""Whatever functions of the application raise, it ends nothing but themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast import Handlers, Observability, ToolPolicy
+from holdfast._core.callbacks import ends_task
+from holdfast.testing import Peer
+from tests.http.harness import connect, failure, say
+from tests.http.rogue import Legacy, Modern, Obliging, Old, Reply, Request, answer, event, notice
+from tests.http.rogue import text as result_text
+
+
+class OddError(BaseException):
+    """None that ``except Exception`` catches."""
+
+
+ODD = [OddError, asyncio.CancelledError, ValueError]
+odd = pytest.mark.parametrize("kind", ODD)
+
+
+def plain(kind: type[BaseException]) -> Callable[[Any], Any]:
+    def fail(_: Any) -> Any:
+        raise kind("odd")
+
+    return fail
+
+
+def coroutine(kind: type[BaseException]) -> Callable[[Any], Any]:
+    async def fail(_: Any) -> Any:
+        raise kind("odd")
+
+    return fail
+
+
+both = pytest.mark.parametrize("make", [plain, coroutine])
+
+
+def talkative() -> Peer:
+    """A server whose tool reports progress and logs before it answers."""
+    peer = Peer()
+
+    @peer.tool()
+    def echo(text: str) -> str:
+        peer.progress(peer.received[-1], 1)
+        peer.notify("notifications/message", {"level": "info", "data": "x"})
+        return text
+
+    return peer
+
+
+@pytest.mark.req("R12", "M1")
+@odd
+@both
+async def test_callbacks_that_fail_in_any_way_cost_no_call(
+    kind: type[BaseException], make: Callable[..., Any]
+) -> None:
+    fail = make(kind)
+    async with holdfast.connect(
+        talkative(),
+        handlers=Handlers(notification=fail, progress=fail),
+        observability=Observability(audit=fail),
+    ) as client:
+        client.events.subscribe(fail)
+        for words in ("one", "two"):
+            found = await client.call_tool("echo", {"text": words}, on_progress=fail, timeout=5)
+            assert found.text == words
+
+
+@pytest.mark.req("R12")
+@odd
+@both
+@pytest.mark.parametrize("shape", [Modern, Legacy, Old])
+async def test_progress_that_fails_in_any_way_costs_no_answer_over_http(
+    kind: type[BaseException], make: Callable[..., Any], shape: type[Obliging]
+) -> None:
+    async with shape() as server:
+
+        async def respond(request: Request, reply: Reply) -> None:
+            token = request.params["_meta"]["progressToken"]
+            progress = notice("notifications/progress", {"progressToken": token, "progress": 1})
+            events = event(progress) + event(answer(request.id, result_text("done")))
+            if isinstance(server, Old):
+                assert server.stream is not None
+                await reply.status(202)
+                await server.stream.send(events)
+            else:
+                await reply.stream(events)
+                await reply.end()
+
+        server.on["tools/call"] = respond
+        async with connect(server) as client:
+            assert await say(client, on_progress=make(kind), timeout=5) == "done"
+
+
+@pytest.mark.req("X5", "R12")
+@odd
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize("shape", [Modern, Legacy, Old])
+async def test_headers_that_fail_in_any_way_end_their_own_call_at_once(
+    kind: type[BaseException], later: bool, shape: type[Obliging]
+) -> None:
+    broken = False
+
+    def headers() -> dict[str, str]:
+        if broken:
+            raise kind("odd")
+        return {}
+
+    async def headers_later() -> dict[str, str]:
+        return headers()
+
+    async with shape() as server:
+        target = holdfast.Http(server.url, headers=headers_later if later else headers)
+        async with holdfast.connect(target) as client:
+            assert await say(client) == "ahoy"
+            broken = True
+            error = await failure(say(client))
+            assert isinstance(error, holdfast.AuthError)
+            assert "headers() failed" in str(error)
+            assert not error.outcome_unknown
+            broken = False
+            assert await say(client) == "ahoy"
+
+
+@pytest.mark.req("R12")
+@odd
+@both
+async def test_an_approval_that_fails_in_any_way_refuses_the_call(
+    kind: type[BaseException], make: Callable[..., Any]
+) -> None:
+    policy = ToolPolicy(approve=make(kind))
+    async with holdfast.connect(talkative(), tools=policy) as client:
+        with pytest.raises(holdfast.ApprovalError, match="asking for approval failed"):
+            await client.call_tool("echo", {"text": "x"})
+
+
+async def test_only_the_task_s_own_cancellation_ends_it() -> None:
+    assert not ends_task(asyncio.CancelledError())
+    assert ends_task(KeyboardInterrupt())
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await asyncio.sleep(0)
+    assert ends_task(caught.value)
+    task.uncancel()
