@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast import RpcError, Timeouts, ValidationError
-from holdfast._core.eras.revisions import VERSIONS
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
 from holdfast.calllog.compare import compare
 from holdfast.calllog.log import CallLog
 from holdfast.calllog.mock import MockServer
+from holdfast.calllog.replay import replay
 from holdfast.testing import Peer, RequestError
 from holdfast.types.tools import Tool
 
@@ -305,3 +306,84 @@ def test_a_call_that_is_nested_too_deeply_is_refused() -> None:
 
 def test_it_says_what_it_serves() -> None:
     assert repr(MockServer([line("t", {})])) == "<MockServer recorded: 1 calls of the log>"
+
+
+def workshop(versions: tuple[str, ...]) -> Peer:
+    peer = Peer("workshop", versions=versions)
+
+    @peer.tool(task=True)
+    def build(target: str) -> str:
+        if target == "nothing":
+            raise RequestError(-32050, "no such target")
+        return f"built {target}"
+
+    @peer.tool()
+    def echo(text: str) -> str:
+        return text
+
+    return peer
+
+
+BUILD = [{"target": "all"}, {"target": "nothing"}]
+
+
+async def recorded(versions: tuple[str, ...]) -> list[str]:
+    """The log of a task that completes, one that fails, and a plain call."""
+    lines: list[str] = []
+    async with connect(workshop(versions), log=lines.append) as client:
+        await client.call_tool("build", BUILD[0], task=True)
+        with pytest.raises(RpcError):
+            await client.call_tool("build", BUILD[1], task=True)
+        await client.call_tool("echo", {"text": "hi"}, task=True)
+    return lines
+
+
+@pytest.mark.req("K1")
+@pytest.mark.parametrize("versions", [STATELESS, HANDSHAKE])
+async def test_a_task_is_recorded_and_served_as_a_task_in_both_forms(
+    versions: tuple[str, ...],
+) -> None:
+    lines = await recorded(versions)
+    ends = [json.loads(line).get("_task") for line in lines if '"after"' in line]
+    assert [one and one["status"] for one in ends] == ["completed", "failed", None]
+    for version in (STATELESS[0], HANDSHAKE[0]):
+        async with connect(MockServer(lines), protocol=version) as client:
+            running = client.start_tool("build", BUILD[0], task=True)
+            assert (await running).text == "built all"
+            assert running.task is not None
+            assert (running.task.task_id, running.task.status) == (ends[0]["id"], "completed")
+            with pytest.raises(RpcError, match="no such target") as caught:
+                await client.call_tool("build", BUILD[1], task=True)
+            assert caught.value.code == -32050
+            assert (await client.call_tool("echo", {"text": "hi"}, task=True)).text == "hi"
+
+
+@pytest.mark.req("K1")
+@pytest.mark.parametrize("version", [STATELESS[0], HANDSHAKE[0]])
+async def test_a_recorded_task_can_be_asked_for_by_its_id_alone(version: str) -> None:
+    task = {"id": "t-1", "status": "cancelled"}
+    gone = {**json.loads(failed("build", {}, "task 't-1': was cancelled")), "_task": task}
+    done = line("build", {"target": "all"}, "built", _task={"id": "t-2", "status": "completed"})
+    mock = MockServer([gone, done])
+    async with connect(mock, protocol=version) as client:
+        assert (await client.resume_task("t-2")).text == "built"
+        with pytest.raises(holdfast.CancelledCallError):
+            await client.resume_task("t-1")
+        assert (await client.get_task("t-1")).status == "cancelled"
+        with pytest.raises(
+            RpcError, match="no longer knows it: the server answered with error -32602"
+        ):
+            await client.resume_task("t-3")
+        assert not mock.unused
+        # Without a task the same call is an ordinary one.
+        assert (await client.call_tool("build", {})).is_error
+
+
+@pytest.mark.req("K1")
+async def test_a_task_is_replayed_as_a_task() -> None:
+    lines = await recorded(STATELESS)
+    peer = workshop(STATELESS)
+    async with connect(peer) as client:
+        report = await replay(client, lines)
+    assert [one.verdict for one in report.outcomes] == ["same"] * 3
+    assert "tasks/get" in [one.method for one in peer.received]

@@ -444,7 +444,7 @@ async def test_a_server_that_forgot_the_task_leaves_the_outcome_unknown(version:
 
     peer.on("tasks/get", get)
     async with connect(peer) as client:
-        with pytest.raises(RpcError, match=r"no longer knows it .*Task not found") as caught:
+        with pytest.raises(RpcError, match=r"no longer knows it: .*Task not found") as caught:
             await client.call_tool("work", task=True)
     assert (caught.value.code, caught.value.outcome_unknown) == (-32602, True)
     assert peer.count("tasks/get") == 1

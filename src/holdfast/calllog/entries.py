@@ -35,6 +35,13 @@ MOST_SHOWN: Final = 10
 _FIELDS: Final = frozenset({"name", "arguments"})
 
 
+class TaskEntry(Struct, frozen=True):
+    """A task, as a log has it: its id, and its status when the call ended."""
+
+    id: str
+    status: str
+
+
 class Entry(Struct, kw_only=True):
     """One call and, as far as it was recorded, its outcome."""
 
@@ -53,6 +60,8 @@ class Entry(Struct, kw_only=True):
     """``_result`` as it stands in the log."""
     error: str | None = None
     ms: int | float | None = None
+    task: TaskEntry | None = None
+    """The task that the call became."""
 
     def __str__(self) -> str:
         return f"{self.name!r} (line {self.line})"
@@ -263,6 +272,9 @@ class _Reading:
         entry.error = None if error is None else str(error)
         ms = found.get("_ms")
         entry.ms = ms if isinstance(ms, int | float) else None
+        task = found.get("_task")
+        if isinstance(task, dict):
+            entry.task = TaskEntry(str(task.get("id", "")), str(task.get("status", "")))
 
 
 def _key(found: dict[str, Any]) -> tuple[int | None, bytes]:

@@ -32,6 +32,7 @@ from holdfast.calllog.results import (
     redacted_whole,
     show,
     success_line,
+    task_field,
 )
 from holdfast.calllog.sidecars import FOLDER, Sidecars
 from holdfast.calllog.sinks import FileSink, Guarded, sink_for
@@ -128,7 +129,8 @@ class CallLog:
     def _end(self, call: ObservedCall, head: bytes, seq: int) -> None:
         ending = call.result if call.error is None else call.error
         assert ending is not None
-        self._after(head, call.about, seq, round(call.duration * 1000), ending)
+        task = task_field(call.task, call.error is None, self._redactor)
+        self._after(head, call.about, (round(call.duration * 1000), seq, task), ending)
 
     def _before(self, call: ObservedCall, seq: int) -> bytes:
         name, arguments = call.about, (call.params or {}).get("arguments")
@@ -142,18 +144,22 @@ class CallLog:
         return head
 
     def _after(
-        self, head: bytes, name: str, seq: int, ms: int, ending: ToolResult | BaseException
+        self,
+        head: bytes,
+        name: str,
+        tail: tuple[int, int, bytes],
+        ending: ToolResult | BaseException,
     ) -> None:
         try:
             error = self._error(name, ending)
             if isinstance(ending, BaseException) or error is not None:
-                line = failure_line(head, error or "", ms, seq)
+                line = failure_line(head, error or "", *tail)
             else:
-                line = success_line(head, self._result(name, seq, ending), ms, seq)
+                line = success_line(head, self._result(name, tail[1], ending), *tail)
         except Exception:
             log.exception("the call log: the outcome of %r cannot be shown", name)
             ok = isinstance(ending, ToolResult) and not ending.is_error
-            line = success_line(head, None, ms, seq) if ok else failure_line(head, "", ms, seq)
+            line = success_line(head, None, *tail) if ok else failure_line(head, "", *tail)
         self._sink.write(line)
 
     # What came of it

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from secrets import token_hex
 from typing import Any, BinaryIO, Final, TypeAlias
 
 from msgspec import Raw
 
+from holdfast._core.eras.revisions import TASKS
 from holdfast._core.redact import Redactor
 from holdfast._core.runners.aio import Line, accept, serve_stdio
 from holdfast._core.server.catalog import error_result
-from holdfast._core.server.incoming import Incoming
+from holdfast._core.server.incoming import Handler, Incoming
 from holdfast._core.server.server import Server
+from holdfast._core.server.tasks import TaskCancelled, TaskTable
 from holdfast._core.text import close_matches
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
@@ -43,6 +46,8 @@ Definitions: TypeAlias = "Iterable[Tool | Mapping[str, Any]] | Mapping[str, Mapp
 """Tools as they were listed: from a client, or from a lock file."""
 
 _RPC_ERROR: Final = re.compile(r"the server answered with error (-?[0-9]{1,9}): (.*)", re.S)
+_EPOCH: Final = "1970-01-01T00:00:00Z"
+"""The time of every task: a log has durations only."""
 
 
 class MockServer:
@@ -81,13 +86,18 @@ class MockServer:
             self._known.setdefault(entry.name, []).append((entry, arguments))
             self._answers.setdefault(key(entry.name, arguments), []).append(entry)
 
+        self._recorded = {one.task.id: one for one in self.log if one.task is not None}
+        self._tasks = TaskTable(
+            self._call_tool, set(), new_id=lambda: token_hex(16), now=lambda: _EPOCH
+        )
         self.server: Server = Server(
             name,
             {
                 "tools/list": lambda incoming: {"tools": list(self._tools.values())},
+                **{method: self._of_task(one) for method, one in self._tasks.handlers().items()},
                 "tools/call": self._call_tool,
             },
-            capabilities=lambda: {"tools": {}},
+            capabilities=self._capabilities,
             instructions=instructions,
         )
         self.server.verbatim = True
@@ -125,7 +135,41 @@ class MockServer:
             self.missed(error.message)
             raise
         self._served.add(entry.line)
+        if entry.task is not None and incoming.era.takes_task(incoming.params):
+            task_id = entry.task.id
+            # A call that is answered a second time (loop=True) becomes a task of its own.
+            named = None if self._tasks.knows(task_id) else task_id
+            return self._tasks.begin(incoming, self._working(entry), named)
         return self._outcome(entry)
+
+    def _of_task(self, handler: Handler) -> Handler:
+        """Return the handler of a request about a task, which may be one of the log alone."""
+
+        def handle(incoming: Incoming) -> Any:
+            task_id = str(incoming.params.get("taskId"))
+            entry = self._recorded.get(task_id)
+            if entry is not None and not self._tasks.knows(task_id):
+                self._served.add(entry.line)
+                self._tasks.begin(incoming, self._working(entry), task_id)
+            return handler(incoming)
+
+        return handle
+
+    def _working(self, entry: Entry) -> Handler:
+        """Return what a task runs that ends like a recorded one."""
+
+        def work(incoming: Incoming) -> Any:
+            if entry.task is not None and entry.task.status == "cancelled":
+                raise TaskCancelled
+            return self._outcome(entry)
+
+        return work
+
+    def _capabilities(self) -> dict[str, Any]:
+        if not self._recorded:
+            return {"tools": {}}
+        core: dict[str, Any] = {"requests": {"tools": {"call": {}}}, "cancel": {}, "list": {}}
+        return {"tools": {}, "tasks": core, "extensions": {TASKS: {}}}
 
     # What was recorded
 
@@ -192,8 +236,13 @@ def _derived(log: RecordedLog) -> dict[str, dict[str, Any]]:
         arguments = seen.setdefault(entry.name, {})
         for name, value in entry.arguments.items():
             arguments.setdefault(name, set()).add("" if has_hidden(value) else _kind(value))
+    tasks = {entry.name for entry in log if entry.task is not None}
     return {
-        name: {"name": name, "inputSchema": {"type": "object", "properties": _typed(arguments)}}
+        name: {
+            "name": name,
+            "inputSchema": {"type": "object", "properties": _typed(arguments)},
+            **({"execution": {"taskSupport": "optional"}} if name in tasks else {}),
+        }
         for name, arguments in seen.items()
     }
 

@@ -4,6 +4,8 @@
     {"name":…,"arguments":…,"_phase":"after","_result":…,"_ok":true,"_ms":84,"_seq":3}
     {"name":…,"arguments":…,"_phase":"after","_ok":false,"_ms":18,"_error":"…","_seq":3}
 
+A call that became a task has ``"_task":{"id":…,"status":…}`` in the second line.
+
 ``_result`` has the first of these forms that can hold a result:
 
 - nothing at all, for a result without content
@@ -30,6 +32,7 @@ from holdfast._core.redact import Redactor
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.types.content import TextContent
+from holdfast.types.tasks import Task
 from holdfast.types.tools import ToolResult
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -65,21 +68,25 @@ def before_line(head: bytes, seq: int) -> bytes:
     return b'%b,"_phase":"before","_seq":%d}' % (head, seq)
 
 
-def success_line(head: bytes, result: bytes | None, ms: int, seq: int) -> bytes:
+def success_line(head: bytes, result: bytes | None, ms: int, seq: int, task: bytes = b"") -> bytes:
     """Return the line that is written after a successful call."""
     shown = b"" if result is None else b',"_result":%b' % result
-    return b'%b,"_phase":"after"%b,"_ok":true,"_ms":%d,"_seq":%d}' % (head, shown, ms, seq)
+    return b'%b,"_phase":"after"%b%b,"_ok":true,"_ms":%d,"_seq":%d}' % (head, shown, task, ms, seq)
 
 
-def failure_line(head: bytes, error: str, ms: int, seq: int) -> bytes:
+def failure_line(head: bytes, error: str, ms: int, seq: int, task: bytes = b"") -> bytes:
     """Return the line that is written after a failed call."""
-    shown = compact(printable(error))
-    return b'%b,"_phase":"after","_ok":false,"_ms":%d,"_error":%b,"_seq":%d}' % (
-        head,
-        ms,
-        shown,
-        seq,
-    )
+    end = (head, task, ms, compact(printable(error)), seq)
+    return b'%b,"_phase":"after"%b,"_ok":false,"_ms":%d,"_error":%b,"_seq":%d}' % end
+
+
+def task_field(task: Task | None, ok: bool, redactor: Redactor) -> bytes:
+    """Return the field of the task that a call became; nothing if it became none."""
+    if task is None:
+        return b""
+    status = "completed" if ok else redactor.text(task.status)
+    shown = {"id": printable(redactor.text(task.task_id)), "status": status}
+    return b',"_task":%b' % compact(shown)
 
 
 def printable(text: str) -> str:

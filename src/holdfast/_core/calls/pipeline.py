@@ -129,6 +129,8 @@ class Pipeline:
                 if form is not None:
                     view = view or TaskView(options.get("on_task"))
                     on_sent = view.tracking(on_sent, sink, channel)
+                    if watch is not None:
+                        watch.view = view
 
                 # Send. One deadline holds for all of it, connecting and listing included.
                 if deadline is None:

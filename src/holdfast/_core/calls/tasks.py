@@ -281,7 +281,8 @@ class _Following:
     def _error(
         self, kind: type[HoldfastError], text: str, cause: HoldfastError | None = None
     ) -> HoldfastError:
-        hint = f"client.resume_task({self._id!r}) asks for it again"
+        forgotten = cause is not None and cause.code == INVALID_PARAMS
+        hint = "" if forgotten else f"client.resume_task({self._id!r}) asks for it again"
         name = f"{self._channel.name}: {self._subject}"
         error = kind(f"{name}: task {self._id!r}: {text}", outcome_unknown=True, hint=hint)
         error.task_id, error.__cause__ = self._id, cause
@@ -299,10 +300,10 @@ class _Following:
             self._errors += 1
             # Tasks, Protocol Errors: -32602 is the answer for a task that is unknown or expired.
             if error.code == INVALID_PARAMS:
-                text = f"the server no longer knows it ({error.message})"
+                text = f"the server no longer knows it: {_told(error)}"
                 raise self._error(type(error), text, error) from error
             if self._errors >= MOST_ERRORS:
-                raise self._error(type(error), error.message, error) from error
+                raise self._error(type(error), _told(error), error) from error
             return None
         if raw is None:
             return None
@@ -388,7 +389,7 @@ class _Following:
             return await self._fetch(state) if wanted else None
         if state.status == "failed":
             assert state.error is not None
-            call = Call("tools/call", about=self._subject)
+            call = Call(self._subject)
             raise messages.refused_by_server(self._channel.name, call, state.error)
         if state.status == "input_required":
             await self._answer(state.requests)
@@ -400,8 +401,9 @@ class _Following:
             return await self._ask(tasks.result(self._id), self.times.until - self._loop.time())
         except RpcError as error:
             if state.status == "failed" or error.code != INVALID_PARAMS:
+                error.message = f"{self._channel.name}: {self._subject}: {_told(error)}"
                 raise
-            text = f"the server does not give its result ({error.message})"
+            text = f"it does not give the result: {_told(error)}"
             raise self._error(type(error), text, error) from error
 
     async def _answer(self, questions: dict[str, Raw]) -> None:
@@ -424,7 +426,7 @@ class _Following:
             confirmed = await self._ask(tasks.update(self._id, waiting), self.times.idle)
         except RpcError as error:
             if error.code != INVALID_PARAMS:
-                raise self._error(type(error), error.message, error) from error
+                raise self._error(type(error), _told(error), error) from error
             # An unknown task, or a question that is no longer open: the next poll tells.
             confirmed = Raw(b"{}")
         if confirmed is not None:
@@ -448,6 +450,12 @@ class _Following:
         if known != digest:
             raise self._error(ProtocolError, f"the key {key[:80]!r} came for two questions")
         return False
+
+
+def _told(error: RpcError) -> str:
+    """Return what the server answered, without the request of ours that it answers."""
+    before, answered, told = error.message.partition("the server answered with ")
+    return answered + told or before
 
 
 def _reason(state: TaskState) -> str:

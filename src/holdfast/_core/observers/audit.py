@@ -57,6 +57,8 @@ class AuditRecord(Struct, frozen=True, kw_only=True):
     correlation_id: str
     error: str | None = None
     outcome_unknown: bool = False
+    task_id: str | None = None
+    """The task that the call became."""
 
 
 def wanted_observers(
@@ -118,6 +120,7 @@ class Audit:
                 arguments=self._arguments(call),
                 duration=call.duration,
                 correlation_id=call.correlation_id,
+                task_id=None if call.task is None else self._short(call.task.task_id),
                 **self._ending(call),
             )
         )

@@ -17,6 +17,7 @@ from msgspec import Raw, Struct
 from holdfast._core.boundary import Moved, WireId
 from holdfast._core.callbacks import EXITS
 from holdfast.errors import HoldfastError
+from holdfast.types.tasks import Task
 from holdfast.types.tools import Tool, ToolResult
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -52,6 +53,8 @@ class ObservedCall(Struct, kw_only=True):
     raw: Raw | None = None
     result: ToolResult | None = None
     error: BaseException | None = None
+    task: Task | None = None
+    """The task that the call became, as it was seen last."""
 
     def secret_names(self) -> frozenset[str] | None:
         """Return the arguments that the tool's schema declares secret; None: maybe all of them."""
@@ -71,6 +74,12 @@ class Observer(Protocol):
 
     def close(self) -> None:
         """Release what the observer holds: the client is closed."""
+
+
+class TaskSeen(Protocol):
+    """Has the task of a call, once there is one."""
+
+    task: Task | None
 
 
 class Observers:
@@ -122,6 +131,7 @@ class Watch:
 
     def __init__(self, call: ObservedCall, observers: Sequence[Observer]) -> None:
         self.call = call
+        self.view: TaskSeen | None = None
         self._began = time.perf_counter()
         self._ends: list[End] = []
         for observer in tuple(observers):
@@ -142,6 +152,7 @@ class Watch:
         call = self.call
         call.duration = time.perf_counter() - self._began
         call.raw, call.result, call.error = raw, result, error
+        call.task = None if self.view is None else self.view.task
         for end in self._ends:
             safely(end)
 

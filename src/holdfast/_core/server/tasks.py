@@ -13,13 +13,18 @@ MOST: Final = 1000
 """Tasks that are kept; the oldest go first."""
 
 
+class TaskCancelled(Exception):  # noqa: N818
+    """Raised by a handler that cancels its own task."""
+
+
 class ServerTask:
     """One call: its state, and what waits for its end."""
 
-    def __init__(self, task_id: str, created: str, incoming: Incoming) -> None:
+    def __init__(self, task_id: str, created: str, incoming: Incoming, call: Handler) -> None:
         self.id = task_id
         self.created = created
         self.incoming = incoming
+        self.call = call
         self.status = "working"
         self.message: str | None = None
         incoming.noted = self.note
@@ -86,24 +91,33 @@ class TaskTable:
         wanted = incoming.params.get("name") in self._tools
         if not wanted or not incoming.era.takes_task(incoming.params):
             return self._call(incoming)
-        task = ServerTask(self._new_id(), self._now(), incoming)
+        return self.begin(incoming, self._call)
+
+    def begin(self, incoming: Incoming, call: Handler, task_id: str | None = None) -> Json:
+        """Have ``call`` run as a task; return the answer that names it."""
+        task = ServerTask(task_id or self._new_id(), self._now(), incoming, call)
         self._tasks[task.id] = task
         while len(self._tasks) > MOST:
             del self._tasks[next(iter(self._tasks))]
-        self._begin(task)
+        self._start(task)
         return incoming.era.created(self._view(incoming, task))
 
-    def _begin(self, task: ServerTask) -> None:
+    def knows(self, task_id: str) -> bool:
+        return task_id in self._tasks
+
+    def _start(self, task: ServerTask) -> None:
         incoming = task.incoming
         incoming.session.runner.start(incoming, self._work(task))
 
     async def _work(self, task: ServerTask) -> None:
         try:
-            result = self._call(task.incoming)
+            result = task.call(task.incoming)
             if isinstance(result, Awaitable):
                 result = await result
         except InputRequired as asked:
             task.become("input_required", inputRequests=asked.requests)
+        except TaskCancelled:
+            task.become("cancelled")
         except RequestError as error:
             task.become("failed", error={"code": error.code, "message": error.message})
         except Exception as error:
@@ -125,7 +139,7 @@ class TaskTable:
             params["requestState"] = request_state(params)
             params["inputResponses"] = {**params.get("inputResponses", {}), **given}
             task.become("working")
-            self._begin(task)
+            self._start(task)
         return {}
 
     def cancel(self, incoming: Incoming) -> Json:

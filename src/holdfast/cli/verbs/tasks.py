@@ -154,7 +154,7 @@ def _seen(waiting: asyncio.Future[Any]) -> None:
 
 def _advised(error: HoldfastError, target: ServerTarget, server: str | None) -> HoldfastError:
     """Return the error of a task with the command that asks for it again."""
-    if error.task_id is not None:
+    if error.task_id is not None and error.hint:
         error.hint = f"{_wait(target, server, error.task_id)} asks for it again"
     return error
 
