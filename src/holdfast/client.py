@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from holdfast._core.calls.cache import AnswerCache, partition
 from holdfast._core.calls.cached import Cached, Listing
 from holdfast._core.calls.channel import ENDED, Channel
+from holdfast._core.calls.following import TaskView
 from holdfast._core.calls.handlers import Handlers, Notification, ProgressHandler, added
 from holdfast._core.calls.inbound import Inbound
 from holdfast._core.calls.inputs import Inputs
@@ -20,7 +21,7 @@ from holdfast._core.calls.plain import PlainRequests
 from holdfast._core.calls.running import Invocation, RunningCall, invoke
 from holdfast._core.calls.skills import Skills
 from holdfast._core.calls.subscriptions import SUBSCRIBE, Subscriptions
-from holdfast._core.calls.tasks import Tasks, TaskView
+from holdfast._core.calls.tasks import Tasks
 from holdfast._core.calls.tools import LIST, ToolTable
 from holdfast._core.driver import Driver
 from holdfast._core.engine.state import State

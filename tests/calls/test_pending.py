@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import holdfast
 from holdfast import Handlers, PendingCall, ValidationError
-from holdfast._core.eras.revisions import VERSIONS
+from holdfast._core.eras.revisions import STATELESS, VERSIONS
 from holdfast.testing import Peer
 from holdfast.types.elicitation import FormElicitation
 
@@ -88,6 +89,50 @@ def test_it_works_without_a_loop() -> None:
     with holdfast.sync.connect(asking(), handlers=ASKS) as client:
         pending = client.call_tool("enlist").pending
         assert '"decline"' in client.resume(pending, {"who": None}).text
+
+
+@pytest.mark.req("D3")
+async def test_a_question_of_the_handshake_era_is_refused_with_the_reason() -> None:
+    """It is a request on its own: there is no call that it could be returned from."""
+    with_demo = [sys.executable, "-m", "holdfast.demo.server", "--eras", "handshake"]
+    async with holdfast.connect(with_demo, handlers=ASKS) as client:
+        result = await client.call_tool("ask_name")
+    assert result.is_error
+    assert result.pending is None
+    assert "needs a server of a stateless revision" in result.text
+
+
+@pytest.mark.req("D3")
+@pytest.mark.req("K1")
+async def test_a_task_that_asks_the_caller_goes_on_waiting_for_a_handler() -> None:
+    peer = Peer("desk", versions=STATELESS)
+    asked = {"mode": "form", "message": "Who?", "requestedSchema": FORM}
+
+    @peer.tool(task=True)
+    def enlist() -> str:
+        return "unused"
+
+    async def call(incoming: Any, arguments: Any) -> Any:
+        answer = await incoming.ask("elicitation/create", asked)
+        return {"content": [{"type": "text", "text": answer["content"]["name"]}]}
+
+    peer.catalog.tools["enlist"] = peer.catalog.tools["enlist"]._replace(run=call)
+    async with holdfast.connect(peer, handlers=ASKS) as client:
+        with pytest.raises(holdfast.StateError, match="waits for answers") as caught:
+            await client.call_tool("enlist", task=True)
+    assert caught.value.task_id is not None
+    fill = Handlers(elicitation=lambda request: Person("Ada"))
+    async with holdfast.connect(peer, handlers=fill) as client:
+        assert (await client.resume_task(caught.value.task_id)).text == "Ada"
+
+
+@pytest.mark.req("D3")
+async def test_a_question_that_cannot_be_read_is_nobodys() -> None:
+    peer = asking()
+    peer.on("tools/call", {"resultType": "input_required", "inputRequests": {"a": 5}})
+    async with holdfast.connect(peer, handlers=ASKS) as client:
+        with pytest.raises(holdfast.ProtocolError, match="'a' is malformed"):
+            await client.call_tool("enlist")
 
 
 @dataclass

@@ -17,7 +17,12 @@ from msgspec import Raw, Struct
 from holdfast._core.callbacks import EXITS, ends_task
 from holdfast._core.calls.handlers import ApprovalHandler, Handlers, in_thread, is_async
 from holdfast._core.mailbox import handling
-from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
+from holdfast._core.wire.codes import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+)
 from holdfast._core.wire.jsonrpc import encode
 from holdfast.errors import ProtocolError, RpcError, StateError
 
@@ -27,6 +32,13 @@ if TYPE_CHECKING:
 EMPTY: Final = Raw(b"{}")
 LONGEST: Final = 1000
 """The most characters of an error that are sent to a server."""
+
+_NO_CALLER: Final = (
+    "this client returns questions to whoever called the tool (Handlers(elicitation='return')), "
+    "which needs a server of a stateless revision; a handler function answers in every revision"
+)
+"""In the handshake era a question is a request on its own: it names no call that it belongs to,
+and holds the server's call open, so that nobody could go on with it on another day."""
 
 
 class _Question(Struct):
@@ -53,9 +65,7 @@ class Inputs:
 
     def for_caller(self, questions: dict[str, Raw]) -> bool:
         """Return True if a round of questions is for the caller to answer."""
-        return self._handlers.elicitation == "return" and any(
-            _question.decode(raw).method == "elicitation/create" for raw in questions.values()
-        )
+        return self._handlers.elicitation == "return" and any(map(_elicits, questions.values()))
 
     def require(self, what: str) -> None:
         """Raise unless there is a handler for ``what``."""
@@ -139,8 +149,7 @@ class Inputs:
         if handler is None:
             raise _undeclared("elicitation/create")
         if handler == "return":
-            # A question that is a request of the server's own has no caller to go to.
-            return {"action": "cancel"}
+            raise RpcError(_NO_CALLER, code=INVALID_REQUEST) from StateError(_NO_CALLER)
         request = read_elicitation(params)
         result = await self._call(handler, request)
         if isinstance(request, FormElicitation):
@@ -245,6 +254,13 @@ def _name(handler: Any) -> str:
 
 def _undeclared(method: str) -> RpcError:
     return RpcError(f"no handler for {method}", code=METHOD_NOT_FOUND)
+
+
+def _elicits(raw: Raw) -> bool:
+    try:
+        return _question.decode(raw).method == "elicitation/create"
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False  # refused by whoever answers it
 
 
 def _read_question(name: str, key: str, raw: Raw) -> _Question:

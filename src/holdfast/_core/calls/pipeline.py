@@ -12,9 +12,10 @@ from holdfast._core.boundary import Call, LinkChanged, WireId
 from holdfast._core.calls.approval import Approver
 from holdfast._core.calls.cached import Cached
 from holdfast._core.calls.channel import UNREADABLE, Channel
+from holdfast._core.calls.following import TaskView, Times
 from holdfast._core.calls.options import CallOptions, Deadline, check_options
 from holdfast._core.calls.pending import PendingCall, answered, pending_result
-from holdfast._core.calls.tasks import Tasks, TaskView, Times
+from holdfast._core.calls.tasks import Tasks
 from holdfast._core.calls.tools import CALL, ReadyTool, ToolTable
 from holdfast._core.engine import messages
 from holdfast._core.eras.base import COMPLETE, FINAL, Invalid, NeedsInput

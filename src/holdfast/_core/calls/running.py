@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from holdfast._core.calls.tasks import TaskView
+from holdfast._core.calls.following import TaskView
 from holdfast.errors import CancelledCallError, HoldfastError, StateError
 from holdfast.types.tasks import Task
 from holdfast.types.tools import ToolResult

@@ -1,116 +1,27 @@
-"""Tasks: calls that the server works on while the client polls.
-
-A poll is a read: it goes on over lost links and restarts of the server, so a task has one
-outcome, known or honestly unknown, within the call's total time. Whatever the server answers,
-there is at most one poll under way, no faster than `eras.tasks` allows.
-"""
+"""Tasks: calls that the server works on while the client polls."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
-from holdfast._core.boundary import Call, WireId
+from holdfast._core.boundary import Call
 from holdfast._core.calls.cached import Cached, Listing
-from holdfast._core.calls.channel import Channel, ProgressSink
-from holdfast._core.engine import messages
+from holdfast._core.calls.channel import Channel
+from holdfast._core.calls.following import Following, TaskView, Times, public
 from holdfast._core.eras import tasks
 from holdfast._core.eras.base import Invalid, OutgoingRequest
 from holdfast._core.eras.tasks import TaskForm, TaskState
-from holdfast._core.wire.codes import INVALID_PARAMS
-from holdfast.errors import (
-    BackpressureError,
-    CancelledCallError,
-    HoldfastError,
-    LoginRequired,
-    ProtocolError,
-    RequestTimeout,
-    RpcError,
-    StateError,
-    TransportError,
-)
-from holdfast.types.lifecycle import Progress
+from holdfast.errors import StateError
 from holdfast.types.tasks import RELATED_TASK, Task
 from holdfast.types.tools import ToolResult
 
 GET: Final = "tasks/get"
-CANCEL: Final = "tasks/cancel"
 LIST: Final = "tasks/list"
-CANCEL_TIME: Final = 5.0
-"""Seconds for a cancellation that nobody waits for."""
-MOST_QUESTIONS: Final = 1000
-"""Questions of one task."""
-MOST_ERRORS: Final = 3
-"""Polls in a row that a server may answer with an internal error."""
 RELATED: Final = b"related-task"
-
-_PASSING: Final = (TransportError, BackpressureError, RequestTimeout)
-"""Failures after which the same poll is worth another try."""
-
-
-class TaskView:
-    """What the caller of one task sees of it, and its wish to leave it running."""
-
-    def __init__(self, on_task: Callable[[Task], Any] | None = None) -> None:
-        self.task: Task | None = None
-        self.detached: bool = False
-        self.created: asyncio.Event = asyncio.Event()
-        self.on_task: Callable[[Task], Any] | None = on_task
-        self._tokens: list[WireId] = []
-
-    def tracking(
-        self,
-        on_sent: Callable[[WireId], None] | None,
-        sink: Callable[[Progress], None] | None,
-        channel: Channel,
-    ) -> Callable[[WireId], None]:
-        """Return a callback that notes the token of a call, under which its task has progress."""
-
-        def sent(wire_id: WireId) -> None:
-            if sink is not None:
-                self._tokens.append(wire_id)
-                channel.task_progress[wire_id] = sink
-            if on_sent is not None:
-                on_sent(wire_id)
-
-        return sent
-
-    def end(self, channel: Channel) -> None:
-        """Forget the tokens of a call that has ended."""
-        for token in self._tokens:
-            channel.task_progress.pop(token, None)
-
-    def show(self, state: TaskState, channel: Channel) -> None:
-        task = public(state)
-        if task != self.task:
-            self.task = task
-            self.created.set()
-            if self.on_task is not None:
-                ProgressSink(channel.name, [self.on_task], channel.post)(task)
-
-
-class Times(Struct, frozen=True):
-    """The time that a task has: ``idle`` seconds for each poll, all of it before ``until``."""
-
-    idle: float
-    until: float
-
-
-def public(state: TaskState) -> Task:
-    """Return a task as callers see it, in either form."""
-    return Task(
-        task_id=state.id,
-        status=state.status,
-        status_message=state.message,
-        created_at=state.created_at,
-        last_updated_at=state.updated_at,
-        ttl=None if state.ttl is None else int(state.ttl * 1000),
-        poll_interval=int(state.poll * 1000),
-    )
 
 
 def related(params: Raw, result: Any) -> Any:
@@ -144,7 +55,7 @@ class Tasks:
         self, task_id: str, subject: str, times: Times, view: TaskView, seed: TaskState | None
     ) -> Raw:
         """Return the result of a task, once it has one."""
-        following = _Following(self, self._channel, task_id, subject)
+        following = Following(self._channel, self.require, self.form, task_id, subject)
         following.times, following.view = times, view
         return await following.run(seed)
 
@@ -221,242 +132,3 @@ class Tasks:
         if isinstance(state, Invalid):
             raise self._channel.broken(call, state.reason)
         return state
-
-
-class _Following:
-    """One task, followed to its end."""
-
-    times: Times
-    view: TaskView
-
-    def __init__(self, owner: Tasks, channel: Channel, task_id: str, subject: str) -> None:
-        self._tasks = owner
-        self._channel = channel
-        self._loop = channel.driver.loop
-        self._id = task_id
-        self._subject = subject
-        self._form: TaskForm | None = None
-        """That of the connection that answered last."""
-        self._began = self._loop.time()
-        self._asked: dict[str, bytes] = {}
-        """A digest of each question that was answered, by key."""
-        self._answers: dict[str, Any] = {}
-        """Answers that the server has not confirmed."""
-        self._errors = self._logins = 0
-
-    async def run(self, seed: TaskState | None) -> Raw:
-        try:
-            if seed is not None:
-                self.view.show(seed, self._channel)
-                if seed.status == "working":
-                    await self._pause(seed)
-            while True:
-                state = await self._poll()
-                if state is None:
-                    await self._pause(seed)
-                    continue
-                seed = state
-                self.view.show(state, self._channel)
-                if (result := await self._advance(state)) is not None:
-                    return result
-                await self._pause(state)
-        except asyncio.CancelledError as error:
-            error.__cause__ = self._left()
-            raise
-        except HoldfastError as error:
-            error.task_id = self._id
-            # An error of the server's is an outcome; all others leave it open.
-            error.outcome_unknown = error.outcome_unknown or not isinstance(error, RpcError)
-            raise
-
-    def _left(self) -> HoldfastError:
-        """Return the error of a caller that does not wait any longer."""
-        if self.view.detached:
-            text = "no longer waited for, and goes on"
-        else:
-            self._cancel()
-            text = "cancelled; the server was told to stop"
-        return self._error(CancelledCallError, text)
-
-    def _error(
-        self, kind: type[HoldfastError], text: str, cause: HoldfastError | None = None
-    ) -> HoldfastError:
-        forgotten = cause is not None and cause.code == INVALID_PARAMS
-        hint = "" if forgotten else f"client.resume_task({self._id!r}) asks for it again"
-        name = f"{self._channel.name}: {self._subject}"
-        error = kind(f"{name}: task {self._id!r}: {text}", outcome_unknown=True, hint=hint)
-        error.task_id, error.__cause__ = self._id, cause
-        if cause is not None:
-            error.code, error.data = cause.code, cause.data
-        return error
-
-    # Asking
-
-    async def _poll(self) -> TaskState | None:
-        """Return the task as it is now; None if it could not be asked for, for the time being."""
-        try:
-            raw = await self._ask(tasks.get(self._id), self.times.idle)
-        except RpcError as error:
-            self._errors += 1
-            # Tasks, Protocol Errors: -32602 is the answer for a task that is unknown or expired.
-            if error.code == INVALID_PARAMS:
-                text = f"the server no longer knows it: {_told(error)}"
-                raise self._error(type(error), text, error) from error
-            if self._errors >= MOST_ERRORS:
-                raise self._error(type(error), _told(error), error) from error
-            return None
-        if raw is None:
-            return None
-        self._errors = 0
-        assert self._form is not None
-        state = self._form.read(self._id, raw)
-        if isinstance(state, Invalid):
-            text = f"the server's answer breaks the protocol: {state.reason}"
-            raise self._error(ProtocolError, text)
-        return state
-
-    async def _ask(self, request: OutgoingRequest, idle: float) -> Raw | None:
-        """Send a request that may be repeated; None if the server could not be reached."""
-        try:
-            form = self._form = await self._tasks.require(self.times.until)
-            left = self.times.until - self._loop.time()
-            if left <= 0:
-                return None
-            call = Call(
-                request.method,
-                request.params,
-                idle=min(idle, left),
-                total=left,
-                about=self._id,
-                repeatable=True,
-                wait=True,
-                extensions=form.extensions,
-            )
-            return await self._channel.driver.request(call)
-        except LoginRequired as error:
-            self._logins += 1
-            await self._channel.logins.recover(error, self._logins, self.times.until)
-            self._channel.driver.retry_now()
-        except _PASSING as error:
-            if error.final:
-                raise
-        return None
-
-    def _cancel(self) -> None:
-        """Send ``tasks/cancel``, at once and without waiting for its answer."""
-        form, driver = self._tasks.form(), self._channel.driver
-        if form is None or not form.cancels:
-            return
-        params = tasks.cancel(self._id).params
-        call = Call(
-            CANCEL,
-            params,
-            idle=CANCEL_TIME,
-            total=CANCEL_TIME,
-            about=self._id,
-            extensions=form.extensions,
-        )
-        try:
-            driver.send(driver.engine.call(call, self._loop.time())[1])
-        except HoldfastError:
-            pass
-
-    async def _pause(self, state: TaskState | None) -> None:
-        """Wait until the next poll; raise once the time of the call, or of the task, is over."""
-        now, until = self._loop.time(), self.times.until
-        wait = tasks.POLL if state is None else state.poll
-        if state is not None and state.ttl is not None:
-            # By our own clock from the first answer: the server's may be set differently.
-            if now >= self._began + state.ttl:
-                raise self._error(RequestTimeout, "its time to live is over, without an outcome")
-            wait = min(wait, self._began + state.ttl - now)
-        await asyncio.sleep(max(0.0, min(wait, until - now)))
-        if self._loop.time() >= until:
-            self._cancel()
-            text = "not done in the time for the whole (total_timeout); the server was told to stop"
-            raise self._error(RequestTimeout, text)
-
-    # What an answer leads to
-
-    async def _advance(self, state: TaskState) -> Raw | None:
-        """Return the result, if the task has one; answer the server's questions otherwise."""
-        form = self._form
-        assert form is not None
-        if state.status == "cancelled":
-            raise self._error(CancelledCallError, f"was cancelled{_reason(state)}")
-        if not form.inline:
-            wanted = state.ended or state.status == "input_required"
-            return await self._fetch(state) if wanted else None
-        if state.status == "failed":
-            assert state.error is not None
-            call = Call(self._subject)
-            raise messages.refused_by_server(self._channel.name, call, state.error)
-        if state.status == "input_required":
-            await self._answer(state.requests)
-        return state.result if state.ended else None
-
-    async def _fetch(self, state: TaskState) -> Raw | None:
-        """Fetch a result; the questions of a task come while the server holds the answer."""
-        try:
-            return await self._ask(tasks.result(self._id), self.times.until - self._loop.time())
-        except RpcError as error:
-            if state.status == "failed" or error.code != INVALID_PARAMS:
-                error.message = f"{self._channel.name}: {self._subject}: {_told(error)}"
-                raise
-            text = f"it does not give the result: {_told(error)}"
-            raise self._error(type(error), text, error) from error
-
-    async def _answer(self, questions: dict[str, Raw]) -> None:
-        """Have each question answered once, and send what the server has not confirmed."""
-        new = {key: raw for key, raw in questions.items() if self._is_new(key, raw)}
-        if new:
-            try:
-                async with asyncio.timeout_at(self.times.until):
-                    self._answers |= await self._channel.inputs.answer_all(self._channel.name, new)
-            except TimeoutError as error:
-                if isinstance(error, HoldfastError):
-                    raise
-                return
-            except ProtocolError as error:
-                raise self._error(ProtocolError, error.message) from error
-        waiting = {key: self._answers[key] for key in questions if key in self._answers}
-        if not waiting:
-            return
-        try:
-            confirmed = await self._ask(tasks.update(self._id, waiting), self.times.idle)
-        except RpcError as error:
-            if error.code != INVALID_PARAMS:
-                raise self._error(type(error), _told(error), error) from error
-            # An unknown task, or a question that is no longer open: the next poll tells.
-            confirmed = Raw(b"{}")
-        if confirmed is not None:
-            for key in waiting:
-                del self._answers[key]
-
-    def _is_new(self, key: str, question: Raw) -> bool:
-        """Note a question; refuse one that comes under the key of another."""
-        try:
-            plain = msgspec.json.encode(msgspec.json.decode(question), order="sorted")
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise self._error(ProtocolError, f"input request {key[:80]!r}: {error}") from None
-        from hashlib import sha256
-
-        digest = sha256(plain).digest()
-        known = self._asked.setdefault(key, digest)
-        if known is digest:
-            if len(self._asked) > MOST_QUESTIONS:
-                raise self._error(ProtocolError, f"more than {MOST_QUESTIONS} questions")
-            return True
-        if known != digest:
-            raise self._error(ProtocolError, f"the key {key[:80]!r} came for two questions")
-        return False
-
-
-def _told(error: RpcError) -> str:
-    """Return what the server answered, without the request of ours that it answers."""
-    before, answered, told = error.message.partition("the server answered with ")
-    return answered + told or before
-
-
-def _reason(state: TaskState) -> str:
-    return f" ({state.message})" if state.message else ""
