@@ -81,7 +81,12 @@ PIECES = [
     "password:\\", "\\", '"', "'", "-u", "{", "[", "-----BEGIN PRIVATE KEY-----",
     "<password>", "<password ", "</", "--token ", "Bearer ", "Basic ", "Digest a=", "sk-",
     "ghp_", "token=", ",", "&", ";", '"name":"', " ", "=", "-", ".", "0Q~",
-    "Authorization: ", '\\"{', "'Authorization: ", '\\"Authorization: "',
+    "Authorization: ", '\\"{', "'Authorization: ", '\\"Authorization: "', "tokens=[", "(", "a" * 50,
+    "password: str = ", "%3A%2F%2F", "%40", "%3D", "curl -u ", "sshpass -p ", " | ",
+    "'password', '",
+    "<key>password</key>", 'name="password"\r\n', "password for ", "\n- ", "proxy=a:", "&quot;",
+    "IDENTIFIED BY '", "AKIA", "LS0tLS1CRUdJTi", "passwords:", "**", "set TOKEN ",
+    "recovery codes: ",
 ]
 # fmt: on
 

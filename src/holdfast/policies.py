@@ -299,7 +299,10 @@ password passwd passphrase passcode pwd secret token apikey accesskey privatekey
 signingkey encryptionkey accountkey sharedkey authorization auth bearer jwt credential cookie
 sessionid otp cvv cvc ssn authcode authorizationcode devicecode codeverifier clientassertion
 samlresponse amzsignature amzcredential accesstoken authtoken bearertoken idtoken refreshtoken
-securitytoken sessiontoken apitoken
+securitytoken sessiontoken apitoken pw passwort kennwort sessid connectsid mnemonic seedphrase
+recoveryphrase recoverycode backupcode verificationcode onetimecode 2facode mfacode masterkey
+sshkey rootkey subscriptionkey functionskey functionkey licensekey servicekey deploykey hmackey
+aeskey authkey sessionkey
 """
 SECRETS = tuple(_SECRETS.split())
 """The words in the names of secret fields."""

@@ -23,6 +23,8 @@ PURE = (
     "_core.server",
     "_core.text",
     "_core.credentials",
+    "_core.credential_forms",
+    "_core.secret_flags",
     "_core.redact",
 )
 

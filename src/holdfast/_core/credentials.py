@@ -8,12 +8,20 @@ would be quadratic: from each of n beginnings it reads to the end before it fail
 from __future__ import annotations
 
 import re
-from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
 from typing import Final, TypeAlias
 
-HIDDEN: Final = "[redacted]"
+from holdfast._core.credential_forms import (
+    HIDDEN,
+    has_digits_and_letters,
+    hide_in_urls,
+    hide_private_keys,
+    hide_tokens,
+    hide_wrapped,
+    is_path,
+    is_plain_name,
+)
+from holdfast._core.secret_flags import hide_in_commands
 
 IsSecret: TypeAlias = Callable[[str], bool]
 
@@ -27,7 +35,7 @@ def hide_credentials(text: str, is_secret: IsSecret, stems: Iterable[str] = ()) 
         stems: More parts of names, in small letters, that make a text worth a search.
     """
     if "PRIVATE" in text.upper():
-        text = _hide_private_keys(text)
+        text = hide_private_keys(text)
     stems = (*_STEMS, *stems)
     return "".join(_hide_in_lines(piece, is_secret, stems) for piece in _pieces(text))
 
@@ -45,90 +53,11 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _hide_in_lines(text: str, is_secret: IsSecret, stems: Iterable[str]) -> str:
-    if "://" in text:
-        text = _URL.sub(_hide_userinfo, text)
-        text = _WEBHOOK.sub(rf"\g<1>{HIDDEN}", text)
-    if "-u" in text:
-        text = _USER.sub(rf"\g<1>\g<2>{HIDDEN}", text)
-    small = text.lower()
-    if positions := _positions(text, small, stems):
+    text = hide_wrapped(text, lambda inner: _hide_in_lines(inner, is_secret, stems))
+    text = hide_in_commands(hide_in_urls(text))
+    if positions := _positions(text, text.lower(), stems):
         text = _hide_named(text, is_secret, positions)
-    if any(word in small for word in _SCHEME_WORDS):
-        text = _SCHEME.sub(_hide_scheme, text)
-    if "eyj" in small:
-        text = _JWT.sub(_hide_jwt, text)
-    return _TOKEN.sub(HIDDEN, text)
-
-
-# Private keys
-
-_BEGIN: Final = re.compile(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}", re.I)
-_END: Final = re.compile(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}", re.I)
-_PUTTY: Final = re.compile(r"(Private-Lines: ?\d{1,6})(?:\\?[rn\s])", re.I)
-_KEY_BODY: Final = re.compile(r"[A-Za-z0-9+/=]{16}")
-
-
-def _hide_private_keys(text: str) -> str:
-    """Hide from the BEGIN line to the END line (RFC 7468), headers (RFC 1421) included."""
-    found: list[str] = []
-    at = 0
-    closed = True
-    while begin := _BEGIN.search(text, at):
-        end = _END.search(text, begin.end()) if closed else None
-        closed = end is not None
-        stop = len(text) if end is None else end.end()
-        if end is None and not _KEY_BODY.search(text, begin.end(), begin.end() + 400):
-            stop = begin.end()  # prose about keys
-            found.append(text[at:stop])
-        else:
-            found += [text[at : begin.start()], HIDDEN]
-        at = stop
-    text = "".join([*found, text[at:]])
-    putty = _PUTTY.search(text)
-    return text if putty is None else f"{text[: putty.end(1)]}\n{HIDDEN}"
-
-
-# URLs
-
-_URL: Final = re.compile(r"(?<=://)[^\s\"'<>`\\]++")
-_HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]{2,64}\]|[^:]*+)(?::\d{0,5})?\Z")
-_WEBHOOK: Final = re.compile(
-    r"(hooks\.slack\.com/(?:services|workflows|triggers)/|discord(?:app)?\.com/api/webhooks/\d{1,30}/"
-    r"|api\.telegram\.org/(?:file/)?bot)[A-Za-z0-9_/:-]++",
-    re.I,
-)
-_WEB: Final = ("http", "https", "ws", "wss", "file")
-
-
-def _hide_userinfo(match: re.Match[str]) -> str:
-    """Hide user and password of every URL in a run of characters without space."""
-    parts = match[0].split("://")
-    scheme = match.string[max(0, match.start() - 12) : match.start() - 3]
-    for index, part in enumerate(parts):
-        scheme = re.split(r"[^A-Za-z0-9+.-]", scheme)[-1].lower()
-        parts[index] = _without_userinfo(part, scheme in _WEB)
-        scheme = part[-8:]
-    return "://".join(parts)
-
-
-def _without_userinfo(rest: str, web: bool) -> str:
-    """Hide up to the last ``@`` that can end the user information (RFC 3986, section 3.2.1).
-
-    Passwords are often written raw, so a ``/`` or an ``@`` may be part of one.
-    """
-    if "@" not in rest:
-        return rest
-    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    if "@" in authority:
-        at = re.split(r"[?#]", rest, maxsplit=1)[0].rfind("@")
-    elif not _HOST.match(authority) or (":" in authority and not web):
-        at = rest.rfind("@")
-    else:
-        return rest
-    user = rest[:at]
-    if ":" not in user and not (len(user) >= 16 or _has_digits_and_letters(user, 8)):
-        return rest
-    return f"{HIDDEN}{rest[at:]}"
+    return hide_tokens(text)
 
 
 # Values of secret names
@@ -136,11 +65,25 @@ def _without_userinfo(rest: str, web: bool) -> str:
 _STEMS: Final = (
     *("pass", "pwd", "secret", "token", "key", "auth", "credential", "cookie", "bearer", "jwt"),
     *("session", "otp", "cvv", "cvc", "ssn", "sig", "assertion", "verifier", "saml", "code"),
+    *("pw", "tok", "phrase", "mnemonic", "sessid", "t.sid", "kennwort"),
 )
 """A name without one of these is that of no secret; custom names have stems of their own."""
+_HEADER: Final = re.compile(
+    r"(?P<close>\\*+[\"']?+)[ \t]*+(?P<sep>=>|:=|[:=](?![:=/]{2})|%3[AD])[ \t]*+"
+    r"(?P<open>(?:\\*+[\"'])?+)",
+    re.I,
+)
 _RUN: Final = re.compile(r"[\w.\-]*+")
+_QUOTE: Final = (
+    r"(?:(?:\\{0,3}\"){3}|(?:\\{0,3}'){3}|\\*+[\"'`]|&quot;|&#3[49];|%2[27]|\\{1,9}u002[27])"
+)
 _ASSIGNED: Final = re.compile(
-    r"(?P<close>\\*+[\"']?+)[ \t]*+(?P<sep>=>|:=|[:=](?![:=/]{2}))[ \t]*+(?P<open>\\*+[\"'])?+"
+    rf"(?P<close>{_QUOTE}?+(?:\]|%5D){{0,2}}+(?:\[\])?+[*_]{{0,3}}+)[ \t]*+"
+    r"(?P<sep>=>|->|:=|[!=]==?|[:=](?![:=/]{2})|%3[AD])[*_]{0,3}+[ \t]*+"
+    r"(?:!{1,2}\w{1,20}[ \t]++|&\w{1,20}[ \t]++)?+"  # a tag or an anchor of YAML
+    r"(?:(?:Optional\[)?(?:str|string|bytes|SecretStr|Any)\]?(?: ?\| ?\w{1,12})?[ \t]*+=[ \t]*+)?+"
+    rf"(?:(?:[A-Za-z_][\w.]{{0,40}}\(|[bBrRuUfF]{{1,2}})?(?P<open>{_QUOTE}))?+",
+    re.I,
 )
 _PAIRED: Final = re.compile(
     r"(?:\\{0,9}[\"']\s{0,9},\s{0,9}\\{0,9}[\"']values?\\{0,9}[\"']\s{0,9}:\s{0,9}"
@@ -148,19 +91,42 @@ _PAIRED: Final = re.compile(
     re.I,
 )
 """The text after the name in ``{"name": "Authorization", "value": "``, or in an XML tag."""
-_STATED: Final = re.compile(r" (?:is|was)(?: ?:)? [\"'`]?+(?P<body>[^\s\"'`]{6,256})")
-_LIST: Final = re.compile(r"\[[^][{}\r\n]{0,4096}[A-Za-z][^][{}\r\n]{0,4096}\]")
+_LISTED: Final = re.compile(r"\\{0,9}[\"']\s{0,9},\s{0,9}[bu]?(\\{0,9}[\"'])")
+_LISTED_BEFORE: Final = re.compile(r"[(\[]\s{0,9}[bu]?\\{0,9}[\"']\Z")
+"""Around the name in ``("Authorization", "…")`` and ``["--password", "…"]``."""
+_STATED: Final = re.compile(
+    r"(?: for [^\s:]{1,60}(?: [^\s:]{1,60})?)?(?: (?:is|was)(?: ?:)?|(?<!\w.):|(?<=\w.): ) "
+    r"?[\"'`]?+(?P<body>[^\s\"'`]{4,256})"
+)
+_CELL: Final = re.compile(r"[ \t]{0,20}\|[ \t]{0,20}(?P<body>[^\s|]{6,256})[ \t]{0,20}\|")
+_SPACED: Final = re.compile(
+    r"(?:[ \t]{1,20}\(?|\()(?P<open>[\"'`])|[ \t]{1,20}(?P<body>[^\s\"'`()]{6,256})"
+)
+_PASSWORDS: Final = ("password", "passwd", "passphrase", "pwd")
+_SET_BEFORE: Final = re.compile(
+    r"(?:^|[\s;&\"'\[({])(?:setx?|setenv|export)[ \t]+(?:-\w{1,9}[ \t]+){0,2}\Z"
+)
+_ITEMS: Final = re.compile(r"\[[^][{}\r\n]{0,8192}+\]|\([^()\r\n]{0,8192}+\)")
 _BLOCK: Final = re.compile(r"[|>][+-]?[ \t]*+(?:(?:\r?\n|\\n)[ \t]++(?:[^\r\n\\]|\\(?!n))*+)++")
+_DASHED: Final = re.compile(r"(?:[ \t]*+(?:\r?\n|\\n)[ \t]*+- (?:[^\r\n\\]|\\(?!n))*+)++")
+_BRACED: Final = re.compile(r"\{(?![\w.]*+\})[^{}\r\n\"':]{1,256}\}")
 _PAIRED_BEFORE: Final = re.compile(
     r"alues?\\{0,9}[\"']\s{0,9}:\s{0,9}\\{0,9}[\"'](?P<value>[^\"']{1,500})[\"']\s{0,9},\s{0,9}"
     r"\\{0,9}[\"'](?:name|key|header|field|variable)\\{0,9}[\"']\s{0,9}:\s{0,9}\\{0,9}[\"']",
     re.I,
 )
-_TAGGED: Final = re.compile(r"(?:\s[^<>]{0,200})?>(?P<body>[^<>]{1,4096})(?=</)")
-_FLAGGED: Final = re.compile(r"[ \t]++(?![-\s])(?P<open>(?:\\*+[\"'])?+)")
-_USER: Final = re.compile(
-    r"(?<!\S)(-u|--(?:proxy-)?user)([ \t=]{1,9}[\"']?)[^\s:\"']{0,256}:[^\s\"']++"
+_TAG_BEFORE: Final = re.compile(r"<(?:[\w.-]{1,40}:)?\Z")
+_TAGGED: Final = re.compile(
+    r"(?::[\w.-]{1,40})?(?:\s[^<>]{0,200})?>\s{0,40}(?:<!\[CDATA\[)?(?P<body>[^<>]{1,4096})"
+    r"(?=(?:\]\]>\s{0,40})?</)"
+    r"|</key>\s{0,40}<string>(?P<plist>[^<>]{1,4096})"
 )
+_NEW_LINE: Final = r"(?:\r?\n|(?:\\{1,9}r)?\\{1,9}n)"
+_PART_BEFORE: Final = re.compile(r"name=\\{0,9}[\"']\Z")
+_PART: Final = re.compile(
+    rf"\\{{0,9}}[\"'](?:{_NEW_LINE}[^\r\n\\]{{1,200}}){{0,3}}{_NEW_LINE}{_NEW_LINE}(?P<body>[^\r\n\\]++)"
+)
+_FLAGGED: Final = re.compile(r"[ \t]++(?:\\\r?\n[ \t]*+)?(?![-\s])(?P<open>(?:\\*+[\"'])?+)")
 _VALUE: Final = re.compile(
     r"(?:[^\s\"'&;,\\<>]|[&;,](?![ \t\r\n]|\Z|[\w.\-]{1,40}[=:])|\\(?![nrt\"'\\])|(?<=[=:])<)++"
 )
@@ -168,14 +134,16 @@ _WORD: Final = re.compile(r"\S++")
 _LINE: Final = re.compile(r"[^\r\n]++")
 _QUOTE_BEFORE: Final = re.compile(r"([\"']\\{0,9})")
 _LINE_END: Final = re.compile(r"[\r\n]|\\[rn]")
+_QUERY_VALUE: Final = re.compile(r"=(?P<value>[^\s&#\"'<>]++)")
 _NO_SECRET: Final = re.compile(
     r"|[|>]|(?i:null|true|false|none)|\$\{[\w:.]++\}?|\$[A-Za-z_]\w*+"
     r"|(?:\w++ )?+(?:…|<[^<>]*+>|\*++)\W*+"
 )
 """Nothing, the start of a block of lines, a constant, a variable, or a placeholder."""
-_WHOLE_LINE: Final = ("authorization", "cookie")
-_QUERY_ONLY: Final = frozenset({"sig", "signature"})
-_PREVIOUS: Final = re.compile(r"([A-Za-z]{1,24})[ \t]\Z")
+_WHOLE_LINE: Final = ("authorization", "cookie", "codes", "mnemonic", "_phrase")
+_QUERY_ONLY: Final = {"sig": 4, "signature": 4, "tok": 4, "code": 8, "key": 16}
+"""Names that are secret in a query, and the length of a value that is no ordinary one."""
+_PREVIOUS: Final = re.compile(r"([A-Za-z0-9-]{1,24})[ \t]\Z")
 _LETTERS: Final = re.compile(r"[A-Za-z][a-z]*[.,;:!?]?\Z|[A-Z]+[.,;:!?]?\Z")
 _MORE_WORDS: Final = re.compile(r"[ \t]+[A-Za-z(]")
 _SENTENCE: Final = """
@@ -221,23 +189,60 @@ def _secret_value(
     """Return where the value of the name at begin:stop is; an empty span if it has none."""
     name = text[max(begin, stop - 128) : stop]
     before = text[max(0, begin - 1) : begin]
-    if not is_secret(name):
-        query = before in ("?", "&") and name.lower() in _QUERY_ONLY
-        if not query and not _is_phrase(text, begin, name, is_secret):
+    if not is_secret(name) and not _is_phrase(text, begin, name, is_secret):
+        least = _QUERY_ONLY.get(name.lower()) if before in ("?", "&") else None
+        if least is None or (match := _QUERY_VALUE.match(text, stop)) is None:
             return stop, stop
-    if (match := _ASSIGNED.match(text, stop)) is not None:
+        value = match["value"]
+        is_value = least <= 4 or has_digits_and_letters(value, least)
+        return match.span("value") if is_value else (stop, stop)
+    context = text[max(0, begin - 48) : begin]
+    if _TAG_BEFORE.search(context) and (match := _TAGGED.match(text, stop)) is not None:
+        return match.span("body")
+    if context.endswith("<key>") and (match := _TAGGED.match(text, stop)) and match["plist"]:
+        return match.span("plist")
+    assigned = _HEADER if _is_whole_line(name) else _ASSIGNED
+    if (match := assigned.match(text, stop)) is not None:
         return match.end(), _value_end(text, match, name, begin)
-    if (match := _STATED.match(text, stop)) and _has_digits_and_letters(match["body"], 6):
-        return match.span("body")
-    if before == "<" and (match := _TAGGED.match(text, stop)) is not None:
-        return match.span("body")
     if before in ("'", '"') and (match := _value_before(text, begin, floor)) is not None:
         return match.span("value")
     if (match := _PAIRED.match(text, stop)) is not None:
         return match.end(), _closing(text, match.end(), match[1])
-    if name.startswith("-") and (match := _FLAGGED.match(text, stop)) is not None:
-        return match.end(), _flag_end(text, match)
+    return _loose_value(text, begin, stop, name, context)
+
+
+def _loose_value(text: str, begin: int, stop: int, name: str, context: str) -> tuple[int, int]:
+    """Return a value that no sign binds to its name: a flag's, a sentence's, a table's."""
+    flag = name.startswith("-")
+    if (match := _LISTED.match(text, stop)) and (flag or _LISTED_BEFORE.search(context)):
+        end = _closing(text, match.end(), match[1])
+        is_value = flag or not is_plain_name(text[match.end() : end])
+        return match.end(), end if is_value else match.end()
+    if _PART_BEFORE.search(context) and (match := _PART.match(text, stop)):
+        return match.span("body")
+    if flag or (name.isupper() and _SET_BEFORE.search(context)):
+        match = _FLAGGED.match(text, stop)
+        return (stop, stop) if match is None else (match.end(), _flag_end(text, match))
+    if (match := _STATED.match(text, stop)) and _is_stated(match["body"], name):
+        return match.span("body")
+    if (match := _CELL.match(text, stop)) and has_digits_and_letters(match["body"], 6):
+        return match.span("body")
+    if name.lower().endswith(_PASSWORDS) and (match := _SPACED.match(text, stop)) is not None:
+        if match["open"]:
+            return match.end(), _closing(text, match.end(), match["open"])
+        return match.span("body") if has_digits_and_letters(match["body"], 6) else (stop, stop)
     return stop, stop
+
+
+def _is_stated(body: str, name: str) -> bool:
+    if name.lower() in ("code", "otp", "passcode") and body.strip(".,;)]}").isdigit():
+        return True
+    return has_digits_and_letters(body, 6)
+
+
+def _is_whole_line(name: str) -> bool:
+    """Return True for headers and lists of codes or words, whose value has spaces in it."""
+    return name.lower().endswith(_WHOLE_LINE) or name.lower() == "phrase"
 
 
 def _value_before(text: str, begin: int, floor: int) -> re.Match[str] | None:
@@ -249,17 +254,16 @@ def _value_before(text: str, begin: int, floor: int) -> re.Match[str] | None:
 
 def _is_phrase(text: str, begin: int, name: str, is_secret: IsSecret) -> bool:
     """Return True for a name of two words: ``API key: …``."""
-    if name.lower() not in ("key", "keys", "code"):
+    if name.lower() not in ("key", "keys", "code", "codes", "phrase"):
         return False
     previous = _PREVIOUS.search(text, max(0, begin - 25), begin)
     return previous is not None and is_secret(f"{previous[1]}_{name}")
 
 
 def _value_end(text: str, match: re.Match[str], name: str, begin: int) -> int:
-    start = match.end()
+    start, line = match.end(), _is_whole_line(name)
     if match["open"]:
         return _closing(text, start, match["open"])
-    line = name.lower().endswith(_WHOLE_LINE)
     quote = _QUOTE_BEFORE.match(text[max(0, begin - 10) : begin][::-1]) if line else None
     if quote is not None:
         # A header in quotes, whose own value may hold quotes: "Authorization: Digest a=\\"b\\"".
@@ -267,19 +271,52 @@ def _value_end(text: str, match: re.Match[str], name: str, begin: int) -> int:
         if (end := _LINE_END.search(text, start, closing)) is not None:
             closing = end.start()
         return start if _NO_SECRET.fullmatch(text, start, closing) else closing
-    whole = _BLOCK.match(text, start) or (None if line else _LIST.match(text, start))
+    whole = None if line else _whole(text, start, name)
     if whole is not None:
         return whole.end()
     if text.startswith(HIDDEN, start) or (not line and text.startswith(("{", "["), start)):
         return start  # an object follows, and is searched by itself
     value = (_LINE if line else _VALUE).match(text, start)
     body = "" if value is None else value[0].rstrip(" \t)]},.")
+    if match["sep"].startswith("%"):
+        body = re.split(r"%2[26C]", body, maxsplit=1)[0]
     if _NO_SECRET.fullmatch(body):
         return start
-    loose = ":" in match["sep"] and not match["close"]
-    if loose and not line and _is_prose(body, text, start + len(body)):
+    loose = match["sep"] in (":", "->") and not line
+    if loose and _is_prose(body, text, start + len(body)):
         return start
-    return start + len(body)
+    return (
+        start
+        if _is_other(body, match, name, loose and not _has_login(text, begin))
+        else (start + len(body))
+    )
+
+
+def _is_other(body: str, match: re.Match[str], name: str, loose: bool) -> bool:
+    """Return True if a value is no secret, for all that its name is that of one."""
+    small = name.lower()
+    if match["sep"][-2:] in ("==", "!="):
+        return True  # code that compares
+    if small == "pass":
+        return loose or body.isdigit()  # "pass: 12" counts what did not fail
+    if small == "pwd":
+        return is_path(body)
+    return small.endswith(("phrase", "mnemonic")) and _is_whole_line(name) and body.count(" ") < 3
+
+
+def _has_login(text: str, begin: int) -> bool:
+    return re.search(r"user|login", text[max(0, begin - 48) : begin], re.I) is not None
+
+
+def _whole(text: str, start: int, name: str) -> re.Match[str] | None:
+    """Return a value of several parts: lines of YAML, a list, a tuple, ODBC's braces."""
+    lines = _DASHED.match(text, start) if name[-1:] in "sS" else None
+    if (block := lines or _BLOCK.match(text, start)) is not None:
+        return block
+    items = _ITEMS.match(text, start)
+    if items is not None and any(char.isalpha() for char in items[0]):
+        return items
+    return _BRACED.match(text, start)
 
 
 def _flag_end(text: str, match: re.Match[str]) -> int:
@@ -301,6 +338,9 @@ def _is_prose(word: str, text: str, end: int) -> bool:
 
 def _closing(text: str, start: int, opening: str) -> int:
     """Return where a quoted value ends: at a quote with as few backslashes as the opening one."""
+    if len(opening.lstrip("\\")) > 1:  # three quotes, or one that is encoded
+        end = text.find(opening, start)
+        return len(text) if end < 0 else end
     quote, depth = opening[-1], len(opening) - 1
     at = text.find(quote, start)
     while at >= 0:
@@ -324,97 +364,3 @@ def _positions(text: str, small: str, stems: Iterable[str]) -> list[int]:
             found.append(at)
             at = small.find(stem, at + len(stem))
     return sorted(found)
-
-
-# Schemes of the Authorization header
-
-_SCHEME_WORDS: Final = (
-    *("bearer", "basic", "digest", "dpop", "negotiate", "ntlm", "token", "apikey", "hmac"),
-)
-_SCHEME: Final = re.compile(
-    r"(?<![A-Za-z0-9])(?P<scheme>bearer|basic|digest|dpop|negotiate|ntlm|token|apikey|"
-    r"aws4-hmac-sha256)[ \t]++(?P<rest>(?:(?<=digest )|(?<=sha256 ))(?=[a-z-]{1,20}\s?=)"
-    r"[^\r\n]{1,4096}|[A-Za-z0-9._~+/=-]++)",
-    re.I,
-)
-
-
-def _hide_scheme(match: re.Match[str]) -> str:
-    scheme, rest = match["scheme"].lower(), match["rest"]
-    token = rest.rstrip(".")
-    if scheme in ("digest", "aws4-hmac-sha256"):
-        secret = "=" in rest
-    elif scheme == "basic":
-        secret = _is_basic(token)
-    elif scheme == "bearer":
-        secret = len(token) >= 8 and _is_random(token)
-    else:
-        secret = len(token) >= 16 and _is_random(token)
-    if not secret:
-        return match[0]
-    return f"{match[0][: -len(rest)]}{HIDDEN}{rest[len(token) :]}"
-
-
-def _is_basic(token: str) -> bool:
-    """Return True for base64 of ``user:password`` (RFC 7617, section 2)."""
-    if len(token) < 4 or len(token) > 4096:
-        return len(token) > 4096
-    try:
-        return b":" in b64decode(token.rstrip("=") + "=" * (-len(token.rstrip("=")) % 4), b"-_")
-    except ValueError:
-        return False
-
-
-def _is_random(token: str) -> bool:
-    """Return True for what is no word: it has digits, inner capitals, odd signs or length."""
-    if any(char.isdigit() for char in token[:256]) or len(token) >= 24:
-        return True
-    return any(char in "_~+/=." or char.isupper() for char in token[1:])
-
-
-def _has_digits_and_letters(text: str, least: int) -> bool:
-    kinds = {char.isdigit() for char in text[:256] if char.isalnum()}
-    return len(text) >= least and len(kinds) == 2
-
-
-# Tokens that have a form of their own
-
-_JWT: Final = re.compile(r"eyJ[A-Za-z0-9_-]*+(?:\.[A-Za-z0-9_-]*+)*+")
-
-
-def _hide_jwt(match: re.Match[str]) -> str:
-    """Hide JSON Web Tokens (RFC 7519): two or more parts, the first a JSON object."""
-    parts = match[0].split(".")
-    for first, second in pairwise(parts):
-        if "eyJ" in first and len(first) >= 10 and len(second) >= 4:
-            return HIDDEN
-    return match[0]
-
-
-_TOKEN: Final = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
-    r"sk-(?:ant|proj|or|svcacct|admin|lf|live|test)-[\w-]{12}[\w-]*+"  # OpenAI, Anthropic, …
-    r"|sk-(?=[\w-]{0,40}\d)[A-Za-z0-9]{16}[\w-]*+"
-    r"|(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10}\w*+"  # Stripe
-    r"|gh[pousr]_[A-Za-z0-9]{10}\w*+|github_pat_\w{16}\w*+|dckr_pat_[\w-]{16}[\w-]*+"
-    r"|gl(?:pat|dt|rt|cbt|ptt|ft|soat|imt|agent|oas|rtr)-[\w.-]{10}[\w.-]*+"  # GitLab
-    r"|xox[a-z](?:\.xox[a-z])?-[\w-]{10}[\w-]*+|xapp-[\w-]{10}[\w-]*+"  # Slack
-    r"|A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}(?![A-Za-z0-9])"  # AWS access key ids
-    r"|AIza[\w-]{30}[\w-]*+|ya29\.[\w-]{10}[\w.-]*+|1//0[\w-]{20}[\w-]*+|GOCSPX-[\w-]{20}[\w-]*+"
-    r"|[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31}[A-Za-z0-9_~.-]*+"  # Microsoft Entra
-    r"|npm_[A-Za-z0-9]{30}\w*+|pypi-[\w-]{16}[\w-]*+|hf_[A-Za-z0-9]{20}\w*+"
-    r"|do[opr]_v1_[a-f0-9]{40}\w*+|SG\.[\w-]{16,40}\.[\w-]{16}[\w-]*+|SK[0-9a-f]{32}(?!\w)"
-    r"|key-[0-9a-f]{32}(?!\w)|shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}\w*+|sq0[a-z]{3}-[\w-]{20}[\w-]*+"
-    r"|EAAA[\w-]{50}[\w-]*+|dapi[0-9a-f]{32}[\w-]*+|hv[sbr]\.[\w-]{20}[\w-]*+"
-    r"|lin_(?:api|oauth)_\w{20}\w*+|ntn_[A-Za-z0-9]{20}\w*+|secret_[A-Za-z0-9]{40}\w*+"
-    r"|figd_[\w-]{20}[\w-]*+|AT[AC]TT3[\w=-]{20}[\w=-]*+|dp\.(?:pt|st|ct|sa)\.[\w.-]{20}[\w.-]*+"
-    r"|pscale_[a-z]{2,10}_[\w.-]{20}[\w.-]*+|glsa_\w{20}\w*+|glc_[\w=+/]{20}[\w=+/]*+"
-    r"|NRAK-[A-Z0-9]{20}\w*+|sbp_[a-f0-9]{20}\w*+|sb_secret_[\w-]{16}[\w-]*+|PMAK-[\w-]{20}[\w-]*+"
-    r"|r8_[A-Za-z0-9]{20}\w*+|gsk_[A-Za-z0-9]{20}\w*+|xai-[A-Za-z0-9]{20}\w*+"
-    r"|pplx-[A-Za-z0-9]{20}\w*+|tvly-[\w-]{16}[\w-]*+|AGE-SECRET-KEY-1[A-Z0-9]{20}[A-Z0-9]*+"
-    r"|sntry[su]_[\w=+/]{20}[\w=+/]*+|tskey-[\w-]{16}[\w-]*+|whsec_[\w+/=]{16}[\w+/=]*+"
-    r"|\d{8,10}:AA[\w-]{30}[\w-]*+|vc[pa]_[A-Za-z0-9]{20}\w*+|rnd_[A-Za-z0-9]{20}\w*+"
-    r"|pul-[a-f0-9]{40}|rubygems_[a-f0-9]{40}|EZ[AT]K\w{40}\w*+|ops_eyJ\w{20}\w*+"
-    r")"
-)
-"""Issuers' prefixes, each with a bounded part that may fail and a run that cannot."""

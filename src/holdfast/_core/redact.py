@@ -17,7 +17,9 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast._core.credentials import HIDDEN, hide_credentials
+from holdfast._core.credential_forms import HIDDEN, is_path, is_plain_name
+from holdfast._core.credentials import hide_credentials
+from holdfast._core.secret_flags import secret_words
 from holdfast.policies import Redaction
 
 __all__ = ["HIDDEN", "Redactor", "default_redactor", "redact_text"]
@@ -26,6 +28,8 @@ DEEPEST: Final = 64
 """Levels of nesting that are searched; what is deeper is hidden whole."""
 MOST_CHARACTERS: Final = 16 * 1024 * 1024
 """Characters of one value that are searched; the rest is hidden whole."""
+_MOST_WORDS: Final = 200
+"""Words of a list that are searched for a command's flags."""
 _EMBEDDED: Final = 8
 """Levels of JSON inside strings of JSON that are decoded; deeper ones are searched as text."""
 
@@ -36,7 +40,7 @@ _LONGEST_NAME: Final = 128
 _ENDINGS: Final = (
     *("password", "passwd", "passphrase", "passcode", "secret", "token", "credential", "sessionid"),
     *("apikey", "accesskey", "privatekey", "secretkey", "signingkey", "encryptionkey"),
-    *("accountkey", "sharedkey"),
+    *("accountkey", "sharedkey", "masterkey", "sessid"),
 )
 """Run-together names are secret if they end like this: ``accesstoken``, ``dbpassword``."""
 _COUNTED_WORDS: Final = """
@@ -52,7 +56,7 @@ _ABOUT_WORDS: Final = """
     name names expiry expires expiration expired ttl policy required optional method methods mode
     scheme schemes server servers supported provider providers enabled disabled field fields label
     hint format usage budget strategy status rotation age at in index idx path file filename column
-    valid invalid version description title class
+    valid invalid version description title class ref refs arn
 """
 _ABOUT: Final = frozenset(_ABOUT_WORDS.split())
 """A name that ends in one of these is about a secret: ``token_type``, ``password_policy``."""
@@ -89,6 +93,8 @@ class Redactor:
             return True
         if words[-1] in _ABOUT:
             return False
+        if words[-1] == "pass":
+            return "password" in self._keys and _COUNTED.isdisjoint(words)
         pairs = (first + second for first, second in pairwise(words))
         if any(_singular(pair) in self._keys for pair in pairs):
             return True
@@ -187,17 +193,32 @@ class _Copy:
 
     def _list(self, value: list[Any], levels: int) -> list[Any]:
         found = [self.value(item, levels - 1) for item in value]
-        # A header as a pair: ["Authorization", "Bearer …"].
-        match value:
-            case [str(name), str(item)] if len(name) <= 64 and self._redactor.is_secret(name):
-                found[1] = _hide(item)
+        if value and all(_is_pair(item) for item in value):
+            # Headers as pairs: [["Authorization", "Bearer …"], …].
+            for index, (name, _) in enumerate(value):
+                if self._redactor.is_secret(name):
+                    found[index][1] = HIDDEN
+        elif value and len(value) <= _MOST_WORDS and all(isinstance(one, str) for one in value):
+            for index, at in secret_words(value):
+                found[index] = f"{value[index][:at]}{HIDDEN}"
+            for index, (name, item) in enumerate(pairwise(value), 1):
+                if self._is_named(name, item, alone=len(value) == 2):
+                    found[index] = HIDDEN
         return found
+
+    def _is_named(self, name: str, item: str, *, alone: bool) -> bool:
+        """Return True for a flag and its value, or a name and its value, not for two names."""
+        if len(name) > 64 or not item or not self._redactor.is_secret(name):
+            return False
+        if name.startswith("-"):
+            return not item.startswith("-")
+        return alone and not is_plain_name(item)
 
     def _item(self, name: str, item: Any, levels: int, pair: bool) -> Any:
         if pair and name.lower() in _VALUE_KEYS:
             return _hide(item)
         if self._redactor.is_secret(name):
-            return item if _is_count(name, item) else _hide(item)
+            return item if _is_other(name, item) else _hide(item)
         return _hide(item) if name in self._secret else self.value(item, levels - 1)
 
     def _is_secret_pair(self, value: dict[str, Any]) -> bool:
@@ -213,8 +234,15 @@ def _hide(item: Any) -> Any:
     return item if item is None or isinstance(item, bool) or item == "" else HIDDEN
 
 
-def _is_count(name: str, item: Any) -> bool:
-    return isinstance(item, int | float) and _words(name)[-1:] in (["token"], ["tokens"])
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and [type(one) for one in value] == [str, str]
+
+
+def _is_other(name: str, item: Any) -> bool:
+    """Return True for a count of tokens, or the path that ``pwd`` may be."""
+    if isinstance(item, str):
+        return name.lower() == "pwd" and is_path(item)
+    return isinstance(item, int | float) and _words(name)[-1:] in (["token"], ["tokens"], ["pass"])
 
 
 def _words(name: str) -> list[str]:
