@@ -15,6 +15,7 @@ WhenDown = Literal["fail", "wait"]
 Replay = Literal["never", "safe"]
 Validate = Literal["known", "always", "off"]
 Results = Literal["warn", "raise", "off"]
+Approval = Literal["annotations", "always", "never"]
 CacheMode = Literal["use", "refresh", "bypass"]
 
 EPSILON = 5.0
@@ -183,8 +184,9 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
     tools once before the first call of one that is not known, ``"known"`` checks only what was
     listed already, ``"off"`` checks no arguments. ``results`` says what becomes of a
     structured result that does not fit its schema. ``approve`` is asked before a call is sent: a
-    function of an `ApprovalRequest`, which returns True, or False or a reason; or
-    ``"annotations"``, which asks ``Handlers(approval=…)`` about tools that may be destructive.
+    function of an `ApprovalRequest`, which returns True, or False or a reason; or a word, for all
+    tools or by name: ``"annotations"`` asks ``Handlers(approval=…)`` about tools that may be
+    destructive, ``"always"`` about every call, ``"never"`` about none.
     ``budget`` is the number of characters of a result that a language model is given, for all
     tools or by name; the whole is ``result.full``.
     """
@@ -194,12 +196,14 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
     deny: Iterable[str] = ()
     validate: Validate = "always"
     results: Results = "warn"
-    approve: Callable[[Any], Any] | Literal["annotations"] | None = None
+    approve: Callable[[Any], Any] | Approval | Mapping[str, Approval] | None = None
     budget: int | Mapping[str, int] | None = None
 
     def __post_init__(self) -> None:
-        if self.approve is not None and not callable(self.approve):
-            one_of("approve", self.approve, ("annotations",))
+        rules = self.approve.values() if isinstance(self.approve, Mapping) else (self.approve,)
+        for rule in rules:
+            if not (rule is self.approve and (rule is None or callable(rule))):
+                one_of("approve", rule, ("annotations", "always", "never"))
         budgets = self.budget.values() if isinstance(self.budget, Mapping) else (self.budget,)
         for budget in budgets:
             if budget is not None and (type(budget) is not int or budget < 1):
@@ -224,6 +228,13 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
         """Return the tool's own timeout in seconds; None if it has none."""
         fitting = _fitting(name, self.timeouts)
         return None if fitting is None else self.timeouts[fitting]
+
+    def approve_of(self, name: str) -> Callable[[Any], Any] | Approval | None:
+        """Return what approves calls of a tool; None: nothing has to."""
+        if not isinstance(self.approve, Mapping):
+            return self.approve
+        fitting = _fitting(name, self.approve)
+        return None if fitting is None else self.approve[fitting]
 
     def budget_of(self, name: str) -> int | None:
         """Return the characters of a tool's result that a model is given; None: all."""

@@ -121,6 +121,30 @@ async def test_a_refusal_is_observed_like_any_refused_call() -> None:
 
 
 def test_an_approval_that_cannot_be_is_refused() -> None:
-    wrong: Any = "always"
-    with pytest.raises(ValidationError, match="approve='always'"):
+    wrong: Any = "sometimes"
+    with pytest.raises(ValidationError, match="approve='sometimes'"):
+        ToolPolicy(approve=wrong)
+
+
+@pytest.mark.req("D2")
+async def test_tools_are_approved_by_name() -> None:
+    asked: list[str] = []
+
+    def approval(request: ApprovalRequest) -> bool:
+        asked.append(request.tool)
+        return True
+
+    policy = ToolPolicy(approve={"*": "annotations", "rea*": "always", "wipe": "never"})
+    async with holdfast.connect(
+        peer(), tools=policy, handlers=Handlers(approval=approval)
+    ) as client:
+        for name in ("read", "add", "wipe", "unsaid"):
+            await client.call_tool(name)
+    assert asked == ["read", "unsaid"]
+
+
+@pytest.mark.req("D2")
+def test_a_rule_by_name_is_a_word() -> None:
+    wrong: Any = {"wipe": len}
+    with pytest.raises(ValidationError, match="must be 'annotations' or 'always' or 'never'"):
         ToolPolicy(approve=wrong)

@@ -238,6 +238,8 @@ OWN = {
     "deny": ["x"],
     "validate": "off",
     "results": "off",
+    "approve": {"wipe*": "always"},
+    "budget": {"x": 500},
     "when_down": "wait",
     "replay": "safe",
     "lock": {"path": "l", "mode": "warn"},

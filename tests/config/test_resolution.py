@@ -112,6 +112,8 @@ def test_all_settings_reach_the_client(world: World) -> None:
             deny=("git_push",),
             validate="always",
             results="raise",
+            approve={"git_push": "always"},
+            budget={"git_log": 8000},
         ),
         "protocol": "2025-11-25",
         "when_down": "wait",

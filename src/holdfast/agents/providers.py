@@ -80,7 +80,8 @@ def shaped(
 
     ``strict`` asks for OpenAI's strict mode; a tool that does not fit it stays without, and
     the losses say why. ``description_limit`` cuts descriptions, for models that want that.
-    ``fence`` names the server, and marks its description as text of a stranger. ``defer`` has
+    ``fence`` names the server, and marks its descriptions, those of parameters too, as text of a
+    stranger. ``defer`` has
     the provider load the definition when its own tool search finds it.
     """
     build = SHAPES.get(shape)
@@ -93,9 +94,9 @@ def shaped(
         can = " and ".join(SEARCH_TOOLS)
         raise ValidationError(f"defer: shape {shape!r} has no tool search; {can} have one")
     text = _cut(describe(tool), description_limit, report)
-    if fence is not None:
-        text = _fenced(text, fence)
     schema = sound(tool.input_schema, report)
+    if fence is not None:
+        text, schema = _fenced(text, fence), _fenced_schema(schema, fence)
     parts = _Parts(name or tool.name, text, schema, report, strict)
     found = build(parts)
     if defer:
@@ -107,6 +108,15 @@ def _fenced(text: str, server: str) -> str:
     """Return a description between marks that it cannot forge."""
     inner = text.replace("<", "‹").replace(">", "›")
     return f"<description by={server!r}>\n{inner}\n</description>"
+
+
+def _fenced_schema(node: Any, server: str) -> Any:
+    """Return a schema whose descriptions are fenced, at every depth."""
+    if not isinstance(node, dict):
+        return node
+    found = rewrite(node, lambda part, where: _fenced_schema(part, server))
+    words = {key: found[key] for key in ("title", "description") if isinstance(found.get(key), str)}
+    return {**found, **{key: _fenced(text, server) for key, text in words.items()}}
 
 
 def _cut(text: str, limit: int | None, report: Losses) -> str:

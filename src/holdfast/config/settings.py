@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from holdfast._core.text import visible
 from holdfast.errors import HoldfastError
 from holdfast.policies import (
+    Approval,
     Backoff,
     Limits,
     Replay,
@@ -125,6 +126,18 @@ TABLE: Final[dict[str, Setting]] = {
         _own("deny", _LIST, "the same; wins over `allow`", **_TOOLS, variables=True),
         _own("validate", Validate, "when arguments are checked; see `ToolPolicy`", **_TOOLS),
         _own("results", Results, "how results are checked; see `ToolPolicy`", **_TOOLS),
+        _own(
+            "approve",
+            Approval | dict[str, Approval],
+            "who is asked before a call, for all tools or by name; see `ToolPolicy`",
+            **_TOOLS,
+        ),
+        _own(
+            "budget",
+            int | dict[str, int],
+            "characters of a result for a model, for all tools or by name",
+            **_TOOLS,
+        ),
         _own("when_down", WhenDown, "calls to a lost server fail, or wait for it"),
         _own("replay", Replay, "whether calls without side effects are sent again"),
         _own(
@@ -175,8 +188,8 @@ def parse_setting(row: Setting, value: Any) -> tuple[Any, list[str]]:
             raise ValueError(f"has more than {MOST_ITEMS:,} items")
         if row.name == "oauth" and (unknown := sorted(found.keys() - LOGIN_KEYS)):
             raise ValueError(f"{unknown[0]!r} is not one of {', '.join(sorted(LOGIN_KEYS))}")
-        if row.name == "tool_timeouts":
-            ToolPolicy(timeouts=found)
+        if row.to == "tools":
+            ToolPolicy(**{row.option or row.name: found})
         if row.name == "grace" and not 0 <= found < float("inf"):
             raise ValueError("must be a number, 0 or more")
     except HoldfastError as error:

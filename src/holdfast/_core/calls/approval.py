@@ -48,7 +48,7 @@ class Approver:
 
     def __init__(self, server: str, policy: ToolPolicy, handler: ApprovalHandler | None) -> None:
         self._server = server
-        self._policy = policy.approve
+        self._policy = policy
         self._handler = handler
         self.wanted: bool = policy.approve is not None
 
@@ -59,10 +59,10 @@ class Approver:
             ApprovalError: It may not; nothing was sent.
         """
         request = ApprovalRequest(self._server, name, arguments, tool)
-        ask: Any = self._policy
-        if ask == "annotations":
-            if not request.destructive:
-                return
+        ask: Any = self._policy.approve_of(name)
+        if ask in (None, "never") or (ask == "annotations" and not request.destructive):
+            return
+        if isinstance(ask, str):
             ask = self._handler
             if ask is None:
                 raise self._refusal(name, "it needs approval, and nobody can be asked", _NOBODY)

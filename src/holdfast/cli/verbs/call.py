@@ -71,7 +71,8 @@ async def call(
         schema = await schema_of(target, server, client, name)
         arguments = whole(text, "--args") if text is not None else {}
         arguments.update(parse(words, schema, read_file))
-        if approve:
+        policy = client._policy.tools
+        if approve and policy.approve is None:
             await client.list_tools()
             asking = Approver(client.name, ToolPolicy(approve="annotations"), handlers().approval)
             await asking.ask(name, arguments, client.tools.get(name))
@@ -80,7 +81,7 @@ async def call(
             result = await call_as_task(target, client, server, made, **task)
     if result is None:
         return Exit.OK
-    return show(target, within(result, budget, name, save), name, save)
+    return show(target, within(result, budget or policy.budget_of(name), name, save), name, save)
 
 
 def within(result: ToolResult, budget: int | None, name: str, save: str | None) -> ToolResult:
