@@ -188,3 +188,30 @@ def test_two_holders_of_a_lock_take_turns(tmp_path: Path) -> None:
         order.append("second")
     thread.join()
     assert order == ["first", "second"]
+
+
+@pytest.mark.parametrize("kind", ["file", "nowhere", "folder", "climb"])
+def test_a_link_of_a_checkout_does_not_decide_what_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    checkout, outside = tmp_path / "checkout", tmp_path / "outside"
+    checkout.mkdir()
+    outside.mkdir()
+    (outside / "there").write_text("mine", encoding="utf-8")
+    (checkout / "file").symlink_to(outside / "there")
+    (checkout / "nowhere").symlink_to(outside / "new")
+    (checkout / "folder").symlink_to(outside)
+    (checkout / "climb").symlink_to("../outside/new")
+    monkeypatch.chdir(checkout)
+    path = "folder/new" if kind == "folder" else kind
+    for given in (path, checkout / path):
+        with pytest.raises(files.RefusedFileError, match="leads out"):
+            files.resolve_output(given)
+
+
+def test_a_link_that_stays_in_its_folder_is_written_through(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("real")
+    assert files.resolve_output(tmp_path / "link") == str(tmp_path / "real")
+    (tmp_path / "folder").symlink_to(tmp_path)
+    named = files.resolve_output(tmp_path / "folder" / "new")
+    assert named == str(tmp_path / "new"), "the user named the folder"

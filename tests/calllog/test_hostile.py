@@ -83,9 +83,16 @@ def pipe(project: Path, outside: Path) -> str:
     return "1-say.txt"
 
 
+def beside(project: Path, outside: Path) -> str:
+    """A private file in the folder that the log was saved to, such as a home folder."""
+    (project / ".ssh").mkdir()
+    (project / ".ssh" / "id_rsa").write_text(SECRET)
+    return ".ssh/id_rsa"
+
+
 ATTACKS = [
     *(link_folder, link_file, link_in_the_middle, hard_link),
-    *(climb, climb_through_a_link, absolute, pipe),
+    *(climb, climb_through_a_link, absolute, pipe, beside),
 ]
 
 

@@ -129,7 +129,7 @@ async def test_failures_are_served_as_failures() -> None:
         failed("t", {"n": 2}, "the server answered with error -32050: not today"),
         '{"name":"t","arguments":{"n":3},"_phase":"before","_seq":1}',
         line("t", {"n": 4}, "[text 900 chars]"),
-        line("t", {"n": 5}, "[text 900 chars → none.txt]"),
+        line("t", {"n": 5}, "[text 900 chars → 9-none.txt]"),
     ]
     async with connect(MockServer(lines)) as client:
         result = await client.call_tool("t", {"n": 1})
@@ -140,7 +140,7 @@ async def test_failures_are_served_as_failures() -> None:
         for n, why in (
             (3, "how it ended was not recorded"),
             (4, r"'t' \(line 4\): its result .text, 900 characters.*sidecars=True"),
-            (5, r"its sidecar none\.txt cannot be read"),
+            (5, r"its sidecar 9-none\.txt cannot be read"),
         ):
             with pytest.raises(RpcError, match=why):
                 await client.call_tool("t", {"n": n})

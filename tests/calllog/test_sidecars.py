@@ -201,16 +201,16 @@ def test_a_log_does_not_decide_which_files_are_read(tmp_path: Path) -> None:
     base = tmp_path / "here"
     (base / ".mcp-log").mkdir(parents=True)
     (base / ".mcp-log" / "1-t.txt").write_text("fine")
-    (tmp_path / "secret.txt").write_text("secret")
-    (base / "link.txt").symlink_to(tmp_path / "secret.txt")
-    os.mkfifo(base / "pipe.txt")
+    (tmp_path / "1-secret.txt").write_text("secret")
+    (base / "2-link.txt").symlink_to(tmp_path / "1-secret.txt")
+    os.mkfifo(base / "3-pipe.txt")
     assert read_sidecar(".mcp-log/1-t.txt", base, (base,)) == "fine"
-    for path in ("../secret.txt", str(tmp_path / "secret.txt")):
+    for path in ("../1-secret.txt", str(tmp_path / "1-secret.txt")):
         with pytest.raises(NotRecorded, match="outside"):
             read_sidecar(path, base, (base,))
-    for path in ("link.txt", "none.txt", "nul\0.txt"):
+    for path in ("2-link.txt", "4-none.txt", "5-nul\0.txt"):
         with pytest.raises(NotRecorded, match="cannot be read"):
             read_sidecar(path, base, (base,))
     with pytest.raises(NotRecorded, match="not a regular file"):
-        read_sidecar("pipe.txt", base, (base,))
-    assert read_sidecar("../secret.txt", base, (base, tmp_path)) == "secret"
+        read_sidecar("3-pipe.txt", base, (base,))
+    assert read_sidecar("../1-secret.txt", base, (base, tmp_path)) == "secret"

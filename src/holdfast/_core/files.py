@@ -64,6 +64,7 @@ def read_bytes(
         owned: Refuse a file that another user owns or may write.
     """
     if inside is not None:
+        os.lstat(path)  # raises FileNotFoundError for what is not there at all
         path = _resolve_inside(path, inside)
         descriptor = open_without_links(path, os.O_RDONLY)
     else:
@@ -111,7 +112,6 @@ def _size(limit: int) -> str:
 
 
 def _resolve_inside(path: StrPath, folder: StrPath) -> str:
-    os.lstat(path)  # raises FileNotFoundError for what is not there at all
     real, root = os.path.realpath(path), os.path.realpath(folder)
     if not Path(real).is_relative_to(root):
         raise RefusedFileError(path, "is a link that leads out of the project; not followed")
@@ -168,12 +168,7 @@ def _open_for_write(path: StrPath, flags: int) -> int:
 
 
 def open_folder(path: StrPath, *, create: bool = False) -> int:
-    """Open a folder part by part, following no link; return its descriptor.
-
-    Args:
-        path: The folder.
-        create: Make it, for nobody else to enter, if it is not there; those above it must be.
-    """
+    """Open a folder part by part, following no link; ``create`` a private one if there is none."""
     if create:
         with _parent(path) as (folder, name), suppress(FileExistsError):
             os.mkdir(name, PRIVATE_FOLDER, dir_fd=folder)
@@ -336,6 +331,18 @@ def _sync_folder(folder: str) -> None:
                 os.close(descriptor)
 
 
+def resolve_output(path: StrPath) -> str:
+    """Return where a path that a user gave for writing leads.
+
+    Links are followed as long as they stay in the current folder, or in the path's own if that is
+    elsewhere: one that came with a repository must not decide which file is written (CWE-59).
+    """
+    whole = os.path.abspath(path)
+    here = os.getcwd()
+    inside = Path(whole).is_relative_to(here)
+    return _resolve_inside(whole, here if inside else os.path.dirname(whole))
+
+
 # Folders
 
 
@@ -381,12 +388,7 @@ def xdg_folder(
 
 @contextmanager
 def locked(path: StrPath, timeout: float = 10.0) -> Iterator[None]:
-    """Hold an advisory lock, so that two processes take turns.
-
-    Args:
-        path: The lock file; it is created, and stays.
-        timeout: Seconds to wait for the other; then `TimeoutError`.
-    """
+    """Hold an advisory lock on a file that is created, and stays; `TimeoutError` after a while."""
     descriptor = _open_for_write(path, os.O_CREAT)
     try:
         until = time.monotonic() + timeout

@@ -173,6 +173,8 @@ def read_sidecar(shown: str, base: Path, folders: tuple[Path, ...]) -> str:
             f"its sidecar {shown} is outside of the log's folder; say where it is with "
             "read_log(…, sidecars=…)"
         )
+    if _OURS.fullmatch(path.name) is None:
+        raise NotRecorded(f"its sidecar {shown} has a name that no call log gives; not read")
     try:
         data = read_without_links(
             Path(os.path.realpath(folder)) / path.relative_to(folder), LONGEST_READ

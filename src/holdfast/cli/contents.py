@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast._core.files import reason, resolve_output
 from holdfast.cli.output import Output, write
 from holdfast.errors import ProtocolError, ValidationError
 
@@ -99,7 +100,7 @@ class SaveFolder:
             self._folder = tempfile.mkdtemp(prefix="holdfast-")
         folder = Path(self._folder)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            os.makedirs(resolve_output(folder), exist_ok=True)
             while True:
                 self._count += 1
                 path = folder / f"{self._stem}-{self._count}{ending}"
@@ -107,7 +108,7 @@ class SaveFolder:
                     file.write(data)
                     return path
         except OSError as error:
-            raise ValidationError(f"{folder}: cannot be written: {error.strerror}") from None
+            raise ValidationError(f"{folder}: cannot be written: {reason(error)}") from None
 
 
 def human_size(count: int) -> str:

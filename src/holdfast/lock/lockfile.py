@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
 
-from holdfast._core.files import RefusedFileError, read_bytes, reason, write_atomic
+from holdfast._core.files import RefusedFileError, read_bytes, reason, resolve_output, write_atomic
 from holdfast._core.text import label, quote, show_json, visible, visible_json
 from holdfast.errors import ValidationError
 from holdfast.lock.changes import ALL
@@ -320,7 +320,7 @@ def write(path: PathLike, file: LockFile, *, keep_others: bool = True) -> bool:
 
     Entries of other servers stay as they are, word for word, unless ``keep_others`` is False.
     """
-    target = Path(os.path.realpath(path))
+    target = Path(_output(path))
     exists = target.exists()
     entries = {name: _entry(server) for name, server in file.servers.items()}
     if keep_others and exists:
@@ -333,6 +333,13 @@ def write(path: PathLike, file: LockFile, *, keep_others: bool = True) -> bool:
     except OSError as error:
         raise ValidationError(f"{_shown(path)}: cannot be written: {error.strerror}") from error
     return True
+
+
+def _output(path: PathLike) -> str:
+    try:
+        return resolve_output(path)
+    except OSError as error:
+        raise ValidationError(f"{_shown(path)}: cannot be written: {reason(error)}") from error
 
 
 def render(file: LockFile) -> bytes:

@@ -12,7 +12,7 @@ import click
 from holdfast._core.text import counted
 from holdfast.cli.completers import servers
 from holdfast.cli.exit_codes import Exit
-from holdfast.cli.files import renew
+from holdfast.cli.files import read_if_there, renew
 from holdfast.cli.options import CLOSE, OPEN, ServerCommand, files
 from holdfast.cli.target import ServerTarget, is_url, server_options
 
@@ -100,7 +100,7 @@ def _write(
 ) -> Exit:
     """Only a file that is not the same already is written, and only over a generated one."""
     if check:
-        changed = not _says(path, source)
+        changed = read_if_there(path) != source
     else:
         changed = renew(path, source, lambda text: MARK in text, "a module of holdfast codegen")
     if target.output.json:
@@ -115,13 +115,6 @@ def _write(
     told = f"{path} is not what the server's tools would give now."
     target.output.note(told)
     return target.output.verdict(told, Exit.DRIFT, "drift")
-
-
-def _says(path: Path, source: str) -> bool:
-    try:
-        return path.read_text(encoding="utf-8") == source
-    except (OSError, UnicodeDecodeError):
-        return False
 
 
 def _target(target: ServerTarget, name: str | None) -> str | list[str] | None:
