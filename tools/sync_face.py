@@ -272,7 +272,7 @@ from typing import Generic, TypeVar
 
 from holdfast._core.calls.running import RunningCall as AsyncRunningCall
 from holdfast.sync.portal import Portal
-from holdfast.types.tasks import Task
+from holdfast.types.lifecycle import Task
 """
     title = "A call under way, seen from a thread."
     return HEAD.format(title=title, origin="_core/calls/running.py") + own + body
@@ -342,7 +342,7 @@ from holdfast.sync.portal import portal
 
 def handles_face() -> str:
     tree = ast.parse((SRC / "handles" / "handle.py").read_text())
-    source = (SRC / "handles" / "namespace.py").read_text()
+    source = (SRC / "handles" / "results.py").read_text()
     methods = "\n\n".join(method.render() for method in verbs(tree, "Handle", "_handle"))
     body = f'''
 T = TypeVar("T")
@@ -434,7 +434,7 @@ from holdfast import sync
 from holdfast.handles.handle import (
     PATIENCE, Handle, Log, check_settings, declaring, refuse_options
 )
-from holdfast.handles.namespace import Methods, attribute_for
+from holdfast.handles.results import Methods, attribute_for
 from holdfast.handles.results import HandleResult, structured
 """
     found = imports_for(tree, names_in(body) - {"Namespace"}, own)

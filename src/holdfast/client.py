@@ -32,10 +32,9 @@ from holdfast._core.observers.observer import Observer, Observers
 from holdfast.events import Events
 from holdfast.policies import CacheMode, Policy
 from holdfast.types.base import Wire
-from holdfast.types.lifecycle import Implementation, ServerCapabilities
+from holdfast.types.lifecycle import Implementation, ServerCapabilities, Task
 from holdfast.types.prompts import Prompt, PromptResult
 from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
-from holdfast.types.tasks import Task
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from holdfast.agents.listing import ToolSource
 from holdfast.agents.outcome import Media, ToolOutcome
-from holdfast.agents.source import ToolSource
 
 if TYPE_CHECKING:
     from langchain_core.tools import StructuredTool

@@ -12,8 +12,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from holdfast.agents.listing import ToolSource
 from holdfast.agents.results import PICTURES
-from holdfast.agents.source import ToolSource
 from holdfast.client import Client
 from holdfast.errors import ValidationError
 

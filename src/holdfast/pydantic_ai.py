@@ -13,8 +13,8 @@ from base64 import b64decode
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from holdfast.agents.listing import ToolSource
 from holdfast.agents.outcome import Media, ToolOutcome
-from holdfast.agents.source import ToolSource
 
 if TYPE_CHECKING:
     from pydantic_ai.toolsets import AbstractToolset

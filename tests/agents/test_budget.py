@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast import Servers, ToolPolicy, ToolResult, ValidationError
-from holdfast.agents.budget import shorten
+from holdfast.agents.results import shorten
 from holdfast.testing import Peer
 from holdfast.types.content import TextContent
 

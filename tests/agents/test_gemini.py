@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 
 from holdfast.agents.gemini import json_schema, subset
-from holdfast.agents.sanitize import sound
-from holdfast.agents.schemas import Losses
+from holdfast.agents.schemas import Losses, sound
 from tests.servers.garbage import schemas
 
 TYPES = {"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT"}

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agents.sanitize import sound
-from holdfast.agents.schemas import DEEPEST, Losses
+from holdfast.agents.schemas import DEEPEST, Losses, sound
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.calllog.results import NotRecorded
-from holdfast.calllog.sidecars import MOST_WAITING, Sidecars, _files, read_sidecar, safe_name
+from holdfast.calllog.sinks import MOST_WAITING, Sidecars, _files, read_sidecar, safe_name
 from holdfast.errors import ValidationError
 
 

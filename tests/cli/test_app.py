@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.cli import guide
 from holdfast.cli.app import split
-from holdfast.cli.verbs import servers
+from holdfast.cli.verbs import listing
 from holdfast.cli.verbs.table import VERBS
 from tests.cli.conftest import DEMO, Cli, Configure, stdio
 
@@ -84,7 +84,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     def bug(**given: Any) -> None:
         raise RuntimeError("never thought of")
 
-    monkeypatch.setattr(servers.servers, "callback", bug)
+    monkeypatch.setattr(listing.servers, "callback", bug)
 
 
 @pytest.mark.req("E2")
@@ -115,7 +115,7 @@ def test_an_interrupt_is_one_wherever_it_comes_from(
     def interrupted(**given: Any) -> None:
         raise kind
 
-    monkeypatch.setattr(servers.servers, "callback", interrupted)
+    monkeypatch.setattr(listing.servers, "callback", interrupted)
     done = cli("servers")
     assert (done.code, done.err) == (130, "holdfast: interrupted\n")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.editor import ask, editing, history_file
+from holdfast.cli.verbs.shell import ask, editing, history_file
 
 
 def test_history_is_kept_where_state_is(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.files import create, renew
+from holdfast.cli.output import create, renew
 from holdfast.errors import ValidationError
 
 

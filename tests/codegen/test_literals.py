@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast._core.text import has_unseen, one_line
-from holdfast.codegen.literals import (
+from holdfast.codegen.names import (
     MOST_CHARACTERS,
     ascii_literal,
     description,

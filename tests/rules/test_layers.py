@@ -97,8 +97,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("errors", "_core.redact"): "loads when an error is shown; redaction needs the policies",
     ("client", "agents"): "``client.toolset`` loads when it is used",
     ("agents.listing", "servers"): "a listing says which servers failed",
-    ("agents.meta_tools", "servers"): "for type checkers only",
-    ("agents.source", "servers"): "for type checkers only",
+    ("agents.search", "servers"): "for type checkers only",
     ("agents.toolset", "servers"): "a toolset says which servers failed",
     ("__init__", "testing"): "for type checkers only: ``holdfast.testing`` loads when it is used",
 }

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from holdfast.schema.secrets import secret_names
+from holdfast.schema.annotations import secret_names
 
 SECRET = {"type": "string", "writeOnly": True}
 

@@ -20,7 +20,6 @@ from msgspec import Struct, structs
 
 from holdfast.agents import gemini, openai_strict
 from holdfast.agents.listing import describe
-from holdfast.agents.sanitize import sound
 from holdfast.agents.schemas import (
     DEEPEST,
     Loss,
@@ -28,6 +27,7 @@ from holdfast.agents.schemas import (
     object_root,
     rewrite,
     safe_keys,
+    sound,
     types_of,
 )
 from holdfast.errors import ValidationError

@@ -16,8 +16,19 @@ from msgspec import Struct
 
 from holdfast._core.text import truncate
 from holdfast.schema import walk
-from holdfast.schema.types import merge, type_of
-from holdfast.schema.walk import Budget, Part, Schema, pointer, required, resolve
+from holdfast.schema.types import merge, type_of, well_formed
+from holdfast.schema.walk import (
+    HOLDS,
+    LISTED,
+    NAMED,
+    REFERENCES,
+    Budget,
+    Part,
+    Schema,
+    pointer,
+    required,
+    resolve,
+)
 
 DEEPEST: Final = 48
 """Levels that are converted; what is deeper says nothing any more."""
@@ -306,3 +317,49 @@ def _renamed(
             safe = f"{safe[:55]}_{digest}"
         taken.add(safe)
         yield name, safe
+
+
+# Malformed schemas
+
+
+_SINGLE: Final = HOLDS - NAMED - LISTED - {*REFERENCES}
+
+
+def sound(schema: Schema, report: Losses) -> Schema:
+    """Return the schema without what is not a part of any schema."""
+    found: Schema = _sound(schema, "", report, DEEPEST)
+    return found
+
+
+def _sound(node: Any, where: str, report: Losses, levels: int) -> Any:
+    if isinstance(node, bool):
+        return node
+    if not isinstance(node, dict):
+        report.add(where, "schema", "is no schema; any value is accepted")
+        return {}
+    if not levels:
+        report.add(where, "schema", "too deep; any value is accepted")
+        return {}
+    kept: Schema = {}
+    for key, value in node.items():
+        if well_formed(key, value) and (key != "enum" or value):
+            kept[key] = _only_schemas(key, value, where, report)
+        else:
+            report.add(where, key, "is not what it should be; it is left out")
+    return rewrite(kept, lambda one, at: _sound(one, at, report, levels - 1), where)
+
+
+def _only_schemas(key: str, value: Any, where: str, report: Losses) -> Any:
+    """Return the value of a keyword with something in every place of a schema that is one."""
+
+    def checked(one: Any, *steps: object) -> Any:
+        if isinstance(one, dict | bool) or (key == "dependencies" and isinstance(one, list)):
+            return one
+        report.add(below(where, key, *steps), "schema", "is no schema; any value is accepted")
+        return {}
+
+    if key in NAMED and isinstance(value, dict):
+        return {name: checked(one, name) for name, one in value.items()}
+    if (key in LISTED or key == "items") and isinstance(value, list):
+        return [checked(one, at) for at, one in enumerate(value)]
+    return checked(value) if key in _SINGLE else value

@@ -18,8 +18,7 @@ from holdfast.agents.openai_strict import loosen
 from holdfast.agents.outcome import ToolOutcome
 from holdfast.agents.providers import SEARCH_TOOLS, Shape, Shaped, shaped
 from holdfast.agents.results import ModelAnswer, answer
-from holdfast.agents.sanitize import sound
-from holdfast.agents.schemas import Expansion, Loss, Losses
+from holdfast.agents.schemas import Expansion, Loss, Losses, sound
 from holdfast.errors import HoldfastError, ValidationError
 from holdfast.schema.walk import Schema
 from holdfast.servers.member import Failure

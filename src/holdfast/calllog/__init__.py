@@ -2,8 +2,7 @@
 
 log          `CallLog`: two lines a call, the intent and the result
   results    the lines, and results as they show them
-  sinks      files, streams and functions that take lines
-  sidecars   files for long results
+  sinks      files, streams and functions that take lines; files for long results
 entries      a log read back
 replay       the calls of a log, or of a stored sequence, sent again
 mock         a log as a server

@@ -19,7 +19,7 @@ from msgspec import UNSET, Struct
 from holdfast._core.files import RefusedFileError, read_bytes, reason
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.calllog import results
-from holdfast.calllog.sidecars import read_sidecar
+from holdfast.calllog.sinks import read_sidecar
 from holdfast.errors import ValidationError
 from holdfast.schema.types import canonical
 

@@ -34,8 +34,7 @@ from holdfast.calllog.results import (
     success_line,
     task_field,
 )
-from holdfast.calllog.sidecars import FOLDER, Sidecars
-from holdfast.calllog.sinks import FileSink, Guarded, sink_for
+from holdfast.calllog.sinks import FOLDER, FileSink, Guarded, Sidecars, sink_for
 from holdfast.errors import HoldfastError, ValidationError
 from holdfast.policies import Redaction
 from holdfast.schema.explain import SchemaFault

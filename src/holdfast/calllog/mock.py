@@ -39,7 +39,7 @@ from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log
 from holdfast.calllog.results import NotRecorded
 from holdfast.lock.fingerprint import definition
 from holdfast.policies import Redaction
-from holdfast.schema.secrets import secret_names
+from holdfast.schema.annotations import secret_names
 from holdfast.types.tools import Tool
 
 Definitions: TypeAlias = "Iterable[Tool | Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]"

@@ -32,7 +32,7 @@ from holdfast._core.redact import Redactor
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.types.content import TextContent
-from holdfast.types.tasks import Task
+from holdfast.types.lifecycle import Task
 from holdfast.types.tools import ToolResult
 
 _encode: Final = msgspec.json.Encoder().encode

@@ -8,17 +8,15 @@ options.py      the options that every verb about a server has
 exit_codes.py   the exit codes
 guide.py        the guide for agents and the man page
 
-output.py       stdout and stderr: text, JSON, errors
+output.py       stdout, stderr and files: text, JSON, errors
 views.py        tools, resources, prompts: for a person, a pipe, or as JSON
 contents.py     contents of results: text as text, the rest as files
 render.py       tables
 progress.py     the status line: what is waited for, how long, how far
-files.py        files that are written whole or not at all
 
 arguments.py    ``name=value`` and its relatives, read by a tool's schema       (pure)
 elicitation.py  a server's questions, asked at the terminal
 advice.py       likely causes of a failure                                      (pure)
 tool_cache.py   tools that servers were last seen to offer
 completers.py   what Tab offers
-editor.py       the line editor of ``holdfast shell``
 """

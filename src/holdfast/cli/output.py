@@ -1,4 +1,4 @@
-"""What goes to stdout and stderr. stdout carries the result alone; stderr is for the person.
+"""Output to stdout, stderr and files. stdout carries the result alone; stderr is for the person.
 
 Text about a server is shown without what would steer a terminal, or hide from a reader: what is
 piped is read too, often by a model. Contents go through a pipe as they came. With
@@ -11,8 +11,11 @@ import os
 import re
 import select
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, TextIO
 
+from holdfast._core.files import read_bytes, reason, resolve_output, write_atomic
 from holdfast._core.text import visible_json, visible_lines
 from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.main import columns_of_terminal
@@ -221,3 +224,47 @@ def _facts(error: BaseException) -> dict[str, Any]:
     if error.task_id is not None:
         facts["taskId"] = error.task_id
     return facts
+
+
+# Files
+
+
+MOST_BYTES: Final = 64 * 1024 * 1024
+
+
+def create(path: Path, text: str) -> None:
+    """Create a file, and its folder; one that is there already stays as it is."""
+    try:
+        os.makedirs(resolve_output(path.parent), exist_ok=True)
+    except OSError as error:
+        raise ValidationError(f"{path.parent}: cannot be made: {reason(error)}") from None
+    try:
+        write_atomic(path, text.encode(), exclusive=True)
+    except FileExistsError:
+        raise ValidationError(f"{path} is there already; nothing was written") from None
+    except OSError as error:
+        raise ValidationError(f"{path}: cannot be written: {reason(error)}") from None
+
+
+def renew(path: Path, text: str, is_ours: Callable[[str], bool], what: str) -> bool:
+    """Write a file anew that is ``what``; return False if it had the same text already."""
+    before = read_if_there(path)
+    if before == text:
+        return False
+    if before is not None and not is_ours(before):
+        raise ValidationError(f"{path} is not {what}; nothing was written")
+    try:
+        write_atomic(resolve_output(path), text.encode())
+    except OSError as error:
+        raise ValidationError(f"{path}: cannot be written: {reason(error)}") from None
+    return True
+
+
+def read_if_there(path: Path) -> str | None:
+    """Return the text of a regular file; None if there is none."""
+    try:
+        return read_bytes(path, MOST_BYTES).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ValidationError(f"{path}: cannot be read: {reason(error)}") from None

@@ -9,9 +9,18 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from holdfast._core.text import one_line
-from holdfast.codegen.literals import ascii_literal, docstring, literal, paragraphs, width
 from holdfast.codegen.model import Method, Model, Parameter, SessionTools, Space
-from holdfast.codegen.names import ROOT, TYPE_NAMES, ClassNames, spare
+from holdfast.codegen.names import (
+    ROOT,
+    TYPE_NAMES,
+    ClassNames,
+    ascii_literal,
+    docstring,
+    literal,
+    paragraphs,
+    spare,
+    width,
+)
 from holdfast.codegen.types import (
     ANY,
     COLUMNS,

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from holdfast._core.text import one_line
 from holdfast.codegen import names
-from holdfast.codegen.literals import quoted
-from holdfast.codegen.names import ROOT, ClassNames
+from holdfast.codegen.names import ROOT, ClassNames, quoted
 from holdfast.codegen.schemas import MOST_PARTS as SCHEMA_PARTS
 from holdfast.codegen.schemas import SchemaReader
 from holdfast.codegen.types import ANY, NONE, Field, Kind, Named, Record

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from holdfast.codegen.literals import description, note
-from holdfast.codegen.names import ClassNames
+from holdfast.codegen.names import ClassNames, description, note
 from holdfast.codegen.types import (
     ANY,
     NONE,
@@ -28,7 +27,7 @@ from holdfast.codegen.types import (
     choice,
     either,
 )
-from holdfast.schema.defaults import demanded
+from holdfast.schema.annotations import demanded
 from holdfast.schema.types import has_shape, is_plain, merge
 from holdfast.schema.walk import properties, required, resolve
 

@@ -12,8 +12,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from holdfast.codegen.literals import docstring, literal, paragraphs, width
-from holdfast.codegen.names import MODULE_NAMES, TYPE_NAMES, ClassNames, pascal
+from holdfast.codegen.names import (
+    MODULE_NAMES,
+    TYPE_NAMES,
+    ClassNames,
+    docstring,
+    literal,
+    paragraphs,
+    pascal,
+    width,
+)
 
 
 @dataclass(frozen=True, slots=True)

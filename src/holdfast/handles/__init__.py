@@ -1,11 +1,10 @@
 """Typed handles: a server's tools as methods, in a session, one call after the other.
 
 handle      opening, calling and closing a handle
-namespace   the tools of one namespace as methods
 queue       the order of calls
 sessions    sessions of the server, and adapters for them
 drift       comparison with the tools that the handle was generated from
-results     what methods return, and `UNSET`
+results     the methods of a namespace, what they return, and `UNSET`
 sync        the same without ``await``
 """
 
@@ -17,8 +16,15 @@ from holdfast._core.lazy import lazily
 from holdfast._core.targets import Target
 from holdfast.handles.drift import Drift, Registry
 from holdfast.handles.handle import Handle, Log
-from holdfast.handles.namespace import Calls, Namespace
-from holdfast.handles.results import UNSET, HandleResult, StructuredList, StructuredObject, Unset
+from holdfast.handles.results import (
+    UNSET,
+    Calls,
+    HandleResult,
+    Namespace,
+    StructuredList,
+    StructuredObject,
+    Unset,
+)
 from holdfast.handles.sessions import ParameterSession, SessionAdapter
 
 if TYPE_CHECKING:

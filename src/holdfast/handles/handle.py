@@ -28,9 +28,8 @@ from holdfast.client import Client
 from holdfast.errors import RpcError, StateError, ValidationError
 from holdfast.events import NotificationReceived, Transition
 from holdfast.handles.drift import MODES, Drift, DriftCheck, Registry
-from holdfast.handles.namespace import Namespace, attribute_for
 from holdfast.handles.queue import CallQueue
-from holdfast.handles.results import given
+from holdfast.handles.results import Namespace, attribute_for, given
 from holdfast.handles.sessions import HandleSession, SessionAdapter
 from holdfast.lock.commands import capabilities
 from holdfast.policies import Identity

@@ -14,8 +14,7 @@ from holdfast._core.calls.options import CallOptions
 from holdfast._core.targets import Target
 from holdfast.handles.drift import Drift, Registry
 from holdfast.handles.handle import PATIENCE, Handle, Log, check_settings, declaring, refuse_options
-from holdfast.handles.namespace import Methods, attribute_for
-from holdfast.handles.results import HandleResult, structured
+from holdfast.handles.results import HandleResult, Methods, attribute_for, structured
 from holdfast.handles.sessions import SessionAdapter
 from holdfast.types.tools import ToolResult
 

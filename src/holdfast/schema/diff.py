@@ -213,7 +213,7 @@ class _Comparison:
                 found.include(diff, step)
 
     def _add_need(self, text: str, given: bool, found: DiffBuilder, step: str) -> None:
-        """A required parameter with a default may still be left out (`schema.defaults`)."""
+        """A required parameter with a default may still be left out (`schema.annotations`)."""
         if given and self._words is ARGUMENTS:
             found.add(f"{text}, with a default", "added", step)
         else:

@@ -19,8 +19,8 @@ from msgspec import Raw
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast.schema import cost
+from holdfast.schema.annotations import without_defaulted
 from holdfast.schema.cost import Outline
-from holdfast.schema.defaults import without_defaulted
 from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, describe
 from holdfast.schema.walk import Elsewhere, SchemaTooComplex
 

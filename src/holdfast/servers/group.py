@@ -305,8 +305,8 @@ class Servers:
         Args:
             servers: Names of those to list. Default: all that are not disabled.
         """
-        from holdfast.agents.budget import READ_MORE, budget_of
         from holdfast.agents.listing import ModelTool, for_models
+        from holdfast.agents.results import READ_MORE, budget_of
 
         listed = await self.list_tools(servers)
         found: Partial[ModelTool] = Partial([], listed.failures)
@@ -325,7 +325,7 @@ class Servers:
         self, name: str, arguments: Mapping[str, Any], **options: Any
     ) -> ToolResult:
         """Read more of a result that was cut: only its own client has the handle."""
-        from holdfast.agents.budget import budget_of
+        from holdfast.agents.results import budget_of
 
         clients = [member.client for member in self._members.values()]
         budgets = [budget_of(client) for client in clients if client is not None]
@@ -344,7 +344,7 @@ class Servers:
 
     def finder(self, shape: Shape, **options: Any) -> Toolset:
         """Return two tools that stand for all: one searches, one calls what was found."""
-        from holdfast.agents.meta_tools import finder_tools
+        from holdfast.agents.search import finder_tools
         from holdfast.agents.toolset import Toolset
 
         return Toolset(shape, finder_tools(self), **options)

@@ -19,10 +19,9 @@ from holdfast.events import Events
 from holdfast.policies import CacheMode
 from holdfast.sync.portal import Portal
 from holdfast.sync.running import RunningCall
-from holdfast.types.lifecycle import Implementation, ServerCapabilities
+from holdfast.types.lifecycle import Implementation, ServerCapabilities, Task
 from holdfast.types.prompts import Prompt, PromptResult
 from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
-from holdfast.types.tasks import Task
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:

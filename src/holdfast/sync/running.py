@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from holdfast._core.calls.running import RunningCall as AsyncRunningCall
 from holdfast.sync.portal import Portal
-from holdfast.types.tasks import Task
+from holdfast.types.lifecycle import Task
 
 R = TypeVar("R")
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         ModelHint, ModelPreferences, SamplingMessage, SamplingRequest, SamplingResult, ToolChoice,
     )
     from holdfast.types.skills import Skill, SkillFile, SkillResource
-    from holdfast.types.tasks import (
+    from holdfast.types.lifecycle import (
         RELATED_TASK, TASK_STATUSES, Task, TaskCreated, TaskMetadata, TaskStatus,
     )
     from holdfast.types.tools import TASK_SUPPORT, Tool, ToolAnnotations, ToolExecution, ToolResult
@@ -57,6 +57,7 @@ _HOMES = {
         "read_elicitation",
     ),
     "lifecycle": (
+        "RELATED_TASK", "TASK_STATUSES", "Task", "TaskCreated", "TaskMetadata", "TaskStatus",
         "Implementation", "ListCapability", "ResourcesCapability", "ServerCapabilities",
         "TasksCapability", "LOG_LEVELS", "LogLevel", "LogMessage", "Progress", "ProgressToken",
     ),
@@ -73,7 +74,6 @@ _HOMES = {
         "ToolChoice",
     ),
     "skills": ("Skill", "SkillFile", "SkillResource"),
-    "tasks": ("RELATED_TASK", "TASK_STATUSES", "Task", "TaskCreated", "TaskMetadata", "TaskStatus"),
     "tools": ("TASK_SUPPORT", "Tool", "ToolAnnotations", "ToolExecution", "ToolResult"),
 }
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, field
 
 from holdfast.types.base import Meta, Wire, decode
-from holdfast.types.tasks import TaskMetadata
+from holdfast.types.lifecycle import TaskMetadata
 
 _KINDS: Final[dict[str, Any]] = {
     "string": str,

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from holdfast.types.base import Meta, Wire
 from holdfast.types.content import Role, SamplingContent, joined_text
-from holdfast.types.tasks import TaskMetadata
+from holdfast.types.lifecycle import TaskMetadata
 from holdfast.types.tools import Tool
 
 

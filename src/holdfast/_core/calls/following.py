@@ -32,8 +32,7 @@ from holdfast.errors import (
     StateError,
     TransportError,
 )
-from holdfast.types.lifecycle import Progress
-from holdfast.types.tasks import Task
+from holdfast.types.lifecycle import Progress, Task
 
 CANCEL: Final = "tasks/cancel"
 CANCEL_TIME: Final = 5.0

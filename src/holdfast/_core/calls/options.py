@@ -10,7 +10,7 @@ from msgspec import Struct
 from holdfast._core.calls.handlers import ProgressHandler
 from holdfast._core.text import close_matches
 from holdfast.errors import ValidationError
-from holdfast.types.tasks import Task
+from holdfast.types.lifecycle import Task
 
 
 class CallOptions(TypedDict, total=False):

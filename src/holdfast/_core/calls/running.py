@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from holdfast._core.calls.following import TaskView
 from holdfast.errors import CancelledCallError, HoldfastError, StateError
-from holdfast.types.tasks import Task
+from holdfast.types.lifecycle import Task
 from holdfast.types.tools import ToolResult
 
 R = TypeVar("R")

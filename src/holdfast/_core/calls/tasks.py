@@ -16,7 +16,7 @@ from holdfast._core.eras import tasks
 from holdfast._core.eras.base import Invalid, OutgoingRequest
 from holdfast._core.eras.tasks import TaskForm, TaskState
 from holdfast.errors import StateError
-from holdfast.types.tasks import RELATED_TASK, Task
+from holdfast.types.lifecycle import RELATED_TASK, Task
 from holdfast.types.tools import ToolResult
 
 GET: Final = "tasks/get"

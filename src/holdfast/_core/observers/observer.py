@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from holdfast._core.boundary import Moved, WireId
 from holdfast._core.callbacks import EXITS
 from holdfast.errors import HoldfastError
-from holdfast.types.tasks import Task
+from holdfast.types.lifecycle import Task
 from holdfast.types.tools import Tool, ToolResult
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -58,7 +58,7 @@ class ObservedCall(Struct, kw_only=True):
 
     def secret_names(self) -> frozenset[str] | None:
         """Return the arguments that the tool's schema declares secret; None: maybe all of them."""
-        from holdfast.schema.secrets import secret_names
+        from holdfast.schema.annotations import secret_names
 
         return frozenset() if self.tool is None else secret_names(self.tool.input_schema_json)
 

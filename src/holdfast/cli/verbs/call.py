@@ -86,7 +86,7 @@ async def call(
 
 def within(result: ToolResult, budget: int | None, name: str, save: str | None) -> ToolResult:
     """Return a result that is too long as its head and tail; the whole goes to a file."""
-    from holdfast.agents.budget import shorten, whole_text
+    from holdfast.agents.results import shorten, whole_text
 
     if budget is None or len(text := whole_text(result)) <= budget:
         return result

@@ -10,9 +10,8 @@ import click
 
 from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.consent import agreed
-from holdfast.cli.files import create
 from holdfast.cli.options import CONFIG, OUTPUT, files
-from holdfast.cli.output import Output
+from holdfast.cli.output import Output, create
 from holdfast.errors import TrustError
 
 if TYPE_CHECKING:

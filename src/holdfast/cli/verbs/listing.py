@@ -1,23 +1,28 @@
-"""Looking around: tools, describe, resources, prompts, ping."""
+"""Lists: tools, describe, resources, prompts, ping, servers, search."""
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli import tool_cache, views
-from holdfast.cli.completers import servers
+from holdfast.cli import completers, tool_cache, views
 from holdfast.cli.completers import tools as suggest_tools
 from holdfast.cli.exit_codes import Exit
-from holdfast.cli.options import ServerCommand
+from holdfast.cli.fleet import visit
+from holdfast.cli.options import CONFIG, OUTPUT, ServerCommand
+from holdfast.cli.output import Output
+from holdfast.cli.render import first_line, table
 from holdfast.cli.target import ServerTarget, is_direct, server_options
 from holdfast.cli.tool_cache import key_of, listed, pick
 
 if TYPE_CHECKING:
     from holdfast import Client
+    from holdfast.agents.listing import ServerTool
+    from holdfast.config.views import ServerRow
 
 OFFLINE = click.option(
     "--offline", is_flag=True, help="What was last seen, without starting the server."
@@ -25,7 +30,7 @@ OFFLINE = click.option(
 
 
 @click.command(cls=ServerCommand)
-@click.argument("server", nargs=-1, metavar="[SERVER]...", shell_complete=servers)
+@click.argument("server", nargs=-1, metavar="[SERVER]...", shell_complete=completers.servers)
 @OFFLINE
 @server_options
 def tools(target: ServerTarget, server: tuple[str, ...], offline: bool) -> Any:
@@ -155,7 +160,7 @@ def _remembered(target: ServerTarget, name: str | None) -> list[dict[str, Any]]:
 
 
 @click.command(cls=ServerCommand)
-@click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
+@click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=completers.servers)
 @server_options
 async def resources(target: ServerTarget, server: tuple[str, ...]) -> None:
     """The resources of a server, and its templates for more."""
@@ -170,7 +175,7 @@ async def resources(target: ServerTarget, server: tuple[str, ...]) -> None:
 
 
 @click.command(cls=ServerCommand)
-@click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
+@click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=completers.servers)
 @server_options
 async def prompts(target: ServerTarget, server: tuple[str, ...]) -> None:
     """The prompts of a server, with their arguments."""
@@ -184,7 +189,7 @@ async def prompts(target: ServerTarget, server: tuple[str, ...]) -> None:
 
 
 @click.command(cls=ServerCommand)
-@click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
+@click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=completers.servers)
 @server_options
 async def ping(target: ServerTarget, server: tuple[str, ...]) -> int:
     """See whether a server answers, who it is, and how long that took; without a name, all."""
@@ -213,3 +218,119 @@ async def ping(target: ServerTarget, server: tuple[str, ...]) -> int:
     times = f"connected in {facts['connectMs']} ms, answered in {facts['pingMs']} ms"
     target.output.text(f"{who}, protocol {facts['protocol']}: {times}")
     return Exit.OK
+
+
+# Servers
+
+
+@click.command()
+@CONFIG
+@OUTPUT
+def servers(config: str | None, output: str) -> None:
+    """The configured servers, where each comes from, and whether it may be used."""
+    from holdfast.config import load, show
+
+    out = Output(output)
+    found = show(load(config))
+    if out.json:
+        out.value(found)
+        return
+    rows = [(one.name, _standing(one), one.target, _place(out, one.file)) for one in found.servers]
+    if rows:
+        table(out, ("server", "standing", "what it is", "from"), rows)
+    else:
+        out.note("No server is configured. Add one: holdfast add NAME -- COMMAND, or NAME URL.")
+    for file in found.files:
+        for problem in file.problems:
+            out.note(problem)
+    for one in found.servers:
+        for problem in (*one.problems, *one.warnings):
+            out.note(problem)
+
+
+def _place(output: Output, path: str) -> str:
+    """A path, the home shortened where a person looks."""
+    home = os.path.expanduser("~")
+    is_below = output.is_terminal and path.startswith(f"{home}/")
+    return f"~{path[len(home) :]}" if is_below else path
+
+
+def _standing(one: ServerRow) -> str:
+    if one.disabled:
+        return "disabled"
+    return "broken" if one.problems else _STANDINGS[one.trust]
+
+
+_STANDINGS = {
+    "own": "yours",
+    "trusted": "trusted",
+    "untrusted": "not trusted",
+    "changed": "changed",
+}
+
+
+# Search
+
+
+@click.command(cls=ServerCommand)
+@click.argument("words", nargs=-1, required=True)
+@click.option("--most", metavar="N", type=click.IntRange(1), default=10, help="How many to show.")
+@click.option("--offline", is_flag=True, help="In what was last seen, without starting servers.")
+@server_options
+async def search(target: ServerTarget, words: tuple[str, ...], most: int, offline: bool) -> int:
+    """Find tools by words: names, descriptions and parameters of all configured servers.
+
+    \b
+    holdfast search read file
+    """
+    from holdfast.agents.search import Index
+
+    if offline:
+        tools = _seen(target)
+    else:
+        tools = await _asked(target)
+    hits = Index(tools).search(" ".join(words), most)
+    if target.output.json:
+        facts = [{"tool": one.tool.dotted, "score": one.score} for one in hits]
+        target.output.value({"tools": facts})
+    elif hits:
+        rows = [{**one.tool.tool.raw, "name": one.tool.dotted} for one in hits]
+        views.tools(target.output, rows)
+    else:
+        target.output.note("No tool fits.")
+    return Exit.OK if hits else target.output.verdict("No tool fits.", Exit.TOOL, "search")
+
+
+def _seen(target: ServerTarget) -> list[ServerTool]:
+    import msgspec
+
+    from holdfast import Tool
+
+    found: list[ServerTool] = []
+    for name in target.configuration.servers:
+        cached = tool_cache.load(name)
+        texts = [msgspec.json.encode(raw) for raw in cached.tools] if cached is not None else []
+        found += [_named(name, msgspec.json.decode(text, type=Tool)) for text in texts]
+    return found
+
+
+async def _asked(target: ServerTarget) -> list[ServerTool]:
+    async def listed(client: Client) -> Any:
+        return list(await client.list_tools())
+
+    if target.given:
+        async with target.client() as client:
+            return [_named("", tool) for tool in await listed(client)]
+    found = await visit(target, list(target.configuration.servers), listed)
+    for one in found:
+        if one.exit:
+            target.output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
+        elif one.found is not None:
+            tool_cache.keep(target, one.name, [tool.raw for tool in one.found])
+    return [_named(one.name, tool) for one in found for tool in one.found or ()]
+
+
+def _named(server: str, tool: Any) -> ServerTool:
+    from holdfast.agents.listing import ServerTool
+
+    return ServerTool(server, tool, f"{server}.{tool.name}" if server else tool.name)

@@ -1,4 +1,4 @@
-"""Setting up: ``add``, ``remove`` and ``import`` servers in one step."""
+"""Setting up: ``add``, ``remove`` and ``import`` servers in one step; ``demo``."""
 
 from __future__ import annotations
 
@@ -201,3 +201,12 @@ def _ask_import(out: Output, rows: list[dict[str, str]], products: tuple[str, ..
     count = len(rows)
     if not consent.confirm(f"Import {'it' if count == 1 else f'these {count}'}?"):
         raise click.Abort
+
+
+@click.command()
+@click.option("-v", "--verbose", is_flag=True, help="Show the client's log as well.")
+def demo(verbose: bool) -> int:
+    """See a client connect, list, call, and survive the death of its server."""
+    from holdfast.demo.story import main
+
+    return main(verbose=verbose)

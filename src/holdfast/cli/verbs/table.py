@@ -20,15 +20,15 @@ class Verb:
 SECTIONS: dict[str, dict[str, Verb]] = {
     "Look around": {
         "servers": Verb(
-            "servers", "servers", "the configured servers; starts none of them", takes_server=False
+            "listing", "servers", "the configured servers; starts none of them", takes_server=False
         ),
         "status": Verb("status", "status", "start all servers, and show which can be used"),
         "tools": Verb("listing", "tools", "the tools of a server, or of all"),
         "describe": Verb("listing", "describe", "one tool, or a server: what it does and takes"),
-        "search": Verb("search", "search", "find tools by words, in all servers"),
+        "search": Verb("listing", "search", "find tools by words, in all servers"),
         "resources": Verb("listing", "resources", "the resources of a server"),
         "prompts": Verb("listing", "prompts", "the prompts of a server"),
-        "skills": Verb("skills", "skills", "the skills of a server"),
+        "skills": Verb("resources", "skills", "the skills of a server"),
         "ping": Verb("listing", "ping", "see whether a server answers"),
         "doctor": Verb("doctor", "doctor", "start a server step by step and say what is wrong"),
     },
@@ -36,7 +36,7 @@ SECTIONS: dict[str, dict[str, Verb]] = {
         "call": Verb("call", "call", "call a tool"),
         "tasks": Verb("tasks", "tasks", "calls that became tasks: get, wait, cancel, list"),
         "read": Verb("resources", "read", "read a resource"),
-        "skill": Verb("skills", "skill", "read a skill, verified"),
+        "skill": Verb("resources", "skill", "read a skill, verified"),
         "prompt": Verb("resources", "prompt", "get a prompt"),
         "complete": Verb("resources", "complete", "suggestions for an argument of a prompt"),
         "watch": Verb("watch", "watch", "notifications and log messages, as they come"),
@@ -74,7 +74,7 @@ SECTIONS: dict[str, dict[str, Verb]] = {
             takes_server=False,
         ),
         "demo": Verb(
-            "demo",
+            "setup",
             "demo",
             "see a client at work, against a server that comes with it",
             takes_server=False,

@@ -1,14 +1,32 @@
-"""Required properties that have a default.
+"""Properties that a schema annotates: with a default, or as secret.
 
 Many servers list a parameter as required although they fill it in themselves: generators of
-schemas describe the value after parsing. Callers may leave it out.
+schemas describe the value after parsing. Callers may leave it out. Secret is what ``writeOnly``
+or ``format: password`` says.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
-from holdfast.schema.walk import LIMITS, Part, Schema, parts, properties, required, resolve, rewrite
+from msgspec import Raw
+
+from holdfast.schema.walk import (
+    LIMITS,
+    REFERENCES,
+    Budget,
+    Part,
+    Resolver,
+    Schema,
+    SchemaTooComplex,
+    parts,
+    properties,
+    required,
+    resolve,
+    rewrite,
+)
+from holdfast.types.tools import UNREADABLE, decode_schema
 
 _STRICT: Final = frozenset({"oneOf", "not", "if", "contains", "dependentSchemas", "dependencies"})
 """What is under these may only be fitted more often if the whole is to be fitted less often."""
@@ -88,3 +106,62 @@ def _relaxed(schema: Any, root: Schema, strict: set[int], depth: int = 2 * LIMIT
         if wanted != required(schema):
             copy["required"] = wanted
     return copy
+
+
+# Secrets
+
+
+WHOLE: Final = ""
+"""The owner of what is not inside a property: the value itself."""
+
+
+def secret_names(text: Raw) -> frozenset[str] | None:
+    """Return the names of secret properties, wherever they are; None if all may be secret.
+
+    It is None if the value itself is secret, or if the schema cannot be read within bounds and
+    may say something. Items and unnamed properties that are secret make the property secret
+    that holds them.
+    """
+    raw = bytes(text)
+    if b"writeOnly" not in raw and b"password" not in raw:
+        return frozenset()
+    return _read(raw)
+
+
+@lru_cache(64)
+def _read(text: bytes) -> frozenset[str] | None:
+    schema = decode_schema(text)
+    if not isinstance(schema, dict) or UNREADABLE in schema:
+        return None
+    try:
+        names = _owners(schema)
+    except SchemaTooComplex:
+        return None
+    return None if WHOLE in names else frozenset(names)
+
+
+def _owners(root: dict[str, Any]) -> set[str]:
+    """Return the properties under which a secret is declared."""
+    resolver, budget = Resolver(root), Budget()
+    found: set[str] = set()
+    seen: set[tuple[int, str]] = set()
+    waiting: list[tuple[Any, str]] = [(root, WHOLE)]
+    while waiting:
+        schema, owner = waiting.pop()
+        if not isinstance(schema, dict) or (id(schema), owner) in seen:
+            continue
+        seen.add((id(schema), owner))
+        budget.spend()
+        if schema.get("writeOnly") is True or schema.get("format") == "password":
+            found.add(owner)
+            continue
+        for part in parts(schema):
+            if part.place not in ("apart", "name"):
+                named = part.keyword == "properties" and isinstance(part.key, str)
+                waiting.append((part.schema, str(part.key) if named else owner))
+        for keyword in REFERENCES:
+            reference = schema.get(keyword)
+            if isinstance(reference, str):
+                targets = [resolver.target(schema, reference), *resolver.dynamic(reference)]
+                waiting += [(target, owner) for target in targets]
+    return found
