@@ -14,6 +14,7 @@ from holdfast import Identity
 from tests.rules.source import PROJECT
 from tools import release
 from tools.release import Bench, NotFit, check, clean, lay_out, oldest
+from tools.wheel import EXTRAS
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_the_oldest_versions_are_the_lower_bounds() -> None:
 
 def test_every_extra_of_the_project_is_tried() -> None:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["optional-dependencies"].keys() == {*release.judge.EXTRAS, "dev"}
+    assert project["optional-dependencies"].keys() == {*EXTRAS, "dev"}
 
 
 @pytest.mark.parametrize("source", [release.SMOKE, release.EXTRAS, release.SAME])
