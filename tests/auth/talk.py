@@ -6,21 +6,20 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from holdfast._core.auth.challenge import Challenge
+from holdfast._core.auth.challenge import Challenge, Refusal
 from holdfast._core.auth.credentials import AuthServer, Login, Registration
-from holdfast._core.auth.discovery import Found
 from holdfast._core.auth.flow import Case, Need
 from holdfast._core.auth.login import Attempt
 from holdfast._core.auth.options import OAuth
 from holdfast._core.auth.steps import (
     Ask,
-    Browse,
     Conversation,
     Fetched,
     Listen,
     Read,
     Sign,
     Unreachable,
+    Visit,
 )
 
 T = TypeVar("T")
@@ -82,8 +81,8 @@ class Play:
                 return ok(found) if isinstance(found, dict) else found
             case Listen():
                 return self.others.get("redirect", step.preferred or REDIRECT)
-            case Browse():
-                given: Callable[[Browse], Mapping[str, str]] = self.others["browse"]
+            case Visit(user_code=None):
+                given: Callable[[Visit], Mapping[str, str]] = self.others["browse"]
                 return given(step)
             case Read(key, kind):
                 logins: list[Login] = self.others.get("logins", [])
@@ -112,11 +111,15 @@ def case(**changes: Any) -> Case:
         "server": SERVER,
         "account": "default",
         "options": OAuth(),
-        "challenge": Challenge(frozenset({"bearer"})),
-        "status": 401,
         "now": 1000.0,
     }
-    return Case(**{**settings, **changes})
+    refused: dict[str, Any] = {"challenge": Challenge(frozenset({"bearer"}))}
+    refused |= {
+        name: changes.pop(name)
+        for name in ("challenge", "status", "version_header")
+        if name in changes
+    }
+    return Case(refusal=Refusal(**refused), **{**settings, **changes})
 
 
 def server(**changes: Any) -> AuthServer:
@@ -131,7 +134,7 @@ def server(**changes: Any) -> AuthServer:
 
 
 def need(found: AuthServer | None = None, scopes: tuple[str, ...] | None = None) -> Need:
-    return Need(found=Found(server=found or server(), resource=SERVER), scopes=scopes)
+    return Need(server=found or server(), resource=SERVER, scopes=scopes)
 
 
 def attempt(found: AuthServer | None = None, **changes: Any) -> Attempt:

@@ -96,7 +96,7 @@ async def test_a_place_that_the_user_pinned_may_be_private() -> None:
 
 @pytest.mark.req("A31")
 def test_a_server_that_was_seen_in_two_networks_counts_as_public() -> None:
-    peers = Peers()
+    peers = Peers("mcp.example", proxied=False)
     for address in ("8.8.8.8", "127.0.0.1"):
         info = (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 80))
         peers.socket(info).close()

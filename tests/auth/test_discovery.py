@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast._core.auth.challenge import Challenge
-from holdfast._core.auth.discovery import Wanted, find_resource
+from holdfast._core.auth.discovery import Discovery
 from holdfast._core.auth.flow import discover
 from holdfast._core.auth.options import OAuth
 from holdfast._core.auth.steps import Fetched
@@ -40,7 +40,7 @@ def test_resource_metadata_is_found_in_each_of_its_places(
     place: str, advertised: str | None
 ) -> None:
     play = Play({place: PRM_DOCUMENT})
-    found = play.run(find_resource(SERVER, advertised, Wanted()))
+    found = play.run(Discovery(SERVER, OAuth()).find_resource(advertised))
     assert found is not None
     assert found.servers == (ISSUER,)
     assert play.urls[-1] == place
@@ -50,14 +50,14 @@ def test_resource_metadata_is_found_in_each_of_its_places(
 @pytest.mark.parametrize("broken", [Fetched(200, b"<html>"), Fetched(500), unreachable()])
 def test_metadata_that_fails_is_looked_for_in_the_next_place(broken: Any) -> None:
     play = Play({PRM: broken, ROOT_PRM: PRM_DOCUMENT})
-    assert play.run(find_resource(SERVER, None, Wanted())) is not None
+    assert play.run(Discovery(SERVER, OAuth()).find_resource(None)) is not None
 
 
 @pytest.mark.req("A3", "A8")
 @pytest.mark.parametrize("broken", [Fetched(503), unreachable()])
 def test_a_failure_is_not_taken_for_no_metadata(broken: Any) -> None:
     with pytest.raises(TransportError):
-        Play({PRM: broken}).run(find_resource(SERVER, None, Wanted()))
+        Play({PRM: broken}).run(Discovery(SERVER, OAuth()).find_resource(None))
 
 
 @pytest.mark.req("A4")
@@ -87,7 +87,7 @@ def test_the_places_of_an_issuer_are_tried_in_order_and_never_at_the_root() -> N
             last: {**AS_DOCUMENT, "issuer": issuer},
         }
     )
-    assert play.run(discover(case())).found.server.issuer == issuer
+    assert play.run(discover(case())).server.issuer == issuer
     assert play.urls[1:] == [
         f"{METADATA}/tenant",
         f"{OIDC}/tenant",
@@ -107,7 +107,7 @@ def test_a_document_of_another_issuer_is_not_used(issuer: Any) -> None:
 @pytest.mark.req("B18", "A17")
 def test_the_slash_of_a_bare_origin_may_differ_and_the_document_is_recorded() -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: {**AS_DOCUMENT, "issuer": f"{ISSUER}/"}})
-    assert play.run(discover(case())).found.server.issuer == f"{ISSUER}/"
+    assert play.run(discover(case())).server.issuer == f"{ISSUER}/"
 
 
 @pytest.mark.req("B18")
@@ -115,7 +115,7 @@ def test_an_issuer_that_the_user_pins_is_accepted_where_the_resource_points() ->
     other = "https://other.example"
     play = Play({PRM: PRM_DOCUMENT, METADATA: {**AS_DOCUMENT, "issuer": other}})
     found = play.run(discover(case(options=OAuth(issuer=other))))
-    assert found.found.server.issuer == other
+    assert found.server.issuer == other
 
 
 @pytest.mark.req("A10")
@@ -137,7 +137,7 @@ def test_an_authorization_server_with_a_login_is_preferred() -> None:
         },
         logins=[login],
     )
-    assert play.run(discover(case())).found.server.issuer == second
+    assert play.run(discover(case())).server.issuer == second
 
 
 @pytest.mark.req("A7")
@@ -149,7 +149,7 @@ def test_the_next_authorization_server_is_used_if_the_first_cannot_be() -> None:
             f"{second}/.well-known/openid-configuration": {**AS_DOCUMENT, "issuer": second},
         }
     )
-    assert play.run(discover(case())).found.server.issuer == second
+    assert play.run(discover(case())).server.issuer == second
 
 
 @pytest.mark.req("A8", "A15")
@@ -157,7 +157,7 @@ def test_without_resource_metadata_the_server_is_its_own_authorization_server() 
     home = "https://mcp.example"
     play = Play({f"{home}/.well-known/oauth-authorization-server": {**AS_DOCUMENT, "issuer": home}})
     version = {"MCP-Protocol-Version": "the refused one"}
-    found = play.run(discover(case(version_header=version))).found
+    found = play.run(discover(case(version_header=version)))
     assert found.server.token_endpoint == f"{ISSUER}/token"
     assert found.resource is None
     assert play.asked[-1].headers == version
@@ -165,7 +165,7 @@ def test_without_resource_metadata_the_server_is_its_own_authorization_server() 
 
 @pytest.mark.req("A8", "A14")
 def test_without_any_metadata_the_default_endpoints_are_used() -> None:
-    found = Play({}).run(discover(case())).found
+    found = Play({}).run(discover(case()))
     assert found.server.assumed
     assert found.server.authorization_endpoint == "https://mcp.example/authorize"
     assert found.server.registration_endpoint == "https://mcp.example/register"
@@ -175,14 +175,14 @@ def test_without_any_metadata_the_default_endpoints_are_used() -> None:
 @pytest.mark.req("A15")
 def test_the_resource_is_sent_as_it_is_published() -> None:
     play = Play({PRM: {**PRM_DOCUMENT, "resource": "https://mcp.example/"}, METADATA: AS_DOCUMENT})
-    assert play.run(discover(case())).found.resource == "https://mcp.example/"
+    assert play.run(discover(case())).resource == "https://mcp.example/"
 
 
 @pytest.mark.req("A15")
 def test_a_pinned_server_without_resource_metadata_gets_the_canonical_uri() -> None:
     play = Play({METADATA: AS_DOCUMENT})
     found = play.run(discover(case(options=OAuth(issuer=ISSUER), server="HTTPS://MCP.example/m")))
-    assert found.found.resource == "https://mcp.example/m"
+    assert found.resource == "https://mcp.example/m"
 
 
 @pytest.mark.req("B17")
@@ -192,7 +192,7 @@ def test_a_pinned_server_without_resource_metadata_gets_the_canonical_uri() -> N
 )
 def test_the_resource_can_be_replaced_or_left_out(resource: Any, sent: str | None) -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
-    found = play.run(discover(case(options=OAuth(resource=resource)))).found
+    found = play.run(discover(case(options=OAuth(resource=resource))))
     assert found.resource == sent
 
 
@@ -250,14 +250,14 @@ def test_a_server_that_cannot_be_reached_is_a_matter_of_transport() -> None:
 
 def test_status_401_for_the_metadata_counts_as_none() -> None:
     play = Play({PRM: ok({}, 401), ROOT_PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
-    assert play.run(discover(case())).found.resource == SERVER
+    assert play.run(discover(case())).resource == SERVER
 
 
 @pytest.mark.req("A10")
 def test_a_metadata_document_that_the_user_names_replaces_the_discovery() -> None:
     place = "https://as.example/tenant/metadata.json"
     play = Play({PRM: PRM_DOCUMENT, place: AS_DOCUMENT})
-    found = play.run(discover(case(options=OAuth(metadata_url=place)))).found
+    found = play.run(discover(case(options=OAuth(metadata_url=place))))
     assert (found.server.issuer, found.resource) == (ISSUER, SERVER)
     assert METADATA not in play.urls
 
@@ -266,7 +266,7 @@ def test_a_metadata_document_that_the_user_names_replaces_the_discovery() -> Non
 def test_endpoints_of_the_user_need_no_metadata() -> None:
     ends = {"authorization_endpoint": f"{ISSUER}/a", "token_endpoint": f"{ISSUER}/t"}
     play = Play({})
-    found = play.run(discover(case(options=OAuth(endpoints=ends)))).found
+    found = play.run(discover(case(options=OAuth(endpoints=ends))))
     assert (found.server.issuer, found.server.token_endpoint) == (ISSUER, f"{ISSUER}/t")
     assert found.resource == SERVER
     assert not [url for url in play.urls if url.startswith(ISSUER)]
@@ -276,7 +276,7 @@ def test_endpoints_of_the_user_need_no_metadata() -> None:
 def test_one_endpoint_of_the_user_replaces_that_of_the_metadata() -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
     options = OAuth(endpoints={"token_endpoint": "https://other.example/t"})
-    found = play.run(discover(case(options=options))).found.server
+    found = play.run(discover(case(options=options))).server
     assert found.token_endpoint == "https://other.example/t"
     assert found.authorization_endpoint == f"{ISSUER}/authorize"
 

@@ -16,8 +16,7 @@ from holdfast._core.auth import grants
 from holdfast._core.auth.challenge import Challenge
 from holdfast._core.auth.credentials import Registration
 from holdfast._core.auth.flow import Renew, answer, renew
-from holdfast._core.auth.login import log_in, read_redirect
-from holdfast._core.auth.machine import by_machine
+from holdfast._core.auth.login import by_machine, log_in, read_redirect
 from holdfast._core.auth.options import (
     ClientCredentials,
     EnterpriseManaged,
@@ -26,7 +25,7 @@ from holdfast._core.auth.options import (
     options_for,
 )
 from holdfast._core.auth.registration import callback_path, identify
-from holdfast._core.auth.steps import Ask, Browse, Fetched, Listen, Pause, ShowCode, Write
+from holdfast._core.auth.steps import Ask, Fetched, Listen, Pause, Visit, Write
 from holdfast.errors import (
     AuthError,
     DiscoveryError,
@@ -61,14 +60,14 @@ TOKEN, REGISTER = f"{ISSUER}/token", f"{ISSUER}/register"
 
 
 def redirected(**params: str) -> Any:
-    def browse(step: Browse) -> dict[str, str]:
-        return {"state": step.state, "code": "CODE-SECRET", **params}
+    def browse(step: Visit) -> dict[str, str]:
+        return {"state": str(step.state), "code": "CODE-SECRET", **params}
 
     return browse
 
 
 def query_of(play: Play) -> dict[str, list[str]]:
-    (step,) = [one for one in play.asked if isinstance(one, Browse)]
+    (step,) = [one for one in play.asked if isinstance(one, Visit)]
     return parse_qs(urlsplit(step.url).query)
 
 
@@ -454,7 +453,7 @@ def test_a_stored_client_is_tried_before_a_person_sees_an_error_page() -> None:
         browse=redirected(),
     )
     assert play.run(log_in(attempt(options=OAuth()))).client.client_id == "new"
-    assert len([step for step in play.asked if isinstance(step, Browse)]) == 1
+    assert len([step for step in play.asked if isinstance(step, Visit)]) == 1
 
 
 @pytest.mark.req("B8")
@@ -466,7 +465,7 @@ def test_a_server_that_never_knows_its_client_ends_the_login() -> None:
     )
     with pytest.raises(LoginFailed, match="invalid_client"):
         play.run(log_in(attempt(options=OAuth())))
-    assert len([step for step in play.asked if isinstance(step, Browse)]) == 2
+    assert len([step for step in play.asked if isinstance(step, Visit)]) == 2
 
 
 @pytest.mark.req("B12")
@@ -484,7 +483,7 @@ def test_the_device_grant() -> None:
     options = OAuth(client_id="me", device=True)
     login = play.run(log_in(attempt(server(device_authorization_endpoint=place), options=options)))
     assert login.access_token == "ACCESS-SECRET"
-    (shown,) = [step for step in play.asked if isinstance(step, ShowCode)]
+    (shown,) = [step for step in play.asked if isinstance(step, Visit)]
     assert (shown.user_code, shown.url) == ("ABCD", f"{ISSUER}/activate")
     assert [step.seconds for step in play.asked if isinstance(step, Pause)] == [1, 1, 6, 12]
 
@@ -501,7 +500,7 @@ def test_a_dangerous_page_for_a_device_code_is_not_shown(url: str) -> None:
                 attempt(server(device_authorization_endpoint=f"{ISSUER}/device"), options=options)
             )
         )
-    assert not [step for step in play.asked if isinstance(step, ShowCode)]
+    assert not [step for step in play.asked if isinstance(step, Visit)]
 
 
 # Renewing, and what a refusal asks for.
@@ -545,7 +544,7 @@ def test_a_refresh_token_is_not_shown_to_a_new_authorization_server() -> None:
     )
     found = play.run(answer(case(login=stored_login())))
     assert not isinstance(found, Renew)
-    assert found.found.server.issuer == other
+    assert found.server.issuer == other
 
 
 @pytest.mark.req("B5")

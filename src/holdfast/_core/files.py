@@ -78,14 +78,17 @@ def read_bytes(
         os.close(descriptor)
 
 
-def read_without_links(path: StrPath, limit: int) -> bytes:
+def read_without_links(path: StrPath, limit: int, *, owned: bool = False) -> bytes:
     """Read a regular file of at most ``limit`` bytes, following no link on the way.
 
     A hard link is refused as well: it is another file under a name that somebody chose.
+    ``owned`` refuses a file that another user owns or may write.
     """
     descriptor = open_without_links(path, os.O_RDONLY)
     try:
         facts = _require_regular(descriptor, path)
+        if owned:
+            _require_owned(facts, path)
         if facts.st_nlink > 1:
             raise RefusedFileError(path, "has a second name (a hard link); not read")
         return _read_all(descriptor, path, facts, limit)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shlex
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from msgspec.structs import replace
-
 from holdfast._core.auth import flow, jws, urls
+from holdfast._core.auth.browser import Person
 from holdfast._core.auth.challenge import Refusal, Tries
 from holdfast._core.auth.credentials import Login, Pointer, decode, encode, login_key, pointer_key
 from holdfast._core.auth.flow import Case, Need
 from holdfast._core.auth.grants import ENDS_LOGIN, plain
-from holdfast._core.auth.login import Attempt, log_in
-from holdfast._core.auth.machine import by_machine
-from holdfast._core.auth.options import EnterpriseManaged, OAuth, WorkloadIdentity
-from holdfast._core.auth.runner import Person, Runner, Watch, proof, supplied
+from holdfast._core.auth.login import Attempt, by_machine, log_in
+from holdfast._core.auth.options import EnterpriseManaged, OAuth, WorkloadIdentity, supplied
 from holdfast._core.auth.steps import Conversation
 from holdfast._core.single_flight import SingleFlight, WorkStopped
 from holdfast.errors import (
@@ -31,7 +29,7 @@ from holdfast.errors import (
 )
 
 if TYPE_CHECKING:
-    from holdfast._core.auth.authorizer import Authorizer
+    from holdfast._core.auth.authorizer import Authorizer, Watch
 
 T = TypeVar("T")
 
@@ -92,7 +90,7 @@ class Account:
             return {}
         headers = {"Authorization": f"{login.token_type} {login.access_token}"}
         if login.dpop_key is not None:
-            headers["DPoP"] = proof(self.owner, login.dpop_key, method, url, login)
+            headers["DPoP"] = self.owner.proof(login.dpop_key, method, url, login)
         return headers
 
     async def answer(self, refusal: Refusal, tries: Tries) -> None:
@@ -106,8 +104,7 @@ class Account:
         tries.count += 1
         owner, self.refusal = self.owner, refusal
         owner.network = refusal.network or owner.network
-        if refusal.nonce is not None:
-            owner.nonces[urls.origin(owner.server)] = refusal.nonce
+        owner.note_nonce(owner.server, refusal.nonce)
         if refusal.challenge.error == "use_dpop_nonce" and not tries.nonce:
             tries.nonce = True
             return
@@ -139,7 +136,7 @@ class Account:
         login = stored or self.login
         step_ups = self._step_ups.get(refusal.operation, 0)
         while True:
-            case = replace(self._case(refusal, login), renewed=renewed, step_ups=step_ups)
+            case = self._case(refusal, login=login, renewed=renewed, step_ups=step_ups)
             verdict = await self._run(flow.answer(case))
             if isinstance(verdict, Need):
                 break
@@ -150,7 +147,7 @@ class Account:
                 if error.error not in ENDS_LOGIN:
                     raise
                 login, renewed = None, True
-        if verdict.found.server.assumed and not self.interactive:
+        if verdict.server.assumed and not self.interactive:
             raise DiscoveryError(f"{self.owner.name}: the server names no authorization server")
         if verdict.step_up:
             self._step_ups[refusal.operation] = step_ups + 1
@@ -158,9 +155,11 @@ class Account:
         raise self._login_required(verdict)
 
     def _login_required(self, need: Need) -> LoginRequired:
-        command = f"holdfast login {self.owner.name}"
+        words = ["holdfast", "login", self.owner.name]
         if self.name != "default":
-            command += f" --account {self.name}"
+            words += ["--account", self.name]
+        # Names may come from a project's file: what is copied must be one command.
+        command = shlex.join(words)
         more = " for more scopes" if need.step_up else ""
         self._tell("auth.required", need)
         text, scopes = f"the server wants a login{more}", need.scopes or ()
@@ -354,18 +353,19 @@ class Account:
         """Revoke and delete the login; return whether there was one."""
         await self.load()
         login = self.login
+        async with self.owner.store.hold(pointer_key(self.owner.server, self.name)) as slot:
+            await slot.write(None)
+        if login is not None:
+            # A renewal under way ends first: its tokens are the ones to revoke.
+            async with self.owner.store.hold(login.key) as slot:
+                login = decode(await slot.read(), Login) or login
+                await slot.write(None)
         self._forget()
         self._persons += 1
         self.need = None
-        async with self.owner.store.hold(pointer_key(self.owner.server, self.name)) as slot:
-            await slot.write(None)
-        if login is None:
-            return False
-        async with self.owner.store.hold(login.key) as slot:
-            login = decode(await slot.read(), Login) or login
-            await slot.write(None)
-        await Runner(self.owner).run(flow.revoke(login), self.owner.network or login.network)
-        return True
+        if login is not None:
+            await self.owner.run(flow.revoke(login), login.network)
+        return login is not None
 
     async def discover(self, watch: Watch) -> Need:
         """Run the discovery alone; ``watch`` sees each request and its answer."""
@@ -377,22 +377,16 @@ class Account:
 
     # Inside
 
-    def _case(self, refusal: Refusal | None = None, login: Login | None = None) -> Case:
-        case = Case(
-            server=self.owner.server,
+    def _case(self, refusal: Refusal | None = None, **known: Any) -> Case:
+        owner = self.owner
+        return Case(
+            server=owner.server,
             account=self.name,
-            options=self.owner.options,
-            now=self.owner.clock(),
-            login=login,
-            network=self.owner.network or "global",
-        )
-        if refusal is None:
-            return case
-        return replace(
-            case,
-            challenge=refusal.challenge,
-            status=refusal.status,
-            version_header=refusal.version_header,
+            options=owner.options,
+            now=owner.clock(),
+            refusal=refusal or Refusal(),
+            network=owner.network or "global",
+            **known,
         )
 
     async def _run(
@@ -402,16 +396,15 @@ class Account:
         watch: Watch | None = None,
     ) -> T:
         network = "global" if self.login is None else self.login.network
-        runner = Runner(self.owner, person, watch)
-        return await runner.run(conversation, self.owner.network or network)
+        return await self.owner.run(conversation, network, person, watch)
 
     def _tell(self, kind: str, need: Need | None, **more: Any) -> None:
         login = self.login
         facts = {
             "server": self.owner.server,
             "account": self.name,
-            "issuer": need.found.server.issuer if need else login.issuer if login else None,
-            "resource": need.found.resource if need else login.resource if login else None,
+            "issuer": need.server.issuer if need else login.issuer if login else None,
+            "resource": need.resource if need else login.resource if login else None,
             "scopes": (need.scopes or ()) if need else login.granted if login else (),
             "expires_at": login.expires_at if login else None,
             **more,

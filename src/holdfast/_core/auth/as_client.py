@@ -9,7 +9,7 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, NoReturn, Self
 
 import aiohttp
 from msgspec import Struct
@@ -81,7 +81,9 @@ class AsClient:
     ) -> tuple[Fetched, Mapping[str, str]]:
         url = ask.url
         for _ in range(MAX_REDIRECTS + 1):
-            async with await self._send(ask, url, headers) as response:
+            # What the user named may be in a private network, and nothing that it leads to.
+            pinned = ask.pinned and urls.origin(url) == urls.origin(ask.url)
+            async with await self._send(ask, url, headers, pinned) as response:
                 target = response.headers.get("Location")
                 moved = response.status in _REDIRECTS and target is not None
                 if not moved or ask.method != "GET" or not ask.follow:
@@ -93,11 +95,15 @@ class AsClient:
                 urls.checked(url)
         raise _Unreadable(f"more than {MAX_REDIRECTS} redirects")
 
-    async def _send(self, ask: Ask, url: str, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
+    async def _send(
+        self, ask: Ask, url: str, headers: Mapping[str, str], pinned: bool
+    ) -> aiohttp.ClientResponse:
         proxy = self._reach.proxy(url)
-        self._rule = None if ask.pinned or proxy is not None else self._allowed
-        if proxy is not None and not ask.pinned:
-            self._check_literal(url)
+        self._rule = None if pinned or proxy is not None else self._allowed
+        # Through a proxy the address is the proxy's to find, unless the name gives it away.
+        known = urls.network_of_name(URL(url).host or "")
+        if proxy is not None and not pinned and known not in (None, *self._allowed):
+            self._refuse()
         base = {
             "Accept": "application/json",
             "Accept-Encoding": "identity",
@@ -133,19 +139,12 @@ class AsClient:
         """Make a socket for an address that was resolved, if it may be connected to (A31)."""
         family, kind, protocol, _, address = info
         if self._rule is not None and urls.network(str(address[0])) not in self._rule:
-            self._stopped = True
-            raise Forbidden("forbidden address")
+            self._refuse()
         return socket.socket(family=family, type=kind, proto=protocol)
 
-    def _check_literal(self, url: str) -> None:
-        """Through a proxy the address is the proxy's to find; a literal one can be seen here."""
-        try:
-            found = urls.network(URL(url).host or "")
-        except ValueError:
-            return
-        if found not in self._allowed:
-            self._stopped = True
-            raise Forbidden("forbidden address")
+    def _refuse(self) -> NoReturn:
+        self._stopped = True
+        raise Forbidden("forbidden address")
 
 
 class _Unreadable(ValueError):  # noqa: N818
@@ -197,15 +196,18 @@ class Peers:
     """Remembers the kinds of networks that a session has connected to.
 
     What the server's name resolves to now may differ from where it was: DNS is its owner's.
+    Through a proxy only a name that gives its address away is known.
     """
 
-    def __init__(self) -> None:
-        self._kinds: set[str] = set()
+    def __init__(self, host: str, *, proxied: bool) -> None:
+        self._proxied = proxied
+        self._kinds = {urls.network_of_name(host) or "global"} if proxied else set()
 
     def socket(self, info: tuple[Any, ...]) -> socket.socket:
         """Make a socket, as ``TCPConnector(socket_factory=…)`` wants it."""
         family, kind, protocol, _, address = info
-        self._kinds.add(urls.network(str(address[0])))
+        if not self._proxied:
+            self._kinds.add(urls.network(str(address[0])))
         return socket.socket(family=family, type=kind, proto=protocol)
 
     @property

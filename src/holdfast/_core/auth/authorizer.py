@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
-from holdfast._core.auth import urls
+from holdfast._core.auth import jws, urls
 from holdfast._core.auth.account import Account
-from holdfast._core.auth.as_client import Reach
-from holdfast._core.auth.options import DPOP_EXTENSION, EXTENSIONS, Bearer, Machine, OAuth
-from holdfast._core.auth.runner import supplied
+from holdfast._core.auth.as_client import AsClient, Reach
+from holdfast._core.auth.browser import Person
+from holdfast._core.auth.credentials import Login, decode, encode
+from holdfast._core.auth.options import (
+    DPOP_EXTENSION,
+    EXTENSIONS,
+    Bearer,
+    Machine,
+    OAuth,
+    supplied,
+)
+from holdfast._core.auth.steps import (
+    Ask,
+    Conversation,
+    Fetched,
+    Read,
+    Sign,
+    Step,
+    Unreachable,
+    Write,
+)
 from holdfast._core.auth.store import LoginStore, default_store
-from holdfast.errors import AuthError
+from holdfast.errors import AuthError, TransportError
+
+T = TypeVar("T")
+Watch: TypeAlias = "Callable[[Ask, Fetched | Unreachable], None]"
 
 MAX_ACCOUNTS: Final = 1000
+MACHINE_TIME: Final = 25.0
+"""Seconds for a conversation without a person, less than others wait for a lock that it holds."""
+_NONCE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,1024}")
 
 
 class Authorizer:
@@ -104,6 +130,90 @@ class Authorizer:
         assert isinstance(self.options, OAuth)
         options = replace(self.options, account=name, store=self.store)
         return Authorizer(self.server, options, reach=self.reach, name=self.name, clock=self.clock)
+
+    # Conversations
+
+    async def run(
+        self,
+        conversation: Conversation[T],
+        network: str = "global",
+        person: Person | None = None,
+        watch: Watch | None = None,
+    ) -> T:
+        """Carry a conversation out to its end.
+
+        Args:
+            conversation: The steps to take.
+            network: The kind of network that the server was in before this process.
+            person: Performs the steps that need one, on a clock of its own.
+            watch: Called with each request and its answer.
+        """
+        try:
+            async with (
+                AsClient(self.reach, self.network or network) as client,
+                asyncio.timeout(MACHINE_TIME if person is None else None),
+            ):
+                answer: Any = None
+                while True:
+                    try:
+                        step = conversation.send(answer)
+                    except StopIteration as done:
+                        value: T = done.value
+                        return value
+                    answer = await self._perform(step, client, person)
+                    if watch is not None and isinstance(step, Ask):
+                        watch(step, answer)
+        except TimeoutError:
+            text = f"{self.name}: no authorization within {MACHINE_TIME:g} s; try again later"
+            raise TransportError(text) from None
+
+    async def _perform(self, step: Step, client: AsClient, person: Person | None) -> Any:
+        match step:
+            case Ask():
+                return await self._ask(step, client)
+            case Sign(key, algorithm, key_id, claims):
+                now = self.clock()
+                return jws.assertion(key, claims, algorithm=algorithm, key_id=key_id, now=now)
+            case Read(key, kind):
+                return decode(await self.store.read(key), kind)
+            case Write(key, value):
+                async with self.store.hold(key) as slot:
+                    return await slot.write(None if value is None else encode(value))
+        assert person is not None
+        return await person.perform(step)
+
+    async def _ask(self, ask: Ask, client: AsClient) -> Fetched | Unreachable:
+        """Send a request; where the server wants a nonce in the proof, once more with it."""
+        again = False
+        while True:
+            more = {}
+            if ask.proof is not None:
+                more["DPoP"] = self.proof(ask.proof, ask.method, ask.url)
+            answer, headers = await client.ask(ask, more)
+            known = self.note_nonce(ask.url, headers.get("DPoP-Nonce"))
+            if again or not known or ask.proof is None or not isinstance(answer, Fetched):
+                return answer
+            again = (answer.document() or {}).get("error") == "use_dpop_nonce"
+            if not again:
+                return answer
+
+    def note_nonce(self, url: str, nonce: str | None) -> bool:
+        """Remember the nonce of an origin (RFC 9449 §8.1), if it can be one."""
+        usable = nonce is not None and _NONCE.fullmatch(nonce) is not None
+        if usable and nonce is not None:
+            self.nonces[urls.origin(url)] = nonce
+        return usable
+
+    def proof(self, key: str, method: str, url: str, login: Login | None = None) -> str:
+        """Return a DPoP proof for one request, bound to the token of a login."""
+        return jws.proof(
+            key,
+            method=method,
+            url=url,
+            now=self.clock() + (login.skew if login is not None else 0.0),
+            nonce=self.nonces.get(urls.origin(url)),
+            token=None if login is None else login.access_token,
+        )
 
     async def close(self) -> None:
         """End logins, and let renewals come to their end: a rotated token must be saved."""

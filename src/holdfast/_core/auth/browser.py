@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import inspect
 import os
 import shlex
 import shutil
@@ -11,12 +12,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 from urllib.parse import parse_qsl, urlsplit
 
 from holdfast._core.auth import urls
 from holdfast._core.auth.options import LoginRequest
-from holdfast.errors import LoginFailed
+from holdfast._core.auth.steps import Listen, Pause, Step, Visit
+from holdfast._core.callbacks import ends_task
+from holdfast._core.text import one_line
+from holdfast.errors import HoldfastError, LoginFailed
 
 MAX_REQUEST: Final = 16 * 1024
 MAX_CONNECTIONS: Final = 32
@@ -101,10 +105,10 @@ class Listener:
 
     def paste(self, url: str) -> str:
         """Take a redirect URL that a person or a handler gave; return what is wrong with it."""
-        parts, home = urlsplit(url.strip()), urlsplit(self.redirect_uri)
-        if (parts.scheme, parts.netloc, parts.path) != (home.scheme, home.netloc, home.path):
+        place, _, query = url.strip().partition("?")
+        if place != self.redirect_uri.partition("?")[0]:
             return f"that is not the address that begins with {self.redirect_uri}"
-        return self._take(parts.query)
+        return self._take(query.partition("#")[0])
 
     def _take(self, query: str) -> str:
         try:
@@ -147,13 +151,14 @@ class Listener:
         ]
         if method != "GET" or hosts != [home.netloc]:
             return _page("400 Bad Request", "This request cannot be answered.")
-        if path in _PAGES:
+        wrong = self._take(query) if path == home.path else "elsewhere"
+        if wrong and path in _PAGES:
             if self._sent_on is not None and not self._sent_on.done():
                 self._sent_on.set_result(None)
             return _page("200 OK", _PAGES[path])
         if path != home.path:
             return _page("404 Not Found", "There is nothing here.")
-        if self._take(query):
+        if wrong:
             return _page("400 Bad Request", "This answer belongs to another login.")
         # On to a page without the code in its address (and in the browser's history).
         place = "/failed" if "error=" in query else "/done"
@@ -174,6 +179,87 @@ def _page(status: str, text: str) -> str:
     body = f"<!doctype html><meta charset=utf-8><title>Holdfast</title><p>{text}</p>\n"
     kind = "Content-Type: text/html; charset=utf-8"
     return f"HTTP/1.1 {status}\r\n{kind}\r\nContent-Length: {len(body)}\r\n{_HEADERS}\r\n{body}"
+
+
+class Person:
+    """The steps of a conversation that need a person."""
+
+    def __init__(self, server: str, account: str, handler: Any) -> None:
+        self._server = server
+        self._account = account
+        self._handler = handler
+        self._listener: Listener | None = None
+        self._shown: asyncio.Task[Any] | None = None
+
+    async def perform(self, step: Step) -> Any:
+        match step:
+            case Listen(preferred, path, fixed):
+                await self.close()
+                self._listener = await Listener.start(preferred, path, fixed=fixed)
+                return self._listener.redirect_uri
+            case Visit(user_code=None, state=str(state)):
+                return await self._wait(step, state)
+            case Visit():
+                self._shown = asyncio.create_task(self._call(step))
+                return None
+            case Pause(seconds):
+                return await self._pause(seconds)
+        raise AssertionError(step)
+
+    async def _wait(self, step: Visit, state: str) -> Mapping[str, str]:
+        """Wait for the redirect: by the listener, or as the handler gives it back."""
+        listener = self._listener
+        assert listener is not None
+        heard = asyncio.ensure_future(listener.wait(state))
+        asked = asyncio.create_task(self._call(step))
+        try:
+            await asyncio.wait([heard, asked], return_when=asyncio.FIRST_COMPLETED)
+            if not heard.done() and (given := asked.result()):
+                wrong = listener.paste(given)
+                if wrong:
+                    raise LoginFailed(f"the address given back cannot be used: {wrong}")
+            return await heard
+        finally:
+            heard.cancel()
+            asked.cancel()
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, unless the person will not enter the code."""
+        try:
+            async with asyncio.timeout(seconds):
+                if self._shown is not None:
+                    await asyncio.shield(self._shown)
+                await asyncio.Event().wait()
+        except TimeoutError:
+            pass
+
+    async def _call(self, step: Visit) -> str | None:
+        request = LoginRequest(
+            url=step.url,
+            server=self._server,
+            issuer=step.issuer,
+            scopes=step.scopes,
+            account=self._account,
+            user_code=step.user_code,
+            redirect_uri=None if self._listener is None else self._listener.redirect_uri,
+        )
+        try:
+            found = self._handler(request)
+            found = await found if inspect.isawaitable(found) else found
+        except HoldfastError:
+            raise
+        except BaseException as error:
+            if ends_task(error):
+                raise
+            raise LoginFailed(f"the login handler failed: {type(error).__name__}") from error
+        return found if isinstance(found, str) else None
+
+    async def close(self) -> None:
+        if self._shown is not None:
+            self._shown.cancel()
+        if self._listener is not None:
+            await self._listener.close()
+            self._listener = None
 
 
 def open_browser(url: str) -> bool:
@@ -247,7 +333,8 @@ def describe(request: LoginRequest) -> str:
     """Say who asks for what, before a person is sent anywhere."""
     scopes = f" for: {' '.join(request.scopes)}" if request.scopes else ""
     account = "" if request.account == "default" else f" as {request.account!r}"
-    return f"{request.server} asks you to log in{account} at {request.issuer}{scopes}."
+    who, where = one_line(request.server, 200), one_line(request.issuer, 200)
+    return f"{who} asks you to log in{account} at {where}{scopes}."
 
 
 def ssh_hint(redirect_uri: str | None, environ: Mapping[str, str]) -> str:

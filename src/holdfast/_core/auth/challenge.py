@@ -36,9 +36,9 @@ class Challenge(Struct, frozen=True):
 class Refusal(Secretive, frozen=True, kw_only=True):
     """A 401 or 403, as the HTTP client saw it."""
 
-    status: int
-    challenge: Challenge
-    token: str | None
+    status: int = 401
+    challenge: Challenge = Challenge()
+    token: str | None = None
     """The access token that was used."""
     operation: str = ""
     nonce: str | None = None

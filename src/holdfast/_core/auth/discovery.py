@@ -1,21 +1,28 @@
-"""Find the authorization server of a resource: two conversations that yield requests."""
+"""Find the authorization server of a resource: conversations that yield requests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
 from holdfast._core.auth import urls
 from holdfast._core.auth.credentials import ENDPOINTS, AuthServer
-from holdfast._core.auth.steps import Ask, Conversation, Fetched, Unreachable
+from holdfast._core.auth.options import Machine, OAuth
+from holdfast._core.auth.steps import Ask, Conversation, Unreachable
 from holdfast._core.text import visible
 from holdfast.errors import DiscoveryError, TransportError
 
 MAX_SERVERS: Final = 5
 """Authorization servers of one resource that are tried."""
 MAX_LISTED: Final = 200
+OF_THE_REQUEST: Final = frozenset(
+    {"response_type", "response_mode", "client_id", "redirect_uri", "scope", "state", "resource"}
+    | {"prompt", "request", "request_uri", "code_challenge", "code_challenge_method"}
+)
+"""Parameters that an endpoint must not bring along: which of two counts is up to its reader."""
 
 
 class ProtectedResource(Struct, frozen=True):
@@ -27,234 +34,195 @@ class ProtectedResource(Struct, frozen=True):
     dpop_required: bool = False
 
 
-class Found(Struct, frozen=True, kw_only=True):
-    """The server to authorize at, and the resource to ask for; None: none is sent."""
+class Discovery:
+    """One search, with the URLs that were tried and why each was of no use."""
 
-    server: AuthServer
-    resource: str | None
+    def __init__(
+        self, server: str, options: OAuth | Machine, version_header: Mapping[str, str] | None = None
+    ) -> None:
+        self._server = server
+        self._options = options
+        self._metadata_url: str | None = getattr(options, "metadata_url", None)
+        self._endpoints: Mapping[str, Any] = getattr(options, "endpoints", None) or {}
+        self._version_header = version_header or {}
+        self._pinned = options.issuer or self._metadata_url
+        self._tried: list[tuple[str, str]] = []
+        self._unreachable = False
 
+    def find_resource(self, advertised: str | None) -> Conversation[ProtectedResource | None]:
+        """Return the resource metadata of the server; None if it publishes none.
 
-class Wanted(Struct, frozen=True, kw_only=True):
-    """The user's settings for the discovery."""
-
-    issuer: str | None = None
-    metadata_url: str | None = None
-    """Read the authorization server's metadata here; nothing else is looked for."""
-    endpoints: Mapping[str, str] = {}
-    """Endpoints that replace those of the metadata, by their names there."""
-    resource: str | bool | None = None
-    """A replacement; False: sent nowhere."""
-    insecure: bool = False
-    version_header: Mapping[str, str] = {}
-    prefer: tuple[str, ...] = ()
-    """Issuers with a login, tried first."""
-
-
-class Trail:
-    """The URLs that were tried, and why each was of no use."""
-
-    def __init__(self) -> None:
-        self.tried: list[tuple[str, str]] = []
-        self.unreachable: bool = False
-
-    def add(self, url: str, why: str, *, unreachable: bool = False) -> None:
-        self.tried.append((visible(url, 200), why))
-        self.unreachable = self.unreachable or unreachable
-
-    def error(self, text: str) -> DiscoveryError | TransportError:
-        story = "; ".join(f"{url}: {why}" for url, why in self.tried[-8:])
-        message = f"{text} ({story})" if story else text
-        if self.unreachable:
-            return TransportError(message)
-        return DiscoveryError(message, tried=tuple(self.tried))
-
-
-def find_resource(
-    server: str, advertised: str | None, wanted: Wanted
-) -> Conversation[ProtectedResource | None]:
-    """Return the resource metadata of a server; None if it publishes none.
-
-    Protected Resource Metadata Discovery: the URL of the challenge, else the well-known ones.
-    A resource that does not name this server ends the discovery (RFC 9728 §3.3).
-    """
-    trail = Trail()
-    places = [*([advertised] if advertised else []), *urls.resource_metadata_urls(server)]
-    for url in dict.fromkeys(places):
-        document = yield from _fetch(url, wanted, trail)
-        if document is None:
-            continue
-        if not isinstance(document.get("resource"), str):
-            trail.add(url, "the document has no resource")
-            continue
-        if not urls.covers(document["resource"], server):
-            trail.add(url, "its resource is another server")
-            raise DiscoveryError(
-                f"{urls.origin(server)}: the protected resource metadata is for another resource "
-                "than this server; nothing was sent to an authorization server",
-                tried=tuple(trail.tried),
+        Protected Resource Metadata Discovery: the URL of the challenge, else the well-known
+        ones. A resource that does not name this server ends the discovery (RFC 9728 §3.3).
+        """
+        nameless = False
+        places = [advertised] if advertised else []
+        for url in dict.fromkeys([*places, *urls.resource_metadata_urls(self._server)]):
+            document = yield from self._fetch(url)
+            if document is None:
+                continue
+            resource = document.get("resource")
+            if not isinstance(resource, str):
+                nameless = True
+                self._note(url, "the document has no resource")
+                continue
+            if not urls.covers(resource, self._server):
+                self._note(url, "its resource is another server")
+                raise self._error(
+                    "the protected resource metadata is for another resource than this server; "
+                    "nothing was sent to an authorization server",
+                    final=True,
+                )
+            servers = _strings(document.get("authorization_servers"))
+            if not servers:
+                raise self._error(
+                    "the protected resource metadata names no authorization server", final=True
+                )
+            scopes = document.get("scopes_supported")
+            return ProtectedResource(
+                resource,
+                servers[:MAX_SERVERS],
+                _strings(scopes) if isinstance(scopes, list) else None,
+                document.get("dpop_bound_access_tokens_required") is True,
             )
-        servers = _strings(document.get("authorization_servers"))
-        if not servers:
-            trail.add(url, "no authorization_servers")
-            raise trail.error("the protected resource metadata names no authorization server")
-        scopes = document.get("scopes_supported")
-        return ProtectedResource(
-            document["resource"],
-            servers[:MAX_SERVERS],
-            _strings(scopes) if isinstance(scopes, list) else None,
-            document.get("dpop_bound_access_tokens_required") is True,
-        )
-    if trail.unreachable or any(why.startswith("the document") for _, why in trail.tried):
-        raise trail.error(f"{urls.origin(server)}: no protected resource metadata can be read")
-    return None
-
-
-def find_server(
-    server: str, resource: ProtectedResource | None, wanted: Wanted
-) -> Conversation[Found]:
-    """Return the authorization server to use: pinned, then one with a login, then the first."""
-    trail = Trail()
-    told = _configured(wanted)
-    if told is not None:
-        return Found(server=told, resource=_resource_of(server, resource, wanted))
-    for issuer, expected in _candidates(server, resource, wanted):
-        found = yield from _metadata(issuer, expected, wanted, trail)
-        if found is not None:
-            return Found(server=found, resource=_resource_of(server, resource, wanted))
-    pinned = wanted.issuer or wanted.metadata_url
-    if resource is None and pinned is None and not trail.unreachable:
-        return Found(server=_defaults(server), resource=None)
-    named = "" if pinned is None else f" with the issuer {pinned}"
-    raise trail.error(f"{urls.origin(server)}: no usable authorization server{named} was found")
-
-
-def _candidates(
-    server: str, resource: ProtectedResource | None, wanted: Wanted
-) -> list[tuple[str, str]]:
-    """Return pairs: the issuer to build URLs from, and the issuer that the document must name.
-
-    A pinned issuer that the resource does not list may be the one that a listed address names
-    in its document: the user has vouched for it, so it is accepted there.
-    """
-    if resource is None or wanted.metadata_url is not None:
-        home = wanted.issuer or urls.origin(server)
-        return [(home, home)]
-    listed = resource.servers
-    if wanted.issuer is not None:
-        same = [one for one in listed if urls.same_issuer(wanted.issuer, one)]
-        return [(one, one) for one in same[:1]] or [(one, wanted.issuer) for one in listed]
-    return [(one, one) for one in sorted(listed, key=lambda one: one not in wanted.prefer)]
-
-
-def _resource_of(server: str, resource: ProtectedResource | None, wanted: Wanted) -> str | None:
-    """Return the ``resource`` parameter: byte for byte as published (RFC 8707 §2)."""
-    if isinstance(wanted.resource, str):
-        return wanted.resource
-    if wanted.resource is False:
+        if self._unreachable or nameless:
+            raise self._error("no protected resource metadata can be read")
         return None
-    if resource is not None:
-        return resource.resource
-    pinned = wanted.issuer or wanted.metadata_url or wanted.endpoints
-    return urls.canonical(server) if pinned else None
 
+    def find_server(
+        self, resource: ProtectedResource | None, prefer: Container[str] = ()
+    ) -> Conversation[AuthServer]:
+        """Return the server to use: pinned, then one with a login (``prefer``), then the first."""
+        if self._metadata_url is None and {*ENDPOINTS[:2]} <= self._endpoints.keys():
+            issuer = self._options.issuer or urls.origin(self._endpoints["token_endpoint"])
+            return AuthServer(issuer=issuer, pkce_methods=("S256",), pinned=True, **self._endpoints)
+        self._unreachable = False
+        for issuer, expected in self._candidates(resource, prefer):
+            found = yield from self._metadata(issuer, expected)
+            if found is not None:
+                return found
+        if resource is None and self._pinned is None and not self._unreachable:
+            # Fallbacks for Servers without Metadata Discovery.
+            base = urls.origin(self._server)
+            return AuthServer(
+                issuer=base,
+                authorization_endpoint=f"{base}/authorize",
+                token_endpoint=f"{base}/token",
+                registration_endpoint=f"{base}/register",
+                assumed=True,
+            )
+        named = "" if self._pinned is None else f" with the issuer {self._pinned}"
+        raise self._error(f"no usable authorization server{named} was found")
 
-def _metadata(
-    issuer: str, expected: str, wanted: Wanted, trail: Trail
-) -> Conversation[AuthServer | None]:
-    """Read an issuer's metadata. One that names another issuer is not used (RFC 8414 §3.3)."""
-    try:
-        urls.checked(issuer, insecure=wanted.insecure)
-    except urls.BadUrl as error:
-        trail.add(issuer, str(error))
-        return None
-    own = wanted.metadata_url
-    for url in urls.server_metadata_urls(issuer) if own is None else [own]:
-        pinned = own is not None or issuer == wanted.issuer
-        document = yield from _fetch(url, wanted, trail, pinned=pinned)
-        if document is None:
-            continue
-        named = document.get("issuer")
-        # A document that the user named may name its issuer itself.
-        known = named if own is not None and wanted.issuer is None else expected
-        if not isinstance(known, str) or not urls.same_issuer(known, named):
-            trail.add(url, "its issuer is another one; issuer=… accepts it if you trust it")
-            continue
-        found = _read({**document, **wanted.endpoints}, wanted, url, trail)
-        if found is not None:
-            return found
-    return None
+    def resource_parameter(self, resource: ProtectedResource | None) -> str | None:
+        """Return the ``resource`` parameter: byte for byte as published (RFC 8707 §2)."""
+        wanted = self._options.resource
+        if wanted is not None:
+            return wanted or None
+        if resource is not None:
+            return resource.resource
+        return urls.canonical(self._server) if self._pinned or self._endpoints else None
 
+    def _candidates(
+        self, resource: ProtectedResource | None, prefer: Container[str]
+    ) -> list[tuple[str, str]]:
+        """Return pairs: the issuer to build URLs from, and the one that the document must name.
 
-def _fetch(
-    url: str, wanted: Wanted, trail: Trail, *, pinned: bool = False
-) -> Conversation[dict[str, Any] | None]:
-    try:
-        urls.checked(url, insecure=wanted.insecure)
-    except urls.BadUrl as error:
-        trail.add(url, str(error))
-        return None
-    answer = yield Ask(url=url, headers=wanted.version_header, pinned=pinned)
-    if isinstance(answer, Unreachable):
-        trail.add(url, answer.reason, unreachable=not answer.forbidden)
-        return None
-    assert isinstance(answer, Fetched)
-    if answer.status != 200:
-        trail.add(url, f"HTTP status {answer.status}", unreachable=answer.status >= 500)
-        return None
-    document = answer.document()
-    if document is None:
-        trail.add(url, "not a JSON object")
-    return document
+        A pinned issuer that the resource does not list may be the one that a listed address
+        names in its document: the user has vouched for it, so it is accepted there.
+        """
+        pinned = self._options.issuer
+        if resource is None or self._metadata_url is not None:
+            home = pinned or urls.origin(self._server)
+            return [(home, home)]
+        listed = resource.servers
+        if pinned is not None:
+            same = [one for one in listed if urls.same_issuer(pinned, one)]
+            return [(one, one) for one in same[:1]] or [(one, pinned) for one in listed]
+        return [(one, one) for one in sorted(listed, key=lambda one: one not in prefer)]
 
-
-def _read(document: Mapping[str, Any], wanted: Wanted, url: str, trail: Trail) -> AuthServer | None:
-    endpoints: dict[str, Any] = {name: document.get(name) for name in ENDPOINTS}
-    for name, value in endpoints.items():
-        try:
-            if value is not None:
-                urls.checked(value, insecure=wanted.insecure)
-        except urls.BadUrl as error:
-            trail.add(url, f"{name}: {error}")
+    def _metadata(self, issuer: str, expected: str) -> Conversation[AuthServer | None]:
+        """Read an issuer's metadata. One that names another issuer is not used (RFC 8414 §3.3)."""
+        own, pinned = self._metadata_url, self._options.issuer
+        if not self._usable(issuer, issuer, issuer=True):
             return None
-    if endpoints["token_endpoint"] is None:
-        trail.add(url, "no token_endpoint")
+        for url in urls.server_metadata_urls(issuer) if own is None else [own]:
+            document = yield from self._fetch(url, pinned=own is not None or issuer == pinned)
+            if document is None:
+                continue
+            named = document.get("issuer")
+            # A document that the user named may name its issuer itself.
+            known = named if own is not None and pinned is None else expected
+            if not isinstance(known, str) or not urls.same_issuer(known, named):
+                self._note(url, "its issuer is another one; issuer=… accepts it if you trust it")
+            elif self._usable(url, named, issuer=True):
+                found = self._read({**document, **self._endpoints}, url)
+                if found is not None:
+                    return found
         return None
-    methods = document.get("code_challenge_methods_supported")
-    return AuthServer(
-        issuer=document["issuer"],
-        scopes=_strings(document.get("scopes_supported")),
-        auth_methods=_strings(document.get("token_endpoint_auth_methods_supported")),
-        pkce_methods=_strings(methods) if isinstance(methods, list) else None,
-        sends_iss=document.get("authorization_response_iss_parameter_supported") is True,
-        takes_documents=document.get("client_id_metadata_document_supported") is True,
-        pinned=wanted.issuer is not None or wanted.metadata_url is not None,
-        **endpoints,
-    )
 
+    def _read(self, document: Mapping[str, Any], url: str) -> AuthServer | None:
+        endpoints: dict[str, Any] = {name: document.get(name) for name in ENDPOINTS}
+        for name, value in endpoints.items():
+            if value is not None and not self._usable(url, value, name):
+                return None
+        if endpoints["token_endpoint"] is None:
+            self._note(url, "no token_endpoint")
+            return None
+        methods = document.get("code_challenge_methods_supported")
+        return AuthServer(
+            issuer=document["issuer"],
+            scopes=_strings(document.get("scopes_supported")),
+            auth_methods=_strings(document.get("token_endpoint_auth_methods_supported")),
+            pkce_methods=_strings(methods) if isinstance(methods, list) else None,
+            sends_iss=document.get("authorization_response_iss_parameter_supported") is True,
+            takes_documents=document.get("client_id_metadata_document_supported") is True,
+            pinned=self._pinned is not None,
+            **endpoints,
+        )
 
-def _configured(wanted: Wanted) -> AuthServer | None:
-    """Return the server that the user's own endpoints make, where they are complete."""
-    given: Mapping[str, Any] = wanted.endpoints
-    if wanted.metadata_url is not None or not {*ENDPOINTS[:2]} <= given.keys():
-        return None
-    issuer = wanted.issuer or urls.origin(given["token_endpoint"])
-    return AuthServer(issuer=issuer, pkce_methods=("S256",), pinned=True, **given)
+    def _fetch(self, url: str, *, pinned: bool = False) -> Conversation[dict[str, Any] | None]:
+        if not self._usable(url, url):
+            return None
+        answer = yield Ask(url=url, headers=self._version_header, pinned=pinned)
+        if isinstance(answer, Unreachable):
+            self._note(url, answer.reason, unreachable=not answer.forbidden)
+            return None
+        if answer.status != 200:
+            self._note(url, f"HTTP status {answer.status}", unreachable=answer.status >= 500)
+            return None
+        document: dict[str, Any] | None = answer.document()
+        if document is None:
+            self._note(url, "not a JSON object")
+        return document
 
+    def _usable(self, at: str, url: object, name: str = "", *, issuer: bool = False) -> bool:
+        """Return whether a URL may be used; note against the place it is from why not."""
+        try:
+            parts = urls.checked(url, insecure=self._options.insecure)
+            # An issuer has no query and no fragment (RFC 8414 §2), an endpoint no fragment.
+            if "#" in str(url) or (issuer and "?" in str(url)):
+                raise urls.BadUrl("a query or a fragment is not allowed")
+            given = {key for key, _ in parse_qsl(parts.query, keep_blank_values=True)}
+            if name == "authorization_endpoint" and given & OF_THE_REQUEST:
+                raise urls.BadUrl("it brings parameters of the request along")
+        except urls.BadUrl as error:
+            self._note(at, f"{name}: {error}" if name else str(error))
+            return False
+        return True
 
-def _defaults(server: str) -> AuthServer:
-    """Return the endpoints of Fallbacks for Servers without Metadata Discovery."""
-    base = urls.origin(server)
-    return AuthServer(
-        issuer=base,
-        authorization_endpoint=f"{base}/authorize",
-        token_endpoint=f"{base}/token",
-        registration_endpoint=f"{base}/register",
-        assumed=True,
-    )
+    def _note(self, url: str, why: str, *, unreachable: bool = False) -> None:
+        self._tried.append((visible(url, 200), why))
+        self._unreachable = self._unreachable or unreachable
+
+    def _error(self, text: str, *, final: bool = False) -> DiscoveryError | TransportError:
+        story = "; ".join(f"{url}: {why}" for url, why in self._tried[-8:])
+        message = f"{urls.origin(self._server)}: {text}" + (f" ({story})" if story else "")
+        if self._unreachable and not final:
+            return TransportError(message)
+        return DiscoveryError(message, tried=tuple(self._tried))
 
 
 def _strings(value: object) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return tuple(value.split())[:MAX_LISTED]
-    items: Iterable[object] = value if isinstance(value, list) else ()
+    items = value.split() if isinstance(value, str) else value if isinstance(value, list) else ()
     return tuple(one for one in items if isinstance(one, str))[:MAX_LISTED]

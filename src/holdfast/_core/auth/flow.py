@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast._core.auth import grants
-from holdfast._core.auth.challenge import Challenge
-from holdfast._core.auth.credentials import Login, Registration, login_key
-from holdfast._core.auth.discovery import (
-    Found,
-    ProtectedResource,
-    Wanted,
-    find_resource,
-    find_server,
-)
+from holdfast._core.auth.challenge import Refusal
+from holdfast._core.auth.credentials import AuthServer, Login, Registration, login_key
+from holdfast._core.auth.discovery import Discovery
 from holdfast._core.auth.options import Machine, OAuth
 from holdfast._core.auth.steps import Conversation, Read
 from holdfast.errors import AuthError, ScopeError, TransportError
@@ -32,15 +25,13 @@ class Case(Struct, frozen=True, kw_only=True):
     server: str
     account: str
     options: OAuth | Machine
-    challenge: Challenge = Challenge()
-    status: int = 401
     now: float
+    refusal: Refusal = Refusal()
     login: Login | None = None
     renewed: bool = False
     """This request was already repeated with a renewed token."""
     step_ups: int = 0
     """New authorizations that this operation has had."""
-    version_header: Mapping[str, str] = {}
     network: str = "global"
     """The kind of network that the server is in."""
 
@@ -54,15 +45,18 @@ class Renew(Struct, frozen=True):
 class Need(Struct, frozen=True, kw_only=True):
     """A new authorization is needed: where, and for which scopes."""
 
-    found: Found
+    server: AuthServer
+    resource: str | None
+    """The ``resource`` to ask for; None: none is sent."""
     scopes: tuple[str, ...] | None
+    """None leaves the parameter out."""
     dpop: bool = False
     step_up: bool = False
 
 
 def answer(case: Case) -> Conversation[Renew | Need]:
     """Decide what a 401 or 403 asks for; raise if nothing can be done about it."""
-    if case.status == 403:
+    if case.refusal.status == 403:
         return (yield from _step_up(case))
     login = case.login if _renewable(case.login, case) else None
     if login is not None and login.due(case.now):
@@ -73,12 +67,11 @@ def answer(case: Case) -> Conversation[Renew | Need]:
         if login is None:
             raise
         return Renew(login)
-    found = need.found
-    stored = yield Read(login_key(found.server.issuer, found.resource, case.account), Login)
+    stored = yield Read(login_key(need.server.issuer, need.resource, case.account), Login)
     if stored is not None and (case.login is None or stored.key != case.login.key):
         login = stored if _renewable(stored, case) else None
     # A refresh token is shown to the issuer that gave it and to no other (A13).
-    if login is not None and login.issuer == found.server.issuer:
+    if login is not None and login.issuer == need.server.issuer:
         return Renew(login)
     return need
 
@@ -89,40 +82,29 @@ def _renewable(login: Login | None, case: Case) -> bool:
 
 def discover(case: Case) -> Conversation[Need]:
     """Find the authorization server, and decide what to ask of it."""
-    options = case.options
-    wanted = Wanted(
-        issuer=options.issuer,
-        metadata_url=getattr(options, "metadata_url", None),
-        endpoints=getattr(options, "endpoints", None) or {},
-        resource=options.resource,
-        insecure=options.insecure,
-        version_header=case.version_header,
-    )
-    resource = yield from find_resource(case.server, case.challenge.resource_metadata, wanted)
+    options, challenge = case.options, case.refusal.challenge
+    search = Discovery(case.server, options, case.refusal.version_header)
+    resource = yield from search.find_resource(challenge.resource_metadata)
+    prefer = set()
     if resource is not None and len(resource.servers) > 1:
         for issuer in resource.servers:
             if (yield Read(login_key(issuer, resource.resource, case.account), Login)) is not None:
-                wanted = replace(wanted, prefer=(*wanted.prefer, issuer))
-    found = yield from find_server(case.server, resource, wanted)
+                prefer.add(issuer)
+    server = yield from search.find_server(resource, prefer)
     dpop = getattr(options, "dpop", "auto")
     if dpop == "auto":
-        demanded = case.challenge.schemes == {"dpop"}
-        dpop = demanded or (resource is not None and resource.dpop_required)
-    return Need(found=found, scopes=_scopes(case, resource), dpop=bool(dpop))
-
-
-def _scopes(case: Case, resource: ProtectedResource | None) -> tuple[str, ...] | None:
-    """Return the scopes to ask for (Scope Selection Strategy); None leaves the parameter out."""
-    if case.options.asked is not None:
-        return case.options.asked
-    if case.challenge.scope is not None:
-        return case.challenge.scope
-    return None if resource is None else resource.scopes
+        dpop = challenge.schemes == {"dpop"} or (resource is not None and resource.dpop_required)
+    # Scope Selection Strategy: the user's own, the challenge's, the resource's.
+    scopes = options.asked if options.asked is not None else challenge.scope
+    if scopes is None and resource is not None:
+        scopes = resource.scopes
+    sent = search.resource_parameter(resource)
+    return Need(server=server, resource=sent, scopes=scopes, dpop=bool(dpop))
 
 
 def _step_up(case: Case) -> Conversation[Need]:
     """Ask for more scopes (Step-Up Authorization Flow): a new authorization, not a refresh."""
-    challenge, login = case.challenge, case.login
+    challenge, login = case.refusal.challenge, case.login
     if challenge.error != "insufficient_scope":
         said = grants.plain(challenge.error_description)
         raise AuthError(f"the server forbids this{': ' + said if said else ''}", code=403)
@@ -190,8 +172,8 @@ def granted(
     return Login(
         server=case.server,
         account=case.account,
-        at=need.found.server,
-        resource=need.found.resource,
+        at=need.server,
+        resource=need.resource,
         client=client,
         access_token=tokens.access_token,
         token_type=tokens.token_type,

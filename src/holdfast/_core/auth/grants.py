@@ -40,7 +40,13 @@ ENDS_LOGIN: Final = frozenset(
 )
 """Errors after which a refresh token is of no use; every other one keeps the login (B5)."""
 
+PASSING: Final = ("server_error", "temporarily_unavailable")
+"""Errors after which another attempt may succeed, whatever the status is."""
+LATER: Final = (408, 425, 429)
+"""Statuses below 500 that mean the same."""
+
 _VISIBLE = re.compile(r"[\x21-\x7e]{1,65536}")
+_TEXT = re.compile(r"[\x20-\x7e]{1,4096}")
 _CODE = re.compile(r"[\x20-\x21\x23-\x5b\x5d-\x7e]{1,100}")
 
 
@@ -130,7 +136,8 @@ def reached(answer: Any, issuer: str) -> Fetched:
     if isinstance(answer, Unreachable):
         raise TransportError(f"{issuer} cannot be asked: {answer.reason}")
     assert isinstance(answer, Fetched)
-    if answer.status >= 500 or answer.status == 429:
+    passing = (answer.fields() or {}).get("error") in PASSING
+    if answer.status >= 500 or answer.status in LATER or passing:
         raise TransportError(f"{issuer} answered with HTTP status {answer.status}; try again later")
     return answer
 
@@ -164,7 +171,7 @@ def read_tokens(answer: Fetched, issuer: str, *, dpop: bool = False, typed: bool
     return Tokens(
         access_token=token,
         token_type=_type(fields.get("token_type", "Bearer"), dpop, issuer) if typed else "Bearer",
-        expires_in=_seconds(fields.get("expires_in")),
+        expires_in=seconds(fields.get("expires_in")),
         refresh_token=refresh if isinstance(refresh, str) and _VISIBLE.fullmatch(refresh) else None,
         scopes=_scopes(fields.get("scope")),
         subject=_subject(fields.get("id_token")),
@@ -198,18 +205,23 @@ def error_in(fields: Mapping[str, Any], issuer: str) -> GrantError | None:
     return GrantError(message, error=code, description=said)
 
 
+def identifier(value: object) -> str | None:
+    """Return an identifier that a server made up, if it can be sent back (RFC 6749 Appendix A)."""
+    return value if isinstance(value, str) and _TEXT.fullmatch(value) else None
+
+
 def plain(value: object, limit: int = 200) -> str:
     """Return text of a server on one line, truncated, with unseen characters escaped."""
     return one_line(value, limit) if isinstance(value, str) else ""
 
 
-def _seconds(value: object) -> float | None:
-    """Return a token's life; None if it is not said, or makes no sense."""
+def seconds(value: object, most: float = LONGEST_LIFE) -> float | None:
+    """Return a number of seconds, at most so many; None if it is not said, or makes no sense."""
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,20}(\.[0-9]{1,9})?", value.strip()):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         return None
-    return min(float(value), LONGEST_LIFE)
+    return float(min(value, most))
 
 
 def _scopes(value: object) -> tuple[str, ...] | None:

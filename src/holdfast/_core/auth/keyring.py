@@ -11,10 +11,13 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from holdfast._core.auth.store import Seal
+from holdfast._core import files
+from holdfast._core.auth.store import Seal, default_folder
 from holdfast.errors import AuthError
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -69,7 +72,7 @@ class Keyring:
         self._fetch = fetch or _fetch
         self._patience = patience
         self._lock = threading.Lock()
-        self._key: bytes | None = None
+        self._asked: Future[bytes] | None = None
 
     def __repr__(self) -> str:
         return "<Keyring>"
@@ -85,7 +88,7 @@ class Keyring:
         if chosen == "file" and not required:
             return None
         try:
-            found = Sealed(self._once())
+            found = Sealed(self._key())
         except KeyringUnusable as error:
             if required or chosen == "keyring":
                 raise AuthError(
@@ -102,29 +105,25 @@ class Keyring:
         _remember(marker, "keyring")
         return found
 
-    def _once(self) -> bytes:
+    def _key(self) -> bytes:
+        """Return the key; while a keyring hangs, nobody asks it a second time."""
         with self._lock:
-            if self._key is None:
-                self._key = self._within(self._patience)
-            return self._key
+            if self._asked is None or (self._asked.done() and self._asked.exception()):
+                self._asked = Future()
+                threading.Thread(target=self._ask, args=(self._asked,), daemon=True).start()
+            asked = self._asked
+        try:
+            return asked.result(self._patience)
+        except TimeoutError:
+            raise KeyringUnusable("it did not answer") from None
+        except Exception as error:
+            raise KeyringUnusable(str(error) or type(error).__name__) from None
 
-    def _within(self, seconds: float) -> bytes:
-        result: list[bytes | Exception] = []
-
-        def run() -> None:
-            try:
-                result.append(self._fetch())
-            except Exception as error:
-                result.append(error)
-
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        thread.join(seconds)
-        if not result:
-            raise KeyringUnusable("it did not answer")
-        if isinstance(result[0], Exception):
-            raise KeyringUnusable(str(result[0]) or type(result[0]).__name__) from None
-        return result[0]
+    def _ask(self, asked: Future[bytes]) -> None:
+        try:
+            asked.set_result(self._fetch())
+        except Exception as error:
+            asked.set_exception(error)
 
 
 def _fetch() -> bytes:
@@ -136,11 +135,14 @@ def _fetch() -> bytes:
         raise KeyringUnusable("pip install 'holdfast[auth]' adds it") from None
     if isinstance(keyring.get_keyring(), keyring.backends.fail.Keyring):
         raise KeyringUnusable("none was found")
-    text = keyring.get_password(SERVICE, NAME)
-    if text is None:
-        text = base64.b64encode(os.urandom(32)).decode("ascii")
-        keyring.set_password(SERVICE, NAME, text)
+    files.make_private_folder(default_folder())
+    # Of two processes that find no key, one makes it.
+    with files.locked(default_folder() / "keyring.lock"):
         text = keyring.get_password(SERVICE, NAME)
+        if text is None:
+            text = base64.b64encode(os.urandom(32)).decode("ascii")
+            keyring.set_password(SERVICE, NAME, text)
+            text = keyring.get_password(SERVICE, NAME)
     key = base64.b64decode(text or "")
     if len(key) != 32:
         raise KeyringUnusable("it does not return what was stored")
@@ -149,19 +151,16 @@ def _fetch() -> bytes:
 
 def _remembered(marker: Path) -> str | None:
     try:
-        return marker.read_text("ascii").strip()[:20]
+        return files.read_without_links(marker, 100, owned=True).decode("ascii").strip()
     except (OSError, ValueError):
         return None
 
 
 def _remember(marker: Path, choice: str) -> None:
-    if _remembered(marker) == choice:
-        return
-    try:
-        marker.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        marker.write_text(choice + "\n", "ascii")
-    except OSError:
-        pass
+    if _remembered(marker) != choice:
+        with suppress(OSError):
+            files.make_private_folder(marker.parent)
+            files.write_atomic(marker, f"{choice}\n".encode(), private=True)
 
 
 KEYRING: Final = Keyring()

@@ -1,4 +1,4 @@
-"""Log in with a person: the authorization code grant with PKCE, or the device grant."""
+"""Authorize: with a person (code grant with PKCE, device grant), or by machine."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from holdfast._core.auth import grants, urls
 from holdfast._core.auth.credentials import AuthServer, Login, Registration
+from holdfast._core.auth.discovery import Discovery
 from holdfast._core.auth.flow import Case, Need, granted
 from holdfast._core.auth.grants import Tokens
-from holdfast._core.auth.options import OAuth
+from holdfast._core.auth.options import ClientCredentials, EnterpriseManaged, OAuth
 from holdfast._core.auth.registration import identify, stored_key
-from holdfast._core.auth.steps import Ask, Browse, Conversation, Fetched, Pause, ShowCode, Write
+from holdfast._core.auth.steps import Ask, Conversation, Fetched, Pause, Visit, Write
 from holdfast.errors import DiscoveryError, GrantError, LoginFailed, TransportError
 
 INTERVAL: Final = 5.0
@@ -43,7 +44,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
     @property
     def server(self) -> AuthServer:
-        return self.need.found.server
+        return self.need.server
 
     @property
     def scopes(self) -> tuple[str, ...] | None:
@@ -94,7 +95,7 @@ def _grant(attempt: Attempt) -> Conversation[Login]:
 def _code(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
     """Use the authorization code grant with PKCE (OAuth 2.1 §4.1)."""
     server, scopes = attempt.server, attempt.scopes or ()
-    shared = {"redirect_uri": client.redirect_uri, "resource": attempt.need.found.resource}
+    shared = {"redirect_uri": client.redirect_uri, "resource": attempt.need.resource}
     fields = {
         "response_type": "code",
         "client_id": client.client_id,
@@ -112,9 +113,8 @@ def _code(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
         trial = yield Ask(url=url, follow=False, pinned=server.pinned)
         if isinstance(trial, Fetched) and 400 <= trial.status < 500:
             raise GrantError(f"{server.issuer} does not know the client", error="invalid_client")
-    params = yield Browse(
-        url=_openable(url, attempt), issuer=server.issuer, scopes=scopes, state=attempt.state
-    )
+    _check_page(url, attempt)
+    params = yield Visit(url=url, issuer=server.issuer, scopes=scopes, state=attempt.state)
     fields = {
         "grant_type": "authorization_code",
         "code": read_redirect(params, server),
@@ -124,10 +124,10 @@ def _code(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
     return (yield from grants.request(server, client, fields, proof=attempt.dpop_key))
 
 
-def _openable(url: str, attempt: Attempt) -> str:
-    """Return a URL that a person may be sent to."""
+def _check_page(url: str, attempt: Attempt) -> None:
+    """Refuse a URL that a person must not be sent to."""
     try:
-        return urls.check_opened(url, insecure=attempt.options.insecure)
+        urls.check_opened(url, insecure=attempt.options.insecure)
     except urls.BadUrl as error:
         issuer = attempt.server.issuer
         raise LoginFailed(f"{issuer} names a page that is not opened: {error}") from None
@@ -169,7 +169,7 @@ def read_redirect(params: Mapping[str, str], server: AuthServer) -> str:
 def _device(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
     """Use the device authorization grant (RFC 8628)."""
     server, scopes = attempt.server, attempt.scopes
-    shared = {"client_id": client.client_id, "resource": attempt.need.found.resource}
+    shared = {"client_id": client.client_id, "resource": attempt.need.resource}
     begun = yield from grants.post(
         server,
         client,
@@ -180,14 +180,16 @@ def _device(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
     if (error := grants.error_in(said, server.issuer)) is not None:
         raise error
     url = said.get("verification_uri_complete") or said.get("verification_uri")
-    code, shown = said.get("device_code"), grants.plain(said.get("user_code"), 64)
-    if not isinstance(url, str) or not isinstance(code, str) or not shown:
+    code, shown = (
+        grants.identifier(said.get("device_code")),
+        grants.plain(said.get("user_code"), 64),
+    )
+    if not isinstance(url, str) or code is None or not shown:
         raise LoginFailed(f"{server.issuer} gave no device code that can be used")
-    _openable(url, attempt)
-    yield ShowCode(url=url, issuer=server.issuer, scopes=scopes or (), user_code=shown)
+    _check_page(url, attempt)
+    yield Visit(url=url, issuer=server.issuer, scopes=scopes or (), user_code=shown)
     fields = {"grant_type": grants.DEVICE_CODE, "device_code": code, **shared}
-    interval = said.get("interval")
-    pause = float(interval) if isinstance(interval, int | float) and interval > 0 else INTERVAL
+    pause = grants.seconds(said.get("interval"), MAX_INTERVAL) or INTERVAL
     # RFC 8628 §3.5; the login's own clock bounds it.
     while True:
         yield Pause(min(pause, MAX_INTERVAL))
@@ -200,3 +202,53 @@ def _device(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
                 pause += 5
             elif refusal.error != "authorization_pending":
                 raise LoginFailed(f"the login failed: {refusal.message}") from refusal
+
+
+def by_machine(
+    case: Case, need: Need, assertion: str | None, dpop_key: str | None
+) -> Conversation[Login]:
+    """Authorize by the grant that the options name."""
+    options = case.options
+    assert not isinstance(options, OAuth)
+    client = Registration(
+        client_id=options.client_id,
+        client_secret=getattr(options, "client_secret", None),
+        private_key=getattr(options, "private_key", None),
+        algorithm=getattr(options, "algorithm", "ES256"),
+        key_id=getattr(options, "key_id", None),
+    )
+    if isinstance(options, EnterpriseManaged):
+        assertion = yield from _exchange(options, need, assertion)
+    machine = isinstance(options, ClientCredentials)
+    fields = {
+        "grant_type": "client_credentials" if machine else grants.JWT_BEARER,
+        "assertion": assertion,
+        "scope": grants.joined(need.scopes),
+        "resource": need.resource,
+    }
+    tokens = yield from grants.request(need.server, client, fields, proof=dpop_key)
+    return granted(case, need, client, tokens, asked=need.scopes, dpop_key=dpop_key)
+
+
+def _exchange(options: EnterpriseManaged, need: Need, id_token: str | None) -> Conversation[str]:
+    """Exchange the ID token for a grant (RFC 8693; Enterprise-Managed Authorization §4)."""
+    issuer, url = options.idp_issuer, options.idp_token_endpoint
+    if url is not None:
+        provider = AuthServer(issuer=issuer or url, token_endpoint=url, pinned=True)
+    else:
+        assert issuer is not None
+        pinned = OAuth(issuer=issuer, insecure=options.insecure)
+        provider = yield from Discovery(issuer, pinned).find_server(None)
+    client = Registration(client_id=options.idp_client_id, client_secret=options.idp_client_secret)
+    fields = {
+        "grant_type": grants.TOKEN_EXCHANGE,
+        "requested_token_type": grants.ID_JAG,
+        "audience": need.server.issuer,
+        "resource": need.resource,
+        "scope": grants.joined(need.scopes),
+        "subject_token": id_token,
+        "subject_token_type": grants.ID_TOKEN,
+    }
+    answer = yield from grants.post(provider, client, fields)
+    # The type of what is exchanged is "N_A" (RFC 8693 §2.2.1): it is no access token.
+    return grants.read_tokens(answer, provider.issuer, typed=False).access_token

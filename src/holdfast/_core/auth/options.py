@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -9,10 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import structs
 
+from holdfast._core import files
 from holdfast._core.auth import urls
 from holdfast._core.auth.challenge import split_scope
 from holdfast._core.auth.credentials import ENDPOINTS, Secretive
-from holdfast.errors import ValidationError
+from holdfast.errors import AuthError, ValidationError
 
 if TYPE_CHECKING:
     from holdfast._core.auth.store import LoginStore
@@ -226,6 +229,23 @@ def check_token(token: object) -> str:
     if isinstance(token, str) and token and all("\x21" <= one <= "\x7e" for one in token):
         return token
     raise ValidationError("the token is empty or has characters that cannot be in a header")
+
+
+async def supplied(source: Any, *, file: bool = False) -> str:
+    """Return a token from a function, a file that is read anew, or as it is given."""
+    if callable(source):
+        found = source()
+        found = await found if inspect.isawaitable(found) else found
+    elif file:
+        try:
+            data = await asyncio.to_thread(files.read_bytes, source, 65536)
+        except OSError as error:
+            text = f"the token file cannot be read: {files.reason(error)}"
+            raise AuthError(text) from None
+        found = data.decode("ascii", "replace")
+    else:
+        found = source
+    return check_token(found.strip() if isinstance(found, str) else found)
 
 
 def _scopes(scopes: Any) -> tuple[str, ...] | None:

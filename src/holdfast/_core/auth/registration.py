@@ -84,8 +84,9 @@ def _register(server: AuthServer, options: OAuth, redirect: str) -> Conversation
         ask = Ask(url=server.registration_endpoint, json=document, pinned=server.pinned)
         answer = grants.reached((yield ask), server.issuer)
         fields = answer.document() or {}
-        if answer.status in (200, 201) and isinstance(fields.get("client_id"), str):
-            return _read(fields, server, redirect)
+        client_id = grants.identifier(fields.get("client_id"))
+        if answer.status in (200, 201) and client_id is not None:
+            return _read(client_id, fields, server, redirect)
         error = grants.error_in(fields, server.issuer)
         if error is None or error.error not in ("invalid_redirect_uri", "invalid_client_metadata"):
             break
@@ -114,20 +115,20 @@ def client_metadata(options: OAuth, redirect: str, server: AuthServer | None) ->
     return found
 
 
-def _read(fields: dict[str, Any], server: AuthServer, redirect: str) -> Registration:
+def _read(
+    client_id: str, fields: dict[str, Any], server: AuthServer, redirect: str
+) -> Registration:
     """Read the registration, which the server may have changed (RFC 7591 §3.2.1)."""
-    secret = fields.get("client_secret")
     method = fields.get("token_endpoint_auth_method")
-    expires = fields.get("client_secret_expires_at")
     uris = fields.get("redirect_uris")
     if isinstance(uris, list) and uris and redirect not in uris:
         raise LoginFailed(f"{server.issuer} registered another redirect URI than was asked for")
     known: Method | None = method if method in METHODS else None
     return Registration(
-        client_id=fields["client_id"],
-        client_secret=secret if isinstance(secret, str) and secret and known != "none" else None,
+        client_id=client_id,
+        client_secret=None if known == "none" else grants.identifier(fields.get("client_secret")),
         method=known,
         redirect_uri=redirect,
         how="registered",
-        expires_at=float(expires) if isinstance(expires, int) and expires > 0 else None,
+        expires_at=grants.seconds(fields.get("client_secret_expires_at"), 1e11),
     )

@@ -108,24 +108,18 @@ class Listen(Struct, frozen=True):
     """No other port will do: the client is registered for this one alone."""
 
 
-class Browse(Secretive, frozen=True, kw_only=True):
-    """Send a person to a URL and wait for the redirect; answered with its parameters."""
+class Visit(Secretive, frozen=True, kw_only=True):
+    """Send a person to a URL.
+
+    With a ``state``, wait for the redirect; answered with its parameters. With a ``user_code``
+    (RFC 8628), show it and wait for nothing.
+    """
 
     url: str
     issuer: str
     scopes: tuple[str, ...]
-    state: str
-
-    shown: ClassVar[tuple[str, ...]] = ("issuer", "scopes")
-
-
-class ShowCode(Secretive, frozen=True, kw_only=True):
-    """Show a person the code of a device grant; nothing is waited for."""
-
-    url: str
-    issuer: str
-    scopes: tuple[str, ...]
-    user_code: str
+    state: str | None = None
+    user_code: str | None = None
 
     shown: ClassVar[tuple[str, ...]] = ("issuer", "scopes")
 
@@ -136,5 +130,5 @@ class Pause(Struct, frozen=True):
     seconds: float
 
 
-Step: TypeAlias = Ask | Sign | Read | Write | Listen | Browse | ShowCode | Pause
+Step: TypeAlias = Ask | Sign | Read | Write | Listen | Visit | Pause
 Conversation: TypeAlias = Generator[Step, Any, T]

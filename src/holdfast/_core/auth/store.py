@@ -137,7 +137,7 @@ class FileLogins:
 
     def load(self, name: str) -> bytes | None:
         try:
-            data = files.read_without_links(self.path / f"{name}.json", MAX_ENTRY)
+            data = files.read_without_links(self.path / f"{name}.json", MAX_ENTRY, owned=True)
         except OSError:
             return None
         seal = self._seal() if self._seal is not None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from socket import inet_aton, inet_ntoa
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -148,6 +149,20 @@ def covers(resource: object, server: str) -> bool:
 
 def _dots(path: str) -> bool:
     return any(part in (".", "..") for part in unquote(path).split("/"))
+
+
+def network_of_name(host: str) -> str | None:
+    """Return the kind of network that a host names without a resolver; None: it may be any.
+
+    Resolvers read ``0x7f.1`` and ``2130706433`` as addresses too.
+    """
+    name = host.strip("[]").rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return "loopback"
+    try:
+        return network(name if ":" in name else inet_ntoa(inet_aton(name)))
+    except (OSError, ValueError):
+        return None
 
 
 def network(address: str) -> str:

@@ -83,7 +83,8 @@ class Permit:
         except BaseException as error:
             if ends_task(error):
                 raise
-            text = f"no credentials: {type(error).__name__}: {error}"
+            # A store or a function of the application's: its text may hold anything.
+            text = f"no credentials: {type(error).__name__} in a function of the application"
             raise Refused(AuthError(text), Meaning.UNAUTHORIZED, processed=False) from error
         finally:
             if self._held is not None:

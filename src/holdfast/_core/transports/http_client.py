@@ -103,7 +103,7 @@ class HttpClient:
             from holdfast._core.auth.as_client import Peers
             from holdfast._core.transports.authorization import Permit
 
-            peers = self._peers = Peers()
+            peers = self._peers = Peers(self.url.host or "", proxied=self._proxy is not None)
             self._permit = lambda account, held: Permit(account, peers, held)
         own = settings.headers
         self._session = aiohttp.ClientSession(

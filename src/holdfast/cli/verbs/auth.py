@@ -113,10 +113,10 @@ async def discovery(client: Any) -> list[tuple[Verdict, str]]:
         need = await account.discover(watch)
     except HoldfastError as error:
         return [*found, ("bad", error.message)]
-    server = need.found.server
+    server = need.server
     facts = {
         "authorization server": server.issuer + (" (assumed)" if server.assumed else ""),
-        "resource": need.found.resource or "not sent",
+        "resource": need.resource or "not sent",
         "scopes": " ".join(need.scopes or ()) or "none named",
         "registration": _registers(server),
         "PKCE": ", ".join(server.pkce_methods or ()) or "not advertised",

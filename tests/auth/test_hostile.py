@@ -1,0 +1,411 @@
+"""Authorization servers, resource servers and project files that mean harm."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+import holdfast
+from holdfast import FileLogins, LoginFailed, LoginRequest, LoginRequired, MemoryLogins, OAuth
+from holdfast._core.auth.as_client import AsClient, Reach
+from holdfast._core.auth.authorizer import Authorizer
+from holdfast._core.auth.browser import Listener, describe
+from holdfast._core.auth.flow import discover, renew
+from holdfast._core.auth.keyring import Keyring
+from holdfast._core.auth.login import log_in
+from holdfast._core.auth.registration import identify
+from holdfast._core.auth.steps import Ask, Fetched, Pause, Unreachable, Visit
+from holdfast.errors import AuthError, DiscoveryError, GrantError, TransportError
+from tests.auth.talk import (
+    AS_DOCUMENT,
+    ISSUER,
+    METADATA,
+    PRM,
+    PRM_DOCUMENT,
+    TOKENS,
+    Play,
+    attempt,
+    case,
+    ok,
+    server,
+    stored_login,
+)
+from tests.auth.test_as_client import serving
+from tests.auth.world import world
+
+TOKEN, REGISTER, DEVICE = f"{ISSUER}/token", f"{ISSUER}/register", f"{ISSUER}/device"
+BEYOND_FLOAT = 10**400
+UNUSABLE = ["", "a\nb", "é", "\ud800", "x" * 100_000, 7, None]
+
+
+# Values that no honest server sends.
+
+
+@pytest.mark.req("B7")
+def test_a_life_beyond_all_numbers_is_a_long_one() -> None:
+    play = Play({TOKEN: {**TOKENS, "expires_in": BEYOND_FLOAT}})
+    found = play.run(renew(stored_login(), 1000.0))
+    assert found.expires_at is not None
+    assert found.expires_at < 1e10
+
+
+@pytest.mark.req("A12")
+@pytest.mark.parametrize("expiry", [BEYOND_FLOAT, -BEYOND_FLOAT, 5e12, "5", [], None, 0])
+def test_a_registration_may_say_anything_of_its_expiry(expiry: Any) -> None:
+    said = {"client_id": "dyn", "client_secret": "s", "client_secret_expires_at": expiry}
+    found = Play({REGISTER: ok(said, 201)}).run(identify(server(), OAuth(), bound=None, now=0))
+    assert found.client_id == "dyn"
+    assert found.expires_at is None or found.expires_at > 0
+
+
+@pytest.mark.req("A12", "B20")
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_a_client_that_cannot_be_used_is_refused(name: Any) -> None:
+    play = Play({REGISTER: ok({"client_id": name}, 201)})
+    with pytest.raises(LoginFailed, match="did not register"):
+        play.run(identify(server(), OAuth(), bound=None, now=0))
+
+
+@pytest.mark.req("B12")
+@pytest.mark.parametrize("code", UNUSABLE)
+def test_a_device_code_that_cannot_be_used_is_refused(code: Any) -> None:
+    said = {"device_code": code, "user_code": "AB", "verification_uri": f"{ISSUER}/go"}
+    play = Play({DEVICE: said})
+    with pytest.raises(LoginFailed, match="no device code"):
+        play.run(log_in(device_attempt()))
+
+
+@pytest.mark.req("B12")
+@pytest.mark.parametrize("interval", [BEYOND_FLOAT, 1e308, float("inf"), float("nan"), "9", -1])
+def test_no_interval_makes_the_device_login_wait_for_ever_or_not_at_all(interval: Any) -> None:
+    said = {
+        "device_code": "D",
+        "user_code": "AB",
+        "verification_uri": f"{ISSUER}/go",
+        "interval": interval,
+    }
+    answers = [ok({"error": "slow_down"}, 400), Fetched(503), TOKENS]
+    play = Play({DEVICE: said, TOKEN: answers})
+    play.run(log_in(device_attempt()))
+    pauses = [step.seconds for step in play.asked if isinstance(step, Pause)]
+    assert len(pauses) == 3
+    assert all(5 <= one <= 60 for one in pauses)
+
+
+def device_attempt() -> Any:
+    found = server(device_authorization_endpoint=DEVICE)
+    return attempt(found, options=OAuth(client_id="me", device=True))
+
+
+@pytest.mark.req("B5")
+@pytest.mark.parametrize("status", [200, 400, 503])
+@pytest.mark.parametrize("error", ["temporarily_unavailable", "server_error"])
+def test_trouble_that_passes_keeps_the_login(status: int, error: str) -> None:
+    play = Play({TOKEN: ok({"error": error}, status)})
+    with pytest.raises(TransportError):
+        play.run(renew(stored_login(), 0))
+
+
+@pytest.mark.req("B5")
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
+def test_statuses_that_mean_later_keep_the_login(status: int) -> None:
+    with pytest.raises(TransportError):
+        Play({TOKEN: Fetched(status, b"<html>")}).run(renew(stored_login(), 0))
+
+
+@pytest.mark.req("A23")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"refresh_token": "r"},
+        {**TOKENS, "token_type": "mac"},
+        {**TOKENS, "token_type": "DPoP"},
+        {**TOKENS, "token_type": 7},
+        {**TOKENS, "access_token": ["x"]},
+    ],
+)
+def test_a_renewal_without_a_usable_token_is_an_error_that_ends_no_login(answer: Any) -> None:
+    with pytest.raises(GrantError) as caught:
+        Play({TOKEN: answer}).run(renew(stored_login(), 0))
+    assert not caught.value.error
+
+
+# Metadata.
+
+
+@pytest.mark.req("A19")
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        f"{ISSUER}/authorize#",
+        f"{ISSUER}/authorize#fragment",
+        f"{ISSUER}/authorize?client_id=evil",
+        f"{ISSUER}/authorize?a=b&redirect%5Furi=https://evil.example",
+        f"{ISSUER}/authorize?STATE=x&state=y",
+        f"{ISSUER}/authorize?response_mode=fragment&scope",
+    ],
+)
+def test_an_authorization_endpoint_cannot_bring_parameters_of_the_request(endpoint: str) -> None:
+    play = Play({PRM: PRM_DOCUMENT, METADATA: {**AS_DOCUMENT, "authorization_endpoint": endpoint}})
+    with pytest.raises((DiscoveryError, LoginFailed)):
+        need = play.run(discover(case()))
+        play.run(log_in(attempt(need.server)))
+    assert not [step for step in play.asked if isinstance(step, Visit)]
+
+
+@pytest.mark.req("A6")
+@pytest.mark.parametrize(
+    "issuer", ["\ud800", "x\x1b[2J", "javascript:1", 7, None, f"{ISSUER}?a", f"{ISSUER}#a", ""]
+)
+def test_a_document_that_the_user_names_has_an_issuer_that_can_be_one(issuer: Any) -> None:
+    place = "https://as.example/own.json"
+    play = Play({PRM: PRM_DOCUMENT, place: {**AS_DOCUMENT, "issuer": issuer}})
+    with pytest.raises(DiscoveryError):
+        play.run(discover(case(options=OAuth(metadata_url=place))))
+
+
+@pytest.mark.req("A6", "A30")
+@pytest.mark.parametrize(
+    "issuer",
+    [
+        f"{ISSUER}?tenant=1",
+        f"{ISSUER}/#x",
+        "https://ås.example",
+        "https://as.example\u3002evil",
+        "https://user@as.example",
+        "HTTPS//as.example",
+        "https://as.example:x",
+        "https://[::1",
+    ],
+)
+def test_an_issuer_that_cannot_be_one_is_not_asked(issuer: str) -> None:
+    play = Play({PRM: {**PRM_DOCUMENT, "authorization_servers": [issuer]}})
+    with pytest.raises(DiscoveryError):
+        play.run(discover(case()))
+    assert play.urls == [PRM]
+
+
+# Addresses.
+
+
+@pytest.mark.req("A31", "A32")
+async def test_a_pinned_place_is_not_left_for_a_private_one() -> None:
+    async def elsewhere(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path)
+        return web.json_response({})
+
+    async def here(request: web.Request) -> web.StreamResponse:
+        if request.path == "/same":
+            return web.json_response({})
+        return web.Response(status=302, headers={"Location": place})
+
+    asked: list[str] = []
+    async with serving(elsewhere) as other, serving(here) as home:
+        async with AsClient(Reach(), "global") as asker:
+            place = f"{other}/secret"
+            found, _ = await asker.ask(Ask(url=f"{home}/x", pinned=True))
+            assert isinstance(found, Unreachable)
+            place = f"{home}/same"
+            found, _ = await asker.ask(Ask(url=f"{home}/x", pinned=True))
+            assert isinstance(found, Fetched)
+    assert not asked
+
+
+@pytest.mark.req("A31", "B21")
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "localhost",
+        "a.localhost",
+        "localhost.",
+        "0x7f.1",
+        "2130706433",
+        "10.1",
+        "[::1]",
+    ],
+)
+async def test_a_proxy_is_not_asked_for_private_places(host: str) -> None:
+    asked: list[str] = []
+
+    async def proxy(request: web.Request) -> web.StreamResponse:
+        asked.append(str(request.url))
+        return web.json_response({})
+
+    async with serving(proxy) as place:
+        async with AsClient(Reach(proxy=lambda url: place), "global") as asker:
+            found, _ = await asker.ask(Ask(url=f"http://{host}/x"))
+    assert isinstance(found, Unreachable)
+    assert not asked
+
+
+@pytest.mark.req("A31", "B21")
+async def test_the_address_of_a_proxy_is_not_that_of_the_server() -> None:
+    """A proxy on this machine must not open this machine to a server elsewhere."""
+    asked: list[str] = []
+
+    async def proxy(request: web.Request) -> web.StreamResponse:
+        asked.append(str(request.url))
+        challenge = 'Bearer resource_metadata="http://127.0.0.1:9/secret"'
+        return web.Response(status=401, headers={"WWW-Authenticate": challenge})
+
+    async with serving(proxy) as place:
+        target = holdfast.Http("http://mcp.example/mcp", auth="oauth", proxy=place)
+        async with holdfast.connect(target) as session:
+            with pytest.raises(holdfast.HoldfastError):
+                await session.list_tools()
+        assert target.authorizer is not None
+        assert target.authorizer.network in (None, "global")
+    assert asked
+    assert not [url for url in asked if "127.0.0.1:9" in url]
+
+
+# Answers to requests.
+
+
+@pytest.mark.req("A36")
+@pytest.mark.parametrize("nonce", ["", "\udcff", "a b", 'a"b', "a\x7f", "n" * 5000])
+def test_a_nonce_that_cannot_be_one_is_not_used(nonce: str) -> None:
+    authorizer = Authorizer("https://mcp.example/mcp", OAuth())
+    assert not authorizer.note_nonce(TOKEN, nonce)
+    assert not authorizer.nonces
+
+
+# The person's side.
+
+
+@pytest.mark.req("B12")
+@pytest.mark.parametrize("text", ["http://[", "http://[::1", "\x00", "//\u2100", "", "   "])
+async def test_no_pasted_text_breaks_the_login(text: str) -> None:
+    listener = await Listener.start(None, "/callback", fixed=False)
+    try:
+        assert listener.paste(text)
+    finally:
+        await listener.close()
+
+
+@pytest.mark.req("B12")
+async def test_a_device_login_that_the_person_declines_ends_at_once() -> None:
+    async def decline(request: LoginRequest) -> None:
+        raise LoginFailed("the login was declined")
+
+    async with world() as here:
+        auth = OAuth(store=MemoryLogins(), device=True)
+        async with here.connect(auth=auth, login=decline) as session:
+            with pytest.raises(LoginFailed, match="declined"):
+                await session.login()
+
+
+@pytest.mark.req("A16")
+async def test_any_path_can_be_the_one_that_the_browser_comes_back_to() -> None:
+    listener = await Listener.start("http://127.0.0.1:0/done", "/callback", fixed=False)
+    waiting = asyncio.create_task(listener.wait("STATE"))
+    await asyncio.sleep(0)
+    assert " 303 " in listener._respond(
+        f"GET /done?code=C&state=STATE HTTP/1.1\r\nHost: {listener.redirect_uri[7:-5]}\r\n\r\n"
+    )
+    assert (await waiting)["code"] == "C"
+    listener._sent_on = None
+    await listener.close()
+
+
+@pytest.mark.req("B20")
+def test_a_name_from_a_project_steers_no_terminal() -> None:
+    request = LoginRequest(url="https://a/", server="x\x1b[2J\u202ey", issuer="https://as")
+    assert "\x1b" not in describe(request)
+    assert "\u202e" not in describe(request)
+
+
+@pytest.mark.req("B13")
+async def test_the_command_to_log_in_is_one_command() -> None:
+    async with world() as here:
+        auth = OAuth(store=MemoryLogins(), account="a; reboot", interactive=False)
+        async with holdfast.connect(f"{here.url}/mcp", auth=auth) as session:
+            with pytest.raises(LoginRequired) as caught:
+                await session.list_tools()
+        words = shlex.split(caught.value.command)
+        assert words == ["holdfast", "login", f"{here.url}/mcp", "--account", "a; reboot"]
+
+
+# Stores and functions that fail.
+
+
+class Broken(MemoryLogins):
+    async def read(self, key: str) -> bytes | None:
+        raise RuntimeError("the database is away, password=SECRET")
+
+
+async def no_token() -> str:
+    raise KeyError("nobody")
+
+
+@pytest.mark.parametrize(
+    "auth",
+    [
+        OAuth(store=Broken()),
+        holdfast.WorkloadIdentity(client_id="me", token=no_token),
+        holdfast.ClientCredentials(client_id="me", private_key="no key"),
+        holdfast.WorkloadIdentity(client_id="me", token=lambda: "a b"),
+    ],
+    ids=["store", "function", "key", "token"],
+)
+async def test_what_the_application_gives_may_fail_and_the_call_says_so(auth: Any) -> None:
+    async with world() as here, here.connect(auth=auth) as session:
+        with pytest.raises(holdfast.HoldfastError) as caught:
+            await session.call_tool("hello", timeout=5)
+        assert not isinstance(caught.value, holdfast.RequestTimeout)
+        assert not caught.value.outcome_unknown
+        assert "SECRET" not in str(caught.value)
+
+
+async def test_entries_of_another_user_are_not_used(tmp_path: Path) -> None:
+    store = FileLogins(tmp_path)
+    key = "login-0123456789abcdef"
+    async with store.hold(key) as slot:
+        await slot.write(b"mine")
+    (tmp_path / f"{key}.json").chmod(0o666)
+    assert await store.read(key) is None
+
+
+@pytest.mark.req("B15")
+def test_a_keyring_that_hangs_is_asked_by_one_thread(tmp_path: Path) -> None:
+    never, asked = threading.Event(), []
+
+    def stuck() -> bytes:
+        asked.append(1)
+        never.wait(30)
+        return b"k" * 32
+
+    ring = Keyring(stuck, patience=0.01)
+    for _ in range(3):
+        with pytest.raises(AuthError, match="did not answer"):
+            ring.seal_for(tmp_path, required=True)
+    assert len(asked) == 1
+    never.set()
+    while True:
+        try:
+            assert ring.seal_for(tmp_path, required=True) is not None
+            break
+        except AuthError:
+            continue
+
+
+@pytest.mark.req("A26")
+async def test_scopes_that_change_with_every_refusal_end_in_an_error() -> None:
+    async def endless(request: LoginRequest) -> str:
+        found = await here.person(request)
+        here.wanted = (*here.wanted, f"s{len(here.wanted)}")
+        return found
+
+    async with world() as here, here.connect(login=endless) as session:
+        await session.list_tools()
+        for _ in range(3):
+            with pytest.raises(holdfast.AuthError):
+                await session.call_tool("hello")
+        assert here.count["authorize"] <= 4
