@@ -1,4 +1,4 @@
-"""The command line against the floor of starting Python: no client can be faster than that."""
+"""The command line against the start of Python, and against a program that uses the library."""
 
 from __future__ import annotations
 
@@ -9,25 +9,41 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.rows import Bench, Measure, MeasureError, Row, Stopwatch, last_line
-from benchmarks.sides import Side
+from benchmarks.bench import Bench, Found, Measure, MeasureError, Row, Stopwatch, last_line
+from benchmarks.sides import Side, named
 
 SERVER = "bench"
+TIMES = 5
 
 
-def command_line(*words: str, times: int = 5) -> Measure:
-    """``holdfast`` with some words, in a home where a server's tools have been seen before."""
+def command_line(floor: str, *words: str) -> Measure:
+    """``holdfast`` with some words, in a home where a server's tools have been seen before.
 
-    def measure(bench: Bench, side: Side) -> float:
-        if side.family == "raw":
-            return statistics.median(_timed(["-c", "pass"], {}) for _ in range(times))
+    Words that end with ``--`` are followed by the command of the server.
+    """
+
+    def measure(bench: Bench, side: Side) -> Found:
         with tempfile.TemporaryDirectory() as home:
-            environment = {"HOME": home, "XDG_CACHE_HOME": f"{home}/cache"}
+            own = {"HOME": home, "XDG_CACHE_HOME": f"{home}/cache"}
             _remember(Path(home))
-            command = ["-m", "holdfast", *words]
-            return statistics.median(_timed(command, environment) for _ in range(times))
+            command = [*words, *(bench.target(side) if words[-1] == "--" else ())]
+            pairs = [
+                (_floor(floor, bench), _timed(["-m", "holdfast", *command], own))
+                for _ in range(TIMES)
+            ]
+        floors, ours = zip(*pairs, strict=True)
+        return {floor: statistics.median(floors), "holdfast": statistics.median(ours)}
 
     return measure
+
+
+def _floor(floor: str, bench: Bench) -> float:
+    if floor == "python":
+        return _timed(["-c", "pass"], {})
+    with Stopwatch() as watch:
+        side = named("holdfast-stateless")
+        bench.python(side.cold_code(bench.target(side)))
+    return watch.seconds
 
 
 def _timed(arguments: list[str], environment: dict[str, str]) -> float:
@@ -53,21 +69,13 @@ def _remember(home: Path) -> None:
     _timed(["-c", code], {"HOME": str(home), "XDG_CACHE_HOME": f"{home}/cache"})
 
 
+def _row(key: str, title: str, floor: str, *words: str) -> Row:
+    measure = command_line(floor, *words)
+    return Row(key, title, "ms", measure, spawns=True, only=("holdfast-stateless",), group="cli")
+
+
 ROWS = (
-    Row(
-        "help",
-        "holdfast --help, start to end",
-        "ms",
-        command_line("--help"),
-        eras=False,
-        spawns=True,
-    ),
-    Row(
-        "offline",
-        "holdfast tools (seen before), start to end",
-        "ms",
-        command_line("tools", SERVER, "--offline"),
-        eras=False,
-        spawns=True,
-    ),
+    _row("help", "holdfast --help", "python", "--help"),
+    _row("offline", "holdfast tools --offline", "python", "tools", SERVER, "--offline"),
+    _row("call", "holdfast call", "cold", "call", "echo", "text=hello", "--"),
 )

@@ -4,8 +4,8 @@
  *
  * Speaks the handshake era and, unless --legacy is given, the stateless one. Tools: echo(text),
  * blob(size), progress(count), served() (how often tools/list was answered, so that a client's
- * cache cannot pass for speed); the others are only listed. All answers to the requests of one
- * read leave in one write. echo_server.py behaves the same.
+ * cache cannot pass for speed), place(text) (a structured result); the others are only listed.
+ * All answers to the requests of one read leave in one write. echo_server.py behaves the same.
  */
 
 #include <errno.h>
@@ -302,11 +302,21 @@ static void call_served(const Request *r) {
     puts_to(&out, "\"}]}}\n");
 }
 
+static void call_place(const Request *r) {
+    begin(r);
+    puts_to(&out, "\"content\":[{\"type\":\"text\",\"text\":\"a place\"}],"
+                  "\"structuredContent\":{\"name\":");
+    if (r->text.len && *r->text.at == '"') put(&out, r->text.at, r->text.len);
+    else puts_to(&out, "\"hello\"");
+    puts_to(&out, ",\"latitude\":53.5,\"tags\":[\"harbour\",\"old\"]}}}\n");
+}
+
 static void call_tool(const Request *r) {
     if (is_text(r->name, "echo")) call_echo(r);
     else if (is_text(r->name, "blob")) call_blob(r);
     else if (is_text(r->name, "progress")) call_progress(r);
     else if (is_text(r->name, "served")) call_served(r);
+    else if (is_text(r->name, "place")) call_place(r);
     else refuse(r, -32602, "Unknown tool");
 }
 
@@ -327,7 +337,13 @@ static void handle(const char *line, const char *end) {
 
 static const char REAL_TOOL[] =
     "{\"name\":\"%s\",\"description\":\"%s\",\"inputSchema\":{\"type\":\"object\",\"properties\":"
-    "{\"%s\":{\"type\":\"%s\",\"description\":\"%s\"}}}}";
+    "{\"%s\":{\"type\":\"%s\",\"description\":\"%s\"}}}%s}";
+
+static const char PLACE[] =
+    ",\"outputSchema\":{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},"
+    "\"latitude\":{\"type\":\"number\"},"
+    "\"tags\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}},"
+    "\"required\":[\"name\",\"latitude\",\"tags\"]}";
 
 static const char LISTED_TOOL[] =
     "{\"name\":\"records_%04d_search\",\"title\":\"Search records %d\",\"description\":"
@@ -341,11 +357,12 @@ static const char LISTED_TOOL[] =
     "\"required\":[\"query\"],\"additionalProperties\":false},"
     "\"annotations\":{\"readOnlyHint\":true,\"openWorldHint\":false}}";
 
-static const char *const REAL[][5] = {
-    {"echo", "Return the text that it is given.", "text", "string", "What to return"},
-    {"blob", "Return a text of a given size.", "size", "integer", "How many bytes"},
-    {"progress", "Report progress, then end.", "count", "integer", "How many reports"},
-    {"served", "Say how often the tools were listed.", "unused", "string", "Not looked at"},
+static const char *const REAL[][6] = {
+    {"echo", "Return the text that it is given.", "text", "string", "What to return", ""},
+    {"blob", "Return a text of a given size.", "size", "integer", "How many bytes", ""},
+    {"progress", "Report progress, then end.", "count", "integer", "How many reports", ""},
+    {"served", "Say how often the tools were listed.", "unused", "string", "Not looked at", ""},
+    {"place", "Return a place as a structured result.", "text", "string", "Its name", PLACE},
 };
 
 static void build_list(int tools) {
@@ -355,7 +372,7 @@ static void build_list(int tools) {
     for (int i = 0; i < tools; i++) {
         const char *const *t = REAL[i < real ? i : 0];
         if (i) puts_to(&tool_list, ",");
-        if (i < real) snprintf(one, sizeof one, REAL_TOOL, t[0], t[1], t[2], t[3], t[4]);
+        if (i < real) snprintf(one, sizeof one, REAL_TOOL, t[0], t[1], t[2], t[3], t[4], t[5]);
         else snprintf(one, sizeof one, LISTED_TOOL, i, i, i);
         puts_to(&tool_list, one);
     }

@@ -20,7 +20,18 @@ REAL = (
     ("blob", "Return a text of a given size.", "size", "integer", "How many bytes"),
     ("progress", "Report progress, then end.", "count", "integer", "How many reports"),
     ("served", "Say how often the tools were listed.", "unused", "string", "Not looked at"),
+    ("place", "Return a place as a structured result.", "text", "string", "Its name"),
 )
+
+PLACE = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "latitude": {"type": "number"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["name", "latitude", "tags"],
+}
 
 
 class Refused(Exception):  # noqa: N818  (an answer, not a failure)
@@ -41,6 +52,7 @@ def real_tool(name: str, about: str, key: str, kind: str, meaning: str) -> dict[
         "name": name,
         "description": about,
         "inputSchema": {"type": "object", "properties": properties},
+        **({"outputSchema": PLACE} if name == "place" else {}),
     }
 
 
@@ -147,6 +159,10 @@ class Server:
                 return text_result("done")
             case "served":
                 return text_result(str(self.lists_served))
+            case "place":
+                place = {"latitude": 53.5, "tags": ["harbour", "old"]}
+                structured = {"name": arguments.get("text", "hello"), **place}
+                return {**text_result("a place"), "structuredContent": structured}
         raise Refused(-32602, "Unknown tool")
 
     def text_of(self, size: int) -> str:

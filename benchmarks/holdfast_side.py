@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 
+from msgspec import Struct
+
 import holdfast
 
 
@@ -14,9 +16,15 @@ def client(command: list[str]) -> holdfast.Client:
     return holdfast.connect(command)
 
 
-def keeping(command: list[str]) -> holdfast.Client:
-    """A client that keeps the list of tools, of a server that does not say for how long."""
-    return holdfast.connect(command, cache=holdfast.Cache(tools=60))
+class Place(Struct):
+    name: str
+    latitude: float
+    tags: list[str]
+
+
+async def place(server: holdfast.Client) -> Place:
+    """A structured result, read as a type."""
+    return (await server.call_tool("place", {"text": "hello, world"})).as_type(Place)
 
 
 def check_era(server: holdfast.Client, legacy: bool) -> None:

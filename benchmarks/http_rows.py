@@ -6,14 +6,11 @@ clients are slow enough that fewer repetitions tell as much.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
+from benchmarks.bench import Bench, Found, Measure, Row
 from benchmarks.rows import (
     MIB,
-    Bench,
-    Measure,
-    Row,
     blob,
     concurrent,
     connect_and_list,
@@ -22,9 +19,6 @@ from benchmarks.rows import (
 )
 from benchmarks.server import Server
 from benchmarks.sides import Side
-
-AIM = 1.35
-FLOORS = {"holdfast-stateless": "raw-stateless", "mcp-stateless": "raw-stateless"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +42,7 @@ def settle_allocator() -> None:
 
 
 def over_http(answers: str, ours: Measure, peers: Measure) -> Measure:
-    def measure(bench: Bench, side: Side) -> float:
+    def measure(bench: Bench, side: Side) -> Found:
         settle_allocator()
         endpoint = Endpoint((bench.web,), bench.server.about, answers)
         work = peers if side.family == "mcp" else ours
@@ -70,10 +64,9 @@ def row(
         f"HTTP {title}",
         unit,
         measure,
-        AIM,
         per_second=per_second,
         wire="http",
-        floors=FLOORS,
+        group="http",
     )
 
 
@@ -96,11 +89,7 @@ ROWS = (
     row(
         "progress",
         "10,000 notifications, SSE",
-        over_http(
-            "sse",
-            progress(10_000, 5, time.perf_counter),
-            progress(10_000, 1, time.perf_counter),
-        ),
+        over_http("sse", progress(10_000, 5), progress(10_000, 1)),
         unit="µs",
         per_second="notes/s",
     ),

@@ -292,8 +292,8 @@ def progress(request: Message) -> bytes:
 
 
 @contextmanager
-def running(path: tuple[str, ...]) -> Iterator[str]:
-    """The server in a process of its own, on the CPU of the one that starts it; its address."""
+def running(path: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    """The server in a process of its own, on the CPU of the starter; its address and process."""
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "benchmarks.http_server"],
         stdin=subprocess.PIPE,
@@ -303,7 +303,7 @@ def running(path: tuple[str, ...]) -> Iterator[str]:
     with process:
         assert process.stdin is not None
         assert process.stdout is not None
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}", process.pid
         process.stdin.close()
 
 

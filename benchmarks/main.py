@@ -1,13 +1,14 @@
 """Holdfast beside the least that a client can do, measured in turns on one CPU.
 
 Every round runs all sides of a row one after the other, in changing order; a ratio is the median
-of the rounds' own ratios to ``raw``, so that a machine that slows down slows both sides of it.
+of the rounds' own ratios to the floor, so that a machine that slows down slows both sides of it.
 """
 
 from __future__ import annotations
 
 import argparse
 import cProfile
+import importlib.util
 import json
 import os
 import pstats
@@ -18,12 +19,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import http_peer, http_server, server, sides
-from benchmarks.report import Results, show
-from benchmarks.rows import Bench, MeasureError, Row, Stopwatch, all_rows
+from benchmarks import http_peer, http_server, page, server, sides
+from benchmarks.bench import Bench, MeasureError, Row, Stopwatch
+from benchmarks.report import Results, show, slopes_as_json
+from benchmarks.rows import all_rows
 from benchmarks.sides import Side
 
 TOTAL_SECONDS = 300.0
+USUAL = "main,http,cli"
 
 
 def arguments() -> argparse.Namespace:
@@ -32,10 +35,17 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="two rounds")
-    parser.add_argument("--rows", help=f"some of {','.join(row.key for row in all_rows())}")
+    parser.add_argument(
+        "--rows",
+        help=f"groups (all, {', '.join(groups())}; by default {USUAL}), or rows: "
+        + ", ".join(row.key for row in all_rows()),
+    )
     parser.add_argument("--only", help="some sides, by name, or 'holdfast' for both eras")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every number there")
+    parser.add_argument("--write", action="store_true", help="renew the figures of the docs")
+    parser.add_argument("--seconds", type=float, help="in all, at most")
     parser.add_argument("--loop", choices=("asyncio", "uvloop"), default="asyncio")
+    parser.add_argument("--cpu", action="store_true", help="CPU time instead of wall time")
     parser.add_argument("--shared", action="store_true", help="measure in one client process")
     parser.add_argument("--python-server", action="store_true", help="do not use the C server")
     parser.add_argument("--peers", action="store_true", help="also other clients, over HTTP")
@@ -43,16 +53,24 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def chosen_rows(keys: str | None) -> list[Row]:
-    known = {row.key: row for row in all_rows()}
-    names = keys.split(",") if keys else list(known)
-    if unknown := [name for name in names if name not in known]:
-        raise SystemExit(f"no such row: {', '.join(unknown)} (there are: {', '.join(known)})")
-    return [known[name] for name in names]
+def groups() -> list[str]:
+    return list(dict.fromkeys(row.group for row in all_rows()))
+
+
+def chosen_rows(names: str) -> list[Row]:
+    """Rows by their keys or groups, in the order of the names."""
+    rows = {row.key: [row] for row in all_rows()} | {"all": list(all_rows())}
+    for group in groups():
+        rows[group] = [row for row in all_rows() if row.group == group]
+    if unknown := [name for name in names.split(",") if name not in rows]:
+        raise SystemExit(f"no such row: {', '.join(unknown)} (there are: {', '.join(rows)})")
+    return list(dict.fromkeys(row for name in names.split(",") for row in rows[name]))
 
 
 def sides_of(row: Row, chosen: list[Side]) -> list[Side]:
     """One of each family where eras and descriptors make no difference."""
+    if row.only:
+        return [side for side in chosen if side.name in row.only]
     chosen = [side for side in chosen if side.wire in (None, row.wire)]
     if row.eras:
         return chosen
@@ -79,17 +97,17 @@ def turn(chosen: list[Side], number: int) -> list[Side]:
 class Rounds:
     """How often a row is measured, until when at the latest, and where."""
 
-    def __init__(self, bench: Bench, count: int, shared: bool) -> None:
+    def __init__(self, bench: Bench, count: int, shared: bool, seconds: float) -> None:
         self.bench = bench
         self.count = count
         self.shared = shared
-        self.ends = time.monotonic() + TOTAL_SECONDS
+        self.ends = time.monotonic() + seconds
 
     def left(self) -> float:
         return self.ends - time.monotonic()
 
     def of(self, row: Row, chosen: list[Side], rows_left: int) -> Results:
-        """As many rounds as fit into the row's share of the time that is left."""
+        """As many rounds as fit into the row's share of the time that is left, one at least."""
         results = Results(row)
         row_ends = time.monotonic() + self.left() / rows_left
         for number in range(self.count):
@@ -104,9 +122,7 @@ class Rounds:
             return
         here = row.spawns or (self.shared and row.key != "memory")
         try:
-            if self.left() < 0:
-                raise MeasureError("out of time")
-            found = row.measure(self.bench, side) if here else self.bench.apart(row, side)
+            found = self.bench.measure(row, side) if here else self.bench.apart(row, side)
         except MeasureError as error:
             results.fail(side, str(error))
         except Exception as error:  # a side that is broken must not hide the others
@@ -137,8 +153,8 @@ def served(bench: Bench, rows: list[Row]) -> Iterator[Bench]:
     if not any(row.wire == "http" for row in rows):
         yield bench
         return
-    with http_server.running(bench.path) as web:
-        yield replace(bench, web=web)
+    with http_server.running(bench.path) as (web, process):
+        yield replace(bench, web=web, web_process=process)
 
 
 def peers_note(wanted: bool) -> tuple[bool, str]:
@@ -164,8 +180,8 @@ def profile(row: Row, side: Side, bench: Bench) -> None:
 
 
 def profile_imports(row: Row, side: Side, bench: Bench) -> None:
-    command = bench.server.listing(8, legacy=side.legacy)
-    code = f"import {side.imports}" if row.key == "import" else side.cold_code(command)
+    cold = side.cold_code(bench.target(side))
+    code = f"import {side.imports}" if row.key == "import" else cold
     done = bench.python(code, "-X", "importtime")
     lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
     costs = sorted(lines[1:], key=lambda line: -int(line[12:].split("|")[0]))
@@ -175,24 +191,29 @@ def profile_imports(row: Row, side: Side, bench: Bench) -> None:
 
 def main() -> int:
     chosen = arguments()
+    if chosen.loop == "uvloop" and importlib.util.find_spec("uvloop") is None:
+        print("skipped: uvloop is not installed (pip install uvloop)")
+        return 0
     path = sides.python_path()
     sys.path += [entry for entry in path if entry not in sys.path]
     sides.compile_sources()
     cpu = pin()
-    bench = Bench(server.find(compiled=not chosen.python_server), chosen.loop, tuple(path))
+    found_server = server.find(compiled=not chosen.python_server)
+    bench = Bench(found_server, chosen.loop, tuple(path), cpu=chosen.cpu)
     if chosen.profile:
         only = sides.chosen(chosen.only or "holdfast-handshake")
         rows = chosen_rows(chosen.profile)
         with served(bench, rows) as bench:
             profile(rows[0], only[0], bench)
         return 0
-    rows = chosen_rows(chosen.rows)
+    rows = chosen_rows(chosen.rows or ("all" if chosen.write else USUAL))
     http = any(row.wire == "http" for row in rows)
     peers, note = peers_note(chosen.peers)
     load = os.getloadavg()[0]
     started = time.monotonic()
     with served(bench, rows) as bench:
-        rounds = Rounds(bench, 2 if chosen.quick else chosen.rounds, chosen.shared)
+        seconds = chosen.seconds or TOTAL_SECONDS * (4 if chosen.write else 1)
+        rounds = Rounds(bench, 2 if chosen.quick else chosen.rounds, chosen.shared, seconds)
         found = measure_all(rows, sides.chosen(chosen.only, peers=peers), rounds)
     about = {
         "server": bench.server.about,
@@ -202,11 +223,15 @@ def main() -> int:
         "cpu": cpu,
         "rounds": rounds.count,
         "shared": chosen.shared,
+        "clock": "CPU time of both" if chosen.cpu else "wall time",
         "load": round(load, 2),
         "seconds": round(time.monotonic() - started, 1),
     }
     print(show(found, about))
+    if chosen.write:
+        page.write(found, about)
     if chosen.json:
         values = [results.as_json() for results in found]
-        chosen.json.write_text(json.dumps({"about": about, "rows": values}, indent=1) + "\n")
+        whole = {"about": about, "rows": values, "slopes": slopes_as_json(found)}
+        chosen.json.write_text(json.dumps(whole, indent=1) + "\n")
     return 1 if any(results.failures for results in found) else 0

@@ -61,6 +61,17 @@ class ToolList(Struct):
     tools: list[Tool]
 
 
+class Place(Struct):
+    name: str
+    latitude: float
+    tags: list[str]
+
+
+class PlaceResult(Struct):
+    content: list[Content]
+    place: Place = msgspec.field(name="structuredContent")
+
+
 class Progress(Struct, gc=False):
     token: int = msgspec.field(name="progressToken")
     progress: float
@@ -72,6 +83,7 @@ OnProgress = Callable[[Any], object]
 encode = msgspec.json.Encoder().encode
 decode_envelopes = msgspec.json.Decoder(Envelope).decode_lines
 decode_result = msgspec.json.Decoder(ToolResult).decode
+decode_place = msgspec.json.Decoder(PlaceResult).decode
 decode_tools = msgspec.json.Decoder(ToolList).decode
 decode_progress = msgspec.json.Decoder(Progress).decode
 
@@ -186,7 +198,7 @@ class RawFd(Floor):
         )
         self.ends = cast(IO[bytes], self.process.stdin), cast(IO[bytes], self.process.stdout)
         self.stdin, self.stdout = (end.fileno() for end in self.ends)
-        self.unsent = b""
+        self.unsent = bytearray()
 
     async def start(self) -> None:
         self.spawn()
@@ -211,12 +223,12 @@ class RawFd(Floor):
         except BlockingIOError:
             sent = 0
         if sent != len(data):
-            self.unsent = data[sent:]
+            self.unsent += data[sent:]
             self.loop.add_writer(self.stdin, self.writable)
 
     def writable(self) -> None:
         try:
-            self.unsent = self.unsent[os.write(self.stdin, self.unsent) :]
+            del self.unsent[: os.write(self.stdin, self.unsent)]
         except BlockingIOError:
             return
         if not self.unsent:
@@ -230,6 +242,12 @@ class RawFd(Floor):
 
 
 KINDS: dict[str, type[Floor]] = {"raw": Raw, "raw-fd": RawFd}
+
+
+async def place(session: Floor) -> Place:
+    """A structured result, read as a type."""
+    params = {"name": "place", "arguments": {"text": "hello, world"}}
+    return decode_place(await session.request("tools/call", params)).place
 
 
 def cold(kind: str, command: list[str]) -> None:

@@ -164,7 +164,7 @@ def run(chosen: argparse.Namespace) -> Results:
     # Before anything is pinned: a flood and the client that it hits may have a CPU each.
     outcomes = faults.run(there, misbehaviours, tell) if misbehaviours else {}
     echo, cpu = server.find(), pin()
-    with http_server.running((str(ROOT), str(ROOT / "src"))) as web:
+    with http_server.running((str(ROOT), str(ROOT / "src"))) as (web, _):
         bench = Bench(echo, web, about["seconds_each"])
         count = chosen.rounds or (QUICK_ROUNDS if chosen.quick else ROUNDS)
         found = Rounds(count).measure(bench, there, wanted)

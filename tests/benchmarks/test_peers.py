@@ -256,7 +256,7 @@ def test_a_driver_that_fails_leaves_its_round_empty(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def web() -> Iterator[str]:
     path = (str(clients.ROOT), str(clients.ROOT / "src"))
-    with http_server.running(path) as address:
+    with http_server.running(path) as (address, _):
         yield address
 
 
