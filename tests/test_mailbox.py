@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from holdfast._core.mailbox import Mailbox
+from holdfast._core.mailbox import MOST_BYTES, Mailbox
 
 
 def make(limit: int = 100) -> Mailbox:
@@ -42,6 +42,43 @@ async def test_the_oldest_are_dropped_and_counted() -> None:
     assert heard == [8, 9]
     assert mailbox.dropped == 8
     assert "8 dropped" in repr(mailbox)
+
+
+@pytest.mark.req("P6", "R8")
+async def test_what_waits_is_bounded_in_bytes_too() -> None:
+    heard: list[int] = []
+    done = asyncio.Event()
+    mailbox = make()
+    for number in range(4):
+        mailbox.post(heard.append, number, MOST_BYTES // 2)
+    mailbox.post(heard.append, 4, MOST_BYTES * 2)
+    mailbox.post(lambda _: done.set(), None)
+    await done.wait()
+    assert heard == []
+    for number in range(4):
+        mailbox.post(heard.append, number, MOST_BYTES // 2)
+    done.clear()
+    mailbox.post(lambda _: done.set(), None)
+    await done.wait()
+    assert heard == [2, 3]
+
+
+@pytest.mark.req("L8", "P6")
+async def test_a_task_of_the_application_is_not_cancelled_with_the_mailbox() -> None:
+    release, done = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        await release.wait()
+        done.set()
+
+    mailbox = make()
+    task = asyncio.create_task(work())
+    mailbox.post(lambda _: task, None)
+    await asyncio.sleep(0)
+    mailbox.close()
+    release.set()
+    await task
+    assert done.is_set()
 
 
 @pytest.mark.req("P6")

@@ -189,7 +189,17 @@ async def test_an_update_invalidates_the_resource_and_what_it_is_in() -> None:
 
 
 @pytest.mark.req("C2")
-@pytest.mark.parametrize("params", [None, Raw(b"{}"), Raw(b'{"uri":5}'), Raw(b"[]")])
+@pytest.mark.parametrize(
+    "params",
+    [
+        None,
+        Raw(b"{}"),
+        Raw(b'{"uri":5}'),
+        Raw(b"[]"),
+        Raw(json.encode({"uri": "x:" + "/a" * 30})),
+        Raw(json.encode({"uri": "x:" + "a" * 3000})),
+    ],
+)
 async def test_an_update_of_nobody_knows_what_invalidates_all_resources(params: Any) -> None:
     rig = Rig(Cache(ttl=60))
     await rig.keep(READ, {"uri": "a"})
@@ -223,7 +233,14 @@ def test_a_uri_of_many_parts_is_bounded() -> None:
     rig = Rig()
     params = Raw(json.encode({"uri": "x:" + "/a" * 100_000}))
     rig.cache.noticed("notifications/resources/updated", params)
-    assert len(rig.cache._updated) < 100
+    assert not rig.cache._updated
+
+
+@pytest.mark.req("C1")
+async def test_hints_nested_too_deeply_cost_no_answer() -> None:
+    deep = b'{"tools":[],"ttlMs":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    rig = Rig(Cache(ttl=60))
+    assert await rig.cache.put(LIST, None, Raw(deep), rig.clock.now) is not None
 
 
 # A store that fails

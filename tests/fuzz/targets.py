@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from msgspec import UNSET
 
 from holdfast._core.boundary import Delivered
+from holdfast._core.text import has_unseen
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.framing import FrameTooLarge, Lines, ServerSentEvent, SseParser
 from holdfast._core.wire.jsonrpc import Envelope, Junk
@@ -146,7 +147,7 @@ def counted(items: list[Envelope | Junk]) -> dict[str, int]:
         if type(item) is Junk:
             counts[item.reason] = counts.get(item.reason, 0) + item.count
             assert len(item.snippet) <= 121
-            assert item.snippet.isprintable() or not item.snippet
+            assert not has_unseen(item.snippet)
     return counts
 
 

@@ -60,6 +60,8 @@ async def test_answers_that_nobody_takes_hold_few_connections() -> None:
         await server.until(lambda: len(server.answers()) >= AT_ONCE)
         assert await say(client) == "ahoy"
         assert server.standing <= AT_ONCE + 3
+        # The server of this test has a task for each connection, too.
+        assert len(asyncio.all_tasks()) <= 2 * (AT_ONCE + 3) + 5
 
 
 @pytest.mark.req("R4", "R7")
@@ -307,6 +309,18 @@ async def test_a_notification_that_is_not_responded_to_does_not_hold_calls_for_e
         server.on["notifications/initialized"] = never
         target = holdfast.Http(server.url, message_timeout=0.2)
         async with holdfast.connect(target, backoff=ONCE) as client:
+            assert await say(client) == "ahoy"
+
+
+@pytest.mark.req("R2", "X2", "X3")
+@pytest.mark.parametrize("shape", [Legacy, Old])
+async def test_the_first_notification_holds_calls_for_a_short_time_only(
+    shape: type[Legacy] | type[Old], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast._core.transports.messages.FIRST", 0.01)
+    async with shape() as server:
+        server.on["notifications/initialized"] = never
+        async with connect(server) as client:
             assert await say(client) == "ahoy"
 
 

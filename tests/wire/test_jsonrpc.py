@@ -350,6 +350,7 @@ def test_only_the_id_of_the_message_itself_counts(
         (rb"\ude00\ud83d", "\ufffd\ufffd"),
         (rb"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
         (rb"\\ud83d \ud83d", "\\ud83d \ufffd"),
+        (rb"\\\ud83d\\\\ude00", "\\\ufffd\\\\ude00"),
     ],
 )
 def test_half_of_an_emoji_is_replaced_and_the_rest_delivered(escaped: bytes, read: str) -> None:
@@ -361,6 +362,13 @@ def test_half_of_an_emoji_is_replaced_and_the_rest_delivered(escaped: bytes, rea
 
 def test_a_line_with_half_of_an_emoji_that_is_broken_otherwise_stays_unreadable() -> None:
     (found,) = decode_lines(answer_with(rb'{"n":"\ud83d",}'))
+    assert isinstance(found, Junk)
+    assert found.id == 5
+
+
+@pytest.mark.req("R8", "R10")
+def test_a_flood_of_half_emojis_fails_at_once_instead_of_being_replaced() -> None:
+    (found,) = decode_lines(answer_with(b'{"n":"' + rb"\ud83d" * 100_000 + b'"}'))
     assert isinstance(found, Junk)
     assert found.id == 5
 

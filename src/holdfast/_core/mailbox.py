@@ -12,13 +12,16 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from holdfast._core.callbacks import ends_task
 
 log: logging.Logger = logging.getLogger("holdfast")
 
 Handler: TypeAlias = Callable[[Any], Any]
+
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of values that wait for a handler."""
 
 handling: ContextVar[asyncio.Task[Any] | None] = ContextVar("holdfast_handling", default=None)
 """The task of the handler that is running, also in the tasks and threads that it starts.
@@ -35,19 +38,22 @@ class Mailbox:
         self._limit = limit
         self._loop = loop
         self._name = name
-        self._queue: deque[tuple[Handler, Any]] = deque()
+        self._queue: deque[tuple[Handler, Any, int]] = deque()
+        self._bytes = 0
         self._task: asyncio.Task[None] | None = None
         self._overflowing = False
 
     def __repr__(self) -> str:
         return f"<Mailbox {len(self._queue)} of {self._limit}, {self.dropped} dropped>"
 
-    def post(self, handler: Handler, value: Any) -> None:
-        """Queue ``handler(value)``."""
-        if len(self._queue) >= self._limit:
+    def post(self, handler: Handler, value: Any, size: int = 0) -> None:
+        """Queue ``handler(value)``; ``size`` is that of the value in bytes."""
+        queue = self._queue
+        while queue and (len(queue) >= self._limit or self._bytes + size > MOST_BYTES):
             self._discard()
             self._drop()
-        self._queue.append((handler, value))
+        queue.append((handler, value, size))
+        self._bytes += size
         if self._task is None:
             self._task = self._loop.create_task(self._deliver(), name=f"holdfast-{self._name}")
 
@@ -57,8 +63,13 @@ class Mailbox:
         if self._task is not None and self._task is not handling.get():
             self._task.cancel()
 
+    def _take(self) -> tuple[Handler, Any]:
+        handler, value, size = self._queue.popleft()
+        self._bytes -= size
+        return handler, value
+
     def _discard(self) -> None:
-        _, value = self._queue.popleft()
+        _, value = self._take()
         if inspect.iscoroutine(value):
             value.close()
 
@@ -73,7 +84,7 @@ class Mailbox:
         handling.set(asyncio.current_task())
         try:
             while self._queue:
-                handler, value = self._queue.popleft()
+                handler, value = self._take()
                 await run(handler, value, self._name)
                 if len(self._queue) < self._limit // 2:
                     self._overflowing = False
@@ -86,7 +97,8 @@ async def run(handler: Handler, value: Any, name: str) -> None:
     try:
         result = handler(value)
         if isinstance(result, Awaitable):
-            await result
+            # A task of the application's own is not ours to cancel.
+            await (asyncio.shield(result) if asyncio.isfuture(result) else result)
     except BaseException as error:
         if ends_task(error):
             raise

@@ -37,6 +37,9 @@ CHANGES: Final[dict[str, tuple[str, ...]]] = {
 
 NEVER: Final = float("-inf")
 MOST_URIS: Final = 10_000
+LONGEST_URI: Final = 2_000
+DEEPEST: Final = 20
+"""Slashes of a URI: each is a resource that may contain it."""
 """Resources whose invalidation is remembered one by one."""
 
 
@@ -143,8 +146,10 @@ class AnswerCache:
     def _update(self, params: Raw | None) -> None:
         """Invalidate a resource, and those that contain it."""
         try:
-            uri = _updated.decode(params).uri  # type: ignore[arg-type]
+            uri: str | None = _updated.decode(params).uri  # type: ignore[arg-type]
         except (*jsonrpc.MALFORMED, TypeError):
+            uri = None
+        if uri is None or len(uri) > LONGEST_URI or uri.count("/") > DEEPEST:
             self.invalidate((READ,))
             return
         now = self.clock()
@@ -211,7 +216,7 @@ def _read_hints(raw: Raw) -> Hints:
 def _with_parents(uri: str) -> list[str]:
     """A URI, and each that it continues at a slash."""
     parts = [uri, uri.rstrip("/")]
-    while len(parts) < 64 and "/" in parts[-1].partition("://")[2]:
+    while "/" in parts[-1].partition("://")[2]:
         parent = parts[-1].rpartition("/")[0]
         parts += [parent + "/", parent]
     return parts

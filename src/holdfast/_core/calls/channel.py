@@ -85,9 +85,9 @@ class Channel:
         """Return the revision agreed last; None before the first connection."""
         return None if self.started is None else self.started.engine.era
 
-    def post(self, handler: Callable[[Any], Any], value: Any) -> None:
+    def post(self, handler: Callable[[Any], Any], value: Any, size: int = 0) -> None:
         """Have ``handler(value)`` run off the reading path, in order."""
-        self.driver.mailbox.post(handler, value)
+        self.driver.mailbox.post(handler, value, size)
 
     # Deadlines
 
@@ -307,7 +307,7 @@ class ProgressSink:
         self,
         name: str,
         handlers: Sequence[Callable[[Any], Any]],
-        post: Callable[[Callable[[Any], Any], Any], None],
+        post: Callable[..., None],
     ) -> None:
         self._name = name
         self._post = post
@@ -320,7 +320,7 @@ class ProgressSink:
 
     def __call__(self, progress: Any) -> None:
         for handler in self._posted:
-            self._post(handler, progress)
+            self._post(handler, progress, len(getattr(progress, "message", None) or ""))
         for handler in self._plain:
             try:
                 result = self._run(handler, progress)

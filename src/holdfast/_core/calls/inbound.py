@@ -103,10 +103,13 @@ class Inbound:
             self._events.noticed(method)
         if not self._registered:
             return
+        # A copy: the parameters are part of all that was read with them.
+        params = None if params is None else params.copy()
+        size = 0 if params is None else len(params)
         notification = Notification(method, params)
         for entry in self._registered:
             if entry.method is None or entry.method == method:
-                self._channel.post(in_context(entry.context, entry.handler), notification)
+                self._channel.post(in_context(entry.context, entry.handler), notification, size)
 
     def _task_progress(self, params: Raw | None) -> None:
         """Pass on progress of a call that was answered with a task; other is late."""

@@ -35,7 +35,7 @@ from holdfast._core.transports.http_client import (
     content_type,
     joined,
 )
-from holdfast._core.transports.messages import MessagePoster
+from holdfast._core.transports.messages import MessagePoster, accepted
 from holdfast._core.transports.places import Places
 from holdfast._core.wire.framing import FrameTooLarge, ServerSentEvent, SseParser
 from holdfast.errors import HoldfastError, ProtocolError, TransportError
@@ -200,20 +200,20 @@ class SseLink:
 
     async def _post(self, frame: bytes, wire_id: WireId) -> None:
         """Send a request; it has no deadline of its own, for some servers respond when done."""
-        accepted = False
+        taken = False
         CONNECTED.set(partial(self._places.sent, wire_id))
         try:
             if self._gate is not None:
-                await self._gate.wait()
+                await accepted(self._gate)
             async with self._places.one_for(wire_id):
                 request = self._client.request("POST", {}, body=frame, url=self._endpoint)
                 async with request as response:
-                    accepted = True
+                    taken = True
                     await self._client.skip(response)
         except BaseException as error:
             if ends_task(error):
                 raise
-            if not accepted and not self._over:
+            if not taken and not self._over:
                 refusal = self._client.refused(error, sent=wire_id not in self._places.unsent)
                 self._report(refusal.of(self._generation, wire_id))
         finally:

@@ -43,7 +43,7 @@ from holdfast._core.transports.http_client import (
     content_type,
 )
 from holdfast._core.transports.http_errors import SESSION
-from holdfast._core.transports.messages import MessagePoster
+from holdfast._core.transports.messages import MessagePoster, accepted
 from holdfast._core.transports.places import Places
 from holdfast._core.wire.framing import FrameTooLarge, SseParser
 from holdfast.errors import ProtocolError, TransportError
@@ -215,7 +215,7 @@ class StreamableLink:
     async def _pass_gate(self) -> None:
         gate = self._gate
         if gate is not None:
-            await gate.wait()
+            await accepted(gate)
             if self._gate is gate:
                 self._gate = None
 

@@ -141,21 +141,25 @@ def _decode_line(line: bytes, batches: bool) -> list[Envelope | Junk]:
         return _repaired(text) or _salvage(text) or [_unreadable(text, error)]
 
 
-_SURROGATES: Final = (
-    rb"\\\\"
-    rb"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+_LONE: Final = (
+    rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD])[c-fC-F][0-9a-fA-F]{2})"
 )
-"""An escaped backslash, a pair of surrogates, or a lone one (RFC 8259 section 8.2)."""
+"""An escaped surrogate that is no half of a pair (RFC 8259 section 8.2)."""
+_MOST_REPAIRED: Final = 10_000
+_BACKSLASH: Final = b"\\\\"
+_STAND_IN: Final = b"\x01\x01"
+"""Stands for an escaped backslash. No JSON text contains it."""
 
 
 def _repaired(text: bytes) -> list[Envelope | Junk]:
     """Read a message in which half of a pair of surrogates is escaped, as U+FFFD."""
-    if b"\\u" not in text:
+    if b"\\u" not in text or _STAND_IN in text:
         return []
-    mended = re.sub(_SURROGATES, lambda found: rb"\ufffd" if found[1] else found[0], text)
+    marked = text.replace(_BACKSLASH, _STAND_IN)
+    mended, count = re.subn(_LONE, rb"\\ufffd", marked, count=_MOST_REPAIRED)
     try:
-        return [] if mended == text else [_decode(mended)]
+        return [_decode(mended.replace(_STAND_IN, _BACKSLASH))] if count else []
     except MALFORMED:
         return []
 
