@@ -4,11 +4,13 @@
         agent = create_agent(model, tools=await holdfast.langchain.tools(client))
         await agent.ainvoke({"messages": "…"})
 
-Needs ``langchain-core``. Cancelling a run cancels its calls on their servers.
+Without a loop, `sync_tools` takes a client of `holdfast.sync`. Needs ``langchain-core``.
+Cancelling a run cancels its calls on their servers.
 """
 
 from __future__ import annotations
 
+import logging
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,11 @@ if TYPE_CHECKING:
     from holdfast.agents.listing import ModelTool
     from holdfast.client import Client
     from holdfast.servers.group import Servers
+    from holdfast.sync.client import Client as SyncClient
+    from holdfast.sync.servers import Servers as SyncServers
+    from holdfast.sync.tools import ModelTool as SyncModelTool
+
+log: logging.Logger = logging.getLogger("holdfast")
 
 
 async def tools(source: Client | Servers) -> list[StructuredTool]:
@@ -36,35 +43,62 @@ async def tools(source: Client | Servers) -> list[StructuredTool]:
     Raises:
         HoldfastError: The server's tools cannot be listed.
     """
-    kind = _tool_class()
-    return [_tool(kind, tool) for tool in (await ToolSource(source).tools()).values()]
+    found = (await ToolSource(source).tools()).values()
+
+    def make(tool: ModelTool) -> StructuredTool:
+        async def call(**arguments: Any) -> tuple[Any, Any]:
+            return _answer(tool.name, await tool.call(arguments))
+
+        return _tool(tool, coroutine=call)
+
+    return [make(tool) for tool in found]
 
 
-def _tool(kind: Any, tool: ModelTool) -> StructuredTool:
-    async def call(**arguments: Any) -> tuple[Any, Any]:
-        return await _run(tool, arguments)
+def sync_tools(source: SyncClient | SyncServers) -> list[StructuredTool]:
+    """Return the tools of a client, or of servers, of `holdfast.sync`, as LangChain's.
 
+    They are for ``agent.invoke(…)``; ``ainvoke`` runs them in threads. They answer as `tools` does.
+
+    Args:
+        source: The client or the servers. They stay yours to close.
+
+    Raises:
+        HoldfastError: The server's tools cannot be listed.
+    """
+    found = source.model_tools()
+    for failure in found.failures:
+        log.warning("%s", failure)
+
+    def make(tool: SyncModelTool) -> StructuredTool:
+        def call(**arguments: Any) -> tuple[Any, Any]:
+            return _answer(tool.name, tool.call(arguments))
+
+        return _tool(tool, func=call)
+
+    return [make(tool) for tool in found]
+
+
+def _tool(tool: ModelTool | SyncModelTool, **runs: Any) -> StructuredTool:
     hints = tool.annotations
-    made: StructuredTool = kind(
+    made: StructuredTool = _tool_class()(
         name=tool.name,
         description=tool.description or tool.name,
         args_schema=tool.input_schema,
-        coroutine=call,
+        **runs,
         response_format="content_and_artifact",
         metadata=None if hints is None else hints.raw,
     )
     return made
 
 
-async def _run(tool: ModelTool, arguments: dict[str, Any]) -> tuple[Any, Any]:
-    outcome = await tool.call(arguments)
+def _answer(name: str, outcome: ToolOutcome) -> tuple[Any, Any]:
     if not outcome.is_error:
         return _content(outcome), outcome.facts()
     from langchain_core.messages import ToolMessage
 
     # The id of the call is known to the tool alone, which writes it in.
     failed = ToolMessage(
-        outcome.text, status="error", artifact=outcome.facts(), tool_call_id="", name=tool.name
+        outcome.text, status="error", artifact=outcome.facts(), tool_call_id="", name=name
     )
     return failed, None
 
@@ -92,10 +126,16 @@ def _tool_class() -> Any:
 
         async def arun(self, *args: Any, tool_call_id: str | None = None, **options: Any) -> Any:
             answer = await super().arun(*args, tool_call_id=tool_call_id, **options)
-            if isinstance(answer, ToolMessage) and answer.status == "error":
-                if tool_call_id is None:
-                    return answer.content
-                answer.tool_call_id = tool_call_id
-            return answer
+            return named(answer, tool_call_id)
+
+        def run(self, *args: Any, tool_call_id: str | None = None, **options: Any) -> Any:
+            return named(super().run(*args, tool_call_id=tool_call_id, **options), tool_call_id)
+
+    def named(answer: Any, tool_call_id: str | None) -> Any:
+        if isinstance(answer, ToolMessage) and answer.status == "error":
+            if tool_call_id is None:
+                return answer.content
+            answer.tool_call_id = tool_call_id
+        return answer
 
     return HoldfastTool

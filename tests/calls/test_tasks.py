@@ -548,6 +548,39 @@ async def test_cancelling_the_caller_cancels_the_task(version: str) -> None:
     assert peer.count("notifications/cancelled") == 0
 
 
+@FORMS
+async def test_a_task_that_is_named_after_its_caller_gave_up_is_cancelled(version: str) -> None:
+    peer, named = Worker(version), asyncio.Event()
+
+    async def slow(incoming: Incoming) -> Any:
+        await named.wait()
+        return peer.call(incoming)
+
+    peer.on("tools/call", slow)
+    async with connect(peer) as client:
+        running = client.start_tool("work", task=True)
+        await peer.expect("tools/call")
+        running.cancel()
+        with pytest.raises(CancelledCallError) as caught:
+            await running
+        assert caught.value.outcome_unknown
+        named.set()
+        assert (await peer.expect("tasks/cancel")).params["taskId"] == "t-1"
+    assert peer.count("notifications/cancelled") == 0
+
+
+async def test_a_call_that_becomes_no_task_is_cancelled_as_a_call() -> None:
+    peer = Worker()
+    peer.on("tools/call", SILENCE)
+    async with connect(peer) as client:
+        running = client.start_tool("work", task=True)
+        await peer.expect("tools/call")
+        running.cancel()
+        await peer.expect("notifications/cancelled")
+        with pytest.raises(CancelledCallError):
+            await running
+
+
 async def test_a_server_without_cancellation_is_not_asked_for_it() -> None:
     peer = Worker(CORE)
     peer.capabilities = {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}}

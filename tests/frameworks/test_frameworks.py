@@ -70,6 +70,8 @@ def test_langchain_gets_its_own_values() -> None:
     assert (failed["content"], failed["status"]) == ("not today", "error")
     assert failed["tool_call_id"] == "1"
     assert found["plain"] == "not today"
+    assert (found["sync"]["content"], found["sync"]["status"]) == ("not today", "error")
+    assert found["sync"]["tool_call_id"] == "1"
     facts = found["record"]["artifact"]
     assert (facts["kind"], facts["outcome_unknown"], facts["retry_in"]) == (
         "validation",

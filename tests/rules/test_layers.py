@@ -72,7 +72,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "config": ("_connect",),
     "agents": ("config",),
     "servers": ("agents",),
-    "langchain": ("servers",),
+    "langchain": ("sync",),
     "openai_agents": ("servers",),
     "pydantic_ai": ("servers",),
     "sync": ("_connect", "servers"),

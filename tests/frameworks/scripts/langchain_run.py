@@ -67,6 +67,11 @@ async def parts(folder: Path) -> dict[str, Any]:
     async with holdfast.Servers({"a": server(folder / "a"), "b": ["no-such-program"]}) as servers:
         found["many"] = [tool.name for tool in await holdfast.langchain.tools(servers)]
 
+    with holdfast.sync.connect(server(folder / "sync")) as plain:
+        agent = create_agent(model(Once("refuse")), holdfast.langchain.sync_tools(plain))
+        ended = agent.invoke({"messages": [("user", "record all steps")]})
+        found["sync"] = ended["messages"][-2].model_dump(mode="json")
+
     names = {"create_agent": create_agent, "model": model(Once("recorded"))}
     shown = await snippet("langchain.md", folder, names)
     found["snippet"] = shown["messages"][-2].content

@@ -235,23 +235,9 @@ class Following:
         return None
 
     def _cancel(self) -> None:
-        """Send ``tasks/cancel``, at once and without waiting for its answer."""
-        form, driver = self._current(), self._channel.driver
-        if form is None or not form.cancels:
-            return
-        params = tasks.cancel(self._id).params
-        call = Call(
-            CANCEL,
-            params,
-            idle=CANCEL_TIME,
-            total=CANCEL_TIME,
-            about=self._id,
-            extensions=form.extensions,
-        )
-        try:
-            driver.send(driver.engine.call(call, self._loop.time())[1])
-        except HoldfastError:
-            pass
+        form = self._current()
+        if form is not None:
+            send_cancel(self._channel, form, self._id)
 
     async def _pause(self, state: TaskState | None) -> None:
         """Wait until the next poll; raise once the time of the call, or of the task, is over."""
@@ -345,6 +331,25 @@ class Following:
         if known != digest:
             raise self._error(ProtocolError, f"the key {key[:80]!r} came for two questions")
         return False
+
+
+def send_cancel(channel: Channel, form: TaskForm, task_id: str) -> None:
+    """Send ``tasks/cancel``, at once and without waiting for its answer."""
+    if not form.cancels:
+        return
+    driver, params = channel.driver, tasks.cancel(task_id).params
+    call = Call(
+        CANCEL,
+        params,
+        idle=CANCEL_TIME,
+        total=CANCEL_TIME,
+        about=task_id,
+        extensions=form.extensions,
+    )
+    try:
+        driver.send(driver.engine.call(call, driver.loop.time())[1])
+    except HoldfastError:
+        pass
 
 
 def _told(error: RpcError) -> str:

@@ -154,7 +154,12 @@ class Pipeline:
                     epoch=tool.epoch,
                 )
                 try:
-                    raw = await driver.request(call, on_progress=sink, on_sent=on_sent)
+                    if form is None:
+                        raw = await driver.request(call, on_progress=sink, on_sent=on_sent)
+                    else:
+                        raw = await self._tasks.request(
+                            call, form, on_progress=sink, on_sent=on_sent
+                        )
                     result = decode(raw, ToolResult)
 
                     # Answer what the server asks, and go round.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -11,7 +13,8 @@ from msgspec import Raw
 from holdfast._core.boundary import Call
 from holdfast._core.calls.cached import Cached, Listing
 from holdfast._core.calls.channel import Channel
-from holdfast._core.calls.following import Following, TaskView, Times, public
+from holdfast._core.calls.following import Following, TaskView, Times, public, send_cancel
+from holdfast._core.engine import messages
 from holdfast._core.eras import tasks
 from holdfast._core.eras.base import Invalid, OutgoingRequest
 from holdfast._core.eras.tasks import TaskForm, TaskState
@@ -21,6 +24,8 @@ from holdfast.types.tools import ToolResult
 
 GET: Final = "tasks/get"
 LIST: Final = "tasks/list"
+NAMING: Final = 0.5
+"""Seconds that a server has to name the task of a call whose caller has given up."""
 RELATED: Final = b"related-task"
 
 
@@ -50,6 +55,27 @@ class Tasks:
         if engine.era is None or engine.facts is None:
             return None
         return engine.era.tasks(engine.facts.capabilities)
+
+    async def request(self, call: Call, form: TaskForm, **callbacks: Any) -> Raw:
+        """Send a call that may become a task.
+
+        A caller may give up before the server has named the task; the name, which comes soon if
+        at all, is waited for then, and cancelled: nobody else could.
+        """
+        asking = asyncio.ensure_future(self._channel.driver.request(call, **callbacks))
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError as error:
+            asking.add_done_callback(partial(self._named_late, form))
+            self._channel.driver.loop.call_later(NAMING, asking.cancel)
+            error.__cause__ = messages.cancelled(self._channel.name, call, sent=True)
+            raise
+
+    def _named_late(self, form: TaskForm, asking: asyncio.Future[Raw]) -> None:
+        if not asking.cancelled() and asking.exception() is None:
+            task = form.created(asking.result())
+            if isinstance(task, TaskState):
+                send_cancel(self._channel, form, task.id)
 
     async def follow(
         self, task_id: str, subject: str, times: Times, view: TaskView, seed: TaskState | None
