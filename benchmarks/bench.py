@@ -142,9 +142,13 @@ class Bench:
             await session.close()
 
     async def opened(self, side: Side, tools: int = 8) -> Session:
-        """A client that has made a call, so that whatever it does once is done."""
+        """A client that has listed and made a call, so that whatever it does once is done.
+
+        Holdfast lists the tools before the first call by itself: so does every other side.
+        """
         session = side.session(self.target(side, tools))
         await session.open()
+        await session.list_tools()
         await session.call_tool("echo", HELLO)
         return session
 

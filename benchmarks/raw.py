@@ -251,11 +251,12 @@ async def place(session: Floor) -> Place:
 
 
 def cold(kind: str, command: list[str]) -> None:
-    """A whole short program: connect, one call, close."""
+    """A whole short program: connect, list, one call, close: all that Holdfast sends."""
 
     async def main() -> None:
         floor = KINDS[kind](command)
         await floor.open()
+        await floor.list_tools()
         result = await floor.call_tool("echo", {"text": "hello"})
         assert result.content[0].text == "hello"
         await floor.close()

@@ -21,6 +21,10 @@ from hypothesis import HealthCheck, settings
 # No test reads or writes the logins of whoever runs it.
 os.environ["HOLDFAST_AUTH_STORE"] = "memory"
 
+# Whoever starts the tests in the background has them, and their children, ignore Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 REQUIRE_ALL = os.environ.get("HOLDFAST_REQUIRE_ALL") == "1"
 
 # Property tests

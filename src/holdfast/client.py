@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from holdfast._core.calls.cache import AnswerCache, partition
 from holdfast._core.calls.cached import Cached, Listing
 from holdfast._core.calls.channel import ENDED, Channel
-from holdfast._core.calls.following import TaskView
 from holdfast._core.calls.handlers import Handlers, Notification, ProgressHandler, added
 from holdfast._core.calls.inbound import Inbound
 from holdfast._core.calls.inputs import Inputs
@@ -19,17 +18,12 @@ from holdfast._core.calls.options import CallOptions
 from holdfast._core.calls.pipeline import Pipeline
 from holdfast._core.calls.plain import PlainRequests
 from holdfast._core.calls.running import Invocation, RunningCall, invoke
-from holdfast._core.calls.skills import Skills
 from holdfast._core.calls.subscriptions import SUBSCRIBE, Subscriptions
-from holdfast._core.calls.tasks import Tasks
 from holdfast._core.calls.tools import LIST, ToolTable
-from holdfast._core.driver import Driver
 from holdfast._core.engine.state import State
 from holdfast._core.eras import memory
 from holdfast._core.eras.conversation import Facts, Plan
-from holdfast._core.observers.audit import wanted_observers
-from holdfast._core.observers.observer import Observer, Observers
-from holdfast.events import Events
+from holdfast._core.observers.observer import Observer, Observers, wanted_observers
 from holdfast.policies import CacheMode, Policy
 from holdfast.types.base import Wire
 from holdfast.types.lifecycle import Implementation, ServerCapabilities, Task
@@ -39,11 +33,14 @@ from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
     from holdfast._core.calls.pending import PendingCall
+    from holdfast._core.calls.skills import Skills
+    from holdfast._core.driver import Driver
     from holdfast.agents.listing import ModelTool, Partial
     from holdfast.agents.providers import Shape
     from holdfast.agents.results import ModelAnswer
     from holdfast.agents.toolset import Toolset
-    from holdfast.types.lifecycle import LogMessage
+    from holdfast.events import Events
+    from holdfast.types.lifecycle import LogMessage, Task
     from holdfast.types.prompts import Completion, Reference
     from holdfast.types.resources import Root
     from holdfast.types.sampling import SamplingRequest
@@ -94,27 +91,19 @@ class Client:
         self._observers = Observers(self.name, tuple(observers))
         self._inputs = Inputs(handlers, policy.limits.asks)
         self._logins = Logins(self.name, transport, handlers.login)
-        self._channel = Channel(
+        self._channel = channel = Channel(
             self.name, policy, self._inputs, self._logins, self._observers, start=self._start
         )
-        channel = self._channel
         self._observers.all += wanted_observers(
             self.name, policy, transport.key, channel.post, channel.era
         )
-        personal = transport.traits.credentials is None
         cache = AnswerCache(policy.cache, *partition(transport, policy))
-        self._cached = Cached(self._channel, cache, shared=not personal)
+        self._cached = Cached(self._channel, cache, shared=transport.traits.credentials is not None)
         self._tools = ToolTable(self._channel, self._cached)
-        self._tasks = Tasks(self._channel)
-        self._pipeline = Pipeline(self._channel, self._tools, self._cached, self._tasks)
-        self._skills = Skills(self._channel, self._cached)
+        self._pipeline = Pipeline(self._channel, self._tools, self._cached)
         self._plain = PlainRequests(self._channel)
         self._subscriptions = Subscriptions(self._channel, self._tools)
-        self._events = Events(self.name, self._observers.all, self._channel.post)
-        self._logins.on_event = self._events.authorization
-        self._inbound = Inbound(
-            self._channel, cache, self._tools, self._subscriptions, self._events
-        )
+        self._inbound = Inbound(self._channel, cache, self._tools, self._subscriptions)
         self._logins.on_change = self._inbound.leave_session
         if handlers.notification is not None:
             self._inbound.add(handlers.notification, None)
@@ -122,6 +111,8 @@ class Client:
             self._channel.progress_handlers.append(handlers.progress)
 
     def _start(self) -> Driver:
+        from holdfast._core.driver import Driver
+
         return Driver(self.name, self._transport, self._policy, self._plan, self._inbound)
 
     def __repr__(self) -> str:
@@ -132,12 +123,7 @@ class Client:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     async def open(self) -> Self:
@@ -386,7 +372,7 @@ class Client:
             The call under way: await it for the result, ``cancel()`` it, or ``detach()`` it
             once it is a task.
         """
-        view = TaskView(options.get("on_task"))
+        view = self._pipeline.tasks.view(options)
         work = self._pipeline.call_tool(name, arguments, options, view)
         return RunningCall(f"{self.name}: tools/call {name!r}", work, view)
 
@@ -452,7 +438,7 @@ class Client:
         Example:
             result = await client.resume_task(task_id, total_timeout=3600)
         """
-        return await self._tasks.resume(task_id, timeout, total_timeout, on_task)
+        return await self._pipeline.tasks.resume(task_id, timeout, total_timeout, on_task)
 
     async def get_task(self, task_id: str, *, timeout: float | None = None) -> Task:
         """Ask once how a task is doing.
@@ -461,15 +447,15 @@ class Client:
             RpcError: The server does not know it.
             StateError: The server does not offer tasks.
         """
-        return await self._tasks.get(task_id, timeout)
+        return await self._pipeline.tasks.get(task_id, timeout)
 
     async def cancel_task(self, task_id: str, *, timeout: float | None = None) -> None:
         """Ask the server to cancel a task. It may complete all the same: `get_task` tells."""
-        await self._tasks.cancel(task_id, timeout)
+        await self._pipeline.tasks.cancel(task_id, timeout)
 
     async def list_tasks(self, *, timeout: float | None = None) -> Listing[Task]:
         """List the tasks that the server has for this client, where it offers that."""
-        return await self._tasks.list(self._cached, timeout)
+        return await self._pipeline.tasks.list(self._cached, timeout)
 
     # Resources
 
@@ -527,6 +513,12 @@ class Client:
         await self._subscriptions.unsubscribe(uri, self._channel.deadline(SUBSCRIBE, timeout))
 
     # Skills
+
+    @cached_property
+    def _skills(self) -> Skills:
+        from holdfast._core.calls.skills import Skills
+
+        return Skills(self._channel, self._cached)
 
     async def list_skills(
         self, *, cache: CacheMode | None = None, timeout: float | None = None
@@ -723,6 +715,14 @@ class Client:
     def events(self) -> Events:
         """The events to ``subscribe`` to: requests, states, notifications, violations."""
         return self._events
+
+    @cached_property
+    def _events(self) -> Events:
+        from holdfast.events import Events
+
+        events = Events(self.name, self._observers.all, self._channel.post)
+        self._inbound.events, self._logins.on_event = events, events.authorization
+        return events
 
     def on_notification(
         self, handler: Callable[[Notification], Any], method: str | None = None

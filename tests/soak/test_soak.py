@@ -108,6 +108,8 @@ async def test_a_hundred_thousand_calls_leave_nothing_behind() -> None:
         assert (fds, tasks) == before[:2]
         assert memory - before[2] < 24 * 1024 * 1024
         assert sum(soak.outcomes.values()) == CALLS
-        assert set(soak.outcomes) == {"ok", "cancelled", "timeout", "transport"}
+        expected = {"ok", "cancelled", "timeout", "transport"}
+        # On a busy machine some calls end before the server has read them.
+        assert expected <= set(soak.outcomes) <= expected | {"backpressure"}
         assert soak.outcomes["ok"] > CALLS * 0.9
     assert children() == set()

@@ -11,13 +11,14 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from holdfast._core.boundary import Transport
-from holdfast._core.transports.in_process import SdkServer, ServerObject, lowlevel_server
-from holdfast._core.transports.memory import Memory, MemoryServer
-from holdfast._core.transports.stdio import Stdio
 from holdfast.errors import ValidationError
+
+if TYPE_CHECKING:
+    from holdfast._core.boundary import Transport
+    from holdfast._core.transports.in_process import ServerObject
+    from holdfast._core.transports.memory import MemoryServer
 
 VARIABLE: Final = "MCP_SERVER_URL"
 
@@ -67,12 +68,10 @@ def transport_for(
     if options:
         named = ", ".join(sorted(options))
         raise ValidationError(f"{named}: only for a command or a URL; {target!r} has its own")
-    if hasattr(target, "accept"):
-        return Memory(target)  # type: ignore[arg-type]
-    if lowlevel_server(target) is not None:
-        return Memory(SdkServer(target))
     if hasattr(target, "open") and hasattr(target, "key"):
         return target  # type: ignore[return-value]
+    if (served := _in_memory(target)) is not None:
+        return served
     raise ValidationError(
         f"target of type {type(target).__name__}: give a command (string or list), a path, a URL, "
         f"holdfast.Stdio, holdfast.Http, holdfast.testing.Peer, or nothing and set {VARIABLE}"
@@ -91,6 +90,16 @@ def _is_url(target: str) -> bool:
     return False
 
 
+def _in_memory(target: Any) -> Transport | None:
+    """Return the transport to a server object in this process; None for any other object."""
+    from holdfast._core.transports.in_process import SdkServer, lowlevel_server
+    from holdfast._core.transports.memory import Memory
+
+    if hasattr(target, "accept"):
+        return Memory(target)
+    return None if lowlevel_server(target) is None else Memory(SdkServer(target))
+
+
 def _http(target: str | None, options: dict[str, Any]) -> Transport:
     from holdfast._core.transports.http import Http
 
@@ -99,6 +108,8 @@ def _http(target: str | None, options: dict[str, Any]) -> Transport:
 
 
 def _stdio(target: str | os.PathLike[str] | Iterable[str], options: dict[str, Any]) -> Transport:
+    from holdfast._core.transports.stdio import Stdio
+
     fitting = _fitting(options, Stdio, target)
     if isinstance(target, os.PathLike):
         target = _file_command(os.fspath(target))

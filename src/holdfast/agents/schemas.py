@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from holdfast._core.text import truncate
 from holdfast.schema import walk
+from holdfast.schema.explain import pointer
 from holdfast.schema.types import merge, type_of, well_formed
 from holdfast.schema.walk import (
     HOLDS,
@@ -25,7 +26,6 @@ from holdfast.schema.walk import (
     Budget,
     Part,
     Schema,
-    pointer,
     required,
     resolve,
 )

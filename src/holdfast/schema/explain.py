@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from holdfast._core.text import did_you_mean, show_json, truncate
-from holdfast.schema.walk import pointer
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
@@ -55,6 +54,11 @@ def describe(errors: Iterable[ValidationError], schema: Any) -> tuple[SchemaFaul
 def lines(faults: Iterable[SchemaFault]) -> str:
     """Return faults as an indented list."""
     return "\n".join(f"  - {fault}" for fault in faults)
+
+
+def pointer(*steps: object) -> str:
+    """Return the JSON pointer of some steps (RFC 6901, section 3)."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
 def _fault(error: ValidationError, schema: Any) -> SchemaFault:

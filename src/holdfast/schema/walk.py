@@ -136,11 +136,6 @@ def rewrite(schema: Schema, change: Callable[[Part], Any]) -> Schema:
     return copy
 
 
-def pointer(*steps: object) -> str:
-    """Return the JSON pointer of some steps (RFC 6901, section 3)."""
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
-
-
 def named(schema: Any, keyword: str) -> dict[str, Any]:
     """Return the object under a keyword; empty if there is none."""
     found = schema.get(keyword) if isinstance(schema, Mapping) else None

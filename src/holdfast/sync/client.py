@@ -6,7 +6,6 @@ Written by tools/sync_face.py from client.py: change that, and run it again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from holdfast._core.calls.cached import Listing
@@ -15,7 +14,6 @@ from holdfast._core.calls.options import CallOptions
 from holdfast._core.calls.running import Invocation
 from holdfast._core.engine.state import State
 from holdfast.client import Client as AsyncClient
-from holdfast.events import Events
 from holdfast.policies import CacheMode
 from holdfast.sync.portal import Portal
 from holdfast.sync.running import RunningCall
@@ -33,7 +31,8 @@ if TYPE_CHECKING:
     from holdfast.agents.providers import Shape
     from holdfast.agents.results import ModelAnswer
     from holdfast.agents.toolset import Toolset
-    from holdfast.types.lifecycle import LogMessage
+    from holdfast.events import Events
+    from holdfast.types.lifecycle import LogMessage, Task
     from holdfast.types.prompts import Completion, Reference
     from holdfast.types.resources import Root
     from holdfast.types.sampling import SamplingRequest
@@ -58,12 +57,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def open(self) -> Self:

@@ -6,7 +6,6 @@ Written by tools/sync_face.py from servers/group.py: change that, and run it aga
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from holdfast._core.calls.handlers import threaded
@@ -83,12 +82,7 @@ class Servers:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __len__(self) -> int:

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from functools import wraps
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -18,7 +18,6 @@ from holdfast._core.calls.handlers import ProgressHandler
 from holdfast._core.calls.inputs import Inputs
 from holdfast._core.calls.logins import Logins
 from holdfast._core.calls.options import Deadline, seconds
-from holdfast._core.driver import Driver
 from holdfast._core.engine import messages
 from holdfast._core.engine.state import State
 from holdfast._core.eras.base import COMPLETE, Era, Invalid, NeedsInput, Reading
@@ -28,6 +27,9 @@ from holdfast.errors import HoldfastError, LoginRequired, ProtocolError, StateEr
 from holdfast.policies import Policy
 from holdfast.types.base import Wire, decode
 from holdfast.types.lifecycle import Progress
+
+if TYPE_CHECKING:
+    from holdfast._core.driver import Driver
 
 W = TypeVar("W", bound=Wire)
 

@@ -6,7 +6,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextvars import Context, copy_context
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Asked, Dismissed, Generation, Moved, Starting, Violated
@@ -15,21 +17,23 @@ from holdfast._core.calls.channel import Channel, in_context
 from holdfast._core.calls.handlers import Notification, NotificationHandler
 from holdfast._core.calls.inputs import refusal
 from holdfast._core.calls.subscriptions import Subscriptions
-from holdfast._core.calls.tasks import RELATED, related
 from holdfast._core.calls.tools import ToolTable
 from holdfast._core.engine.state import State
 from holdfast._core.mailbox import handling
 from holdfast._core.wire.codes import INTERNAL_ERROR
 from holdfast._core.wire.jsonrpc import Id
 from holdfast.errors import RpcError
-from holdfast.events import Events
 from holdfast.types.base import decode
 from holdfast.types.lifecycle import Progress
+
+if TYPE_CHECKING:
+    from holdfast.events import Events
 
 log: logging.Logger = logging.getLogger("holdfast")
 
 PROGRESS = "notifications/progress"
 TOOLS_CHANGED = "notifications/tools/list_changed"
+_OF_TASK = b"related-task"
 
 
 class _Registration(Struct, frozen=True):
@@ -47,13 +51,13 @@ class Inbound:
         cache: AnswerCache,
         tools: ToolTable,
         subscriptions: Subscriptions,
-        events: Events,
     ) -> None:
         self._channel = channel
         self._cache = cache
         self._tools = tools
         self._subscriptions = subscriptions
-        self._events = events
+        self.events: Events | None = None
+        """Those that somebody asked for; none are made before."""
         self._name = channel.name
         self._limit = channel.policy.limits.asks
         self._ready_before = False
@@ -99,8 +103,8 @@ class Inbound:
         elif method == UPDATED and self._subscriptions.is_unwanted(params):
             # Sent before the server had read that the subscription ended.
             return
-        if self._events.active:
-            self._events.noticed(method)
+        if self.events is not None and self.events.active:
+            self.events.noticed(method)
         if not self._registered:
             return
         # A copy: the parameters are part of all that was read with them.
@@ -150,15 +154,15 @@ class Inbound:
             self._subscriptions.restore()
 
     def starting(self, starting: Starting) -> None:
-        if self._events.active:
-            self._events.starting(starting)
+        if self.events is not None and self.events.active:
+            self.events.starting(starting)
 
     def violated(self, violated: Violated) -> None:
         level = logging.WARNING if violated.count == 1 else logging.DEBUG
         text = "%s: dropped: %s: %s"
         log.log(level, text, self._name, violated.reason, violated.detail)
-        if self._events.active:
-            self._events.violated(violated)
+        if self.events is not None and self.events.active:
+            self.events.violated(violated)
 
     async def _answer(self, asked: Asked) -> None:
         handling.set(asyncio.current_task())
@@ -166,8 +170,8 @@ class Inbound:
         engine = driver.engine
         try:
             result = await self._channel.inputs.answer(asked.method, asked.params)
-            if asked.params is not None and RELATED in bytes(asked.params):
-                result = related(asked.params, result)
+            if asked.params is not None and _OF_TASK in bytes(asked.params):
+                result = _related(asked.params, result)
         except Exception as error:
             fault = error if isinstance(error, RpcError) else refusal(asked.method, error)
             driver.send(engine.refuse(asked, fault.code or INTERNAL_ERROR, fault.message))
@@ -175,3 +179,19 @@ class Inbound:
                 log.warning("%s: %s: %s", self._name, asked.method, fault)
         else:
             driver.send(engine.answer(asked, result))
+
+
+def _related(params: Raw, result: Any) -> Any:
+    """Return an answer with the mark of the task that its question belongs to.
+
+    2025-11-25 basic/utilities/tasks, Associating Task-Related Messages.
+    """
+    from holdfast.types.lifecycle import RELATED_TASK
+
+    meta = msgspec.json.decode(params).get("_meta")
+    mark = meta.get(RELATED_TASK) if isinstance(meta, dict) else None
+    if mark is None:
+        return result
+    plain = msgspec.json.decode(result)
+    own = plain.get("_meta")
+    return {**plain, "_meta": {**(own if isinstance(own, dict) else {}), RELATED_TASK: mark}}

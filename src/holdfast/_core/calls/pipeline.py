@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, Raw, structs
+from msgspec import UNSET, structs
 
 from holdfast._core.boundary import Call, LinkChanged, WireId
 from holdfast._core.calls.approval import Approver
 from holdfast._core.calls.cached import Cached
 from holdfast._core.calls.channel import UNREADABLE, Channel
-from holdfast._core.calls.following import TaskView, Times
 from holdfast._core.calls.options import CallOptions, Deadline, check_options
 from holdfast._core.calls.pending import PendingCall, answered, pending_result
-from holdfast._core.calls.tasks import Tasks
 from holdfast._core.calls.tools import CALL, ReadyTool, ToolTable
 from holdfast._core.engine import messages
-from holdfast._core.eras.base import COMPLETE, FINAL, Invalid, NeedsInput
-from holdfast._core.eras.revisions import TASKS
-from holdfast._core.eras.tasks import TaskForm, TaskState, requires_tasks
+from holdfast._core.eras.base import COMPLETE, FINAL, NeedsInput
+from holdfast._core.eras.revisions import MISSING_CAPABILITY, TASKS
 from holdfast.errors import HoldfastError, LoginRequired, RpcError, TransportError
 from holdfast.schema.explain import SchemaFault, Unusable
 from holdfast.types.base import decode
 from holdfast.types.tools import ToolResult
+
+if TYPE_CHECKING:
+    from holdfast._core.calls.following import TaskView
+    from holdfast._core.calls.tasks import Tasks
+    from holdfast._core.eras.tasks import TaskForm
 
 _NO_STRUCTURED: Final = (SchemaFault("", "there is no structured result", "required"),)
 
@@ -32,11 +35,10 @@ _NO_STRUCTURED: Final = (SchemaFault("", "there is no structured result", "requi
 class Pipeline:
     """The tool calls of one client."""
 
-    def __init__(self, channel: Channel, tools: ToolTable, cached: Cached, tasks: Tasks) -> None:
+    def __init__(self, channel: Channel, tools: ToolTable, cached: Cached) -> None:
         self._channel = channel
         self._tools = tools
         self._cached = cached
-        self._tasks = tasks
         self._approval = Approver(channel.name, channel.policy.tools, channel.inputs.approval)
         self._idle = channel.policy.timeouts.for_method(CALL)
         self._total = channel.policy.timeouts.total
@@ -128,7 +130,7 @@ class Pipeline:
                 if watch is not None:
                     on_sent = watch.sent
                 if form is not None:
-                    view = view or TaskView(options.get("on_task"))
+                    view = view or self.tasks.view(options)
                     on_sent = view.tracking(on_sent, sink, channel)
                     if watch is not None:
                         watch.view = view
@@ -157,7 +159,7 @@ class Pipeline:
                     if form is None:
                         raw = await driver.request(call, on_progress=sink, on_sent=on_sent)
                     else:
-                        raw = await self._tasks.request(
+                        raw = await self.tasks.request(
                             call, form, on_progress=sink, on_sent=on_sent
                         )
                     result = decode(raw, ToolResult)
@@ -194,7 +196,7 @@ class Pipeline:
                     may_have_run = may_have_run or error.outcome_unknown or rounds > 0
                     tools.forget()
                 except RpcError as error:
-                    if takes_task is None and requires_tasks(error.code, error.data):
+                    if takes_task is None and self._requires_task(error):
                         # Nothing has run: the server can only do this as a task.
                         takes_task = True
                         continue
@@ -205,7 +207,8 @@ class Pipeline:
 
             # A task is followed to its end, over reconnects and restarts.
             if task is not None and view is not None:
-                raw = await self._follow(task, call, options, view)
+                time = options.get("total_timeout") or max(self._total, call.idle)
+                raw = await self.tasks.follow_call(task, call, time, view)
                 result = channel.decode(call, raw, ToolResult)
 
             # Check the result.
@@ -254,12 +257,22 @@ class Pipeline:
         given = answered(self._channel.name, pending, answers)
         return await self.call_tool(pending.tool, pending.arguments, options, answers=given)
 
+    @cached_property
+    def tasks(self) -> Tasks:
+        """The calls that servers have made tasks of."""
+        from holdfast._core.calls.tasks import Tasks
+
+        return Tasks(self._channel)
+
+    def _requires_task(self, error: RpcError) -> bool:
+        return error.code == MISSING_CAPABILITY and self.tasks.required_by(error)
+
     async def _task_form(
         self, name: str, tool: ReadyTool, deadline: Deadline
     ) -> tuple[TaskForm | None, ReadyTool]:
         """Return how this call may become a task, if it may; list its tool where that decides."""
         await self._channel.connected(deadline)
-        form = self._tasks.form()
+        form = self.tasks.form()
         if form is None or not form.per_tool:
             return form, tool
         if tool.tool is None:
@@ -267,18 +280,3 @@ class Pipeline:
             tool = await self._tools.find(name, deadline)
         # 2025-11-25 basic/utilities/tasks, Tool-Level Negotiation.
         return (form if tool.task in ("required", "optional") else None), tool
-
-    async def _follow(
-        self,
-        task: TaskState | Invalid,
-        call: Call,
-        options: CallOptions,
-        view: TaskView,
-    ) -> Raw:
-        """Return the result of a task; its ``timeout`` is that of one poll."""
-        channel = self._channel
-        if isinstance(task, Invalid):
-            raise channel.broken(call, task.reason)
-        total = options.get("total_timeout") or max(self._total, call.idle)
-        times = Times(call.idle, channel.driver.loop.time() + total)
-        return await self._tasks.follow(task.id, messages.subject(call), times, view, task)

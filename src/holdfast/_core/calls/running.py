@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Coroutine, Generator
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from holdfast._core.calls.following import TaskView
 from holdfast.errors import CancelledCallError, HoldfastError, StateError
 from holdfast.types.lifecycle import Task
 from holdfast.types.tools import ToolResult
+
+if TYPE_CHECKING:
+    from holdfast._core.calls.following import TaskView
 
 R = TypeVar("R")
 
@@ -26,11 +28,9 @@ class RunningCall(Generic[R]):
         running.cancel()
     """
 
-    def __init__(
-        self, label: str, work: Coroutine[Any, Any, R], view: TaskView | None = None
-    ) -> None:
+    def __init__(self, label: str, work: Coroutine[Any, Any, R], view: TaskView) -> None:
         self._label = label
-        self._view = TaskView() if view is None else view
+        self._view = view
         self._cancelled = False
         self._work = work
         self._task: asyncio.Future[R] = asyncio.ensure_future(self._run(work))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
@@ -19,10 +19,12 @@ from holdfast._core.boundary import Call
 from holdfast._core.calls.channel import Channel
 from holdfast._core.calls.options import Deadline
 from holdfast._core.calls.tools import ToolTable
-from holdfast._core.driver import Driver
 from holdfast._core.engine.state import State
 from holdfast._core.eras.base import Era, OutgoingRequest
 from holdfast.errors import HoldfastError, ProtocolError, RequestTimeout, TransportError
+
+if TYPE_CHECKING:
+    from holdfast._core.driver import Driver
 
 log: logging.Logger = logging.getLogger("holdfast")
 

@@ -14,33 +14,19 @@ from holdfast._core.boundary import Call
 from holdfast._core.calls.cached import Cached, Listing
 from holdfast._core.calls.channel import Channel
 from holdfast._core.calls.following import Following, TaskView, Times, public, send_cancel
+from holdfast._core.calls.options import CallOptions
 from holdfast._core.engine import messages
 from holdfast._core.eras import tasks
 from holdfast._core.eras.base import Invalid, OutgoingRequest
 from holdfast._core.eras.tasks import TaskForm, TaskState
-from holdfast.errors import StateError
-from holdfast.types.lifecycle import RELATED_TASK, Task
+from holdfast.errors import RpcError, StateError
+from holdfast.types.lifecycle import Task
 from holdfast.types.tools import ToolResult
 
 GET: Final = "tasks/get"
 LIST: Final = "tasks/list"
 NAMING: Final = 0.5
 """Seconds that a server has to name the task of a call whose caller has given up."""
-RELATED: Final = b"related-task"
-
-
-def related(params: Raw, result: Any) -> Any:
-    """Return an answer with the mark of the task that its question belongs to.
-
-    2025-11-25 basic/utilities/tasks, Associating Task-Related Messages.
-    """
-    meta = msgspec.json.decode(params).get("_meta")
-    mark = meta.get(RELATED_TASK) if isinstance(meta, dict) else None
-    if mark is None:
-        return result
-    plain = msgspec.json.decode(result)
-    own = plain.get("_meta")
-    return {**plain, "_meta": {**(own if isinstance(own, dict) else {}), RELATED_TASK: mark}}
 
 
 class Tasks:
@@ -76,6 +62,23 @@ class Tasks:
             task = form.created(asking.result())
             if isinstance(task, TaskState):
                 send_cancel(self._channel, form, task.id)
+
+    def view(self, options: CallOptions) -> TaskView:
+        """Return what the caller of a task that these options begin will see of it."""
+        return TaskView(options.get("on_task"))
+
+    def required_by(self, error: RpcError) -> bool:
+        """Return True if a server refused a call because it has to become a task."""
+        return tasks.requires_tasks(error.code, error.data)
+
+    async def follow_call(
+        self, task: TaskState | Invalid, call: Call, total: float, view: TaskView
+    ) -> Raw:
+        """Return the result of the task that answered a call; ``call.idle`` is for one poll."""
+        if isinstance(task, Invalid):
+            raise self._channel.broken(call, task.reason)
+        times = Times(call.idle, self._channel.driver.loop.time() + total)
+        return await self.follow(task.id, messages.subject(call), times, view, task)
 
     async def follow(
         self, task_id: str, subject: str, times: Times, view: TaskView, seed: TaskState | None

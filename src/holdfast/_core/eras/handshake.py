@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
@@ -11,9 +11,11 @@ from holdfast._core.boundary import StreamOptions, WireId
 from holdfast._core.eras import headers
 from holdfast._core.eras.base import COMPLETE, OutgoingRequest, Reading
 from holdfast._core.eras.revisions import BATCHING, CORE_TASKS, MODERN_ERRORS
-from holdfast._core.eras.tasks import TaskForm, core_tasks
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.jsonrpc import ErrorObject, Id
+
+if TYPE_CHECKING:
+    from holdfast._core.eras.tasks import TaskForm
 
 
 class Handshake:
@@ -58,7 +60,11 @@ class Handshake:
         return COMPLETE
 
     def tasks(self, capabilities: Raw) -> TaskForm | None:
-        return core_tasks(capabilities) if self.version == CORE_TASKS else None
+        if self.version != CORE_TASKS:
+            return None
+        from holdfast._core.eras.tasks import core_tasks
+
+        return core_tasks(capabilities)
 
     def options(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -23,10 +23,12 @@ from holdfast._core.eras.revisions import (
     SUBSCRIPTION,
     UNSUPPORTED_VERSION,
 )
-from holdfast._core.eras.tasks import TaskForm, extension_tasks
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR
 from holdfast._core.wire.jsonrpc import ErrorObject, Id
+
+if TYPE_CHECKING:
+    from holdfast._core.eras.tasks import TaskForm
 
 _MAY_ASK: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
 """The requests that a server may answer with questions."""
@@ -101,6 +103,8 @@ class Stateless:
         return {CLIENT_CAPABILITIES: {**own, "extensions": declared}}
 
     def tasks(self, capabilities: Raw) -> TaskForm | None:
+        from holdfast._core.eras.tasks import extension_tasks
+
         return extension_tasks(capabilities)
 
     def read(self, method: str, result: Raw) -> Reading:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +19,6 @@ from holdfast._core.observers.observer import (
     TOOL_CALL,
     End,
     ObservedCall,
-    Observer,
     Post,
     reason,
     safely,
@@ -30,7 +28,6 @@ from holdfast.policies import Policy
 from holdfast.schema.explain import SchemaFault
 
 if TYPE_CHECKING:
-    from holdfast._core.eras.base import Era
     from holdfast._core.redact import Redactor
 
 audit_log: logging.Logger = logging.getLogger("holdfast.audit")
@@ -61,18 +58,6 @@ class AuditRecord(Struct, frozen=True, kw_only=True):
     """The task that the call became."""
 
 
-def wanted_observers(
-    name: str, policy: Policy, key: str, post: Post, era: Callable[[], Era | None]
-) -> Iterator[Observer]:
-    """Yield the observers that a policy asks for."""
-    if Audit.wanted(policy):
-        yield Audit(name, policy, post)
-    if policy.observability.opentelemetry:
-        from holdfast._core.observers.otel import OpenTelemetry, network
-
-        yield OpenTelemetry(policy.observability, network(key), era)
-
-
 class Audit:
     """Writes a record of every tool call of one client."""
 
@@ -83,17 +68,6 @@ class Audit:
         self._callback = wanted if callable(wanted) else None
         self._redaction = policy.observability.redaction
         self._post = post
-
-    @staticmethod
-    def wanted(policy: Policy) -> bool:
-        """Return True if somebody asked for records.
-
-        Either by ``Observability(audit=…)`` or by a level of its own for the logger
-        ``holdfast.audit``; that the root logger shows INFO is no wish for an audit.
-        """
-        asked = policy.observability.audit
-        own_level = audit_log.level != logging.NOTSET and audit_log.isEnabledFor(logging.INFO)
-        return bool(asked) or own_level
 
     @cached_property
     def _redactor(self) -> Redactor:

@@ -9,16 +9,20 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Moved, WireId
 from holdfast._core.callbacks import EXITS
 from holdfast.errors import HoldfastError
+from holdfast.policies import Policy
 from holdfast.types.lifecycle import Task
 from holdfast.types.tools import Tool, ToolResult
+
+if TYPE_CHECKING:
+    from holdfast._core.eras.base import Era
 
 log: logging.Logger = logging.getLogger("holdfast")
 
@@ -80,6 +84,25 @@ class TaskSeen(Protocol):
     """Has the task of a call, once there is one."""
 
     task: Task | None
+
+
+def wanted_observers(
+    name: str, policy: Policy, key: str, post: Post, era: Callable[[], Era | None]
+) -> Iterator[Observer]:
+    """Yield the observers that a policy asks for.
+
+    A level of its own for the logger ``holdfast.audit`` asks for an audit as well; that the root
+    logger shows INFO does not.
+    """
+    wanted, audit = policy.observability, logging.getLogger("holdfast.audit")
+    if wanted.audit or (audit.level != logging.NOTSET and audit.isEnabledFor(logging.INFO)):
+        from holdfast._core.observers.audit import Audit
+
+        yield Audit(name, policy, post)
+    if wanted.opentelemetry:
+        from holdfast._core.observers.otel import OpenTelemetry, network
+
+        yield OpenTelemetry(wanted, network(key), era)
 
 
 class Observers:
