@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast
-from holdfast._core.text import visible_lines
+from holdfast._core.text import has_unseen, visible_lines
 from holdfast.cli.output import Output, as_said, highlight, paint, write
 from tests.cli.conftest import DEMO, Cli, Seen
 from tests.cli.rig import puppet
@@ -109,7 +109,7 @@ def test_json_is_readable_at_a_terminal_and_one_line_elsewhere(
 ) -> None:
     command = puppet(results={"echo": {"content": [], "x": ["\x7f\u202e"]}})
     words = ["call", "echo", "--output", "json", "--", *command]
-    assert cli(*words).out == '{"content":[],"x":["\x7f\u202e"]}\n'
+    assert cli(*words).out == '{"content":[],"x":["\\u007f\\u202e"]}\n'
     assert {"blue", "green"} <= seen(*words).colours
     monkeypatch.setenv("NO_COLOR", "1")
     assert json.loads(seen(*words).text) == {"content": [], "x": ["\x7f\u202e"]}
@@ -204,3 +204,29 @@ def test_no_advice_for_programs_reaches_the_terminal() -> None:
     found = hints()
     assert len(found) > 10
     assert [text for text in found if "=…" in as_said(text)] == []
+
+
+UNSEEN_TEXT = "\x1b[31m\u202e\u200b\U000e0041\x07\x9b2J\u2028\u00ad\u115f"
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["tools", "-v"],
+        ["tools", "--json"],
+        ["describe", "echo", "--json"],
+        ["call", "echo", "--json"],
+        ["call", "nope", "--json"],
+        ["ping", "-v", "--trace"],
+    ],
+)
+def test_no_form_of_output_shows_what_cannot_be_seen(cli: Cli, words: list[str]) -> None:
+    text = UNSEEN_TEXT
+    schema = {"type": "object", "properties": {"q": {"type": "string", "description": text}}}
+    listed = [{"name": f"t{text}", "description": text, "inputSchema": schema}, "echo"]
+    results = {"echo": {"content": [{"type": "text", "text": text}], "isError": True}}
+    told = {"tools": listed, "results": results, "banner": f"{text}\n", "stderr": text}
+    notify = [["notifications/message", {"level": "error", "logger": text, "data": text}]]
+    done = cli(*words, "--", *puppet(**told, notify=notify))
+    assert [one for one in done.out + done.err if has_unseen(one) and one not in "\n\t"] == []

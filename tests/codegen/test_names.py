@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast._core.text import has_unseen
 from holdfast.codegen import names
 from holdfast.codegen.names import (
     ATTRIBUTE_RESERVED,
@@ -197,3 +198,11 @@ def test_class_names_are_unique_short_and_free(paths: list[list[str]]) -> None:
 
 def test_a_name_that_is_taken_grows() -> None:
     assert spare("timeout", {"timeout", "timeout_"}) == "timeout__"
+
+
+@pytest.mark.parametrize("unseen", ["\u115f", "\u3164", "\ufe0f", "\u034f", "\U000e0101"])
+def test_a_name_has_no_characters_that_cannot_be_seen(unseen: str) -> None:
+    for wire in (f"a{unseen}b", f"{unseen}a", f"a{unseen}", unseen):
+        found = names.identifier(wire, "tool")
+        assert found.isidentifier()
+        assert not has_unseen(found)

@@ -50,13 +50,15 @@ class Output:
         self.json_text(msgspec.json.encode(value))
 
     def json_text(self, data: bytes, *, indent: bool = True) -> None:
-        """Write JSON that is text already: highlighted at a terminal, and as it is elsewhere."""
-        if self.is_terminal:
+        """Write JSON that is text already; unseen characters by number, which is the same JSON."""
+        if self.is_terminal and indent:
             import msgspec
 
-            data = msgspec.json.format(data, indent=2) if indent else data
-            text = visible_json(data.decode())
-            data = (highlight(text) if has_colour(sys.stdout) else text).encode()
+            data = msgspec.json.format(data, indent=2)
+        if not data.isascii() or b"\x7f" in data:
+            data = visible_json(data.decode()).encode()
+        if self.is_terminal and has_colour(sys.stdout):
+            data = highlight(data.decode()).encode()
         write(data + b"\n")
 
     def note(self, text: str) -> None:
@@ -81,8 +83,7 @@ class Output:
             import msgspec
 
             told = {"error": {"message": message, "exit": int(code), **(facts or {})}}
-            line = msgspec.json.encode(told, enc_hook=str).decode()
-            line = visible_json(line) if sys.stderr.isatty() else line
+            line = visible_json(msgspec.json.encode(told, enc_hook=str).decode())
         else:
             line = fold(f"holdfast: {visible_lines(message)}")
             line = paint("holdfast:", "1;31") + line.removeprefix("holdfast:")

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -366,7 +366,16 @@ def _show_logs(verbose: bool) -> None:
 
     logger = logging.getLogger("holdfast")
     if verbose:
-        logging.basicConfig(stream=sys.stderr, format="%(name)s: %(message)s")
+        shown, plain = logging.StreamHandler(), logging.Formatter("%(name)s: %(message)s")
+        # Messages may quote a server: they are shown as its stderr is.
+        shown.format = partial(_safe_line, plain)  # type: ignore[method-assign]
+        logging.basicConfig(handlers=[shown])
         logger.setLevel(logging.DEBUG)
     elif not logger.handlers:
         logger.addHandler(logging.NullHandler())
+
+
+def _safe_line(plain: Any, record: Any) -> str:
+    from holdfast._core.redact import redact_text
+
+    return visible_lines(redact_text(plain.format(record)))

@@ -17,6 +17,8 @@ from typing import Any, Final
 from holdfast._core.text import escape, one_line, split_lines, truncate, visible
 from holdfast.schema.types import canonical
 
+from holdfast._core.text import has_unseen
+
 ROOT: Final = "_root"
 """The namespace of tools without a dot."""
 
@@ -124,7 +126,7 @@ def identifier(wire: str, word: str, *, private: bool = False) -> str:
     Only a parameter may begin with an underscore, and none with two (name mangling).
     """
     text = unicodedata.normalize("NFKC", wire)
-    if not text.isidentifier():
+    if not text.isidentifier() or has_unseen(text):
         text = unicodedata.normalize("NFKC", _replaced(text))
     bare = text.lstrip("_")
     text = f"_{bare}" if private and wire.startswith("_") else bare
@@ -138,8 +140,8 @@ def identifier(wire: str, word: str, *, private: bool = False) -> str:
 
 
 def _replaced(text: str) -> str:
-    """Replace runs of characters that no identifier has by one underscore."""
-    kept = (char if f"a{char}".isidentifier() else "\0" for char in text)
+    """Replace runs of characters that no identifier has, or nobody sees, by one underscore."""
+    kept = (char if f"a{char}".isidentifier() and not has_unseen(char) else "\0" for char in text)
     return re.sub("\0+", "_", "".join(kept)).rstrip("_")
 
 
