@@ -14,10 +14,9 @@ from collections.abc import Collection, Iterable
 from hashlib import sha256
 from typing import Any, Final
 
-from holdfast._core.text import escape, one_line, split_lines, truncate, visible
+from holdfast._core.text import escape, has_unseen, one_line, split_lines, truncate, visible
 from holdfast.schema.types import canonical
 
-from holdfast._core.text import has_unseen
 
 ROOT: Final = "_root"
 """The namespace of tools without a dot."""
