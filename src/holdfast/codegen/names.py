@@ -17,7 +17,6 @@ from typing import Any, Final
 from holdfast._core.text import escape, has_unseen, one_line, split_lines, truncate, visible
 from holdfast.schema.types import canonical
 
-
 ROOT: Final = "_root"
 """The namespace of tools without a dot."""
 
