@@ -164,7 +164,7 @@ class Person:
 
     def fill(self, text: str) -> dict[str, str]:
         form: dict[str, str] = {}
-        for field in re.findall(r"<input[^>]*>", text):
+        for field in re.findall(r"<(?:input|button)[^>]*>", text):
             name = re.search(r'name="([^"]*)"', field)
             value = re.search(r'value="([^"]*)"', field)
             if name is not None:
