@@ -5,7 +5,12 @@ from __future__ import annotations
 from tests.interop.catalogue import SERVERS
 from tests.interop.page import CHAPTERS, HERE, PAGE, names_in, page, sentence
 
-NOT_ABOUT_SERVERS = {"test_install.py", "test_oidc_provider.py", "test_page.py"}
+NOT_ABOUT_SERVERS = {
+    "test_install.py",
+    "test_authorization.py",
+    "test_oidc_provider.py",
+    "test_page.py",
+}
 
 
 def test_the_page_is_fresh() -> None:
