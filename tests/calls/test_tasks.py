@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import holdfast
@@ -365,6 +366,11 @@ async def test_questions_of_the_core_come_while_the_result_is_asked_for() -> Non
         {"taskId": "t-2", "status": "completed", "result": DONE},
         {"taskId": "t-1", "status": "paused"},
         {"taskId": "t-1", "status": "completed"},
+        {"taskId": "t-1", "status": "completed", "result": None},
+        {"taskId": "t-1", "status": "completed", "result": []},
+        {"taskId": "t-1", "status": "completed", "result": {"resultType": "task"}},
+        {"taskId": "t-1", "status": "completed", "result": {"resultType": "input_required"}},
+        {"taskId": "t-1", "status": "completed", "result": {"task": {"taskId": "t-2"}}},
         {"taskId": "t-1", "status": "failed"},
         {"taskId": "t-1", "status": "failed", "error": "text"},
         {"taskId": "t-1", "status": "input_required"},
@@ -406,6 +412,44 @@ async def test_intervals_are_held_between_bounds(
     peer.script = [{"status": "working", key: interval}]
     async with connect(peer) as client:
         assert (await client.get_task("t-1")).poll_interval == int(seconds * 1000)
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "1" + "0" * 400, "-0.0", '{"a":1}', "[]"])
+@pytest.mark.parametrize("field", ["ttlMs", "pollIntervalMs"])
+async def test_no_number_makes_a_task_unreadable(number: str, field: str) -> None:
+    peer = Worker()
+
+    def get(incoming: Incoming) -> Any:
+        task = {"resultType": "complete", **peer.task(peer.script[0]), field: "?"}
+        line = msgspec.json.encode({"jsonrpc": "2.0", "id": incoming.id, "result": task})
+        peer.write(line.replace(b'"?"', number.encode()) + b"\n")
+        return SILENCE
+
+    peer.on("tasks/get", get)
+    async with connect(peer) as client:
+        assert (await client.call_tool("work", task=True)).text == "done"
+
+
+@FORMS
+async def test_fields_that_are_null_are_absent(version: str) -> None:
+    peer = Worker(version)
+    nothing = dict.fromkeys(("result", "inputRequests", "statusMessage", "ttl", "ttlMs"))
+    peer.script = [
+        {**nothing, "status": "working", "error": None},
+        {**nothing, "status": "completed", "result": DONE},
+    ]
+    async with connect(peer) as client:
+        assert (await client.call_tool("work", task=True)).text == "done"
+
+
+@pytest.mark.parametrize("task_id", ["", 7, None, "x" * 1025])
+async def test_what_cannot_be_an_id_is_never_sent(task_id: Any) -> None:
+    peer = Worker()
+    async with connect(peer) as client:
+        for verb in (client.get_task, client.cancel_task, client.resume_task):
+            with pytest.raises(holdfast.ValidationError, match="not the id of a task"):
+                await verb(task_id)
+    assert not [one for one in peer.received if one.method.startswith("tasks/")]
 
 
 async def test_nothing_is_asked_after_the_end() -> None:

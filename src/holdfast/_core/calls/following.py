@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Call, WireId
-from holdfast._core.calls.channel import Channel, ProgressSink
+from holdfast._core.calls.channel import UNREADABLE, Channel, ProgressSink
 from holdfast._core.engine import messages
 from holdfast._core.eras import tasks
 from holdfast._core.eras.base import Invalid, OutgoingRequest
@@ -32,7 +32,9 @@ from holdfast.errors import (
     StateError,
     TransportError,
 )
+from holdfast.types.base import decode
 from holdfast.types.lifecycle import Progress, Task
+from holdfast.types.tools import ToolResult
 
 CANCEL: Final = "tasks/cancel"
 CANCEL_TIME: Final = 5.0
@@ -136,7 +138,7 @@ class Following:
         """Answers that the server has not confirmed."""
         self._errors = self._logins = 0
 
-    async def run(self, seed: TaskState | None) -> Raw:
+    async def run(self, seed: TaskState | None) -> tuple[Raw, ToolResult]:
         try:
             if seed is not None:
                 self.view.show(seed, self._channel)
@@ -150,7 +152,7 @@ class Following:
                 seed = state
                 self.view.show(state, self._channel)
                 if (result := await self._advance(state)) is not None:
-                    return result
+                    return result, self._read(result)
                 await self._pause(state)
         except asyncio.CancelledError as error:
             error.__cause__ = self._left()
@@ -276,6 +278,15 @@ class Following:
             await self._answer(state.requests)
         return state.result if state.ended else None
 
+    def _read(self, raw: Raw) -> ToolResult:
+        try:
+            if tasks.is_result(raw):
+                return decode(raw, ToolResult)
+            text = "the result is not one of a call"
+        except UNREADABLE as error:
+            text = str(error)
+        raise self._error(ProtocolError, f"the server's answer breaks the protocol: {text}")
+
     async def _fetch(self, state: TaskState) -> Raw | None:
         """Fetch a result; the questions of a task come while the server holds the answer."""
         try:
@@ -299,7 +310,8 @@ class Following:
                     raise
                 return
             except ProtocolError as error:
-                raise self._error(ProtocolError, error.message) from error
+                told = error.message.removeprefix(f"{self._channel.name}: ")
+                raise self._error(ProtocolError, told) from error
         waiting = {key: self._answers[key] for key in questions if key in self._answers}
         if not waiting:
             return

@@ -208,8 +208,7 @@ class Pipeline:
             # A task is followed to its end, over reconnects and restarts.
             if task is not None and view is not None:
                 time = options.get("total_timeout") or max(self._total, call.idle)
-                raw = await self.tasks.follow_call(task, call, time, view)
-                result = channel.decode(call, raw, ToolResult)
+                raw, result = await self.tasks.follow_call(task, call, time, view)
 
             # Check the result.
             if tool.returns is not None and not result.is_error and not pending:

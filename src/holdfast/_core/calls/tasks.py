@@ -19,7 +19,8 @@ from holdfast._core.engine import messages
 from holdfast._core.eras import tasks
 from holdfast._core.eras.base import Invalid, OutgoingRequest
 from holdfast._core.eras.tasks import TaskForm, TaskState
-from holdfast.errors import RpcError, StateError
+from holdfast._core.text import visible
+from holdfast.errors import RpcError, StateError, ValidationError
 from holdfast.types.lifecycle import Task
 from holdfast.types.tools import ToolResult
 
@@ -73,7 +74,7 @@ class Tasks:
 
     async def follow_call(
         self, task: TaskState | Invalid, call: Call, total: float, view: TaskView
-    ) -> Raw:
+    ) -> tuple[Raw, ToolResult]:
         """Return the result of the task that answered a call; ``call.idle`` is for one poll."""
         if isinstance(task, Invalid):
             raise self._channel.broken(call, task.reason)
@@ -82,7 +83,7 @@ class Tasks:
 
     async def follow(
         self, task_id: str, subject: str, times: Times, view: TaskView, seed: TaskState | None
-    ) -> Raw:
+    ) -> tuple[Raw, ToolResult]:
         """Return the result of a task, once it has one."""
         following = Following(self._channel, self.require, self.form, task_id, subject)
         following.times, following.view = times, view
@@ -97,6 +98,7 @@ class Tasks:
     ) -> ToolResult:
         """Follow a task that another call, or another process, has begun."""
         channel = self._channel
+        self._check(task_id)
         deadline = channel.deadline(GET, timeout, total_timeout)
         total = total_timeout or max(channel.policy.timeouts.total, deadline.idle)
         times = Times(deadline.idle, deadline.since + total)
@@ -104,8 +106,8 @@ class Tasks:
         if channel.observers.all:
             watch = channel.observers.begin(GET, task_id, {"taskId": task_id})
         try:
-            raw = await self.follow(task_id, "resume_task", times, TaskView(on_task), None)
-            result = channel.decode(Call(GET, about=task_id), raw, ToolResult)
+            view = TaskView(on_task)
+            raw, result = await self.follow(task_id, "resume_task", times, view, None)
         except BaseException as error:
             if watch is not None:
                 watch.end(error=error)
@@ -147,14 +149,20 @@ class Tasks:
     async def _request(
         self, request: OutgoingRequest, timeout: float | None
     ) -> tuple[TaskForm, Call]:
+        about = (request.params or {}).get("taskId")
+        self._check(about)
         deadline = self._channel.deadline(request.method, timeout)
         await self._channel.connected(deadline)
         form = await self.require(deadline.until)
-        about = str((request.params or {}).get("taskId", ""))
         call = self._channel.call(
-            request.method, request.params, deadline, about=about, repeatable=True
+            request.method, request.params, deadline, about=str(about), repeatable=True
         )
         return form, msgspec.structs.replace(call, extensions=form.extensions)
+
+    def _check(self, task_id: Any) -> None:
+        if not isinstance(task_id, str) or not 0 < len(task_id) <= tasks.LONGEST_ID:
+            text = f"{visible(repr(task_id), 80)} is not the id of a task; nothing was sent"
+            raise ValidationError(f"{self._channel.name}: {text}")
 
     def _read(self, form: TaskForm, call: Call, task_id: str, raw: Raw) -> TaskState:
         state = form.read(task_id, raw)

@@ -18,6 +18,12 @@ from holdfast._core.wire.jsonrpc import ErrorObject
 
 ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 _STATUSES: Final = ENDED | {"working", "input_required"}
+_PROMISED: Final = {
+    "completed": "a result",
+    "failed": "an error",
+    "input_required": "inputRequests",
+}
+"""What the answer to a poll comes with, by status (extension only)."""
 
 POLL: Final = 1.0
 """Seconds between two polls where the server names none."""
@@ -171,8 +177,16 @@ def _state(raw: Raw, task_id: str | None, *, core: bool) -> TaskState | Invalid:
         return Invalid(f"it is about the task {task.taskId[:80]!r}")
     if task.status not in _STATUSES:
         return Invalid(f"a task cannot be {task.status[:80]!r}")
-    if not core and task_id is not None and (fault := _missing(task)) is not None:
-        return Invalid(fault)
+    try:
+        requests = _requests.decode(task.inputRequests) if _given(task.inputRequests) else None
+        fault = _error.decode(task.error) if _given(task.error) else None
+    except jsonrpc.MALFORMED as error:
+        return Invalid(f"the task cannot be read: {error}")
+    result = task.result if _given(task.result) else None
+    if not core and task_id is not None:
+        promised = {"completed": result, "failed": fault, "input_required": requests}
+        if promised.get(task.status, task) is None:
+            return Invalid(f"a task that is {task.status} without {_PROMISED[task.status]}")
     return TaskState(
         id=task.taskId,
         status=task.status,
@@ -181,33 +195,44 @@ def _state(raw: Raw, task_id: str | None, *, core: bool) -> TaskState | Invalid:
         updated_at=_text(task.lastUpdatedAt),
         ttl=_ttl(task.ttl if core else task.ttlMs),
         poll=_interval(task.pollInterval if core else task.pollIntervalMs),
-        requests=task.inputRequests if isinstance(task.inputRequests, dict) else {},
-        result=None if task.result is UNSET else task.result,
-        error=None if task.error is UNSET else task.error,
+        requests=requests or {},
+        result=result,
+        error=fault,
     )
 
 
-def _missing(task: _Task) -> str | None:
-    """Return what the status of a polled task promises and the answer lacks."""
-    if task.status == "completed" and task.result is UNSET:
-        return "a completed task without a result"
-    if task.status == "failed" and task.error is UNSET:
-        return "a failed task without an error"
-    if task.status == "input_required" and task.inputRequests is UNSET:
-        return "an input_required task without inputRequests"
-    return None
+def is_result(raw: Raw) -> bool:
+    """Return False for what cannot be the result of a task: another task, or questions."""
+    found = _created.decode(raw)
+    plain = found.task is UNSET or bool(found.content)
+    return found.resultType in (None, "complete") and plain
 
 
-def _interval(value: Any) -> float:
+def _given(value: Raw) -> bool:
+    """Return False for a field that is absent, or null: some servers write all of them."""
+    return bytes(value) not in (b"", b"null")
+
+
+def _number(value: Raw) -> int | float | None:
+    """Return a number, or None for anything else: one out of range makes no task unreadable."""
+    try:
+        found = msgspec.json.decode(value)
+    except jsonrpc.MALFORMED:
+        return None
+    return found if type(found) in (int, float) else None
+
+
+def _interval(raw: Raw) -> float:
     """Return the seconds until the next poll, whatever the server asks for."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    value = _number(raw)
+    if value is None:
         return POLL
     return min(max(value, SHORTEST * 1000), LONGEST * 1000) / 1000
 
 
-def _ttl(value: Any) -> float | None:
-    usable = isinstance(value, int | float) and not isinstance(value, bool) and value >= 1
-    return min(value, LONGEST_TTL) / 1000 if usable else None
+def _ttl(raw: Raw) -> float | None:
+    value = _number(raw)
+    return None if value is None or value < 1 else min(value, LONGEST_TTL) / 1000
 
 
 def _text(value: Any) -> str:
@@ -217,6 +242,7 @@ def _text(value: Any) -> str:
 class _Created(Struct):
     resultType: Any = None  # noqa: N815
     task: Raw | UnsetType = UNSET
+    content: list[Any] | None = None
 
 
 class _Task(Struct):
@@ -225,14 +251,16 @@ class _Task(Struct):
     statusMessage: Any = None  # noqa: N815
     createdAt: Any = None  # noqa: N815
     lastUpdatedAt: Any = None  # noqa: N815
-    ttl: Any = None
-    ttlMs: Any = None  # noqa: N815
-    pollInterval: Any = None  # noqa: N815
-    pollIntervalMs: Any = None  # noqa: N815
-    inputRequests: dict[str, Raw] | UnsetType = UNSET  # noqa: N815
-    result: Raw | UnsetType = UNSET
-    error: ErrorObject | UnsetType = UNSET
+    ttl: Raw = Raw()
+    ttlMs: Raw = Raw()  # noqa: N815
+    pollInterval: Raw = Raw()  # noqa: N815
+    pollIntervalMs: Raw = Raw()  # noqa: N815
+    inputRequests: Raw = Raw()  # noqa: N815
+    result: Raw = Raw()
+    error: Raw = Raw()
 
 
 _created = msgspec.json.Decoder(_Created)
 _task = msgspec.json.Decoder(_Task)
+_requests = msgspec.json.Decoder(dict[str, Raw])
+_error = msgspec.json.Decoder(ErrorObject)
