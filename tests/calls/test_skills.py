@@ -172,6 +172,13 @@ async def test_a_file_that_is_not_listed_is_never_asked_for(file: str) -> None:
         {"resources": [*manifest(), manifest(uri="skill://other/x")[0]]},
         {"resources": [*manifest(), manifest(uri=f"{ROOT}/../x")[0]]},
         {"resources": [*manifest(), manifest(uri=f"{ROOT}/%2E%2e/x")[0]]},
+        *(
+            {"resources": [*manifest(), manifest(uri=f"{ROOT}/{path}")[0]]}
+            for path in ("a%5cb", "a%00b", "a\nb", "a\u202eb", "C:/x", "%252e%252e/x", "a%c0%ae/x")
+        ),
+        {"uri": "skill://a/../refunds/SKILL.md"},
+        {"uri": "skill://a?b/refunds/SKILL.md"},
+        {"uri": "/refunds/SKILL.md"},
         {"resources": [*manifest(), *(manifest(uri=f"{ROOT}/{i}")[0] for i in range(510))]},
         {"frontmatter": {"name": "other", "description": "x"}},
         {"frontmatter": {"name": "refunds"}},

@@ -226,9 +226,9 @@ async def test_a_tool_error_is_a_result(version: str) -> None:
 @FORMS
 async def test_a_task_that_the_server_cancelled_has_no_known_outcome(version: str) -> None:
     peer = Worker(version)
-    peer.script = [{"status": "cancelled", "statusMessage": "by an operator"}]
+    peer.script = [{"status": "cancelled", "statusMessage": "by\nan operator"}]
     async with connect(peer) as client:
-        with pytest.raises(CancelledCallError, match="by an operator") as caught:
+        with pytest.raises(CancelledCallError, match=r"by\\nan operator") as caught:
             await client.call_tool("work", task=True)
     assert caught.value.outcome_unknown
     assert peer.count("tasks/cancel") == 0
@@ -389,7 +389,17 @@ async def test_an_answer_that_is_no_task_ends_the_call_in_doubt(answer: dict[str
     assert "resume_task('t-1')" in str(caught.value)
 
 
-@pytest.mark.parametrize("created", [{"taskId": ""}, {"taskId": 7}, {"status": "x"}])
+@pytest.mark.parametrize(
+    "created",
+    [
+        {"taskId": ""},
+        {"taskId": 7},
+        {"taskId": "x" * 1025},
+        {"taskId": "t\nholdfast: approved"},
+        {"taskId": "\x1b[2J"},
+        {"status": "x"},
+    ],
+)
 @FORMS
 async def test_a_task_without_id_or_status_is_refused(version: str, created: Any) -> None:
     peer = Worker(version)

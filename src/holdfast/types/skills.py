@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from holdfast._core.text import has_unseen
 from holdfast.types.base import Wire
 
 SKILL_FILE: Final = "SKILL.md"
@@ -16,6 +17,10 @@ SKILL_BYTES: Final = 16 * 2**20
 """The most bytes of one skill, all files together."""
 
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{0,3}")
+_DRIVE: Final = re.compile(r"[A-Za-z]:")
+MOST_ENCODINGS: Final = 4
+"""Times that a path may be percent-encoded."""
 
 
 class SkillResource(Wire, kw_only=True):
@@ -98,9 +103,12 @@ class SkillFile(Struct, frozen=True, kw_only=True):
 def _fault(skill: Skill) -> str | None:
     """Return what makes an entry invalid (Skills extension, Skill Entries and Limits)."""
     parts = skill.uri.rsplit("/", 2)
+    scheme = _SCHEME.match(skill.uri)
     name, described = skill.frontmatter.get("name"), skill.frontmatter.get("description")
     if len(parts) != 3 or parts[2] != SKILL_FILE:
         return f"its URI does not end with /{SKILL_FILE}"
+    if scheme is None or not _is_plain(skill.uri[scheme.end() :]):
+        return "its URI is not a plain one, with a scheme and a path"
     if not isinstance(name, str) or not isinstance(described, str) or not described:
         return "its frontmatter lacks a name or a description"
     if name != parts[1]:
@@ -130,9 +138,32 @@ def _manifest_fault(skill: Skill, files: list[SkillResource]) -> str | None:
 def is_inside(skill: Skill, uri: str) -> bool:
     """Return True if a URI is one of a file in a skill's directory, by its text alone."""
     path = uri.removeprefix(skill.root + "/")
-    plain = not any(char in path for char in "?#\\") and "%2f" not in path.lower()
-    dots = ("", ".", "..", "%2e", "%2e%2e", ".%2e", "%2e.")
-    return path != uri and plain and not any(one.lower() in dots for one in path.split("/"))
+    return path != uri and _is_plain(path) and not _DRIVE.match(path)
+
+
+def _is_plain(path: str) -> bool:
+    """Return True for a path that means the same to everyone who decodes, joins or shows it.
+
+    It may be decoded more than once on its way into a file system: each form is looked at.
+    """
+    from urllib.parse import unquote
+
+    if "?" in path or "#" in path:
+        return False
+    for _ in range(MOST_ENCODINGS):
+        parts = path.split("/")
+        if has_unseen(path) or "\\" in path or any(one in ("", ".", "..") for one in parts):
+            return False
+        try:
+            decoded = unquote(path, errors="strict")
+        except UnicodeDecodeError:
+            return False
+        if decoded == path:
+            return True
+        if decoded.count("/") != path.count("/"):
+            return False
+        path = decoded
+    return False
 
 
 def _is_name(name: str) -> bool:

@@ -20,6 +20,7 @@ from holdfast._core.engine import messages
 from holdfast._core.eras import tasks
 from holdfast._core.eras.base import Invalid, OutgoingRequest
 from holdfast._core.eras.tasks import TaskForm, TaskState
+from holdfast._core.text import visible
 from holdfast._core.wire.codes import INVALID_PARAMS
 from holdfast.errors import (
     BackpressureError,
@@ -371,4 +372,4 @@ def _told(error: RpcError) -> str:
 
 
 def _reason(state: TaskState) -> str:
-    return f" ({state.message})" if state.message else ""
+    return f" ({visible(state.message, 200)})" if state.message else ""

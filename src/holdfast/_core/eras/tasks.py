@@ -13,6 +13,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from holdfast._core.eras.base import Invalid, OutgoingRequest
 from holdfast._core.eras.revisions import MISSING_CAPABILITY, TASKS
+from holdfast._core.text import has_unseen
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.jsonrpc import ErrorObject
 
@@ -171,7 +172,8 @@ def _state(raw: Raw, task_id: str | None, *, core: bool) -> TaskState | Invalid:
         task = _task.decode(raw)
     except jsonrpc.MALFORMED as error:
         return Invalid(f"the task cannot be read: {error}")
-    if not task.taskId or len(task.taskId) > LONGEST_ID:
+    # People store ids, paste them into commands and read them in errors.
+    if not 0 < len(task.taskId) <= LONGEST_ID or has_unseen(task.taskId):
         return Invalid("the task has no usable id")
     if task_id is not None and task.taskId != task_id:
         return Invalid(f"it is about the task {task.taskId[:80]!r}")
