@@ -73,5 +73,5 @@ class AccountsClient(Client):
 
 _PARTS: Final = frozenset(
     {"_cached", "_channel", "_events", "_inbound", "_inputs", "_logins", "_observers"}
-    | {"_pipeline", "_plain", "_plan", "_subscriptions", "_tools"}
+    | {"_pipeline", "_requests", "_plan", "_subscriptions", "_tools"}
 )

@@ -16,7 +16,7 @@ from holdfast._core.calls.inputs import Inputs
 from holdfast._core.calls.logins import Logins
 from holdfast._core.calls.options import CallOptions
 from holdfast._core.calls.pipeline import Pipeline
-from holdfast._core.calls.plain import PlainRequests
+from holdfast._core.calls.requests import SimpleRequests
 from holdfast._core.calls.running import Invocation, RunningCall, invoke
 from holdfast._core.calls.subscriptions import SUBSCRIBE, Subscriptions
 from holdfast._core.calls.tools import LIST, ToolTable
@@ -101,7 +101,7 @@ class Client:
         self._cached = Cached(self._channel, cache, shared=transport.traits.credentials is not None)
         self._tools = ToolTable(self._channel, self._cached)
         self._pipeline = Pipeline(self._channel, self._tools, self._cached)
-        self._plain = PlainRequests(self._channel)
+        self._requests = SimpleRequests(self._channel)
         self._subscriptions = Subscriptions(self._channel, self._tools)
         self._inbound = Inbound(self._channel, cache, self._tools, self._subscriptions)
         self._logins.on_change = self._inbound.leave_session
@@ -620,7 +620,7 @@ class Client:
             arguments: Its arguments, all of them text.
             timeout: Seconds, connecting included.
         """
-        return await self._plain.get_prompt(name, arguments, timeout)
+        return await self._requests.get_prompt(name, arguments, timeout)
 
     async def complete(
         self,
@@ -640,7 +640,7 @@ class Client:
             context: Arguments that are filled in already.
             timeout: Seconds, connecting included.
         """
-        return await self._plain.complete(ref, (name, value), context, timeout)
+        return await self._requests.complete(ref, (name, value), context, timeout)
 
     # The rest of the protocol
 
@@ -653,7 +653,7 @@ class Client:
         Raises:
             RequestTimeout: It does not.
         """
-        await self._plain.ping(timeout)
+        await self._requests.ping(timeout)
 
     async def set_log_level(self, level: str, *, timeout: float | None = None) -> None:
         """Have the server send log messages from this level up, after reconnects too.
@@ -666,7 +666,7 @@ class Client:
         Raises:
             ValidationError: There is no such level.
         """
-        await self._plain.set_log_level(level, timeout)
+        await self._requests.set_log_level(level, timeout)
 
     async def request(
         self,
@@ -687,7 +687,7 @@ class Client:
         Returns:
             The result as plain JSON.
         """
-        return await self._plain.send(method, params, timeout, total_timeout)
+        return await self._requests.send(method, params, timeout, total_timeout)
 
     async def create_message(self, params: SamplingRequest | Mapping[str, Any]) -> Any:
         """Run our own sampling handler, as a server's request would.
@@ -707,7 +707,7 @@ class Client:
 
     async def roots_changed(self) -> None:
         """Tell the server that the roots have changed, where its revision has that."""
-        self._plain.notify("notifications/roots/list_changed")
+        self._requests.notify("notifications/roots/list_changed")
 
     # Listening
 

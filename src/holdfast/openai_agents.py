@@ -55,6 +55,7 @@ def _server_class() -> Any:
 
         @property
         def name(self) -> str:
+            """The name of the server."""
             return self._tools.name
 
         async def connect(self) -> None:
@@ -64,6 +65,7 @@ def _server_class() -> Any:
             """Do nothing: the client's owner closes it."""
 
         async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[Any]:
+            """Return the tools that the agent may use now."""
             found = await self._tools.tools()
             return [types.Tool.model_validate(_definition(tool)) for tool in found.values()]
 
@@ -73,16 +75,19 @@ def _server_class() -> Any:
             arguments: dict[str, Any] | None,
             meta: dict[str, Any] | None = None,
         ) -> Any:
+            """Call a tool; an error is a result that the model can read."""
             tool = await self._tools.tool(tool_name)
             outcome = await tool.call(arguments, meta=meta)
             return types.CallToolResult.model_validate(_result(outcome))
 
         async def list_prompts(self) -> Any:
+            """Return the prompts of the server."""
             found = await self._client.list_prompts() if self._client else []
             prompts = [one.raw for one in found]
             return types.ListPromptsResult.model_validate({"prompts": prompts})
 
         async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
+            """Return a prompt with its arguments filled in."""
             if self._client is None:
                 raise ValidationError(f"prompt {name!r}: give one client, not many servers")
             found = await self._client.get_prompt(name, arguments)

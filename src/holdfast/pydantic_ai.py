@@ -66,9 +66,11 @@ def _toolset_class() -> Any:
 
         @property
         def id(self) -> str:
+            """The id of the toolset."""
             return self._name
 
         async def get_tools(self, ctx: Any) -> dict[str, Any]:
+            """Return the tools that the agent may use now."""
             found = {}
             for name, tool in (await self._source.tools()).items():
                 hints = tool.annotations
@@ -85,6 +87,7 @@ def _toolset_class() -> Any:
             return found
 
         async def get_tool_for_tool_def(self, tool_def: Any, ctx: Any) -> Any:
+            """Return the tool of a definition."""
             return ToolsetTool(
                 toolset=self,
                 tool_def=tool_def,
@@ -93,6 +96,7 @@ def _toolset_class() -> Any:
             )
 
         async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
+            """Call a tool; raise the framework's own errors."""
             outcome = await (await self._source.tool(name)).call(tool_args)
             if outcome.kind == "validation":
                 raise ModelRetry(outcome.text) from outcome.error

@@ -49,6 +49,7 @@ class OutcomeParts(Struct):
 
     @property
     def text(self) -> str:
+        """The text parts, joined."""
         return "\n".join(one for one in self.items if isinstance(one, str))
 
 
@@ -104,7 +105,7 @@ class ToolOutcome(Struct, frozen=True):
 
     @property
     def details(self) -> str:
-        """What a developer should read: the error whole; empty if there is none."""
+        """The text for a developer: the whole error; empty if there is none."""
         return "" if self.error is None else str(self.error)
 
     def facts(self) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def missing_variable(text: str) -> str | None:
 
 
 def advice(error: HoldfastError, environ: Mapping[str, str]) -> str:
-    """What to try. Empty where nothing better is known than the error itself."""
+    """Return what to try; empty where nothing better is known than the error itself."""
     if isinstance(error, ValidationError | StateError):
         return ""
     if isinstance(error, AuthError):

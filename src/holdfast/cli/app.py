@@ -26,9 +26,11 @@ class Verbs(click.Group):
     """All verbs, each loaded when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all verbs."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a verb; None if there is none of this name."""
         verb = VERBS.get(cmd_name)
         if verb is None:
             return None
@@ -40,6 +42,7 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; suggest the nearest for one that does not exist."""
         if args and args[0] not in VERBS:
             near = did_you_mean(args[0], [*VERBS, *LISTS, "help", "version"])
             hint = f" D{near[1:]}" if near else ""
@@ -47,6 +50,7 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the first screen."""
         formatter.write(help_text())
 
 
@@ -54,7 +58,7 @@ root: Verbs = Verbs("holdfast", context_settings={"help_option_names": ["-h", "-
 
 
 def run(words: list[str]) -> int:
-    """One command line, start to end."""
+    """Run one command line; return its exit code."""
     words, command = split(expand(words))
     words = explicit(words)
     output = Output(_form(words))
@@ -84,7 +88,7 @@ def run(words: list[str]) -> int:
 
 
 def _invoke(words: list[str], command: list[str] | None) -> Any:
-    """Not ``root.main``: that has its own ideas about signals, pipes and exit codes."""
+    """Run the command; unlike ``root.main``, leave signals, pipes and exit codes to `run`."""
     width = min(columns_of_terminal(), 80)
     try:
         with root.make_context("holdfast", words, obj=command, terminal_width=width) as context:
@@ -96,7 +100,7 @@ def _invoke(words: list[str], command: list[str] | None) -> Any:
 
 
 def _lost(output: Output, error: click.exceptions.NoArgsIsHelpError) -> int:
-    """Half a command: its help, which is no result, so to stderr."""
+    """Show the help of an incomplete command on stderr."""
     if output.json:
         output.complain("Which one? See --help.", Exit.USAGE, {"kind": "usage"})
     else:
@@ -105,7 +109,7 @@ def _lost(output: Output, error: click.exceptions.NoArgsIsHelpError) -> int:
 
 
 def _baffled(output: Output, error: Exception) -> int:
-    """What nobody thought of. A traceback is for those who ask for it."""
+    """Report an unexpected error; with a traceback only where ``HOLDFAST_DEBUG`` asks for it."""
     if os.environ.get(DEBUG):
         import traceback
 
@@ -126,7 +130,7 @@ def expand(words: list[str]) -> list[str]:
 
 
 def split(words: list[str]) -> tuple[list[str], list[str] | None]:
-    """The words, and the command after ``--``, where the verb is about a server."""
+    """Return the words, and the command after ``--``, where the verb is about a server."""
     verb = VERBS.get(words[0]) if words else None
     if "--" not in words or (verb is not None and not verb.takes_server):
         return words, None
@@ -135,7 +139,7 @@ def split(words: list[str]) -> tuple[list[str], list[str] | None]:
 
 
 def _form(words: list[str]) -> str:
-    """Whether errors should be JSON too: asked before the words have been understood."""
+    """Return the form of errors, which is needed before the words are parsed."""
     wanted = ("--output", "json") in pairwise(words)
     return "json" if wanted or {"--output=json", "--json"} & set(words) else "text"
 

@@ -19,7 +19,7 @@ Read = Callable[[str], str]
 
 
 def parse(words: Iterable[str], schema: Mapping[str, Any], read: Read) -> dict[str, Any]:
-    """The arguments that the words say. ``read`` gives the text of a file, ``-`` being stdin.
+    """Return the arguments that words give; ``read`` returns the text of a file, or of ``-``.
 
     A word counts for more than what stands in the object from stdin.
     """
@@ -79,7 +79,7 @@ _OWN_OPTIONS = ("args", "json", "output", "save", "timeout", "verbose", "header"
 
 
 def whole(text: str, where: str) -> dict[str, Any]:
-    """A JSON object that is all of the arguments, or many of them."""
+    """Parse a JSON object of arguments."""
     value = _json(text, where)
     if not isinstance(value, dict):
         raise ValidationError(f"{where}: the arguments must be a JSON object, not {type_of(value)}")
@@ -104,7 +104,7 @@ def _one(word: str, schema: Mapping[str, Any], read: Read) -> tuple[str, Any]:
 
 
 def _path(key: str, schema: Mapping[str, Any]) -> list[str]:
-    """``a.b`` reaches into an object, unless there is a parameter of just that name."""
+    """Split ``a.b``, which reaches into an object unless a parameter has just that name."""
     own = properties(schema)
     if "." not in key or key in own:
         return [key]
@@ -139,7 +139,7 @@ def _put(found: dict[str, Any], path: list[str], value: Any, schema: Any) -> Non
 
 
 def coerce(text: str, schema: Any, name: str) -> Any:
-    """A text as the first type of the schema that it can be; a string where strings may be."""
+    """Convert a text to the first type of the schema that it fits; else to a string."""
     wanted = types(schema)
     for kind, read in _READERS.items():
         if kind in wanted:
@@ -227,7 +227,7 @@ def _json(text: str, where: str) -> Any:
 
 
 def describe(schema: Any) -> str:
-    """What a parameter may be, in a word or two."""
+    """Return what a parameter may be, in a word or two."""
     if isinstance(schema, Mapping):
         if isinstance(schema.get("enum"), list):
             return "|".join(json.dumps(one).strip('"') for one in schema["enum"])

@@ -42,6 +42,7 @@ class Contents:
         self._saved = SaveFolder(folder, stem)
 
     def show(self, contents: Iterable[Any]) -> None:
+        """Show contents in order."""
         for content in contents:
             self._show(msgspec.to_builtins(content))
 

@@ -127,7 +127,7 @@ def _question(name: str, schema: dict[str, Any], required: bool) -> str:
 
 
 def _fitting(text: str, schema: dict[str, Any], name: str) -> Any:
-    """What was typed, as the schema would have it; else ValidationError says what is wrong."""
+    """Convert what was typed by the schema. Raises ValidationError."""
     if "array" in types(schema) and not text.startswith("["):
         value: Any = [coerce(part.strip(), schema.get("items"), name) for part in text.split(",")]
     else:

@@ -8,7 +8,7 @@ from holdfast import errors
 
 
 class Exit(IntEnum):
-    """How the program ended, for scripts."""
+    """Exit codes, for scripts."""
 
     OK = 0
     TOOL = 1
@@ -58,4 +58,5 @@ ENDINGS: tuple[tuple[type[BaseException], Exit], ...] = (
 
 
 def exit_for(error: BaseException) -> Exit:
+    """Return the exit code for an error."""
     return next((code for kind, code in ENDINGS if isinstance(error, kind)), Exit.CONNECT)

@@ -26,7 +26,7 @@ ROOMY = 76
 
 
 def help_text(columns: int = ROOMY) -> str:
-    """The first screen."""
+    """Return the first screen."""
     width = max(len(name) for part in SECTIONS.values() for name in part)
     parts = [_fold(USAGE, columns, 7), _fold(MOTTO, columns)]
     parts.append(f"{_fold(TARGETS, columns)}\n{EXAMPLES}")
@@ -57,7 +57,7 @@ def columns_of_terminal(descriptor: int = 1) -> int:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run one command line; the result is the exit code."""
+    """Run one command line; return the exit code."""
     words = sys.argv[1:] if words is None else words
     _have_streams()
     if "_HOLDFAST_COMPLETE" in os.environ:
@@ -80,7 +80,7 @@ def main(words: list[str] | None = None) -> int:
 
 
 def _have_streams() -> None:
-    """A program may be started with stdin, stdout or stderr closed: Python has None there."""
+    """Open streams that were closed when the program started, which Python has as None."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             mode = "r" if name == "stdin" else "w"

@@ -21,7 +21,7 @@ _NAMES: Final = re.compile(r"[A-Z_][A-Z0-9_]*(,[A-Z_][A-Z0-9_]*)*")
 
 
 def seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """A time: a number, more than none."""
+    """Parse a number of seconds, more than 0."""
     if value is None:
         return None
     try:
@@ -34,13 +34,14 @@ def seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
 
 
 def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """For Tab: the shell knows best what files there are."""
+    """Let the shell complete files."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(incomplete, type="file")]
 
 
 def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete folders."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(incomplete, type="dir")]
@@ -50,9 +51,11 @@ class ServerCommand(click.Command):
     """A verb that takes a server. Its help shows first what is its own."""
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Add the command after ``--`` to the usage line."""
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verb's own options first, then the common ones."""
         own: list[tuple[str, str]] = []
         common: list[tuple[str, str]] = []
         for parameter in self.get_params(ctx):
@@ -204,7 +207,7 @@ def variables(texts: tuple[str, ...], environ: Mapping[str, str]) -> dict[str, s
 
 
 def pairs(option: str, texts: tuple[str, ...], mark: str) -> dict[str, str]:
-    """``NAME=VALUE`` or ``NAME:VALUE`` of an option that may be given often."""
+    """Parse ``NAME=VALUE`` or ``NAME:VALUE`` of an option that may be given often."""
     found = {}
     for text in texts:
         name, sign, value = text.partition(mark)

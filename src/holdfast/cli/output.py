@@ -24,7 +24,7 @@ from holdfast.errors import HoldfastError, ValidationError
 
 
 class Output:
-    """Where one command's words go, and in what form."""
+    """The output of one command, as text or JSON."""
 
     def __init__(self, form: str = "text") -> None:
         self.json: bool = form == "json"
@@ -32,11 +32,11 @@ class Output:
         self.is_terminal: bool = sys.stdout.isatty()
 
     def text(self, text: str) -> None:
-        """A result, as text; it ends its last line if it has not done so itself."""
+        """Write a result as text, with a line break at its end."""
         self._write(visible_lines(text))
 
     def content(self, text: str) -> None:
-        """What a tool, a resource or a prompt holds: as it came, unless a terminal shows it."""
+        """Write the content of a result, resource or prompt: raw, unless to a terminal."""
         self._write(visible_lines(text) if self.is_terminal else text)
 
     def _write(self, text: str) -> None:
@@ -44,7 +44,7 @@ class Output:
         write(ended.encode("utf-8", "backslashreplace"))
 
     def value(self, value: Any) -> None:
-        """A result, as JSON: easy to read on a terminal, one line elsewhere."""
+        """Write a result as JSON: indented on a terminal, one line elsewhere."""
         import msgspec
 
         self.json_text(msgspec.json.encode(value))
@@ -62,12 +62,12 @@ class Output:
         write(data + b"\n")
 
     def note(self, text: str) -> None:
-        """A word to the person, not part of the result."""
+        """Write a note to stderr, which is not part of the result."""
         if not self.json:
             tell(fold(visible_lines(text)))
 
     def fail(self, error: BaseException) -> int:
-        """Say what went wrong, and give the exit code for it."""
+        """Report an error; return the exit code for it."""
         code = exit_for(error)
         self.complain(as_said(str(error)) or type(error).__name__, code, _facts(error))
         return code
@@ -79,6 +79,7 @@ class Output:
         return code
 
     def complain(self, message: str, code: int, facts: dict[str, Any] | None = None) -> None:
+        """Write an error to stderr: a line of text, or of JSON."""
         if self.json:
             import msgspec
 
@@ -192,7 +193,7 @@ def highlight(text: str) -> str:
 
 
 def write(data: bytes) -> None:
-    """All of it to stdout, also where a child has made the pipe a non-blocking one."""
+    """Write all bytes to stdout, also where a child has made the pipe non-blocking."""
     status.hide()
     sys.stdout.flush()
     descriptor = sys.stdout.fileno()
@@ -209,7 +210,7 @@ def write(data: bytes) -> None:
 
 
 def abandon() -> int:
-    """Nobody reads any more: end without a word, from the interpreter neither."""
+    """End silently after the reader of stdout has gone; the interpreter stays silent too."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return Exit.BROKEN_PIPE
 

@@ -32,7 +32,7 @@ def table(output: Output, columns: Sequence[str], rows: Iterable[Sequence[str]])
 
 
 def first_line(text: str | None) -> str:
-    """What fits in a table: one line, without tabs."""
+    """Return the first line of a text, without tabs, for a table."""
     lines = (text or "").strip().splitlines()
     return " ".join(lines[0].split()) if lines else ""
 

@@ -53,17 +53,18 @@ class ServerTarget:
 
     @property
     def given(self) -> bool:
-        """Whether the server is a URL or a command, so that no word names it."""
+        """True if the server is a URL or a command, so that no word names it."""
         return self.command is not None or self.url is not None
 
     @cached_property
     def configuration(self) -> Configuration:
+        """The configuration, read at the first use."""
         from holdfast.config import load
 
         return load(self.config)
 
     def take(self, words: tuple[str, ...], *wanted: str) -> tuple[str | None, list[str]]:
-        """Of ``[SERVER] wanted…`` the server, unless it is given otherwise, and the rest."""
+        """Return the server of ``[SERVER] wanted…``, unless given otherwise, and the rest."""
         rest = list(words)
         server = None
         if not self.given and not (self._from_variable and not self._names_server(rest, wanted)):
@@ -82,11 +83,11 @@ class ServerTarget:
         return is_direct(word) or word in self.configuration.servers
 
     def only(self, words: tuple[str, ...]) -> str | None:
-        """The server, where nothing else is wanted."""
+        """Return the server, where nothing else is wanted."""
         return self.take(words)[0]
 
     def split(self, word: str) -> tuple[str | None, str]:
-        """``git.git_log``: the server and the tool; only the tool if the server is given."""
+        """Split ``git.git_log`` into server and tool; no server if it is given otherwise."""
         if self.given:
             return None, word
         names = sorted(self.configuration.servers, key=len, reverse=True)
@@ -118,11 +119,11 @@ class ServerTarget:
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing says which server is meant, so that all of them may be."""
+        """True if no server is given, so that all of them may be meant."""
         return not self.given and not self._from_variable
 
     def client(self, server: str | None = None, *, ask: bool = True) -> Client:
-        """A client for the server, not connected yet; ``ask`` a person for what is missing."""
+        """Return a client, not connected yet; ``ask`` a person for what is missing."""
         _show_logs(self.verbose)
         client = self._client(server, ask)
         if ask:
@@ -160,7 +161,7 @@ class ServerTarget:
         )
 
     def _fitting(self, target: str | list[str]) -> dict[str, Any]:
-        """The options for this kind of server; those for the other kind are refused."""
+        """Return the options for this kind of server; refuse those for the other kind."""
         if isinstance(target, str) and is_url(target):
             _refuse(
                 self.stdio, ("env", "cwd", "inherit_env"), "for a command, and the server is a URL"
@@ -200,7 +201,7 @@ class ServerTarget:
         return client_for(resolved, options, _traced if self.trace else None)
 
     def _with_login(self, options: dict[str, Any], target: str | list[str]) -> dict[str, Any]:
-        """At a terminal a server that wants a login is offered one; elsewhere it is an error."""
+        """Add a login handler at a terminal; elsewhere a missing login is an error."""
         if not (isinstance(target, str) and is_url(target)) or self.output.json:
             return options
         if not is_interactive() or os.environ.get("HOLDFAST_NO_BROWSER"):
@@ -218,7 +219,7 @@ class ServerTarget:
         return bool(os.environ.get(VARIABLE))
 
     def _names_server(self, words: list[str], wanted: tuple[str, ...]) -> bool:
-        """Whether the first word is a server, although one is given by the environment."""
+        """Return True if the first word is a server, although the environment gives one."""
         if len(words) <= len(wanted):
             return False
         return self._is_server(words[0])
@@ -244,6 +245,7 @@ def _traced(transport: Any) -> Any:
 
 
 def is_url(text: str) -> bool:
+    """Return whether a word is a URL."""
     return text.lower().startswith(("http://", "https://"))
 
 
@@ -253,6 +255,7 @@ def is_direct(text: str) -> bool:
 
 
 def is_script(text: str) -> bool:
+    """Return whether a word is the path of a script that can be run."""
     if "." not in text or not os.path.isfile(text):
         return False
     from holdfast._core.targets import SCRIPTS
@@ -276,7 +279,7 @@ def _refuse(options: dict[str, Any], names: tuple[str, ...], why: str) -> None:
 
 
 def _ask(wanted: ConfigInput) -> str | None:
-    """A value that a configuration leaves to its user; None where nobody can be asked."""
+    """Ask for a value that a configuration leaves to its user; None without a terminal."""
     if not sys.stdin.isatty():
         return None
     text = visible_lines(wanted.description or wanted.id)
@@ -303,7 +306,7 @@ def server_options(function: F) -> Any:
 
 
 def _run(work: Coroutine[Any, Any, Any]) -> Any:
-    """On a loop of its own, which Ctrl-C ends: calls are cancelled, servers told and closed."""
+    """Run on a loop of its own; Ctrl-C cancels calls and closes servers."""
     import asyncio
 
     try:
@@ -361,7 +364,7 @@ def _policies(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show_logs(verbose: bool) -> None:
-    """With --verbose the library's own words too; else only what the verb says."""
+    """Show the library's log with ``--verbose``; else only what the verb writes."""
     import logging
 
     logger = logging.getLogger("holdfast")

@@ -27,11 +27,12 @@ MOST_BYTES: Final = 64 * 1024 * 1024
 
 
 def folder() -> Path:
+    """Return the folder of the cache."""
     return xdg_folder("cache") / "holdfast" / "manifests"
 
 
 def path_for(key: str) -> Path:
-    """A file of its own for each: a configured server's by its name, others by a hash."""
+    """Return the file of a server: by name if configured, else by a hash."""
     if len(key) <= 60 and key.isascii() and key.replace("-", "").replace("_", "").isalnum():
         return folder() / f"server-{key}.json"
     from hashlib import sha256
@@ -66,7 +67,7 @@ def save(key: str, tools: Iterable[dict[str, Any]], source: str = "") -> None:
 
 
 def load(key: str) -> CachedTools | None:
-    """What a server was last seen with; None if it never was."""
+    """Return what a server was last seen with; None if it never was."""
     path = path_for(key)
     try:
         found = json.loads(read_bytes(path, MOST_BYTES))
@@ -91,7 +92,7 @@ def seen_with(servers: Iterable[str], tool: str) -> list[str]:
 
 
 def require(key: str) -> CachedTools:
-    """The same, where there is nothing to go on without it."""
+    """Return the same. Raises ValidationError if the server was never seen."""
     found = load(key)
     if found is None:
         raise ValidationError(
@@ -114,14 +115,14 @@ def key_of(target: ServerTarget, server: str | None) -> str:
 
 
 async def listed(target: ServerTarget, server: str | None, client: Client) -> list[dict[str, Any]]:
-    """The tools, as the server describes them."""
+    """Return the tools as the server describes them, and store them."""
     found = [tool.raw for tool in await client.list_tools()]
     keep(target, server, found)
     return found
 
 
 def keep(target: ServerTarget, server: str | None, tools: list[dict[str, Any]]) -> None:
-    """Remember them for the next time that nobody wants to ask the server."""
+    """Store tools for completion and ``--offline``."""
     source = ""
     if server is not None and target.is_configured(server):
         source = target.configuration[server].source.file
@@ -131,7 +132,7 @@ def keep(target: ServerTarget, server: str | None, tools: list[dict[str, Any]]) 
 async def schema_of(
     target: ServerTarget, server: str | None, client: Client, tool: str
 ) -> dict[str, Any]:
-    """What a tool takes; anything, if the server has no list to say so."""
+    """Return the input schema of a tool; empty if the server has no list."""
     from holdfast._core.wire.codes import METHOD_NOT_FOUND
 
     try:
@@ -153,7 +154,7 @@ async def schema_of(
 
 
 def pick(tools: Iterable[dict[str, Any]], name: str, verbs: Iterable[str] = ()) -> dict[str, Any]:
-    """The tool of that name, or an error that says what there is; one of ``verbs``, perhaps."""
+    """Return the tool of that name. Raises ValidationError with the nearest names."""
     known = {tool["name"]: tool for tool in tools}
     if name in known:
         return known[name]

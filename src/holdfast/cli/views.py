@@ -102,6 +102,7 @@ def tool(output: Output, definition: Definition, called: str, server: str = "") 
 def resources(
     output: Output, found: Sequence[Resource], templates: Sequence[ResourceTemplate]
 ) -> None:
+    """Show a list of resources, or templates."""
     if output.json:
         raw = {"resources": [one.raw for one in found]}
         output.value({**raw, "resourceTemplates": [one.raw for one in templates]})
@@ -112,6 +113,7 @@ def resources(
 
 
 def resource(output: Output, found: ReadResult, uri: str, save: str | None) -> None:
+    """Show the contents of a resource."""
     from holdfast.cli.contents import Contents
 
     if output.json:
@@ -122,6 +124,7 @@ def resource(output: Output, found: ReadResult, uri: str, save: str | None) -> N
 
 
 def prompts(output: Output, found: Sequence[Prompt]) -> None:
+    """Show a list of prompts."""
     if output.json:
         output.value({"prompts": [one.raw for one in found]})
         return
@@ -133,6 +136,7 @@ def prompts(output: Output, found: Sequence[Prompt]) -> None:
 
 
 def prompt(output: Output, found: PromptResult, name: str, save: str | None) -> None:
+    """Show the messages of a prompt."""
     from holdfast.cli.contents import Contents
 
     if output.json:

@@ -55,7 +55,7 @@ Current: TypeAlias = Callable[[], TaskForm | None]
 
 
 class TaskView:
-    """What the caller of one task sees of it, and its wish to leave it running."""
+    """A task as its caller sees it, and the caller's wish to leave it running."""
 
     def __init__(self, on_task: Callable[[Task], Any] | None = None) -> None:
         self.task: Task | None = None

@@ -139,7 +139,7 @@ def _registers(server: Any) -> str:
 
 @click.group()
 def auth() -> None:
-    """Who is logged in where, and the document that describes this client."""
+    """Show who is logged in where, and the document that describes this client."""
 
 
 @auth.command()

@@ -95,7 +95,7 @@ def within(result: ToolResult, budget: int | None, name: str, save: str | None) 
 
 
 def show(target: ServerTarget, result: ToolResult, name: str, save: str | None) -> int:
-    """The result on stdout; a tool's failure on stderr."""
+    """Write the result to stdout, or a tool's failure to stderr."""
     if target.output.json:
         target.output.value(result.raw)
     elif not result.is_error:
@@ -115,7 +115,7 @@ def _plain(target: ServerTarget, result: ToolResult, name: str, save: str | None
 
 
 def read_file(name: str) -> str:
-    """The text of a file, ``-`` being standard input."""
+    """Return the text of a file, or of standard input for ``-``."""
     try:
         if name == "-":
             return sys.stdin.read()

@@ -118,7 +118,7 @@ def _write(
 
 
 def _target(target: ServerTarget, name: str | None) -> str | list[str] | None:
-    """What the module connects to by itself. A configured server's own settings stay out of it."""
+    """Return the default target of the module, without a configured server's own settings."""
     if target.command is not None:
         return list(target.command)
     url = target.url or name

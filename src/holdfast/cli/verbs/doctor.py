@@ -174,7 +174,7 @@ def _show(output: Output, finding: Finding) -> None:
 
 
 def _before(client: Client) -> Iterable[Finding]:
-    """What can be told without starting anything."""
+    """Return what is known without starting anything."""
     from holdfast.config.views import EntryDisplay
 
     transport = client.transport
@@ -320,7 +320,7 @@ def _revision_era(revision: str | None) -> str:
 async def _speaks(
     target: ServerTarget, name: str | None, asked: tuple[str, str], spoken: str | None
 ) -> Finding:
-    """Whether it speaks the newest revision of an era, asked on a connection of its own."""
+    """Return whether a new connection can agree on the newest revision of an era."""
     protocol, era = asked
     kept = dict(target.options)
     target.options["protocol"] = protocol

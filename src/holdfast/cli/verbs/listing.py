@@ -146,14 +146,14 @@ def _show(
 
 
 def _again(target: ServerTarget) -> str:
-    """How the same server is said again, where its name is not part of the tool's."""
+    """Return the words that name the server, where its name is not part of the tool's."""
     if target.url is not None:
         return f" --url {shlex.quote(target.url)}"
     return f" -- {shlex.join(target.command)}" if target.command is not None else ""
 
 
 def _remembered(target: ServerTarget, name: str | None) -> list[dict[str, Any]]:
-    """What was last seen of a server, and a word on when that was."""
+    """Return what was last seen of a server, and when."""
     seen = tool_cache.require(key_of(target, name))
     target.output.note(str(seen))
     return seen.tools

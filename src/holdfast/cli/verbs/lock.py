@@ -57,7 +57,7 @@ async def lock(target: ServerTarget, server: tuple[str, ...], label: str | None)
 
 
 def _before(path: str, label: str) -> Any:
-    """What the lock file says of a server so far, if there is one."""
+    """Return the entry of a server in the lock file, if there is one."""
     from holdfast.lock import guard as locks
 
     return locks.read(path).servers.get(label) if os.path.exists(path) else None
@@ -98,7 +98,7 @@ async def check(
 async def _checked(
     target: ServerTarget, name: str | None, entry: str, locked: Any, breaking: bool
 ) -> dict[str, Any]:
-    """How one server compares; one that cannot be asked is told, and the others are."""
+    """Compare one server; one that cannot be reached is reported, and does not stop the others."""
     from holdfast.lock import guard as locks
     from holdfast.policies import Identity
     from holdfast.servers.group import offered_skills

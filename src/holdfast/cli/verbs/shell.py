@@ -69,7 +69,7 @@ def shell(target: ServerTarget, server: tuple[str, ...]) -> int:
 
 
 class Session:
-    """What a person says at the prompt, one line after the other."""
+    """The lines that a person enters at the prompt."""
 
     def __init__(self, target: ServerTarget, client: Client) -> None:
         self._aim = target
@@ -206,7 +206,7 @@ class Session:
     # Completion
 
     def suggestions(self, line: str) -> list[str]:
-        """What the word at the end of a line may become."""
+        """Return the completions of the last word of a line."""
         *words, last = line.split(" ")
         words = [word for word in words if word]
         tools = self._client.tools
@@ -295,6 +295,7 @@ def completer(suggest: Suggest) -> Callable[[str, int], str | None]:
 
 
 def history_file() -> Path:
+    """Return the file that keeps the lines of earlier shells."""
     return xdg_folder("state") / "holdfast" / "history"
 
 

@@ -122,10 +122,12 @@ class _Live:
         self._live.start()
 
     def update(self, standing: ServerHealth) -> None:
+        """Show the state of one server."""
         self._rows[standing.name] = standing
         self._live.update(self._grid(), refresh=True)
 
     def stop(self) -> None:
+        """End the display."""
         self._live.stop()
 
     def _grid(self) -> Any:

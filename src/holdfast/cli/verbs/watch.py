@@ -95,6 +95,7 @@ class Teller:
             self._tell("connection", {"state": str(event.new), **reason})
 
     def notified(self, notification: Notification) -> None:
+        """Show a notification."""
         self._tell(notification.method, notification.params)
 
     def _tell(self, what: str, facts: Mapping[str, Any]) -> None:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from holdfast._core.calls.channel import Channel
 from holdfast.errors import ValidationError
+from holdfast.types.base import Wire
 from holdfast.types.prompts import PromptResult
 
 if TYPE_CHECKING:
     from holdfast.types.prompts import Completion, Reference
 
+W = TypeVar("W", bound=Wire)
 
-class PlainRequests:
-    """Requests of one client that are sent as they are and read once."""
+
+class SimpleRequests:
+    """Requests of one client that are sent as they are, and whose answer is decoded once."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -26,14 +29,19 @@ class PlainRequests:
         driver = self._channel.driver
         driver.send(driver.engine.notify(method))
 
+    async def _read(
+        self, method: str, params: dict[str, Any], about: str, kind: type[W], timeout: float | None
+    ) -> W:
+        deadline = self._channel.deadline(method, timeout)
+        call = self._channel.call(method, params, deadline, about=about, repeatable=True)
+        return self._channel.decode(call, await self._channel.request(call, deadline), kind)
+
     async def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None, timeout: float | None
     ) -> PromptResult:
+        """Return a prompt with its arguments filled in."""
         params = {"name": name, "arguments": {} if arguments is None else arguments}
-        deadline = self._channel.deadline("prompts/get", timeout)
-        call = self._channel.call("prompts/get", params, deadline, about=name, repeatable=True)
-        raw = await self._channel.request(call, deadline)
-        return self._channel.decode(call, raw, PromptResult)
+        return await self._read("prompts/get", params, name, PromptResult, timeout)
 
     async def complete(
         self,
@@ -42,17 +50,15 @@ class PlainRequests:
         context: Mapping[str, str] | None,
         timeout: float | None,
     ) -> Completion:
+        """Return the suggestions for one argument."""
         from holdfast.types.prompts import CompleteResult
 
         name, value = argument
         params: dict[str, Any] = {"ref": ref, "argument": {"name": name, "value": value}}
         if context is not None:
             params["context"] = {"arguments": context}
-        method = "completion/complete"
-        deadline = self._channel.deadline(method, timeout)
-        call = self._channel.call(method, params, deadline, about=name, repeatable=True)
-        raw = await self._channel.request(call, deadline)
-        return self._channel.decode(call, raw, CompleteResult).completion
+        found = await self._read("completion/complete", params, name, CompleteResult, timeout)
+        return found.completion
 
     async def ping(self, timeout: float | None) -> None:
         deadline = self._channel.deadline("ping", timeout)
