@@ -28,7 +28,7 @@ Suggest = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def _before_dashes(suggest: Suggest) -> Suggest:
-    """Return the words before ``--``; after it is a command, which the shell knows better."""
+    """Wrap a completer: after ``--`` is a command, for which the shell completes files."""
 
     @wraps(suggest)
     def offer(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

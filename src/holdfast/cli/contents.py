@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-import mimetypes
 import os
 import re
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -78,6 +76,8 @@ class Contents:
             raise ProtocolError(f"the server sent {kind} that is not base64") from None
         if self._output.is_terminal and kind.startswith("image/"):
             draw(found, kind)
+        import mimetypes  # slow to load, and most results are text
+
         plain = kind.partition(";")[0].strip().lower()
         ending = ENDINGS.get(plain) or mimetypes.guess_extension(plain) or ".bin"
         path = self._saved.add(found, ending)
@@ -98,6 +98,8 @@ class SaveFolder:
     def add(self, data: bytes, ending: str) -> Path:
         """Write a new file and return its path; without a folder, in a temporary one."""
         if self._folder is None:
+            import tempfile  # slow to load, and most results are text
+
             self._folder = tempfile.mkdtemp(prefix="holdfast-")
         folder = Path(self._folder)
         try:

@@ -115,8 +115,8 @@ _SAID_AS: Final = (
     ("; say where it is with read_log(…, sidecars=…)", ""),
     ("it needs a URL and auth=…", "it needs a URL"),
 )
-_LIMITS: Final = re.compile(r"Limits\((\w+)=…\)")
-_PATH: Final = re.compile(r"; PATH is '[^'\n]*'")
+_LIMITS: Final = r"Limits\((\w+)=…\)"
+_PATH: Final = r"; PATH is '[^'\n]*'"
 
 
 def as_said(text: str, *, with_path: bool = False) -> str:
@@ -124,10 +124,10 @@ def as_said(text: str, *, with_path: bool = False) -> str:
 
     The PATH is for ``doctor``, which asks for it ``with_path``.
     """
-    text = text if with_path else _PATH.sub("", text)
+    text = text if with_path else re.sub(_PATH, "", text)
     for there, here in _SAID_AS:
         text = text.replace(there, here)
-    return _LIMITS.sub(r'"limits": {"\1": …} in the configuration', text)
+    return re.sub(_LIMITS, r'"limits": {"\1": …} in the configuration', text)
 
 
 def show_stderr(line: str) -> None:
@@ -180,7 +180,7 @@ def paint(text: str, style: str) -> str:
     return f"\x1b[{style}m{text}\x1b[0m" if has_colour(sys.stderr) else text
 
 
-_JSON: Final = re.compile(
+_JSON: Final = (
     r'(?P<key>"(?:[^"\\]|\\.)*")(?=\s*:)|(?P<text>"(?:[^"\\]|\\.)*")'
     r"|(?P<number>-?\d[\d.eE+-]*)|(?P<word>true|false|null)"
 )
@@ -189,7 +189,7 @@ _STYLES: Final = {"key": "1;34", "text": "32", "number": "36", "word": "35"}
 
 def highlight(text: str) -> str:
     """Return JSON text with its keys and values in colours."""
-    return _JSON.sub(lambda one: f"\x1b[{_STYLES[one.lastgroup or '']}m{one[0]}\x1b[0m", text)
+    return re.sub(_JSON, lambda one: f"\x1b[{_STYLES[one.lastgroup or '']}m{one[0]}\x1b[0m", text)
 
 
 def write(data: bytes) -> None:

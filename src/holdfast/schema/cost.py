@@ -59,32 +59,32 @@ _COLLECTS: Final = ("unevaluatedProperties", "unevaluatedItems")
 _COUNTED: Final = re.compile(r"\{(\d{1,4})(?:,(\d{1,4}))?")
 
 
-_PLAIN: Final = frozenset(
+_CHEAP: Final = frozenset(
     {"type", "title", "description", "minimum", "maximum", "minLength", "maxLength"}
 )
 """Keywords of a scalar, each checked in one step."""
-_PLAIN_OBJECT: Final = frozenset(
+_CHEAP_OBJECT: Final = frozenset(
     {"$schema", "type", "title", "description", "properties", "required", "additionalProperties"}
 )
-_PLAIN_PARTS: Final = 50
+_CHEAP_PARTS: Final = 50
 
 
-def is_plain(schema: Any) -> bool:
+def is_cheap(schema: Any) -> bool:
     """Return whether a schema is an object of a few scalars, as those of most tools are.
 
     It can be compiled and checked without counting the work first.
     """
-    if not (isinstance(schema, dict) and schema.keys() <= _PLAIN_OBJECT):
+    if not (isinstance(schema, dict) and schema.keys() <= _CHEAP_OBJECT):
         return False
     own, needed = schema.get("properties", {}), schema.get("required", [])
     return (
         isinstance(own, dict)
         and isinstance(needed, list)
-        and len(own) + len(needed) <= _PLAIN_PARTS
+        and len(own) + len(needed) <= _CHEAP_PARTS
         and isinstance(schema.get("additionalProperties", True), bool)
         and all(
             isinstance(one, dict)
-            and one.keys() <= _PLAIN
+            and one.keys() <= _CHEAP
             and all(
                 isinstance(word, str) or (isinstance(word, int) and word.bit_length() < 64)
                 for word in one.values()

@@ -63,7 +63,7 @@ class Checker:
         self.skipped: tuple[str, ...] = ()
         """The patterns that are left to the server."""
         self._without_patterns: Validator | None = None
-        self._light = cost.is_plain(schema)
+        self._light = cost.is_cheap(schema)
         if not self._light:
             outline = self._outline
             self._schema = without_defaulted(schema) if fills else schema

@@ -86,9 +86,12 @@ async def call(
 
 def within(result: ToolResult, budget: int | None, name: str, save: str | None) -> ToolResult:
     """Return a result that is too long as its head and tail; the whole goes to a file."""
+    if budget is None:
+        return result
     from holdfast.agents.results import shorten, whole_text
 
-    if budget is None or len(text := whole_text(result)) <= budget:
+    text = whole_text(result)
+    if len(text) <= budget:
         return result
     path = SaveFolder(save, name).add(text.encode("utf-8", "surrogatepass"), ".txt")
     return shorten(result, budget, lambda at: f"{path}, from character {at}")
