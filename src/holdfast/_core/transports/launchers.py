@@ -91,8 +91,8 @@ def _program(word: str) -> str:
 class Activity(Struct, frozen=True):
     """The children of a process, and the processor time that they have used."""
 
-    children: frozenset[int]
-    ticks: int
+    children: frozenset[int] = frozenset()
+    ticks: int = 0
 
 
 def activity(pid: int) -> Activity:

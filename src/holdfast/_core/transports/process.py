@@ -70,7 +70,7 @@ class StdioLink:
         self._launcher = launcher
         self._on_ended = ended
         self._started = self._loop.time()
-        self._activity: Activity | None = None
+        self._activity = Activity()
         self._start_check: asyncio.TimerHandle | None = None
         self._exited: asyncio.Future[None] = self._loop.create_future()
         self._fading: asyncio.TimerHandle | None = None
@@ -108,7 +108,10 @@ class StdioLink:
             return
         guard.watch(self._process.pid)
         self._report(Opened(self._generation))
-        self._check_start()
+        if self._launcher:
+            self._check_start()
+        elif self._startup > 0:
+            self._check_later(START_CHECK)
 
     def _check_start(self) -> None:
         """Report, while nothing has been heard, that a launcher is still at work.
@@ -128,11 +131,14 @@ class StdioLink:
         again = min(START_CHECK, self._startup - elapsed)
         if self._launcher or self._children_busy():
             self._report(Starting(self._generation, elapsed, again))
-        self._start_check = self._loop.call_later(again, self._check_start)
+        self._check_later(again)
+
+    def _check_later(self, seconds: float) -> None:
+        self._start_check = self._loop.call_later(seconds, self._check_start)
 
     def _children_busy(self) -> bool:
         before, self._activity = self._activity, activity(self._process.pid)
-        return before is not None and before != self._activity
+        return before != self._activity
 
     def _room(self) -> None:
         if not self._reader.lost:
