@@ -94,6 +94,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Pages of one list."""
     list_bytes: int = 64 * 1024 * 1024
     """Bytes of one list, all its pages together."""
+    list_items: int = 100_000
+    """Items of one list, all its pages together."""
     rounds: int = 10
     """Rounds of ``input_required`` in one call."""
     mailbox: int = 1000
@@ -182,7 +184,7 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
     that fit, the longer one counts. ``allow`` is everything unless given; ``deny`` wins.
     ``validate`` checks names and arguments before anything is sent: ``"always"`` lists the
     tools once before the first call of one that is not known, ``"known"`` checks only what was
-    listed already, ``"off"`` checks no arguments. ``results`` says what becomes of a
+    listed already, ``"off"`` leaves both to the server. ``results`` says what becomes of a
     structured result that does not fit its schema. ``approve`` is asked before a call is sent: a
     function of an `ApprovalRequest`, which returns True, or False or a reason; or a word, for all
     tools or by name: ``"annotations"`` asks ``Handlers(approval=…)`` about tools that may be

@@ -807,6 +807,50 @@ async def test_a_list_is_bounded_in_bytes_over_all_pages() -> None:
     assert pages == 5
 
 
+@pytest.mark.req("T1")
+@pytest.mark.parametrize("size", [10, 101], ids=["pages", "page"])
+async def test_a_list_is_bounded_in_items_over_all_pages(
+    size: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Small items take many times their bytes in memory, and malformed ones a line of the log."""
+    peer = shop()
+    items = [7 if size > 100 else {"name": "t", "inputSchema": {}}] * size
+    cursors = iter(range(1000))
+    peer.on("tools/list", lambda _: {"tools": items, "nextCursor": str(next(cursors))})
+    async with holdfast.connect(peer, limits=Limits(list_items=100)) as client:
+        with pytest.raises(holdfast.ProtocolError, match="more than 100"):
+            await client.list_tools()
+    assert next(cursors) == (1 if size > 100 else 11)
+    assert "left out" not in caplog.text
+
+
+@pytest.mark.req("T1", "M1")
+async def test_malformed_items_are_logged_up_to_a_few(caplog: pytest.LogCaptureFixture) -> None:
+    peer = shop()
+    peer.on("tools/list", {"tools": [7] * 1000})
+    async with holdfast.connect(peer) as client:
+        assert await client.list_tools() == []
+    assert len(caplog.records) < 30
+    assert "left out 980 more" in caplog.text
+
+
+@pytest.mark.req("T4", "T5")
+@eras
+@pytest.mark.parametrize("before", ["nothing", "list", "change"])
+async def test_without_checks_an_unknown_tool_is_always_the_servers_to_refuse(
+    versions: tuple[str, ...], before: str
+) -> None:
+    peer = shop(versions)
+    async with holdfast.connect(peer, tools=ToolPolicy(validate="off")) as client:
+        if before != "nothing":
+            await client.list_tools()
+        if before == "change":
+            peer.notify(CHANGED)
+            await client.ping()
+        with pytest.raises(holdfast.RpcError, match="unknown tool"):
+            await client.call_tool("nope")
+
+
 @pytest.mark.req("E3")
 @pytest.mark.parametrize(
     ("code", "text", "missing"),

@@ -47,12 +47,15 @@ class _Head(Cacheable, kw_only=True):
 _heads: dict[str, type[Any]] = {}
 
 
-def decode_page(raw: bytes | Raw, item_type: type[W], key: str) -> Page[W]:
+def decode_page(raw: bytes | Raw, item_type: type[W], key: str, most: int | None = None) -> Page[W]:
     """The page in ``raw``, whose items are of ``item_type`` and stand under ``key``.
 
-    Raises `msgspec.ValidationError` if there is no list under that key.
+    Raises `msgspec.ValidationError` if there is no list under that key, or a longer one than
+    ``most``.
     """
     head = decode(raw, _head_type(key))
+    if most is not None and len(head.found) > most:
+        raise msgspec.ValidationError(f"a list of {len(head.found)} items, more than {most}")
     items: list[W] = []
     faults: list[Fault] = []
     read = decoder(item_type).decode

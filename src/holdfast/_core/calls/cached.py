@@ -48,6 +48,8 @@ W = TypeVar("W", bound=Wire)
 
 _UNREACHABLE: Final = (TransportError, RequestTimeout, BackpressureError, StateError)
 _PREDEFINED: Final = (PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INTERNAL_ERROR)
+MOST_FAULTS: Final = 20
+"""Malformed items of a page that are logged one by one."""
 _NOT_FOUND: Final = ("not found", "no such", "not exist", "n't exist", "unknown resource")
 
 
@@ -189,7 +191,10 @@ class Cached:
             if size > limits.list_bytes:
                 text = f"more than {limits.list_bytes} bytes in all (Limits(list_bytes=…))"
                 raise self._channel.broken(call, text)
-            page = self._decode(call, answer, key, kind)
+            page = self._decode(call, answer, key, kind, limits.list_items)
+            if len(found) + len(page.items) > limits.list_items:
+                text = f"more than {limits.list_items} items in all (Limits(list_items=…))"
+                raise self._channel.broken(call, text)
             found.extend(page.items)
             found.pages += (page,)
             found.stale = found.stale or answer.stale
@@ -215,19 +220,23 @@ class Cached:
                 raise _CursorGone from error
             raise
 
-    def _decode(self, call: Call, answer: CachedAnswer, key: str, kind: type[W]) -> Page[W]:
+    def _decode(
+        self, call: Call, answer: CachedAnswer, key: str, kind: type[W], most: int
+    ) -> Page[W]:
         """Return a page, decoded once for as long as it is cached."""
         entry = answer.entry
         if entry is not None and isinstance(entry.memo, Page):
             return entry.memo
         try:
-            page = decode_page(answer.raw, kind, key)
+            page = decode_page(answer.raw, kind, key, most)
         except UNREADABLE as error:
             raise self._channel.broken(call, str(error)) from error
-        for fault in page.faults:
+        for fault in page.faults[:MOST_FAULTS]:
             text = "%s: %s: left out %s (number %d): %s"
             name = fault.name or "one without a name"
             log.warning(text, self._channel.name, call.method, name, fault.index, fault.reason)
+        if (more := len(page.faults) - MOST_FAULTS) > 0:
+            log.warning("%s: %s: left out %d more", self._channel.name, call.method, more)
         if entry is not None:
             entry.memo = page
         return page

@@ -239,11 +239,12 @@ class ToolTable:
         if not self._current:
             return self._unknown_to_us(name)
         tool = self._tools.get(name)
-        if tool is None and not listed and not self.is_certain:
+        unchecked = self._policy.validate == "off" and not self._guards
+        if tool is None and not (listed or unchecked or self.is_certain):
             await self._list_once(deadline, "refresh")
             tool = self._tools.get(name)
         if tool is None:
-            if not self._tools:
+            if not self._tools or unchecked:
                 # An empty list tells nothing: the server has to say.
                 return self._unknown_to_us(name)
             raise self._unknown(name)
