@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ import holdfast
 from holdfast import Backoff, DriftError, Tool
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
 from holdfast.events import Transition
-from holdfast.testing import Peer, RequestError
+from holdfast.testing import Incoming, Peer, RequestError
 
 AT_ONCE = Backoff(first=0.001, max=0.001, jitter=0)
 
@@ -131,3 +132,25 @@ async def test_a_server_that_lists_nothing_is_seen_as_one_without_tools() -> Non
         with pytest.raises(DriftError):
             await client.call_tool("greet")
     assert watch.seen == [([], "be kind")]
+
+
+@pytest.mark.req("H4", "H8")
+async def test_a_list_that_changes_while_it_is_read_is_read_again() -> None:
+    peer, watch = make_peer(HANDSHAKE), Watch()
+    descriptions = iter(["first", "second"])
+
+    def listed(incoming: Incoming) -> dict[str, Any]:
+        peer.notify("notifications/tools/list_changed")
+        said = next(descriptions, "third")
+        schema = {"type": "object"}
+        return {"tools": [{"name": "greet", "description": said, "inputSchema": schema}]}
+
+    peer.on("tools/list", listed)
+    async with holdfast.connect(peer) as client:
+        client.guard_tools(watch)
+        await client.call_tool("greet")
+        # A server that announces a change each time is believed when it says the same twice.
+        assert client.tools["greet"].description == "third"
+    methods = [one.method for one in peer.received if one.method.startswith("tools/")]
+    assert methods == ["tools/list"] * 4 + ["tools/call"]
+    assert len(watch.seen) == 1

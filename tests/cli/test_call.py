@@ -270,6 +270,17 @@ def test_the_whole_of_a_result_goes_through_no_link(cli: Cli, tmp_path: Path) ->
 
 
 @pytest.mark.req("D2")
+@pytest.mark.parametrize("policy", [{"crash": "never"}, {"add": "always"}, "never"])
+def test_the_configuration_does_not_switch_the_question_off(
+    cli: Cli, configure: Configure, policy: Any
+) -> None:
+    configure(demo={**stdio(DEMO), "holdfast": {"approve": policy}})
+    done = cli("call", "demo.crash", "--approve")
+    assert (done.code, done.out) == (5, "")
+    assert "needs approval, and nobody can be asked; nothing was sent" in done.err
+
+
+@pytest.mark.req("D2")
 def test_where_nobody_sits_a_call_to_approve_is_not_sent(cli: Cli) -> None:
     done = cli("call", "crash", "--approve", "--", *DEMO)
     assert (done.code, done.out) == (5, "")

@@ -87,6 +87,8 @@ class ToolTable:
         self._pages: tuple[Any, ...] = ()
         self._current = False
         """The list is known, and the server has not said since that it changed."""
+        self._changes = 0
+        """How often a list was found to be out of date."""
         self._epoch: int | None = None
         """The connection that the list came from."""
         self._listed_at = 0.0
@@ -116,17 +118,22 @@ class ToolTable:
     async def list(self, mode: CacheMode | None, deadline: Deadline) -> Listing[Tool]:
         """List the tools, and show a list that is new to every guard."""
         engine = self._channel.driver.engine
+        before: Sequence[Tool] | None = None
         while True:
             if self._guards:
                 # A guard is shown what this server says now, not what a cache holds.
                 mode = "bypass"
                 await self._channel.connected(deadline)
                 deadline = deadline.after_connecting(self._channel.driver.loop.time())
-            epoch = engine.epoch
+            epoch, changes = engine.epoch, self._changes
             found = await self._cached.listing(LIST, "tools", Tool, deadline, mode)
-            # Pages of two servers, or the list of one that is gone, are not a checked list.
-            if not self._guards or epoch == engine.epoch:
+            # Pages of two servers, or the list of one that is gone, are not a checked list; nor
+            # is one that changed while it was read, unless it reads the same again.
+            whole = epoch == engine.epoch
+            still = changes == self._changes or found == before
+            if not self._guards or (whole and still):
                 break
+            before = found if whole else None
         found[:] = self._with_headers(found)
         if not self._current or self._epoch != epoch or not _same(found.pages, self._pages):
             self.forget()
@@ -167,6 +174,7 @@ class ToolTable:
     def forget(self) -> None:
         """Take the list as out of date: the server says so, or it is not the same server."""
         self._current = False
+        self._changes += 1
         self._without_list = None
         self.ready.clear()
 

@@ -72,7 +72,7 @@ async def call(
         arguments = whole(text, "--args") if text is not None else {}
         arguments.update(parse(words, schema, read_file))
         policy = client._policy.tools
-        if approve and policy.approve is None:
+        if approve and policy.approve_of(name) in (None, "never"):
             await client.list_tools()
             asking = Approver(client.name, ToolPolicy(approve="annotations"), handlers().approval)
             await asking.ask(name, arguments, client.tools.get(name))
