@@ -13,6 +13,7 @@ import pytest
 import holdfast
 from holdfast import DriftError, Handlers
 from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, HANDSHAKE, STATELESS
+from holdfast._core.text import has_unseen
 from holdfast.lock.commands import capabilities, reach
 from holdfast.lock.guard import Lock, LockedServer, LockFile, write
 from holdfast.policies import Identity
@@ -38,6 +39,53 @@ def test_a_secret_is_a_variable_of_the_shell() -> None:
     script = f"AUTHORIZATION='Bearer abc'; printf '%s\\n' {words}"
     shown = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     assert shown.stdout.splitlines()[-1] == "Authorization: Bearer abc"
+
+
+@pytest.mark.req("H8")
+@pytest.mark.parametrize(
+    ("target", "secret"),
+    [
+        ("https://me:hunter2@x.example/mcp", "hunter2"),
+        ("https://x.example/mcp?token=hunter2", "hunter2"),
+        (["npx", "server", "--api-key", "hunter2", "a  b"], "hunter2"),
+        (["server", "--db=postgres://me:hunter2@h/d"], "hunter2"),
+    ],
+)
+def test_a_secret_of_a_url_or_a_command_is_one_too(target: str | list[str], secret: str) -> None:
+    words = reach(target)
+    assert secret not in words
+    shown = str(DriftError(f"accept it with: holdfast lock {words}"))
+    assert shown.endswith(f"holdfast lock {words}"), "the error shows it as it is to be pasted"
+    found = subprocess.run(
+        [
+            "bash",
+            "-c",
+            f"SECRET={'me:' if 'me:' in str(target) else ''}hunter2; printf '%s\\0' {words}",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    given = [target] if isinstance(target, str) else target
+    assert found.stdout.split("\0")[1:-1] == given
+
+
+@pytest.mark.req("H8")
+def test_headers_in_an_error_can_be_pasted() -> None:
+    headers = {"Authorization": "Bearer abc", "X-Api-Key": "k", "X-Plain": "a'b"}
+    words = reach("https://x.example", headers=headers)
+    assert str(DriftError(f"with: {words}")) == f"with: {words}"
+
+
+@pytest.mark.req("H8")
+@pytest.mark.parametrize("word", ["a\nb", "it's\t\\n", "x\u200by", "\x1b[31m", "$(id) `id`"])
+def test_a_command_stays_on_one_line_and_is_seen(word: str) -> None:
+    words = reach(["server", word])
+    assert not has_unseen(words)
+    found = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {words}"], capture_output=True, check=True
+    )
+    assert found.stdout.decode().split("\0")[1:-1] == ["server", word]
 
 
 def choosy(version: str) -> Peer:

@@ -134,6 +134,7 @@ _WORD: Final = re.compile(r"\S++")
 _LINE: Final = re.compile(r"[^\r\n]++")
 _QUOTE_BEFORE: Final = re.compile(r"([\"']\\{0,9})")
 _LINE_END: Final = re.compile(r"[\r\n]|\\[rn]")
+_SHELL_VARIABLE: Final = re.compile(r"(?:[:=][ \t]?'?|[ \t]{1,4})\"\$[A-Z][A-Z0-9_]*\"")
 _QUERY_VALUE: Final = re.compile(r"=(?P<value>[^\s&#\"'<>]++)")
 _NO_SECRET: Final = re.compile(
     r"|[|>]|(?i:null|true|false|none)|\$\{[\w:.]++\}?|\$[A-Za-z_]\w*+"
@@ -189,6 +190,8 @@ def _secret_value(
     """Return where the value of the name at begin:stop is; an empty span if it has none."""
     name = text[max(begin, stop - 128) : stop]
     before = text[max(0, begin - 1) : begin]
+    if _SHELL_VARIABLE.match(text, stop):
+        return stop, stop
     if not is_secret(name) and not _is_phrase(text, begin, name, is_secret):
         least = _QUERY_ONLY.get(name.lower()) if before in ("?", "&") else None
         if least is None or (match := _QUERY_VALUE.match(text, stop)) is None:

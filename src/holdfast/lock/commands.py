@@ -9,7 +9,9 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from holdfast._core.credential_forms import HIDDEN
 from holdfast._core.redact import default_redactor
+from holdfast._core.text import has_unseen, visible
 
 DECLARED: Final = ("elicitation.form", "elicitation.url", "roots", "sampling")
 """The capabilities that a lock or a module is made with, and used with: all that a client may
@@ -41,22 +43,47 @@ def reach(
     words: list[str] = []
     url = isinstance(target, str) and target.lower().startswith(("http://", "https://"))
     if url:
-        words += ["--url", shlex.quote(str(target))]
+        words += ["--url", _without_secrets([str(target)])]
     for name, value in (headers or {}).items():
         words += ["--header", _valued(f"{name}: ", name, value)]
     for name, value in (env or {}).items():
         words += ["--env", _valued(f"{name}=", name, value)]
     plain = (("--cwd", cwd), ("--transport", transport), ("--protocol", protocol))
     for option, said in (*plain, ("--config", config)):
-        words += [] if not said else [option, shlex.quote(str(said))]
+        words += [] if not said else [option, quote(str(said))]
     if target is not None and not url:
         command = shlex.split(target) if isinstance(target, str) else map(str, target)
-        words += ["--", shlex.join(command)]
+        words += ["--", _without_secrets(list(command))]
     return " ".join(words)
+
+
+def quote(word: str) -> str:
+    """Return a word quoted for a shell, on one line and with nothing in it that is not seen."""
+    if not has_unseen(word):
+        return shlex.quote(word)
+    return f"$'{visible(word.replace(_BACKSLASH, 2 * _BACKSLASH)).replace(_QUOTE, _ESCAPED)}'"
+
+
+_BACKSLASH: Final = "\\"
+_QUOTE: Final = "'"
+_ESCAPED: Final = "\\'"
+
+
+def _without_secrets(words: list[str]) -> str:
+    """Return words of a command, with a variable in the place of each secret."""
+    hidden = default_redactor().value(words)
+    return " ".join(
+        quote(word) if word == shown else '"$SECRET"'.join(map(_part, shown.split(HIDDEN)))
+        for word, shown in zip(words, hidden, strict=True)
+    )
+
+
+def _part(text: str) -> str:
+    return quote(text) if text else ""
 
 
 def _valued(before: str, name: str, value: str) -> str:
     if not default_redactor().is_secret(name):
-        return shlex.quote(before + value)
+        return _without_secrets([before + value])
     variable = "".join(char if char.isalnum() else "_" for char in name).upper()
-    return f'{shlex.quote(before)}"${variable}"'
+    return f'{quote(before)}"${variable}"'

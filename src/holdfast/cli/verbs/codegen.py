@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -127,6 +126,8 @@ def _target(target: ServerTarget, name: str | None) -> str | list[str] | None:
 
 def _command(target: ServerTarget, name: str | None, words: dict[str, Any]) -> str:
     """The command that makes the same file again."""
+    from holdfast.lock.commands import quote
+
     found = ["holdfast", "codegen", *([] if name is None else [name])]
     found += ["--sync"] if words["sync"] else []
     if words["session"]:
@@ -136,4 +137,4 @@ def _command(target: ServerTarget, name: str | None, words: dict[str, Any]) -> s
     found += [part for one in words["hide"] for part in ("--hide", one)]
     found += [f"--{flag.replace('_', '-')}" for flag in ("no_target", "stamp") if words[flag]]
     found += [] if words["out"] is None else ["-o", words["out"]]
-    return f"{shlex.join(found)} {target.reach()}".rstrip()
+    return f"{' '.join(map(quote, found))} {target.reach()}".rstrip()
