@@ -191,10 +191,8 @@ def explicit(words: list[str]) -> list[str]:
     return found
 
 
-def inherited(value: str | None) -> bool | tuple[str, ...]:
+def inherited(value: str) -> bool | tuple[str, ...]:
     """Return ``inherit_env`` as `holdfast.connect` takes it."""
-    if value is None:
-        return ()
     return True if value == EVERYTHING else tuple(filter(None, value.split(",")))
 
 

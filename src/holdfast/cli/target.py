@@ -327,12 +327,12 @@ def _gather(command: list[str] | None, given: dict[str, Any]) -> ServerTarget:
     verbose = given.pop("verbose")
     stdio = {
         "stderr": show_stderr if verbose else None,
-        "env": variables(given.pop("env"), os.environ),
-        "inherit_env": inherited(given.pop("inherit_env")),
+        "env": (env := given.pop("env")) and variables(env, os.environ),
+        "inherit_env": (names := given.pop("inherit_env")) and inherited(names),
         "cwd": given.pop("cwd"),
     }
     http = {
-        "headers": pairs("--header", given.pop("header"), ":"),
+        "headers": (header := given.pop("header")) and pairs("--header", header, ":"),
         "transport": given.pop("transport"),
     }
     return ServerTarget(

@@ -120,16 +120,17 @@ def admit(
 
     The same bytes are checked and used: nothing is read twice (CWE-367).
     """
-    from holdfast.config import trust
-
     if entry.errors:
         # A warning may be the reason: a misspelt field leaves another one missing.
         raise _refusal(sorted(entry.problems, key=lambda problem: problem.level))
     if entry.disabled:
         name = visible(entry.name)
         raise StateError(f"server {name!r} is disabled in {visible(entry.source.file)}")
-    env_file = read_env_file(entry, environ)
-    trust.require(entry, env_file)
+    env_file = None if entry.env_file is None else read_env_file(entry, environ)
+    if entry.source.scope == "project":
+        from holdfast.config.trust import require
+
+        require(entry, env_file)
     return _Resolution(entry, environ, prompt).result(env_file)
 
 
@@ -206,13 +207,16 @@ class _Resolution:
         self._check(values, env)
         if self._faults:
             raise _refusal(self._faults)
+        command = (values["command"], *values.get("args", ())) if "command" in values else ()
+        if command and command[0].startswith("~/"):
+            command = (self._home + command[0][1:], *command[1:])
         source = entry.source
         # A project's commands are written as seen from its folder, wherever we are in it.
         is_project = source.scope == "project" and entry.url is None
         cwd = source.workspace if is_project else None
         return ResolvedServer(
             name=entry.name,
-            command=self._command(values),
+            command=command,
             env=env,
             cwd=values.get("cwd") or cwd,
             url=values.get("url"),
@@ -265,14 +269,6 @@ class _Resolution:
         source = self._entry.source
         inside = source.scope == "project" and _is_below(path, source.workspace)
         return source.workspace if inside else None
-
-    def _command(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        if "command" not in values:
-            return ()
-        program: str = values["command"]
-        if program.startswith("~/"):
-            program = self._home + program[1:]
-        return (program, *values.get("args", ()))
 
     def _env_file(self, file: EnvFile | None) -> dict[str, str]:
         if file is None or any(problem.field == "envFile" for problem in self._faults):

@@ -93,9 +93,7 @@ def _short(text: str) -> str:
 
 
 def require(entry: ServerEntry, env_file: EnvFile | None) -> None:
-    """Raise TrustError unless the entry may be used."""
-    if entry.source.scope != "project":
-        return
+    """Raise TrustError unless the entry of a project's file may be used."""
     found = ApprovalStore(entry.source.environment).status(entry, env_file)
     if not found.ok:
         raise TrustError(refusal(entry, found), state="untrusted", data=found)

@@ -101,20 +101,15 @@ def show(target: ServerTarget, result: ToolResult, name: str, save: str | None) 
     """Write the result to stdout, or a tool's failure to stderr."""
     if target.output.json:
         target.output.value(result.raw)
+    elif not result.is_error and (result.content or not result.has_structured):
+        Contents(target.output, save, name).show(result.content)
     elif not result.is_error:
-        _plain(target, result, name, save)
+        target.output.value(msgspec.to_builtins(result.structured))
     if not result.is_error:
         return Exit.OK
     reason = result.text or "The tool failed and gave no reason."
     target.output.complain(f"{name}: {reason}", Exit.TOOL, {"kind": "tool"})
     return Exit.TOOL
-
-
-def _plain(target: ServerTarget, result: ToolResult, name: str, save: str | None) -> None:
-    if result.content or not result.has_structured:
-        Contents(target.output, save, name).show(result.content)
-    else:
-        target.output.value(msgspec.to_builtins(result.structured))
 
 
 def read_file(name: str) -> str:

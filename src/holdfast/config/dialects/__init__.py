@@ -25,11 +25,12 @@ from holdfast.config.dialects.common import (
     entry,
     inputs_of,
     lists,
-    read_servers,
+    name_fault,
+    table_fault,
     timeouts,
 )
 from holdfast.config.dialects.fields import EntryFields, login_settings, scopes
-from holdfast.config.entry import EntrySource, ServerEntry
+from holdfast.config.entry import ConfigProblem, EntrySource, ServerEntry
 from holdfast.config.settings import HttpMode
 
 Document = Mapping[str, Any]
@@ -54,15 +55,23 @@ def read(dialect: str, document: Document, source: EntrySource) -> DialectResult
     row = DIALECTS[dialect]
     document = row.prepare(document)
     inputs = inputs_of(document) if "inputs" in document else {}
-
-    def server(name: str, fields: EntryFields) -> ServerEntry:
-        """Read one entry."""
+    servers = document.get(row.key)
+    fault = table_fault(servers, source)
+    if fault is not None:
+        problem = ConfigProblem(file=source.file, message=f"{row.key} {fault}")
+        return DialectResult(problems=(problem,))
+    entries: list[ServerEntry] = []
+    problems: list[ConfigProblem] = []
+    for name, raw in (servers or {}).items():
+        fault = name_fault(name)
+        if fault is not None:
+            problems.append(ConfigProblem(file=source.file, message=f"{row.key}: {fault}"))
+            continue
+        fields = EntryFields(raw, source.file, name)
         found = row.read(fields)
-        fields.ignore(row.ignored.split())
         fields.without_effect(row.no_effect.split())
-        return entry(name, fields, source, found, inputs)
-
-    return read_servers(document.get(row.key), source, row.key, server)
+        entries.append(entry(fields, source, found, inputs, row.ignored.split()))
+    return DialectResult(entries=tuple(entries), problems=tuple(problems))
 
 
 def detect(path: str, document: Document) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -40,30 +40,14 @@ class DialectResult(Struct, frozen=True, kw_only=True):
     problems: tuple[ConfigProblem, ...] = ()
 
 
-def read_servers(
-    servers: Any, source: EntrySource, field: str, read: Callable[[str, EntryFields], ServerEntry]
-) -> DialectResult:
-    """Read every entry of a table of servers; a faulty one leaves the others alone."""
-    if servers is None:
-        return DialectResult()
-    if not isinstance(servers, Mapping):
-        return _of_file(source, f"{field} must be an object of servers")
+def table_fault(servers: Any, source: EntrySource) -> str | None:
+    """Return why a table of servers is not read; None if it is."""
+    if servers is not None and not isinstance(servers, Mapping):
+        return "must be an object of servers"
     most = MOST_SERVERS[source.scope]
-    if len(servers) > most:
-        return _of_file(source, f"{field} has {len(servers):,} servers; at most {most:,} are read")
-    entries: list[ServerEntry] = []
-    problems: list[ConfigProblem] = []
-    for name, raw in servers.items():
-        fault = name_fault(name)
-        if fault is None:
-            entries.append(read(name, EntryFields(raw, source.file, name)))
-        else:
-            problems.append(ConfigProblem(file=source.file, message=f"{field}: {fault}"))
-    return DialectResult(entries=tuple(entries), problems=tuple(problems))
-
-
-def _of_file(source: EntrySource, message: str) -> DialectResult:
-    return DialectResult(problems=(ConfigProblem(file=source.file, message=message),))
+    if servers and len(servers) > most:
+        return f"has {len(servers):,} servers; at most {most:,} are read"
+    return None
 
 
 def name_fault(name: Any) -> str | None:
@@ -90,17 +74,21 @@ def is_safe_name(name: str) -> bool:
 
 
 def entry(
-    name: str,
     fields: EntryFields,
     source: EntrySource,
     reading: EntryReading,
     inputs: Mapping[str, ConfigInput],
+    ignored: Iterable[str],
 ) -> ServerEntry:
     """Return the entry, with Holdfast's own settings over those of the dialect."""
     given = {**reading.settings, **own_settings(fields)}
-    fields.rest()
+    fields.rest(ignored)
     made = ServerEntry(
-        name=name, source=source, settings=given, disabled=reading.disabled, **reading.definition
+        name=fields.server,
+        source=source,
+        settings=given,
+        disabled=reading.disabled,
+        **reading.definition,
     )
     used = [variable.name for variable in _check(made, fields) if variable.kind == "input"]
     asked = {one: inputs[one] for one in used if one in inputs}

@@ -24,7 +24,7 @@ class EntryFields:
         self._problems: dict[str, list[ConfigProblem]] = {"error": [], "warning": []}
         self._more = {"error": 0, "warning": 0}
         self._file = file
-        self._server = server
+        self.server = server
         self._within = within
         self._taken: set[str] = set()
         self._raw: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
@@ -59,7 +59,7 @@ class EntryFields:
         named = self._within + field if field is not None else self._within.rstrip(".") or None
         return ConfigProblem(
             file=self._file,
-            server=self._server,
+            server=self.server,
             field=named if named is None else named[:_LONGEST_FIELD],
             message=message,
             level=level,
@@ -152,17 +152,13 @@ class EntryFields:
         value = self.take(name)
         if value is None:
             return None
-        found = EntryFields(None, self._file, self._server, f"{self._within}{name}.")
+        found = EntryFields(None, self._file, self.server, f"{self._within}{name}.")
         found._problems, found._more = self._problems, self._more
         if isinstance(value, Mapping):
             found._raw = value
         else:
             found.fault(None, f"must be an object, not {_kind(value)}")
         return found
-
-    def ignore(self, names: Iterable[str]) -> None:
-        """Accept fields that do not matter here."""
-        self._taken.update(names)
 
     def without_effect(self, names: Iterable[str]) -> None:
         """Warn of fields that are known, and have no effect here."""
@@ -171,8 +167,9 @@ class EntryFields:
                 self.take(name)
                 self.fault(name, "has no effect here", "warning")
 
-    def rest(self) -> None:
-        """Warn of all fields that are not known."""
+    def rest(self, ignored: Iterable[str] = ()) -> None:
+        """Warn of all fields that are not known; ``ignored`` ones do not matter here."""
+        self._taken.update(ignored)
         hints = 0
         for name in self._raw:
             if name in self._taken:
