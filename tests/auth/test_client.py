@@ -294,6 +294,16 @@ async def test_a_step_up_that_brings_nothing_ends_in_an_error() -> None:
         assert here.count["authorize"] <= 3
 
 
+@pytest.mark.req("A26")
+async def test_any_other_403_is_only_an_error() -> None:
+    async with world() as here, here.connect() as client:
+        here.wanted, here.forbids = ("admin",), "access_denied"
+        with pytest.raises(holdfast.HoldfastError) as caught:
+            await client.call_tool("hello")
+        assert not isinstance(caught.value, holdfast.ScopeError | LoginRequired)
+        assert here.count["authorize"] == 1
+
+
 @pytest.mark.req("B22")
 async def test_logout_revokes_and_deletes() -> None:
     store = MemoryLogins()

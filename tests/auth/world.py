@@ -29,6 +29,8 @@ class World:
         self.scopes: tuple[str, ...] = ("read",)
         self.wanted: tuple[str, ...] = ()
         """Scopes that a call needs."""
+        self.forbids = "insufficient_scope"
+        """The error of a refusal for want of them."""
         self.count: Counter[str] = Counter()
         self.seen: list[tuple[str, str | None]] = []
         """HTTP method and token of each request to the MCP server."""
@@ -198,7 +200,7 @@ class World:
         missing = set(self.wanted) - set(self.tokens[token])
         if said["method"] == "tools/call" and missing:
             scope = " ".join(self.wanted)
-            challenge = f'Bearer error="insufficient_scope", scope="{scope}"'
+            challenge = f'Bearer error="{self.forbids}", scope="{scope}"'
             return web.Response(status=403, headers={"WWW-Authenticate": challenge})
         answers: dict[str, Any] = {
             "initialize": {

@@ -141,7 +141,7 @@ class Account:
             if isinstance(verdict, Need):
                 break
             try:
-                await self._renew(verdict.login)
+                await self._renew(verdict)
                 return
             except GrantError as error:
                 if error.error not in ENDS_LOGIN:

@@ -18,7 +18,6 @@ from holdfast._core.auth.browser import Person
 from holdfast._core.auth.credentials import Login, decode, encode
 from holdfast._core.auth.options import (
     DPOP_EXTENSION,
-    EXTENSIONS,
     Bearer,
     Machine,
     OAuth,
@@ -90,10 +89,9 @@ class Authorizer:
     @property
     def extensions(self) -> tuple[str, ...]:
         """The extensions of authorization in use, by their names in ``capabilities``."""
-        found = [name for kind, name in EXTENSIONS.items() if isinstance(self.options, kind)]
-        if getattr(self.options, "dpop", False) is True:
-            found.append(DPOP_EXTENSION)
-        return tuple(found)
+        own = self.options.extension
+        dpop = DPOP_EXTENSION if getattr(self.options, "dpop", False) is True else None
+        return tuple(one for one in (own, dpop) if one is not None)
 
     @property
     def store(self) -> LoginStore:

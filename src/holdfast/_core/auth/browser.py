@@ -264,7 +264,7 @@ class Person:
 
 def open_browser(url: str) -> bool:
     """Open a URL without a shell, as one argument; return whether a browser was started."""
-    urls.check_opened(url, insecure=True)
+    urls.checked(url, insecure=True, limit=urls.MAX_OPENED)
     if os.environ.get("HOLDFAST_NO_BROWSER"):
         return False
     if sys.platform == "win32":

@@ -33,7 +33,7 @@ class Secretive(Struct, frozen=True):
         return f"{type(self).__name__}({parts})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return [(name, getattr(self, name)) for name in self.shown]
+        return [(name, getattr(self, name)) for name in self.shown if hasattr(self, name)]
 
 
 class AuthServer(Struct, frozen=True, kw_only=True):

@@ -36,12 +36,6 @@ class Case(Struct, frozen=True, kw_only=True):
     """The kind of network that the server is in."""
 
 
-class Renew(Struct, frozen=True):
-    """The stored login may be renewed without a person."""
-
-    login: Login
-
-
 class Need(Struct, frozen=True, kw_only=True):
     """A new authorization is needed: where, and for which scopes."""
 
@@ -54,25 +48,29 @@ class Need(Struct, frozen=True, kw_only=True):
     step_up: bool = False
 
 
-def answer(case: Case) -> Conversation[Renew | Need]:
-    """Decide what a 401 or 403 asks for; raise if nothing can be done about it."""
+def answer(case: Case) -> Conversation[Login | Need]:
+    """Decide what a 401 or 403 asks for: a login to renew, or a new authorization.
+
+    Raises:
+        AuthError: Nothing can be done about it.
+    """
     if case.refusal.status == 403:
         return (yield from _step_up(case))
     login = case.login if _renewable(case.login, case) else None
     if login is not None and login.due(case.now):
-        return Renew(login)
+        return login
     try:
         need = yield from discover(case)
     except TransportError:
         if login is None:
             raise
-        return Renew(login)
+        return login
     stored = yield Read(login_key(need.server.issuer, need.resource, case.account), Login)
     if stored is not None and (case.login is None or stored.key != case.login.key):
         login = stored if _renewable(stored, case) else None
     # A refresh token is shown to the issuer that gave it and to no other (A13).
     if login is not None and login.issuer == need.server.issuer:
-        return Renew(login)
+        return login
     return need
 
 
@@ -103,11 +101,11 @@ def discover(case: Case) -> Conversation[Need]:
 
 
 def _step_up(case: Case) -> Conversation[Need]:
-    """Ask for more scopes (Step-Up Authorization Flow): a new authorization, not a refresh."""
+    """Ask for more scopes (Step-Up Authorization Flow): a new authorization, not a refresh.
+
+    Any other 403 than for want of a scope is the caller's: it never comes here.
+    """
     challenge, login = case.refusal.challenge, case.login
-    if challenge.error != "insufficient_scope":
-        said = grants.plain(challenge.error_description)
-        raise AuthError(f"the server forbids this{': ' + said if said else ''}", code=403)
     wanted = challenge.scope or ()
     names = " ".join(wanted)
     if not wanted:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from holdfast._core import files
-from holdfast._core.auth.store import Seal, default_folder
+from holdfast._core.auth.store import default_folder
 from holdfast.errors import AuthError
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -77,7 +77,7 @@ class Keyring:
     def __repr__(self) -> str:
         return "<Keyring>"
 
-    def seal_for(self, folder: Path, *, required: bool = False) -> Seal | None:
+    def seal_for(self, folder: Path, *, required: bool = False) -> Sealed | None:
         """Return what seals the entries of a folder; None: nothing does.
 
         The choice is remembered in the folder: a keyring that fails later is an error and not

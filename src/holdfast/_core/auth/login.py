@@ -127,7 +127,7 @@ def _code(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
 def _check_page(url: str, attempt: Attempt) -> None:
     """Refuse a URL that a person must not be sent to."""
     try:
-        urls.check_opened(url, insecure=attempt.options.insecure)
+        urls.checked(url, insecure=attempt.options.insecure, limit=urls.MAX_OPENED)
     except urls.BadUrl as error:
         issuer = attempt.server.issuer
         raise LoginFailed(f"{issuer} names a page that is not opened: {error}") from None

@@ -36,7 +36,9 @@ class _Options(Secretive, frozen=True, kw_only=True):
     resource: str | Literal[False] | None = None
     insecure: bool = False
 
-    shown: ClassVar[tuple[str, ...]] = ("issuer", "resource", "scopes")
+    shown: ClassVar[tuple[str, ...]] = ("issuer", "resource", "scopes", "client_id")
+    extension: ClassVar[str | None] = None
+    """Its name in ``capabilities``."""
 
     def __post_init__(self) -> None:
         structs.force_setattr(self, "scopes", _scopes(self.scopes))
@@ -92,8 +94,6 @@ class OAuth(_Options, frozen=True, kw_only=True):
     interactive: bool = True
     """A login may be started; otherwise only a stored one is used."""
 
-    shown: ClassVar[tuple[str, ...]] = ("issuer", "resource", "scopes", "client_id")
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.pkce not in ("require", "assume"):
@@ -146,7 +146,7 @@ class ClientCredentials(_Options, frozen=True, kw_only=True):
     algorithm: str = "ES256"
     key_id: str | None = None
 
-    shown: ClassVar[tuple[str, ...]] = ("issuer", "resource", "scopes", "client_id")
+    extension: ClassVar[str | None] = "io.modelcontextprotocol/oauth-client-credentials"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -165,7 +165,7 @@ class WorkloadIdentity(_Options, frozen=True, kw_only=True):
     client_id: str
     token: Callable[[], str | Awaitable[str]] | os.PathLike[str] | str
 
-    shown: ClassVar[tuple[str, ...]] = ("issuer", "resource", "scopes", "client_id")
+    extension: ClassVar[str | None] = "io.modelcontextprotocol/auth/wif"
 
 
 class EnterpriseManaged(_Options, frozen=True, kw_only=True):
@@ -189,7 +189,7 @@ class EnterpriseManaged(_Options, frozen=True, kw_only=True):
     idp_token_endpoint: str | None = None
     client_secret: str | None = None
 
-    shown: ClassVar[tuple[str, ...]] = ("issuer", "resource", "scopes", "client_id", "idp_issuer")
+    extension: ClassVar[str | None] = "io.modelcontextprotocol/enterprise-managed-authorization"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -202,11 +202,6 @@ class EnterpriseManaged(_Options, frozen=True, kw_only=True):
 Machine: TypeAlias = ClientCredentials | WorkloadIdentity | EnterpriseManaged
 Auth: TypeAlias = Literal["auto", "oauth"] | OAuth | Bearer | Machine | None
 
-EXTENSIONS: dict[type, str] = {
-    ClientCredentials: "io.modelcontextprotocol/oauth-client-credentials",
-    EnterpriseManaged: "io.modelcontextprotocol/enterprise-managed-authorization",
-    WorkloadIdentity: "io.modelcontextprotocol/auth/wif",
-}
 DPOP_EXTENSION = "io.modelcontextprotocol/auth/dpop"
 
 

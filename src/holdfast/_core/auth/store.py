@@ -9,10 +9,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from holdfast._core import files
 from holdfast.errors import AuthError
+
+if TYPE_CHECKING:
+    from holdfast._core.auth.keyring import Sealed
 
 MAX_ENTRY: Final = 256 * 1024
 LOCK_TIMEOUT: Final = 30.0
@@ -43,6 +46,19 @@ class LoginStore(Protocol):
         """Return the keys of all entries."""
 
 
+class _Slot:
+    """An entry that is held, read and written by functions of its store."""
+
+    def __init__(self, store: MemoryLogins | FileLogins, key: str) -> None:
+        self._store, self._key = store, key
+
+    async def read(self) -> bytes | None:
+        return await self._store.read(self._key)
+
+    async def write(self, data: bytes | None) -> None:
+        await self._store._write(self._key, data)
+
+
 class MemoryLogins:
     """Keep entries for as long as this object lives."""
 
@@ -56,7 +72,7 @@ class MemoryLogins:
     @asynccontextmanager
     async def hold(self, key: str) -> AsyncIterator[LoginSlot]:
         async with self._locks.setdefault(key, asyncio.Lock()):
-            yield _MemorySlot(self._entries, key)
+            yield _Slot(self, key)
 
     async def read(self, key: str) -> bytes | None:
         return self._entries.get(key)
@@ -64,26 +80,11 @@ class MemoryLogins:
     async def keys(self) -> list[str]:
         return list(self._entries)
 
-
-class _MemorySlot:
-    def __init__(self, entries: dict[str, bytes], key: str) -> None:
-        self._entries, self._key = entries, key
-
-    async def read(self) -> bytes | None:
-        return self._entries.get(self._key)
-
-    async def write(self, data: bytes | None) -> None:
+    async def _write(self, key: str, data: bytes | None) -> None:
         if data is None:
-            self._entries.pop(self._key, None)
+            self._entries.pop(key, None)
         else:
-            self._entries[self._key] = data
-
-
-class Seal(Protocol):
-    """Encrypts entries; what was not sealed by it opens as None."""
-
-    def seal(self, key: str, data: bytes) -> bytes: ...
-    def open(self, key: str, data: bytes) -> bytes | None: ...
+            self._entries[key] = data
 
 
 class FileLogins:
@@ -94,10 +95,10 @@ class FileLogins:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, seal: Callable[[], Seal | None] | None = None
+        self, path: str | os.PathLike[str], *, seal: Callable[[], Sealed | None] | None = None
     ) -> None:
         self.path: Path = Path(path)
-        self._seal = seal
+        self._seal = seal or (lambda: None)
         """Asked in a thread, when there is something to open or to seal."""
         self._locks: dict[str, asyncio.Lock] = {}
 
@@ -112,7 +113,7 @@ class FileLogins:
             descriptor = await asyncio.to_thread(self._open_lock, name)
             try:
                 await _lock(descriptor)
-                yield _FileSlot(self, name)
+                yield _Slot(self, name)
             finally:
                 os.close(descriptor)
 
@@ -120,12 +121,11 @@ class FileLogins:
         return await asyncio.to_thread(self.load, _checked(key))
 
     async def keys(self) -> list[str]:
-        return await asyncio.to_thread(self._keys)
+        found = await asyncio.to_thread(lambda: sorted(self.path.glob("*.json")))
+        return [one.stem for one in found if _KEY.fullmatch(one.stem)]
 
-    def _keys(self) -> list[str]:
-        if not self.path.is_dir():
-            return []
-        return sorted(one.stem for one in self.path.glob("*.json") if _KEY.fullmatch(one.stem))
+    async def _write(self, key: str, data: bytes | None) -> None:
+        await asyncio.to_thread(self.save, key, data)
 
     def _open_lock(self, name: str) -> int:
         try:
@@ -140,7 +140,7 @@ class FileLogins:
             data = files.read_without_links(self.path / f"{name}.json", MAX_ENTRY, owned=True)
         except OSError:
             return None
-        seal = self._seal() if self._seal is not None else None
+        seal = self._seal()
         return data if seal is None else seal.open(name, data)
 
     def save(self, name: str, data: bytes | None) -> None:
@@ -148,26 +148,16 @@ class FileLogins:
         try:
             if data is None:
                 target.unlink(missing_ok=True)
-            else:
-                seal = self._seal() if self._seal is not None else None
-                sealed = data if seal is None else seal.seal(name, data)
-                files.write_atomic(target, sealed, private=True)
+                return
+            seal = self._seal()
+            files.write_atomic(
+                target, data if seal is None else seal.seal(name, data), private=True
+            )
         except OSError as error:
             raise self._unusable(error) from error
 
     def _unusable(self, error: OSError) -> AuthError:
         return AuthError(f"logins cannot be kept in {self.path}: {files.reason(error)}")
-
-
-class _FileSlot:
-    def __init__(self, folder: FileLogins, name: str) -> None:
-        self._folder, self._name = folder, name
-
-    async def read(self) -> bytes | None:
-        return await asyncio.to_thread(self._folder.load, self._name)
-
-    async def write(self, data: bytes | None) -> None:
-        await asyncio.to_thread(self._folder.save, self._name, data)
 
 
 def _checked(key: str) -> str:
@@ -204,13 +194,11 @@ def default_store() -> LoginStore:
     if wanted == "file":
         return FileLogins(default_folder())
     if wanted in ("auto", "keyring"):
-        return FileLogins(default_folder(), seal=partial(_seal, default_folder(), wanted))
+        from holdfast._core.auth.keyring import KEYRING
+
+        required = wanted == "keyring"
+        seal = partial(KEYRING.seal_for, default_folder(), required=required)
+        return FileLogins(default_folder(), seal=seal)
     if os.path.isabs(wanted):
         return FileLogins(wanted)
     raise AuthError("HOLDFAST_AUTH_STORE: must be auto, keyring, file, memory, or a folder")
-
-
-def _seal(folder: Path, wanted: str) -> Seal | None:
-    from holdfast._core.auth import keyring
-
-    return keyring.KEYRING.seal_for(folder, required=wanted == "keyring")

@@ -11,10 +11,10 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 MAX_URL: Final = 2048
 MAX_OPENED: Final = 16 * 1024
-"""An authorization URL carries a request with it."""
+"""For a page to open: an authorization URL carries a request with it (CVE-2025-6514)."""
 
 _URL = re.compile(r"https?://[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+", re.I)
-_HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._]+")
+_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._]+)(:[0-9]*)?")
 _PORTS: Final = {"http": 80, "https": 443}
 _NAT64: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
 _COMPATIBLE: Final = IPv6Network("::/96")
@@ -42,22 +42,11 @@ def checked(url: object, *, insecure: bool = False, limit: int = MAX_URL) -> Spl
         raise BadUrl("not a valid URL") from None
     if "@" in parts.netloc:
         raise BadUrl("user information in a URL is not allowed")
-    host = parts.netloc[: parts.netloc.rindex(":")] if _has_port(parts.netloc) else parts.netloc
-    if not _HOST.fullmatch(host):
+    if not _AUTHORITY.fullmatch(parts.netloc):
         raise BadUrl("not a valid host")
     if parts.scheme == "http" and not insecure and not is_loopback(parts.hostname or ""):
         raise BadUrl("http is allowed on loopback only; https is required")
     return parts
-
-
-def _has_port(netloc: str) -> bool:
-    return netloc.rfind(":") > netloc.rfind("]")
-
-
-def check_opened(url: str, *, insecure: bool = False) -> str:
-    """Return a URL that may be handed to a browser (security best practices; CVE-2025-6514)."""
-    checked(url, insecure=insecure, limit=MAX_OPENED)
-    return url
 
 
 def check_client_id_url(url: str) -> str:
