@@ -277,6 +277,52 @@ def test_a_nonce_that_cannot_be_one_is_not_used(nonce: str) -> None:
     assert not authorizer.nonces
 
 
+class Clock:
+    """The time, which a test puts forward."""
+
+    def __init__(self, session: holdfast.Client) -> None:
+        self.now = 0.0
+        authorizer = session.transport.authorizer
+        begin = authorizer.clock()
+        authorizer.clock = lambda: begin + self.now
+
+
+@pytest.mark.req("B5")
+@pytest.mark.parametrize(("said", "waits"), [("30", 30), ("1000000000", 60)])
+async def test_a_server_that_asks_for_time_is_not_asked_again_at_once(
+    said: str, waits: int
+) -> None:
+    async with world() as here, here.connect() as session:
+        await session.list_tools()
+        clock = Clock(session)
+        here.broken, here.retry_after = 429, said
+        clock.now = 4000
+        for _ in range(3):
+            with pytest.raises(TransportError, match=f"in {waits} s"):
+                await session.call_tool("hello")
+        assert here.count["refresh_token"] == 1
+        here.broken = None
+        clock.now += waits + 1
+        assert (await session.call_tool("hello")).text == "hello"
+        assert here.count["authorize"] == 1
+
+
+@pytest.mark.req("B5", "B7")
+async def test_while_a_token_is_good_trouble_at_its_server_costs_one_request() -> None:
+    async with world() as here, here.connect() as session:
+        await session.list_tools()
+        clock = Clock(session)
+        here.broken = 503
+        clock.now = 3590
+        for _ in range(5):
+            assert (await session.call_tool("hello")).text == "hello"
+        assert here.count["refresh_token"] == 1
+        here.broken = None
+        clock.now = 3601
+        assert (await session.call_tool("hello")).text == "hello"
+        assert here.count["refresh_token"] == 2
+
+
 # The person's side.
 
 

@@ -41,6 +41,7 @@ class World:
         self.secrets: set[str] = set()
         self.broken: int | None = None
         """A status for the token endpoint to answer with instead."""
+        self.retry_after = ""
         self.gate: asyncio.Event | None = None
         """Held open: the token endpoint waits for it."""
         self.refuses_all = False
@@ -121,7 +122,8 @@ class World:
         if self.gate is not None:
             await self.gate.wait()
         if self.broken is not None:
-            return web.json_response({"error": "server_error"}, status=self.broken)
+            later = {"Retry-After": self.retry_after} if self.retry_after else None
+            return web.json_response({"error": "busy"}, status=self.broken, headers=later)
         if "device_code" in form and not self.activated:
             return web.json_response({"error": "authorization_pending"}, status=400)
         if grant == "refresh_token":

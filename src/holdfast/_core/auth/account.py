@@ -6,7 +6,7 @@ import asyncio
 import random
 import shlex
 from secrets import token_urlsafe
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast._core.auth import flow, jws, urls
 from holdfast._core.auth.browser import Person
@@ -16,7 +16,6 @@ from holdfast._core.auth.flow import Case, Need
 from holdfast._core.auth.grants import ENDS_LOGIN, plain
 from holdfast._core.auth.login import Attempt, by_machine, log_in
 from holdfast._core.auth.options import EnterpriseManaged, OAuth, WorkloadIdentity, supplied
-from holdfast._core.auth.steps import Conversation
 from holdfast._core.single_flight import SingleFlight, WorkStopped
 from holdfast.errors import (
     AuthError,
@@ -31,9 +30,9 @@ from holdfast.errors import (
 if TYPE_CHECKING:
     from holdfast._core.auth.authorizer import Authorizer, Watch
 
-T = TypeVar("T")
-
 NEVER: Final = float("inf")
+REST: Final = 10.0
+"""Seconds after a failed renewal in which a token that is still good is used as it is."""
 CLOSING: Final = 10.0
 """Seconds for a renewal under way to be saved when the client is closed."""
 MAX_TRIES: Final = 4
@@ -59,6 +58,11 @@ class Account:
         self._step_ups: dict[str, int] = {}
         self._proven: set[str] = set()
         self._work = SingleFlight()
+        self._trouble: TransportError | None = None
+        """Why the last renewal failed; not before ``_trouble_until`` is there another."""
+        self._trouble_until = 0.0
+        self._rest_until = 0.0
+        """A token that is still good is not renewed before."""
         self._ready: dict[str, str] | None = None
         self._ready_until = 0.0
 
@@ -137,7 +141,7 @@ class Account:
         step_ups = self._step_ups.get(refusal.operation, 0)
         while True:
             case = self._case(refusal, login=login, renewed=renewed, step_ups=step_ups)
-            verdict = await self._run(flow.answer(case))
+            verdict = await self.owner.run(flow.answer(case))
             if isinstance(verdict, Need):
                 break
             try:
@@ -170,8 +174,9 @@ class Account:
     async def _current(self) -> Login | None:
         """Return the login, renewed if it is due and that can be done."""
         await self.load()
-        login = self.login
-        if login is None or not login.due(self.owner.clock(), random.random()):
+        login, now = self.login, self.owner.clock()
+        resting = login is not None and now < self._rest_until and not login.expired(now)
+        if login is None or resting or not login.due(now, random.random()):
             self._prepare()
             return login
         try:
@@ -182,6 +187,7 @@ class Account:
         except TransportError:
             if login.expired(self.owner.clock()):
                 raise
+            self._rest_until = now + REST
         except GrantError as error:
             if error.error not in ENDS_LOGIN:
                 raise
@@ -224,6 +230,8 @@ class Account:
         return decode(await self.owner.store.read(key), Pointer)
 
     async def _renew(self, login: Login) -> Login:
+        if self._trouble is not None and self.owner.clock() < self._trouble_until:
+            raise self._trouble.again()
         return await self._work.join(("renew", login.key), lambda: self._renew_held(login))
 
     async def _renew_held(self, login: Login) -> Login:
@@ -239,12 +247,16 @@ class Account:
                 self._take(stored)
                 return stored
             try:
-                renewed = await self._run(flow.renew(stored, owner.clock()))
+                renewed = await self.owner.run(flow.renew(stored, owner.clock()))
             except GrantError as error:
                 if error.error in ENDS_LOGIN:
                     await slot.write(None)
                     self._forget()
                 self._tell("auth.failed", None, reason=error.error)
+                raise
+            except TransportError as error:
+                wait = (error.data or {}).get("retry_after", 0.0)
+                self._trouble, self._trouble_until = error, owner.clock() + wait
                 raise
             # Saved before it is used: a token that was rotated and lost ends the login.
             await slot.write(encode(renewed))
@@ -258,6 +270,7 @@ class Account:
         before, self._person = self._person, (login.issuer, login.subject)
         unknown = maybe_other and login.subject is None
         self.login, self._loaded = login, True
+        self.owner.network = self.owner.network or login.network
         if before is not None and (before != self._person or unknown):
             self._persons += 1
             self.owner.on_change()
@@ -272,7 +285,7 @@ class Account:
         options = self.owner.options
         case = self._case(refusal)
         if refusal is not None or self.need is None:
-            self.need = await self._run(flow.discover(case))
+            self.need = await self.owner.run(flow.discover(case))
         given = None
         if isinstance(options, WorkloadIdentity):
             given = await supplied(options.token, file=True)
@@ -280,7 +293,7 @@ class Account:
             given = await supplied(options.id_token)
         key = jws.new_key() if self.need.dpop else None
         try:
-            self._take(await self._run(by_machine(case, self.need, given, key)))
+            self._take(await self.owner.run(by_machine(case, self.need, given, key)))
         except GrantError as error:
             self._forget()
             self._tell("auth.failed", self.need, reason=error.error)
@@ -320,7 +333,7 @@ class Account:
     async def _conduct(self, options: OAuth, handler: Any, fresh: bool) -> Login:
         case = self._case(login=self.login)
         if self.need is None:
-            self.need = await self._run(flow.discover(case))
+            self.need = await self.owner.run(flow.discover(case))
         need = self.need
         pointer = await self._pointer()
         same = pointer is not None and pointer.client_id == options.client_id
@@ -337,7 +350,7 @@ class Account:
         self._tell("auth.login", need)
         person = Person(self.owner.name, self.name, handler)
         try:
-            return await self._run(log_in(attempt), person)
+            return await self.owner.run(log_in(attempt), person)
         finally:
             await person.close()
 
@@ -364,12 +377,12 @@ class Account:
         self._persons += 1
         self.need = None
         if login is not None:
-            await self.owner.run(flow.revoke(login), login.network)
+            await self.owner.run(flow.revoke(login))
         return login is not None
 
     async def discover(self, watch: Watch) -> Need:
         """Run the discovery alone; ``watch`` sees each request and its answer."""
-        return await self._run(flow.discover(self._case(self.refusal)), watch=watch)
+        return await self.owner.run(flow.discover(self._case(self.refusal)), watch=watch)
 
     async def close(self) -> None:
         """End a login under way, and wait for the rest."""
@@ -388,15 +401,6 @@ class Account:
             network=owner.network or "global",
             **known,
         )
-
-    async def _run(
-        self,
-        conversation: Conversation[T],
-        person: Person | None = None,
-        watch: Watch | None = None,
-    ) -> T:
-        network = "global" if self.login is None else self.login.network
-        return await self.owner.run(conversation, network, person, watch)
 
     def _tell(self, kind: str, need: Need | None, **more: Any) -> None:
         login = self.login

@@ -89,7 +89,8 @@ class AsClient:
                 if not moved or ask.method != "GET" or not ask.follow:
                     body = await _body(response)
                     skew = _skew(response.headers.get("Date"))
-                    return Fetched(response.status, body, skew), response.headers
+                    later = response.headers.get("Retry-After", "")
+                    return Fetched(response.status, body, skew, later), response.headers
                 url = str(URL(url, encoded=True).join(URL(target or "", encoded=True)))
                 # Every hop by the same rules; a redirect must not lead to plain http.
                 urls.checked(url)

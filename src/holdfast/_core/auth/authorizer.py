@@ -66,6 +66,7 @@ class Authorizer:
         self.on_change: Callable[[], None] = lambda: None
         """Called when another person is logged in than before."""
         self.network: str | None = None
+        """The kind of network that the server is in: now, or when its login was made."""
         self.nonces: dict[str, str] = {}
         self._store: LoginStore | None = options.store if isinstance(options, OAuth) else None
         self._accounts: dict[str, Account] = {}
@@ -134,7 +135,6 @@ class Authorizer:
     async def run(
         self,
         conversation: Conversation[T],
-        network: str = "global",
         person: Person | None = None,
         watch: Watch | None = None,
     ) -> T:
@@ -142,13 +142,12 @@ class Authorizer:
 
         Args:
             conversation: The steps to take.
-            network: The kind of network that the server was in before this process.
             person: Performs the steps that need one, on a clock of its own.
             watch: Called with each request and its answer.
         """
         try:
             async with (
-                AsClient(self.reach, self.network or network) as client,
+                AsClient(self.reach, self.network or "global") as client,
                 asyncio.timeout(MACHINE_TIME if person is None else None),
             ):
                 answer: Any = None

@@ -45,6 +45,9 @@ PASSING: Final = ("server_error", "temporarily_unavailable")
 LATER: Final = (408, 425, 429)
 """Statuses below 500 that mean the same."""
 
+MAX_WAIT: Final = 60.0
+"""Seconds for which a server is left alone at most, if it asks for that."""
+
 _VISIBLE = re.compile(r"[\x21-\x7e]{1,65536}")
 _TEXT = re.compile(r"[\x20-\x7e]{1,4096}")
 _CODE = re.compile(r"[\x20-\x21\x23-\x5b\x5d-\x7e]{1,100}")
@@ -138,7 +141,10 @@ def reached(answer: Any, issuer: str) -> Fetched:
     assert isinstance(answer, Fetched)
     passing = (answer.fields() or {}).get("error") in PASSING
     if answer.status >= 500 or answer.status in LATER or passing:
-        raise TransportError(f"{issuer} answered with HTTP status {answer.status}; try again later")
+        wait = seconds(answer.retry_after, MAX_WAIT)
+        when = "later" if wait is None else f"in {wait:g} s"
+        text = f"{issuer} answered with HTTP status {answer.status}; try again {when}"
+        raise TransportError(text, data={"retry_after": wait or 0.0})
     return answer
 
 
