@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator
@@ -507,3 +508,34 @@ async def test_arguments_that_cannot_be_checked_in_time_are_left_to_the_server(
     said = [one for one in caplog.messages if "not checked" in one]
     assert len(said) == 1
     assert "'frozen'" in said[0]
+
+
+async def calls_of_functions(tools: int, calls: int) -> int:
+    """Return how many functions run while a number of first calls waits for a list of tools."""
+    peer = Peer()
+    for number in range(tools):
+        peer.tool(f"tool{number}", input_schema=SEARCH)(lambda query: query)
+    count = 0
+
+    def note(*_: Any) -> None:
+        nonlocal count
+        count += 1
+
+    async with holdfast.connect(peer) as client:
+        before = sys.getprofile()
+        sys.setprofile(note)
+        try:
+            one = {"query": "anchor"}
+            await asyncio.gather(*[client.call_tool("tool0", one) for _ in range(calls)])
+        finally:
+            sys.setprofile(before)
+    assert sum(one.method == "tools/list" for one in peer.received) == 1
+    return count
+
+
+async def test_first_calls_at_once_read_the_list_of_tools_once() -> None:
+    """The list may be long and the calls many: together they cost the sum, not the product."""
+    await calls_of_functions(1, 1)
+    one = await calls_of_functions(300, 1) - await calls_of_functions(1, 1)
+    many = await calls_of_functions(300, 20) - await calls_of_functions(1, 20)
+    assert many < 2 * one

@@ -167,3 +167,34 @@ async def test_a_reader_closed_by_its_own_data_stops_reading() -> None:
     readers[0].drain()
     assert got == [b"x"]
     os.close(writing)
+
+
+async def test_withdrawing_every_frame_of_a_full_queue_looks_at_each_once() -> None:
+    """A server that stops reading lets all calls in the queue time out in the same moment."""
+    compared = 0
+
+    class Number(int):
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return int(self) == other
+
+        __hash__ = int.__hash__
+
+    reading, writer, _ = pipe_writer(limit=1_000_000)
+    numbers = [Number(number) for number in range(1000)]
+    assert writer.send(b"x" * 200_000, None)
+    for number in numbers:
+        assert writer.send(b"y" * 10, WireId(number))
+    assert all(writer.withdraw(WireId(Number(number))) for number in reversed(numbers))
+    assert compared <= 2 * len(numbers)
+    assert not writer.withdraw(WireId(5))
+    assert writer.unsent() == frozenset()
+    assert writer.send(b"z" * 10, WireId(2000))
+    received = b""
+    while not received.endswith(b"z"):
+        received += await asyncio.to_thread(os.read, reading, 65536)
+        await asyncio.sleep(0)
+    assert received == b"x" * 200_000 + b"z" * 10
+    writer.close()
+    os.close(reading)

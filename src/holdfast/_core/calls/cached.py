@@ -73,6 +73,8 @@ class CachedAnswer(Struct):
     cached: bool = False
     """It was not asked for now."""
     stale: bool = False
+    memo: Any = None
+    """What was decoded from it, for all who waited for the same answer."""
 
 
 class Cached:
@@ -223,10 +225,11 @@ class Cached:
     def _decode(
         self, call: Call, answer: CachedAnswer, key: str, kind: type[W], most: int
     ) -> Page[W]:
-        """Return a page, decoded once for as long as it is cached."""
+        """Return a page, decoded once for as long as it is cached or shared."""
         entry = answer.entry
-        if entry is not None and isinstance(entry.memo, Page):
-            return entry.memo
+        memo = answer.memo if entry is None else entry.memo
+        if isinstance(memo, Page):
+            return memo
         try:
             page = decode_page(answer.raw, kind, key, most)
         except UNREADABLE as error:
@@ -237,8 +240,7 @@ class Cached:
             log.warning(text, self._channel.name, call.method, name, fault.index, fault.reason)
         if (more := len(page.faults) - MOST_FAULTS) > 0:
             log.warning("%s: %s: left out %d more", self._channel.name, call.method, more)
-        if entry is not None:
-            entry.memo = page
+        (answer if entry is None else entry).memo = page
         return page
 
 

@@ -24,10 +24,12 @@ GATHER = 512
 """Frames in one gathered write (systems allow 1024)."""
 
 
+_NOTHING = memoryview(b"")
+
+
 class _Frame(Struct, gc=False, eq=False):
     left: memoryview
     wire_id: WireId | None
-    begun: bool = False
 
 
 class Writer:
@@ -51,6 +53,11 @@ class Writer:
         self._refused = False
         """A frame was refused since there was room last."""
         self._queue: deque[_Frame] = deque()
+        """Frames in order; one that was withdrawn is empty until its turn comes."""
+        self._frames: dict[WireId, _Frame] = {}
+        """Those of requests of which no byte was written."""
+        self._withdrawn = 0
+        """At least as many as there are empty frames in the queue."""
         self._backlog = 0
         self._waiting = False
         self._scheduled: asyncio.Handle | None = None
@@ -85,23 +92,26 @@ class Writer:
         return True
 
     def withdraw(self, wire_id: WireId) -> bool:
-        for frame in self._queue:
-            if frame.wire_id == wire_id and not frame.begun:
-                self._queue.remove(frame)
-                self._backlog -= len(frame.left)
-                self._check_room()
-                return True
-        return False
+        frame = self._frames.pop(wire_id, None)
+        if frame is None:
+            return False
+        self._backlog -= len(frame.left)
+        frame.left = _NOTHING
+        self._withdrawn += 1
+        if 2 * self._withdrawn > len(self._queue):
+            # Half of the frames are removed at a time: a fixed cost for each of them.
+            self._queue = deque(one for one in self._queue if one.left)
+            self._withdrawn = 0
+        self._check_room()
+        return True
 
     def unsent(self) -> frozenset[WireId]:
         """Return the requests of which no byte was written."""
-        return frozenset(
-            frame.wire_id for frame in self._queue if frame.wire_id is not None and not frame.begun
-        )
+        return frozenset(self._frames)
 
     def unread(self) -> bool:
         """Return True if the pipe holds something that the server has not read."""
-        if self._queue:
+        if self._backlog:
             return True
         if self._closed:
             return False
@@ -130,7 +140,10 @@ class Writer:
         if self._backlog and self._backlog + len(left) > limit:
             self._refused = True
             return False
-        self._queue.append(_Frame(left, wire_id, written > 0))
+        queued = _Frame(left, wire_id)
+        self._queue.append(queued)
+        if wire_id is not None and not written:
+            self._frames[wire_id] = queued
         self._backlog += len(left)
         return True
 
@@ -158,12 +171,13 @@ class Writer:
 
     def _consume(self, written: int) -> None:
         self._backlog -= written
-        while written:
+        while self._queue:
             first = self._queue[0]
             size = len(first.left)
+            if first.wire_id is not None and written:
+                self._frames.pop(first.wire_id, None)
             if written < size:
                 first.left = first.left[written:]
-                first.begun = True
                 return
             self._queue.popleft()
             written -= size
