@@ -71,7 +71,7 @@ class Account:
 
     @property
     def interactive(self) -> bool:
-        """Whether the user asked for OAuth; otherwise a stored login is used if there is one."""
+        """True if the user asked for OAuth; otherwise a stored login is used if there is one."""
         return getattr(self.owner.options, "interactive", True)
 
     @property

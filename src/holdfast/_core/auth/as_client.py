@@ -25,7 +25,7 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 class Reach(Struct, frozen=True):
-    """How the server is reached; it holds for its authorization servers too (B21)."""
+    """The way to the server; it holds for its authorization servers too (B21)."""
 
     tls: Callable[[], ssl.SSLContext] = ssl.create_default_context
     proxy: Callable[[str], str | None] = lambda url: None

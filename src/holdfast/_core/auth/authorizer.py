@@ -78,7 +78,7 @@ class Authorizer:
 
     @property
     def personal(self) -> bool:
-        """Whether a function says for each request whose it is."""
+        """True if a function names the user of each request."""
         return isinstance(self.options, OAuth) and callable(self.options.account)
 
     def allow_login(self, **settings: Any) -> None:

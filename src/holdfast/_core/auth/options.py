@@ -29,7 +29,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[\x21\x22\x24-\x7e]{1,2000}")
 
 
 class _Options(Secretive, frozen=True, kw_only=True):
-    """What every grant has in common."""
+    """The options that every grant has."""
 
     scopes: Scopes = None
     issuer: str | None = None
@@ -259,7 +259,7 @@ def _check_url(name: str, url: str | None, insecure: bool) -> None:
 
 
 class LoginRequest(Secretive, frozen=True, kw_only=True):
-    """What a login handler is asked: send a person to ``url``.
+    """A request to a login handler: send a person to ``url``.
 
     The handler may return the URL that the browser was sent back to; else the loopback
     listener receives it. With ``user_code`` the person types that code in there.

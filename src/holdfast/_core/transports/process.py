@@ -224,7 +224,8 @@ class StdioLink:
             self._stdout.drain()
         if self._errors is not None:
             self._errors.drain()
-        self._lose_process("ended")
+        if not self._reader.lost:
+            self._lose_process("ended")
 
     def _lose_process(self, what: str) -> None:
         if self._exited.done():
