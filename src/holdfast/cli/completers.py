@@ -10,21 +10,28 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from functools import wraps
-from glob import escape, iglob
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from holdfast.cli import tool_cache
 from holdfast.cli.render import first_line
 from holdfast.cli.target import VARIABLE
 from holdfast.schema.signature import resolve, types
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 _AT_FILE = ("=@", ":=@")
 _PLAIN = re.compile(r"[\w@%+:,./](?:[\w@%+=:,./ -]*[\w@%+=:,./-])?")
 
-Suggest = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+Suggest = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
+
+
+def _item(value: str, kind: str = "plain", about: str | None = None) -> CompletionItem:
+    from click.shell_completion import CompletionItem  # loaded at Tab alone
+
+    return CompletionItem(value, kind, about)
 
 
 def _before_dashes(suggest: Suggest) -> Suggest:
@@ -34,7 +41,7 @@ def _before_dashes(suggest: Suggest) -> Suggest:
     def offer(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         words, place = os.environ.get("COMP_WORDS", "").split(), os.environ.get("COMP_CWORD", "")
         if "--" in words[: int(place) if place.isdecimal() else None]:
-            return [CompletionItem(incomplete, type="file")]
+            return [_item(incomplete, "file")]
         return [item for item in suggest(ctx, param, incomplete) if _is_plain(item.value)]
 
     return offer
@@ -54,7 +61,7 @@ def servers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     """The names of the configured servers, until one is given."""
     if param.nargs == -1 and ctx.params.get(param.name or ""):
         return []
-    return [CompletionItem(name) for name in _servers(ctx) if name.startswith(incomplete)]
+    return [_item(name) for name in _servers(ctx) if name.startswith(incomplete)]
 
 
 @_before_dashes
@@ -68,7 +75,7 @@ def tools(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
     for key, prefix in _places(ctx):
         if prefix.startswith(incomplete) or incomplete.startswith(prefix):
             known = list(_tools(key, prefix, incomplete))
-            found += known or ([CompletionItem(prefix)] if prefix else [])
+            found += known or ([_item(prefix)] if prefix else [])
     return found
 
 
@@ -76,7 +83,7 @@ def tools(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
 def prefixes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """``server.``, where what follows is not known before the server was asked."""
     names = [f"{name}." for name in _servers(ctx)]
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    return [_item(name) for name in names if name.startswith(incomplete)]
 
 
 @_before_dashes
@@ -110,7 +117,7 @@ def parameters(ctx: click.Context, param: click.Parameter, incomplete: str) -> l
         return _choices(properties[before[0]], schema, incomplete, "")
     used = {word.partition("=")[0].rstrip(":") for word in words}
     return [
-        CompletionItem(f"{name}=", help=first_line(_words(part)))
+        _item(f"{name}=", about=first_line(_words(part)))
         for name, part in properties.items()
         if name.startswith(incomplete) and name not in used
     ]
@@ -123,13 +130,15 @@ def _choices(part: Any, schema: Any, begun: str, prefix: str) -> list[Completion
     if not isinstance(values, list):
         values = [True, False] if types(part) == {"boolean"} else []
     texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
-    return [CompletionItem(f"{prefix}{text}") for text in texts if text.startswith(begun)]
+    return [_item(f"{prefix}{text}") for text in texts if text.startswith(begun)]
 
 
 def _paths(begun: str, prefix: str) -> list[CompletionItem]:
     """Files whose names begin so; the shell would not find them behind the sign."""
+    from glob import escape, iglob
+
     paths = sorted(iglob(f"{escape(begun)}*"))
-    return [CompletionItem(f"{prefix}{path}{'/' * os.path.isdir(path)}") for path in paths]
+    return [_item(f"{prefix}{path}{'/' * os.path.isdir(path)}") for path in paths]
 
 
 def _places(ctx: click.Context) -> list[tuple[str, str]]:
@@ -155,7 +164,7 @@ def _tools(key: str, prefix: str, incomplete: str) -> Iterator[CompletionItem]:
     for tool in _seen(key):
         name = f"{prefix}{tool['name']}"
         if name.startswith(incomplete):
-            yield CompletionItem(name, help=first_line(_words(tool)))
+            yield _item(name, about=first_line(_words(tool)))
 
 
 def _seen(key: str) -> list[dict[str, Any]]:

@@ -9,7 +9,6 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from functools import cached_property, partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,24 +31,33 @@ VARIABLE = "MCP_SERVER_URL"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass
 class ServerTarget:
     """The server of one command line, and the options to reach it."""
 
-    output: Output
-    command: list[str] | None = None
-    url: str | None = None
-    config: str | None = None
-    verbose: bool = False
-    trace: bool = False
-    options: dict[str, Any] = field(default_factory=dict)
-    """Of ``holdfast.connect``, for any server."""
-    stdio: dict[str, Any] = field(default_factory=dict)
-    """The same, for a command: ``env`` and ``cwd`` as they were said, and what verbs want."""
-    http: dict[str, Any] = field(default_factory=dict)
-    """The same, for a URL."""
-    is_login: bool = False
-    """A login was asked for: it is not offered first."""
+    def __init__(
+        self,
+        output: Output,
+        command: list[str] | None = None,
+        url: str | None = None,
+        *,
+        config: str | None = None,
+        verbose: bool = False,
+        trace: bool = False,
+    ) -> None:
+        self.output = output
+        self.command = command
+        self.url = url
+        self.config = config
+        self.verbose = verbose
+        self.trace = trace
+        self.is_login = False
+        """A login was asked for: it is not offered first."""
+        self.options: dict[str, Any] = {}
+        """Of ``holdfast.connect``, for any server."""
+        self.stdio: dict[str, Any] = {}
+        """The same, for a command: ``env`` and ``cwd`` as given, and what verbs want."""
+        self.http: dict[str, Any] = {}
+        """The same, for a URL."""
 
     @property
     def given(self) -> bool:
@@ -335,21 +343,18 @@ def _gather(command: list[str] | None, given: dict[str, Any]) -> ServerTarget:
         "headers": (header := given.pop("header")) and pairs("--header", header, ":"),
         "transport": given.pop("transport"),
     }
-    return ServerTarget(
+    target = ServerTarget(
         Output(given.pop("output")),
         command,
         url,
-        given.pop("config"),
-        verbose,
-        given.pop("trace"),
-        _policies(given),
-        _said(stdio),
-        _said(http),
+        config=given.pop("config"),
+        verbose=verbose,
+        trace=given.pop("trace"),
     )
-
-
-def _said(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value}
+    target.stdio = {name: value for name, value in stdio.items() if value}
+    target.http = {name: value for name, value in http.items() if value}
+    target.options = _policies(given)
+    return target
 
 
 def _policies(given: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import click
 from holdfast.cli import completers, tool_cache, views
 from holdfast.cli.completers import tools as suggest_tools
 from holdfast.cli.exit_codes import Exit
-from holdfast.cli.fleet import visit
 from holdfast.cli.options import CONFIG, OUTPUT, ServerCommand
 from holdfast.cli.output import Output
 from holdfast.cli.render import first_line, table
@@ -315,6 +314,8 @@ def _seen(target: ServerTarget) -> list[ServerTool]:
 
 
 async def _asked(target: ServerTarget) -> list[ServerTool]:
+    from holdfast.cli.fleet import visit
+
     async def listed(client: Client) -> Any:
         return list(await client.list_tools())
 
