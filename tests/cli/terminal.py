@@ -111,6 +111,14 @@ class Terminal:
         before, self._done = self.text[self._done : end], end
         return before
 
+    def see(self, text: str) -> None:
+        """Wait until a text is on the screen, however it was drawn."""
+        deadline = time.monotonic() + PATIENCE
+        while text not in "\n".join(self.screen.lines):
+            shown = "\n".join(self.screen.lines)
+            assert time.monotonic() < deadline, f"no {text!r} on:\n{shown}"
+            assert self._read(1.0) is not None, f"ended without {text!r}:\n{shown}"
+
     _done = 0
     _closed = False
 

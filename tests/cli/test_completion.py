@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from holdfast.cli import tool_cache
 from tests.cli.conftest import Cli, Configure, Open
-from tests.cli.terminal import PATIENCE
+from tests.cli.terminal import PATIENCE, Terminal
 
 TRY = r"""
 eval "$(holdfast completion bash)"
@@ -61,6 +62,51 @@ def test_bash_completes_words(home: Path, configure: Configure, tmp_path: Path) 
         "york New\\ York",
         "york New York",
     ]
+
+
+TYPED = ["holdfast call gi\t", "log re\t", "x place=N\t"]
+SHOWN = ["call git.", "git.log repo=", "place=New"]
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_keys_at_a_terminal_become_a_command(
+    cli: Cli, home: Path, configure: Configure, tmp_path: Path, shell: str
+) -> None:
+    """Half words go on without a space, and a choice with a space in it is one word."""
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed")
+    configure(git={"command": "x"}, other={"command": "y"})
+    properties = {
+        "repo": {"description": "Where: it is"},
+        "place": {"enum": ["york", "New York", "$(id)"]},
+    }
+    tools = [{"name": "log", "inputSchema": {"properties": properties}}, {"name": "grep"}]
+    tool_cache.save("git", tools)
+    called, holdfast = tmp_path / "called", tmp_path / "bin" / "holdfast"
+    holdfast.parent.mkdir()
+    holdfast.write_text(
+        f'#!/bin/sh\n[ -n "$_HOLDFAST_COMPLETE" ] || {{ printf "%s\\n" "$@" > {called}; exit; }}\n'
+        f'exec "{sys.executable}" -m holdfast "$@"\n'
+    )
+    holdfast.chmod(0o755)
+    assert cli("completion", "install", shell).code == 0
+    start = home / "config/fish/config.fish" if shell == "fish" else home / f".{shell}rc"
+    prompt = "function fish_prompt; echo 'READY '; end\n" if shell == "fish" else "PS1='READY '\n"
+    start.write_text(prompt + (start.read_text() if start.exists() else ""))
+    path = f"{holdfast.parent}:{os.environ['PATH']}"
+    one = Terminal([program, "-i"], PATH=path, ZDOTDIR=str(home), HISTFILE="")
+    try:
+        one.see("READY")
+        for keys, shown in zip(TYPED, SHOWN, strict=True):
+            one.send(keys)
+            one.see(shown)
+        one.send("\rexit\r")
+        one.end()
+    finally:
+        one.close()
+    assert called.read_text().splitlines() == ["call", "git.log", "repo=x", "place=New York"]
 
 
 @pytest.mark.req("F3")

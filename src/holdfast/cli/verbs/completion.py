@@ -44,12 +44,49 @@ class Bash(BashComplete):
     source_template = BashComplete.source_template.replace("\n    return 0\n", STAY)
 
 
-class Zsh(ZshComplete):
-    """As click has it, but also where no completion was set up yet."""
+# Choices after which the word goes on are offered apart, without a space at their end.
+ZSH: tuple[tuple[str, str], ...] = (
+    ("\n", "\n(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }\n"),
+    ("    local -a completions\n", "    local -a completions open open_with_descriptions\n"),
+    (
+        '            if [[ "$descr" == "_" ]]; then\n',
+        """\
+            if [[ "$key" == *[.=/] && "$descr" == "_" ]]; then
+                open+=("$key")
+            elif [[ "$key" == *[.=/] ]]; then
+                open_with_descriptions+=("$key":"$descr")
+            elif [[ "$descr" == "_" ]]; then
+""",
+    ),
+    (
+        "        _describe -V unsorted completions_with_descriptions -U\n    fi\n",
+        """\
+        _describe -V unsorted completions_with_descriptions -U
+    fi
 
-    source_template = ZshComplete.source_template.replace(
-        "\n", "\n(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }\n", 1
-    )
+    if [ -n "$open_with_descriptions" ]; then
+        _describe -V unsorted open_with_descriptions -U -S ''
+    fi
+
+    if [ -n "$open" ]; then
+        compadd -U -S '' -V unsorted -a open
+    fi
+""",
+    ),
+)
+
+
+def _zsh_template() -> str:
+    found = ZshComplete.source_template
+    for before, after in ZSH:
+        found = found.replace(before, after, 1)
+    return found
+
+
+class Zsh(ZshComplete):
+    """As click has it, but for the spaces, and where no completion was set up yet."""
+
+    source_template = _zsh_template()
 
 
 @click.command()
