@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -22,26 +21,7 @@ from holdfast import (
     TransportError,
 )
 from tests.auth.world import World, world
-
-
-class SkippingLoop(asyncio.SelectorEventLoop):
-    """A loop whose clock can be put forward: deadlines pass without being waited for."""
-
-    skipped = 0.0
-
-    def time(self) -> float:
-        return super().time() + self.skipped
-
-
-def skip(seconds: float) -> None:
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, SkippingLoop)
-    loop.skipped += seconds
-
-
-def run_skipping(work: Coroutine[Any, Any, None]) -> None:
-    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
-        runner.run(work)
+from tests.skipping import run_skipping, skip
 
 
 def fresh(**options: Any) -> OAuth:

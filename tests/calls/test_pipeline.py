@@ -24,6 +24,7 @@ from holdfast.client import Client
 from holdfast.policies import Policy
 from holdfast.testing import SILENCE, Incoming, Peer, RequestError
 from holdfast.types import PromptReference
+from tests.skipping import run_skipping, skip
 
 LONG = Timeouts(request=30, handshake=30)
 NUMBER = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -219,38 +220,35 @@ async def test_listing_the_tools_first_counts_against_the_timeout() -> None:
             await client.call_tool("double", {"a": 1}, timeout=0.05)
 
 
-def ticking(peer: Peer) -> None:
-    """Report progress without end, and never answer."""
-
-    def tick(incoming: Incoming) -> Any:
-        def again() -> None:
-            peer.progress(incoming, 1)
-            loop.call_later(0.005, again)
-
-        loop = asyncio.get_running_loop()
-        loop.call_soon(again)
-        return SILENCE
-
-    peer.on("tools/call", tick)
-
-
 @pytest.mark.req("R3")
-@pytest.mark.parametrize("options", [{"timeout": 0.1}, {"timeout": 5, "total_timeout": 0.1}])
-async def test_progress_does_not_outlast_what_the_caller_said(options: Any) -> None:
-    peer = shop()
-    ticking(peer)
-    async with holdfast.connect(peer, timeouts=LONG) as client:
-        with pytest.raises(TimeoutError):
-            await client.call_tool("double", {"a": 1}, on_progress=lambda _: None, **options)
+@pytest.mark.parametrize(
+    ("options", "total"),
+    [({"timeout": 100}, 300), ({"timeout": 100, "total_timeout": 150}, 150), ({}, 250)],
+    ids=["timeout", "total_timeout", "policy"],
+)
+def test_progress_keeps_a_call_alive_up_to_its_total(options: Any, total: float) -> None:
+    run_skipping(_progress_keeps_a_call_alive_up_to_its_total(options, total))
 
 
-@pytest.mark.req("R3")
-async def test_the_total_of_the_policy_caps_a_call_that_reports_progress() -> None:
-    peer = shop()
-    ticking(peer)
-    async with holdfast.connect(peer, timeouts=Timeouts(request=0.05, total=0.2)) as client:
-        with pytest.raises(TimeoutError, match="200 ms in all"):
-            await client.call_tool("double", {"a": 1})
+async def _progress_keeps_a_call_alive_up_to_its_total(options: Any, total: float) -> None:
+    peer, heard = shop(), asyncio.Event()
+    peer.on("tools/call", SILENCE)
+    async with holdfast.connect(peer, timeouts=Timeouts(request=100, total=250)) as client:
+        await client.list_tools()
+        work = client.call_tool("double", {"a": 1}, on_progress=lambda _: heard.set(), **options)
+        call = asyncio.create_task(work)
+        incoming = await peer.expect("tools/call")
+        passed = 0
+        while passed + 90 < total:
+            passed += 90
+            skip(90)
+            heard.clear()
+            peer.progress(incoming, passed)
+            await heard.wait()
+        skip(90)
+        with pytest.raises(holdfast.RequestTimeout, match=f"{total} s in all"):
+            await call
+    assert passed > 100 or total < 180, "longer than without progress"
 
 
 @pytest.mark.req("R3")
@@ -733,7 +731,12 @@ async def test_a_listener_that_closes_its_client_comes_to_its_end(kind: str) -> 
     if kind == "notification":
         peer.notify("notifications/message", {"level": "info", "data": "x"})
     else:
-        ticking(peer)
+
+        def report(incoming: Incoming) -> Any:
+            peer.progress(incoming, 1)
+            return SILENCE
+
+        peer.on("tools/call", report)
         with pytest.raises(holdfast.HoldfastError):
             await client.call_tool("double", {"a": 1})
     await asyncio.wait_for(finished.wait(), 30)

@@ -119,6 +119,12 @@ def test_a_priming_event_has_empty_data() -> None:
     assert events.last_id == "1"
 
 
+def test_an_id_that_fits_into_no_header_does_not_count() -> None:
+    events = SseParser(10**6)
+    events.feed(b"id: 1\ndata: a\n\nid: " + b"x" * 10_000 + b"\ndata: b\n\n")
+    assert events.last_id == "1"
+
+
 @pytest.mark.req("X2")
 def test_the_id_of_an_unfinished_event_does_not_count() -> None:
     events = SseParser(LIMIT)

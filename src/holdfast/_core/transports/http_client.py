@@ -44,6 +44,8 @@ _MAX_REDIRECTS: Final = 5
 _ERROR_BODY: Final = 64 * 1024
 _LARGE: Final = 1024 * 1024
 _GOOD: Final = 300
+PIECE: Final = 64 * 1024
+"""Bytes of a stream that are read before other tasks run: a flood of tiny lines costs time."""
 JSON, EVENTS = "application/json", "text/event-stream"
 BROKEN: Final = (aiohttp.ClientError, OSError, TimeoutError)
 """The exceptions that may end a connection at any moment."""

@@ -31,6 +31,7 @@ from holdfast._core.transports.http_client import (
     CONNECTED,
     EVENTS,
     LINGER,
+    PIECE,
     HttpClient,
     content_type,
     joined,
@@ -151,12 +152,15 @@ class SseLink:
     async def _read_events(self, response: aiohttp.ClientResponse) -> None:
         events = SseParser(self._client.limit)
         async for chunk in self._client.chunks(response):
-            try:
-                found = events.feed(chunk)
-            except FrameTooLarge as error:
-                raise self._client.too_large(error) from None
-            for event in found:
-                self._take(event)
+            for start in range(0, len(chunk), PIECE):
+                try:
+                    found = events.feed(chunk[start : start + PIECE])
+                except FrameTooLarge as error:
+                    raise self._client.too_large(error) from None
+                for event in found:
+                    self._take(event)
+                if len(chunk) > PIECE:
+                    await asyncio.sleep(0)
 
     def _take(self, event: ServerSentEvent) -> None:
         if self._endpoint is None:

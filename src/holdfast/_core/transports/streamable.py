@@ -39,6 +39,7 @@ from holdfast._core.transports.http_client import (
     EVENTS,
     JSON,
     LINGER,
+    PIECE,
     HttpClient,
     content_type,
 )
@@ -277,15 +278,23 @@ class StreamableLink:
         stream.opened = True
         async for chunk in self._client.chunks(response):
             stream.heard = True
-            try:
-                found = stream.events.feed(chunk)
-            except FrameTooLarge as error:
-                raise self._client.too_large(error) from None
-            lines = b"".join(event.line for event in found)
-            if lines:
-                wire_id = stream.wire_id
-                self._report(Delivered(self._generation, lines, wire_id, stream.session))
-                self._let_linger(wire_id)
+            if len(chunk) <= PIECE:
+                self._feed(stream, chunk)
+                continue
+            for start in range(0, len(chunk), PIECE):
+                self._feed(stream, chunk[start : start + PIECE])
+                await asyncio.sleep(0)
+
+    def _feed(self, stream: Stream, chunk: bytes) -> None:
+        try:
+            found = stream.events.feed(chunk)
+        except FrameTooLarge as error:
+            raise self._client.too_large(error) from None
+        lines = b"".join(event.line for event in found)
+        if lines:
+            wire_id = stream.wire_id
+            self._report(Delivered(self._generation, lines, wire_id, stream.session))
+            self._let_linger(wire_id)
 
     def _let_linger(self, wire_id: WireId) -> None:
         """End a stream soon that goes on after its answer.

@@ -76,6 +76,8 @@ def longest_line(data: bytes) -> int:
 
 
 _FIELD = len("data: ")
+LONGEST_ID = 4096
+"""Bytes of an event's id: a longer one fits into no header to resume with."""
 
 
 class ServerSentEvent(Struct, frozen=True):
@@ -169,7 +171,7 @@ class SseParser:
             self._add(value)
         elif field == b"event":
             self._name = value.decode("utf-8", "replace")
-        elif field == b"id" and b"\0" not in value:
+        elif field == b"id" and b"\0" not in value and len(value) <= LONGEST_ID:
             self._id = value.decode("utf-8", "replace")
         elif field == b"retry" and value.isdigit():
             self.retry = int(value[:9]) / 1000
