@@ -348,6 +348,23 @@ async def test_an_authorization_header_of_ones_own_switches_oauth_off() -> None:
         assert here.count["prm"] == 0
 
 
+@pytest.mark.parametrize("kind", ["oauth", "bearer"])
+async def test_a_function_for_headers_and_an_authorization_hold_together(kind: str) -> None:
+    asked: list[int] = []
+
+    def traced() -> dict[str, str]:
+        asked.append(1)
+        return {"X-Trace": "1", "authorization": "Basic never"}
+
+    async with world() as here:
+        here.tokens["mine"] = ()
+        auth = fresh() if kind == "oauth" else holdfast.Bearer("mine")
+        async with here.connect(auth=auth, headers=traced) as client:
+            assert (await client.call_tool("hello")).text == "hello"
+        assert asked
+        assert here.count["authorize"] == (kind == "oauth")
+
+
 async def test_a_bearer_token_is_sent_as_it_is() -> None:
     async with world() as here:
         here.tokens["mine"] = ()

@@ -8,10 +8,12 @@ import shlex
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from holdfast._core.auth import flow, jws, urls
 from holdfast._core.auth.browser import Person
 from holdfast._core.auth.challenge import Refusal, Tries
-from holdfast._core.auth.credentials import Login, Pointer, decode, encode, login_key, pointer_key
+from holdfast._core.auth.credentials import Login, Pointer, decode, entry_key
 from holdfast._core.auth.flow import Case, Need
 from holdfast._core.auth.grants import ENDS_LOGIN, plain
 from holdfast._core.auth.login import Attempt, by_machine, log_in
@@ -218,7 +220,7 @@ class Account:
         pointer = await self._pointer()
         if pointer is None:
             return None
-        key = login_key(pointer.issuer, pointer.resource, self.name)
+        key = entry_key("login", pointer.issuer, pointer.resource, self.name)
         login = decode(await self.owner.store.read(key), Login)
         if login is None or login.server != self.owner.server:
             return None
@@ -226,7 +228,7 @@ class Account:
         return login if pinned is None or urls.same_issuer(pinned, login.issuer) else None
 
     async def _pointer(self) -> Pointer | None:
-        key = pointer_key(self.owner.server, self.name)
+        key = entry_key("server", self.owner.server, self.name)
         return decode(await self.owner.store.read(key), Pointer)
 
     async def _renew(self, login: Login) -> Login:
@@ -259,7 +261,7 @@ class Account:
                 self._trouble, self._trouble_until = error, owner.clock() + wait
                 raise
             # Saved before it is used: a token that was rotated and lost ends the login.
-            await slot.write(encode(renewed))
+            await slot.write(msgspec.json.encode(renewed))
         self._proven.add(renewed.client.client_id)
         self._take(renewed)
         self._tell("auth.refreshed", None)
@@ -357,16 +359,16 @@ class Account:
     async def _keep(self, login: Login) -> None:
         client_id = login.client.client_id
         pointer = Pointer(issuer=login.issuer, resource=login.resource, client_id=client_id)
-        entries = {login.key: login, pointer_key(self.owner.server, self.name): pointer}
+        entries = {login.key: login, entry_key("server", self.owner.server, self.name): pointer}
         for key, entry in entries.items():
             async with self.owner.store.hold(key) as slot:
-                await slot.write(encode(entry))
+                await slot.write(msgspec.json.encode(entry))
 
     async def log_out(self) -> bool:
         """Revoke and delete the login; return whether there was one."""
         await self.load()
         login = self.login
-        async with self.owner.store.hold(pointer_key(self.owner.server, self.name)) as slot:
+        async with self.owner.store.hold(entry_key("server", self.owner.server, self.name)) as slot:
             await slot.write(None)
         if login is not None:
             # A renewal under way ends first: its tokens are the ones to revoke.

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import re
 import time
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from holdfast._core.auth import jws, urls
 from holdfast._core.auth.account import Account
 from holdfast._core.auth.as_client import AsClient, Reach
 from holdfast._core.auth.browser import Person
-from holdfast._core.auth.credentials import Login, decode, encode
+from holdfast._core.auth.credentials import Login, decode
 from holdfast._core.auth.options import (
     DPOP_EXTENSION,
     Bearer,
@@ -175,7 +177,7 @@ class Authorizer:
                 return decode(await self.store.read(key), kind)
             case Write(key, value):
                 async with self.store.hold(key) as slot:
-                    return await slot.write(None if value is None else encode(value))
+                    return await slot.write(None if value is None else msgspec.json.encode(value))
         assert person is not None
         return await person.perform(step)
 
@@ -221,10 +223,13 @@ class Authorizer:
 def bearer_headers(options: Bearer, own: Any) -> Any:
     """Return the headers that carry a given token: a function, where it comes from one."""
     source = options.token
-    if isinstance(source, str):
+    if isinstance(source, str) and not callable(own):
         return {**(own or {}), "Authorization": f"Bearer {source}"}
 
     async def headers() -> dict[str, str]:
-        return {**(own or {}), "Authorization": f"Bearer {await supplied(source)}"}
+        given = own() if callable(own) else own or {}
+        given = dict(await given if inspect.isawaitable(given) else given)
+        others = {name: value for name, value in given.items() if name.lower() != "authorization"}
+        return {**others, "Authorization": f"Bearer {await supplied(source)}"}
 
     return headers

@@ -105,7 +105,7 @@ class Login(Secretive, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        return login_key(self.issuer, self.resource, self.account)
+        return entry_key("login", self.issuer, self.resource, self.account)
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -134,24 +134,14 @@ class Pointer(Struct, frozen=True, kw_only=True):
     client_id: str | None = None
 
 
-def login_key(issuer: str, resource: str | None, account: str) -> str:
-    return "login-" + _digest(issuer, resource or "", account)
+def entry_key(kind: Literal["login", "server", "client"], *parts: str | None) -> str:
+    """Return where an entry is stored.
 
-
-def pointer_key(server: str, account: str) -> str:
-    return "server-" + _digest(server, account)
-
-
-def registration_key(issuer: str, redirect: str) -> str:
-    return "client-" + _digest(issuer, redirect)
-
-
-def _digest(*parts: str) -> str:
-    return sha256(msgspec.json.encode(parts)).hexdigest()[:40]
-
-
-def encode(value: Struct) -> bytes:
-    return msgspec.json.encode(value)
+    A login by issuer, resource and account; the pointer to it by server and account; a client
+    by issuer and kind of redirect (Authorization Server Binding).
+    """
+    known = [part or "" for part in parts]
+    return f"{kind}-{sha256(msgspec.json.encode(known)).hexdigest()[:40]}"
 
 
 def decode(data: bytes | None, kind: type[E]) -> E | None:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from holdfast._core.auth import grants, urls
-from holdfast._core.auth.credentials import AuthServer, Method, Registration, registration_key
+from holdfast._core.auth.credentials import AuthServer, Method, Registration, entry_key
 from holdfast._core.auth.options import OAuth
 from holdfast._core.auth.steps import Ask, Conversation, Listen, Read, Write
 from holdfast.errors import DiscoveryError, LoginFailed
@@ -63,7 +63,7 @@ def identify(
 def stored_key(server: AuthServer, options: OAuth) -> str:
     """Return where the registration is stored: by issuer and kind of redirect."""
     kind = "device" if options.device else "loopback"
-    return registration_key(server.issuer, options.redirect_uri or kind)
+    return entry_key("client", server.issuer, options.redirect_uri or kind)
 
 
 def callback_path(issuer: str) -> str:

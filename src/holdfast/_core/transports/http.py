@@ -63,8 +63,8 @@ class Http:
             notification, or our answer to a question of the server). Default: 30.
         auth: ``"auto"`` uses a stored login and renews it; ``"oauth"`` or `OAuth` may also start
             one; `Bearer`, `ClientCredentials`, `WorkloadIdentity`, `EnterpriseManaged`; None
-            switches it off, as an ``Authorization`` header of your own does. Default:
-            ``"auto"``.
+            switches it off, as an ``Authorization`` header of your own does, and ``"auto"`` a
+            function for headers. Default: ``"auto"``.
 
     Raises:
         ValidationError: The URL is none, or an option has the wrong type or value; the message
@@ -120,7 +120,7 @@ class Http:
             connect_timeout=options.seconds("Http", "connect_timeout", connect_timeout),
             message_timeout=options.seconds("Http", "message_timeout", message_timeout),
         )
-        if auth is not None and not _has_own(self._settings.headers):
+        if auth is not None and not _has_own(self._settings.headers, auth):
             self._authorize(auth)
 
     def _authorize(self, auth: Auth) -> None:
@@ -205,10 +205,13 @@ class Http:
         return StreamableLink(client, generation, report, limits.backlog_bytes)
 
 
-def _has_own(headers: dict[str, str] | Callable[..., object] | None) -> bool:
-    """Return whether the user gives credentials: their own header switches OAuth off."""
+def _has_own(headers: dict[str, str] | Callable[..., object] | None, auth: Auth) -> bool:
+    """Return whether the user gives credentials: their own header switches OAuth off.
+
+    A function may give them, unless the user asks for an authorization beside it.
+    """
     if headers is None or callable(headers):
-        return callable(headers)
+        return callable(headers) and auth == "auto"
     return any(name.lower() == "authorization" for name in headers)
 
 
