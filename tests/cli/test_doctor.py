@@ -36,7 +36,8 @@ def test_a_healthy_server_is_well(cli: Cli) -> None:
     assert "s3cret" not in str(found)
     assert "answered after" in found["start"]["text"]
     assert found["greeting"]["text"] == "holdfast-demo 1.0.0, protocol 2026-07-28"
-    assert found["capabilities"]["text"] == "completions, logging, prompts, resources, tools"
+    offered = "completions, extensions, logging, prompts, resources, tasks, tools"
+    assert found["capabilities"]["text"] == offered
     assert found["tools"]["text"] == "12 listed"
     assert found["output"]["verdict"] == "ok"
     assert found["ending"]["text"] == "ended by itself at the end of its input"

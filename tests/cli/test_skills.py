@@ -49,7 +49,7 @@ def test_what_is_wrong_is_said(cli: Cli, shop: Shop) -> None:
 
 def test_skills_are_locked_and_checked(cli: Cli, shop: Shop, tmp_path: Path) -> None:
     lock = ("--lock", str(tmp_path / "a.lock"), "--url", shop.url, "--as", "shop")
-    assert "1 tools and 1 skills of shop" in cli("lock", *lock).err
+    assert "1 tool and 1 skill of shop" in cli("lock", *lock).err
     assert cli("check", *lock).out == "shop: as locked\n"
     shop.peer.skill("skill://refunds", {"SKILL.md": "---\nname: refunds\ndescription: x\n---\n"})
     done = cli("check", *lock)
