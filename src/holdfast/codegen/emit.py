@@ -123,7 +123,7 @@ class _Writer:
     # The top
 
     def _header(self, command: str, stamp: str | None) -> list[str]:
-        again = f"Regenerate: {visible(command)}"
+        again = f"Regenerate: {visible(command)}".strip()
         # A backslash of the command would stand doubled in the docstring.
         comment = [f"# {again}"] if "\\" in again else []
         lines = [
