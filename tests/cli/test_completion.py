@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,8 +83,8 @@ def test_keys_at_a_terminal_become_a_command(
         "repo": {"description": "Where: it is"},
         "place": {"enum": ["york", "New York", "$(id)"]},
     }
-    tools = [{"name": "log", "inputSchema": {"properties": properties}}, {"name": "grep"}]
-    tool_cache.save("git", tools)
+    log: dict[str, Any] = {"name": "log", "inputSchema": {"properties": properties}}
+    tool_cache.save("git", [log, {"name": "grep"}])
     called, holdfast = tmp_path / "called", tmp_path / "bin" / "holdfast"
     holdfast.parent.mkdir()
     holdfast.write_text(

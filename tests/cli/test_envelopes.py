@@ -14,11 +14,8 @@ from tests.cli.rig import puppet
 TALKERS = {"completion", "demo", "serve-log"}
 """Verbs that speak to a shell, to a person, to a client."""
 
-SECONDS = {"watch", "login", "skill", "skills", "tasks"}
-"""Verbs that do not end by themselves, need a person, or another server: see their own tests."""
-
-EXTENSIONS = {"tasks", "skills", "skill"}
-"""Verbs that need a server with an extension: see their own tests."""
+SECONDS = {"watch", "login", "tasks"}
+"""Verbs that do not end by themselves, need a person, or a task: see their own tests."""
 
 GOOD = [
     ["servers"],
@@ -38,6 +35,9 @@ GOOD = [
     ["doctor", "demo"],
     ["call", "demo.add", "a=1", "b=2"],
     ["call", "demo.picture", "width=1", "height=1"],
+    ["call", "demo.countdown", "steps=1", "--as-task"],
+    ["skills", "demo"],
+    ["skill", "demo", "tide-watch"],
     ["read", "demo", "demo://about"],
     ["prompt", "demo.tour"],
     ["complete", "demo", "greeting", "style=p"],
@@ -91,6 +91,7 @@ BAD = [
     (["skill", "demo", "refunds"], 2, "validation"),
     (["tasks", "get", "demo", "id"], 1, "jsonrpc"),
     (["tasks", "wait", "demo", "id"], 1, "jsonrpc"),
+    (["tasks", "get", "none", "id"], 3, "state"),
     (["prompt", "demo.nope"], 2, "validation"),
     (["complete", "demo", "nope", "x="], 1, "jsonrpc"),
     (["watch", "dead"], 3, "transport"),
@@ -105,6 +106,7 @@ BAD = [
     (["diff", "log.jsonl", "other.jsonl"], 1, "difference"),
     (["tasks", "list", "demo"], 3, "state"),
     (["tasks", "nope"], 2, "usage"),
+    (["skills", "none"], 3, "state"),
     (["skill", "dead", "x"], 3, "transport"),
     (["login", "demo"], 5, "auth"),
     (["logout", "demo"], 5, "auth"),
@@ -177,5 +179,5 @@ def prepare(cli: Cli, words: list[str]) -> None:
 
 
 def test_every_verb_is_tried() -> None:
-    for tried in ({words[0] for words in GOOD} | EXTENSIONS, {words[0] for words, _, _ in BAD}):
+    for tried in ({words[0] for words in GOOD}, {words[0] for words, _, _ in BAD}):
         assert tried | TALKERS | SECONDS == VERBS.keys()

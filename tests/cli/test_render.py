@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.cli.output import wrap_words
 from holdfast.cli.render import first_line
 from tests.cli import golden
 from tests.cli.conftest import Cli, Seen
@@ -72,3 +73,15 @@ def test_colours_are_for_those_who_have_not_objected(
 )
 def test_the_first_line_is_what_fits_in_a_table(text: str | None, line: str) -> None:
     assert first_line(text) == line
+
+
+@pytest.mark.req("N3")
+def test_words_wrap_whole_and_what_is_longer_than_a_line_can_be_copied() -> None:
+    link = "https://example.org/" + "a" * 40
+    text = f"one two three {link} fast|slow|over-night four"
+    assert wrap_words(text, 20, rest="  ").splitlines() == [
+        "one two three",
+        f"  {link}",
+        "  fast|slow|",
+        "  over-night four",
+    ]

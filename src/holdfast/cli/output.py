@@ -155,19 +155,31 @@ def fold(text: str) -> str:
     columns = columns_of_terminal(2)
     if not sys.stderr.isatty() or len(text) < columns:
         return text
-    from textwrap import fill
 
     def folded(line: str) -> str:
-        indent = " " * (len(line) - len(line.lstrip()) + 2)
-        return fill(
-            line,
-            columns,
-            subsequent_indent=indent,
-            break_on_hyphens=False,
-            break_long_words=False,
-        )
+        return wrap_words(line, columns, rest=" " * (len(line) - len(line.lstrip()) + 2))
 
     return "\n".join(map(folded, text.splitlines()))
+
+
+def wrap_words(text: str, columns: int, first: str = "", rest: str = "") -> str:
+    """Return text in lines of whole words, indented by ``first`` and ``rest``.
+
+    A word that is longer than a line, such as a link, stays whole, so that it can be copied;
+    choices (``a|b``) may be parted after a bar.
+    """
+    from textwrap import fill
+
+    bar = "|\x02 "  # one that a line may end after
+    found = fill(
+        text.replace("|", bar) if "|" in text else text,
+        columns,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    return found.replace(bar, "|").replace("\x02", "")
 
 
 def has_colour(stream: TextIO) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from holdfast._core.text import visible_lines
 from holdfast.cli.main import columns_of_terminal
-from holdfast.cli.output import Output
+from holdfast.cli.output import Output, wrap_words
 from holdfast.cli.progress import status
 
 if TYPE_CHECKING:
@@ -82,8 +81,6 @@ def prose(output: Output, text: str) -> None:
     if not output.is_terminal:
         output.text(text.replace("\t", "  "))
         return
-    from textwrap import fill
-
     columns = columns_of_terminal()
     lines = []
     for line in text.splitlines():
@@ -92,7 +89,7 @@ def prose(output: Output, text: str) -> None:
         indent = " " * min(hang, columns // 2)
         line = f"{head}  {rest}" if tab else line
         if not line.startswith("holdfast "):
-            line = fill(line, columns, subsequent_indent=indent, break_on_hyphens=False)
+            line = wrap_words(line, columns, rest=indent)
         lines.append(line)
     output.text("\n".join(lines))
 
@@ -118,7 +115,7 @@ def blocks(rows: Sequence[tuple[str, str]], empty: str) -> None:
         if not rows:
             console.print(empty)
         for first, words in rows:
-            title = Text(_hanging(_TIED.sub("\x01", visible_lines(first_line(first))), console, ""))
+            title = Text(_hanging(_tied(visible_lines(first_line(first)), console.width), console))
             title.stylize("bold", 0, len(first.partition("(")[0]))
             console.print(title, soft_wrap=True)
             if words.strip():
@@ -126,14 +123,13 @@ def blocks(rows: Sequence[tuple[str, str]], empty: str) -> None:
                 console.print(Text(text, style="dim"), soft_wrap=True)
 
 
-_TIED = re.compile("(?<!,) ")
-"""A space within a parameter, where a signature is not broken."""
+def _tied(signature: str, columns: int) -> str:
+    """Return a signature that is broken between parameters; within one that fills a line."""
+    parts = signature.split(", ")
+    room = columns - _INDENT - 1
+    return ", ".join(one.replace(" ", "\x01") if len(one) < room else one for one in parts)
 
 
-def _hanging(text: str, console: Console, first: str) -> str:
-    from textwrap import fill
-
+def _hanging(text: str, console: Console, first: str = "") -> str:
     room = max(console.width, _INDENT + 10)
-    rest = " " * _INDENT
-    found = fill(text, room, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
-    return found.replace("\x01", " ")
+    return wrap_words(text, room, first, " " * _INDENT).replace("\x01", " ")
