@@ -429,11 +429,11 @@ from holdfast.handles.results import HandleResult, structured
 """
     found = imports_for(tree, names_in(body) - {"Namespace"}, own)
     title = "Handles, for code without a loop."
-    return HEAD.format(title=title, origin="handle.py and namespace.py") + found + body
+    return HEAD.format(title=title, origin="handle.py and results.py") + found + body
 
 
 def _blocking(source: str, name: str) -> str:
-    """Return a class of ``handles/namespace.py`` without its ``await``."""
+    """Return a class of ``handles/results.py`` without its ``await``."""
     (node,) = (
         one for one in ast.parse(source).body if isinstance(one, ast.ClassDef) and one.name == name
     )

@@ -1,6 +1,6 @@
 """Handles, for code without a loop.
 
-Written by tools/sync_face.py from handle.py and namespace.py: change that, and run it again.
+Written by tools/sync_face.py from handle.py and results.py: change that, and run it again.
 """
 
 from __future__ import annotations
