@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 import holdfast
 from benchmarks.bench import (
     HELLO,
@@ -193,10 +195,10 @@ async def keep_login(store: holdfast.MemoryLogins, url: str, dpop: bool) -> None
         dpop_key=jws.new_key() if dpop else None,
     )
     pointer = credentials.Pointer(issuer=at.issuer, resource=url)
-    entries = {login.key: login, credentials.pointer_key(login.server, "default"): pointer}
+    entries = {login.key: login, credentials.entry_key("server", login.server, "default"): pointer}
     for key, entry in entries.items():
         async with store.hold(key) as slot:
-            await slot.write(credentials.encode(entry))
+            await slot.write(msgspec.json.encode(entry))
 
 
 def row(key: str, title: str, pair: Pair, wire: str = "stdio", era: str = "stateless") -> Row:
