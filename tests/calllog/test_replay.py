@@ -282,6 +282,20 @@ async def test_calls_that_may_change_something_are_sent_only_if_confirmed() -> N
         assert (await replay(client, both)).ok
 
 
+@pytest.mark.req("G3")
+async def test_a_name_listed_twice_is_read_only_if_both_are() -> None:
+    hints = ({"readOnlyHint": True}, {"readOnlyHint": False})
+    schema = {"type": "object"}
+    peer = Peer()
+    peer.capabilities = {"tools": {}}
+    listed = [{"name": "look", "inputSchema": schema, "annotations": one} for one in hints]
+    peer.on("tools/list", {"tools": listed})
+    async with connect(peer) as client:
+        with pytest.raises(ValidationError, match="not confirmed; nothing was sent"):
+            await replay(client, [{"name": "look"}], confirm=lambda calls: False)
+    assert sent(peer) == []
+
+
 async def test_nothing_to_send_is_fine(peer: Peer) -> None:
     async with connect(peer) as client:
         report = await replay(client, [])

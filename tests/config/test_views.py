@@ -211,3 +211,18 @@ def test_a_url_has_no_secrets_in_it(world: World) -> None:
 def test_one_line_for_a_list(world: World) -> None:
     entry = world.entry(command="uvx", args=["server", "a b", "${HOME}/x"])
     assert EntryDisplay().target(entry) == "uvx server 'a b' ${HOME}/x"
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "line"),
+    [
+        ("sshpass", ["-p", "hunter2", "ssh"], "sshpass -p [redacted] ssh"),
+        ("mysql", ["-phunter2", "db"], "mysql -p[redacted] db"),
+        ("/usr/bin/curl", ["-u", "me:hunter2"], "/usr/bin/curl -u [redacted]"),
+        ("docker", ["run", "-p", "8080:80"], "docker run -p 8080:80"),
+    ],
+)
+def test_a_password_of_a_command_is_hidden(
+    world: World, command: str, args: list[str], line: str
+) -> None:
+    assert EntryDisplay().target(world.entry(command=command, args=args)) == line

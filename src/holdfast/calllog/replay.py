@@ -288,8 +288,10 @@ async def _read_only(client: Any) -> set[str]:
         return set()
     found = client.list_tools()
     tools = await found if inspect.isawaitable(found) else found
-    hints = ((tool.name, tool.annotations) for tool in tools)
-    return {name for name, hint in hints if hint is not None and hint.read_only_hint is True}
+    hints = [(tool.name, tool.annotations) for tool in tools]
+    risky = {name for name, hint in hints if hint is None or hint.read_only_hint is not True}
+    # Of two tools of one name nobody knows which one is called.
+    return {name for name, _ in hints} - risky
 
 
 # Secrets

@@ -7,13 +7,14 @@ name and by form; only an approval shows them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
 from holdfast._core.redact import HIDDEN, default_redactor
-from holdfast._core.text import visible
+from holdfast._core.secret_flags import secret_words
+from holdfast._core.text import truncate, visible
 from holdfast.config import trust
 from holdfast.config.entry import ConfigScope, ServerEntry, expander_for, said, used_variables
 from holdfast.config.expansion import (
@@ -122,7 +123,7 @@ def _row(entry: ServerEntry, display: EntryDisplay, store: ApprovalStore) -> Ser
     return ServerRow(
         name=entry.name,
         kind=entry.kind,
-        target=display.target(entry),
+        target=truncate(display.target(entry), _LONGEST_TARGET),
         scope=entry.source.scope,
         file=visible(entry.source.file),
         dialect=entry.source.dialect,
@@ -197,6 +198,8 @@ _SCHEMES: Final = re.compile(r"(?:bearer|basic|token)\s+", re.I)
 _PAIR: Final = re.compile(r"(?P<head>-{0,2}(?P<name>[\w.-]+)(?:=|:\s*))(?P<value>.*)", re.S)
 _QUERY: Final = re.compile(r"(?P<head>[?&](?P<name>[^=&#?]*+)=)(?P<value>[^&#]*+)")
 _MOST_WORDS: Final = 50
+_LONGEST_TARGET: Final = 2000
+"""Characters of a command in a list of servers; ``config explain`` shows all."""
 _PLAIN_WORD: Final = re.compile(r"[\w@%+=:,./${}\[\]-]+")
 """Readable without quotes; ``${`` would be quoted by a shell and is clearer as it is."""
 
@@ -213,21 +216,22 @@ class EntryDisplay:
             return self.url(entry.url)
         import shlex
 
-        words = [self.text(entry.command or ""), *self.arguments(entry.args[:_MOST_WORDS])]
+        command = entry.command or ""
+        words = [self.text(command), *self.arguments(command, entry.args[:_MOST_WORDS])]
         shown = [one if _PLAIN_WORD.fullmatch(one) else shlex.quote(one) for one in words]
         return " ".join([*shown, "…"] if len(entry.args) > _MOST_WORDS else shown)
 
     def definition(self, entry: ServerEntry) -> dict[str, Any]:
         """Return how the server is reached, field by field."""
         return {
-            row.key or row.name: self._field(row.name, value)
+            row.key or row.name: self._field(entry, row.name, value)
             for row, value in said(entry)
             if not row.own and row.name != "disabled"
         }
 
-    def _field(self, name: str, value: Any) -> Any:
+    def _field(self, entry: ServerEntry, name: str, value: Any) -> Any:
         if name == "args":
-            return self.arguments(value)
+            return self.arguments(entry.command or "", value)
         if name == "url":
             return self.url(value)
         return self.table(value) if isinstance(value, dict) else self.text(value)
@@ -240,11 +244,14 @@ class EntryDisplay:
         """Return variables or headers without their secrets."""
         return {visible(name): self._named(name, value) for name, value in values.items()}
 
-    def arguments(self, values: Iterable[str]) -> list[str]:
+    def arguments(self, command: str, values: Sequence[str]) -> list[str]:
         """Return arguments without their secrets: ``--token`` hides what follows."""
         found, secret_follows = [], False
-        for value in values:
-            found.append(self._masked(value) if secret_follows else self._argument(value))
+        secrets = dict(secret_words([command, *values]))
+        for index, value in enumerate(values, 1):
+            at = 0 if secret_follows else secrets.get(index)
+            hidden = self._argument(value) if at is None else value[:at] + self._masked(value[at:])
+            found.append(hidden)
             secret_follows = value.startswith("-") and self._redactor.is_secret(value)
         return found
 
