@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import holdfast
@@ -235,6 +235,7 @@ CALLS = st.lists(
 @pytest.mark.req("G5")
 @settings(max_examples=60)
 @given(CALLS)
+@example(calls=[("t", {}, {"a": {"token": []}, "token": 0}, True)])
 def test_whatever_is_recorded_can_be_played_and_recorded_again(calls: list[Any]) -> None:
     async def run(target: Any) -> list[str]:
         lines: list[str] = []

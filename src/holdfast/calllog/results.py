@@ -236,7 +236,7 @@ def redacted_text(text: str, redactor: Redactor) -> str:
     if isinstance(value, dict | list):
         clean = redactor.value(value)
         if not same(clean, value):
-            return compact(clean).decode()
+            text = compact(clean).decode()
     return redactor.text(text)
 
 
