@@ -7,6 +7,7 @@ import os
 import stat
 import threading
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import given
@@ -214,3 +215,28 @@ def test_a_log_does_not_decide_which_files_are_read(tmp_path: Path) -> None:
     with pytest.raises(NotRecorded, match="not a regular file"):
         read_sidecar("3-pipe.txt", base, (base,))
     assert read_sidecar("../1-secret.txt", base, (base, tmp_path)) == "secret"
+
+
+def looks(folder: Path, most: int) -> int:
+    """Return how many files were looked at while twice the most files were kept."""
+    count = 0
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        nonlocal count
+        count += event == "call" and frame.f_code is _files.__code__
+
+    cars = sidecars(folder, 10_000_000, most)
+    threading.setprofile(note)
+    try:
+        for number in range(2 * most):
+            keep(cars, number, "tool", "x")
+    finally:
+        threading.setprofile(None)
+    assert len(os.listdir(folder)) == most
+    return count
+
+
+def test_a_full_folder_is_not_searched_for_each_file(tmp_path: Path) -> None:
+    few, many = looks(tmp_path / "few", 40), looks(tmp_path / "many", 160)
+    assert few > 40
+    assert many < 6 * few

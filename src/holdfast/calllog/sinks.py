@@ -15,6 +15,7 @@ import re
 import stat
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -262,6 +263,11 @@ class Sidecars:
         self._complained = False
         self._waiting = 0
         self._lock = threading.Lock()
+        self._pruning = threading.Lock()
+        self._files: OrderedDict[str, int] = OrderedDict()
+        """The names and sizes of the files, the oldest first, as of the last scan and since."""
+        self._bytes = 0
+        self._until_scan = 0
         self._worker: ThreadPoolExecutor | None = None
 
     def keep(
@@ -323,27 +329,39 @@ class Sidecars:
     def _write(self, name: str, descriptor: int, waiting: int, make: Callable[[], str]) -> None:
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(make().encode("utf-8", "replace"))
-            self._prune(name)
+                length = file.write(make().encode("utf-8", "replace"))
+            with self._pruning:
+                self._prune(name, length)
         except Exception as error:
             self._complain(error)
         finally:
             with self._lock:
                 self._waiting -= waiting
 
-    def _prune(self, newest: str) -> None:
+    def _prune(self, newest: str, length: int) -> None:
         """Remove the oldest until there are few enough; nothing that is not ours."""
         folder = open_folder(self._folder)
         try:
-            found = sorted(_files(folder))
-            files, size = len(found), sum(one[2] for one in found)
-            for _, name, length in found:
-                if files <= self._most_files and size <= self._most_bytes:
+            if self._until_scan:
+                self._until_scan -= 1
+                # A scan may have seen it before it was written.
+                self._bytes += length - self._files.pop(newest, 0)
+                self._files[newest] = length
+            else:
+                # Other processes may write here too. A scan costs as much as there are files.
+                self._files = OrderedDict(one[1:] for one in sorted(_files(folder)))
+                self._bytes = sum(self._files.values())
+                self._until_scan = len(self._files) // 4
+            for _ in range(len(self._files)):
+                if len(self._files) <= self._most_files and self._bytes <= self._most_bytes:
                     break
-                if name != newest:
-                    with suppress(FileNotFoundError):
-                        os.unlink(name, dir_fd=folder)
-                    files, size = files - 1, size - length
+                name, size = self._files.popitem(last=False)
+                if name == newest:
+                    self._files[name] = size
+                    continue
+                with suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=folder)
+                self._bytes -= size
         finally:
             os.close(folder)
 
