@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from benchmarks import report, slopes
+from benchmarks import page, report, slopes
 from benchmarks.aims import AIMS, FLOORS
 from benchmarks.bench import Found
 from benchmarks.main import chosen_rows
@@ -110,3 +111,11 @@ def test_growth_that_the_bare_loop_shares_is_no_fault() -> None:
     (slope,) = [one for one in slopes.SLOPES if one.key == "known"]
     assert slopes.grows_too_fast(slope, 0.15, None)
     assert not slopes.grows_too_fast(slope, 0.15, 0.1)
+
+
+def test_the_page_has_the_floor_and_the_aim_of_each_row() -> None:
+    """The figures are those of some run; what they are judged by is today's."""
+    line = r"^\| `([\w-]+)` \| [^|]+ \| ([\w-]+) \| ([\d.]+) \|"
+    rows = re.findall(line, page.PAGE.read_text(), re.M)
+    found = {key: (floor, float(aim)) for key, floor, aim in rows}
+    assert found == {key: (aim.floor, aim.most) for key, aim in AIMS.items()}
