@@ -18,7 +18,7 @@ from holdfast._core.calls.cached import Cached, Listing, not_found
 from holdfast._core.calls.channel import Channel
 from holdfast._core.calls.options import Deadline
 from holdfast._core.eras.revisions import SKILLS
-from holdfast._core.text import show_json
+from holdfast._core.text import join_words, label, show_json
 from holdfast._core.yaml_reader import YamlFault, read_yaml
 from holdfast.errors import DriftError, RpcError, StateError, ValidationError
 from holdfast.policies import CacheMode
@@ -134,7 +134,8 @@ class Skills:
             if not is_inside(skill, uri):
                 raise self._refused(skill, f"{file[:200]!r} is not in its directory")
         elif all(one.uri != uri for one in skill.files.values()):
-            raise self._refused(skill, f"its manifest does not list {file[:200]!r}")
+            known = join_words([label(one) for one in skill.files])
+            raise self._refused(skill, f"its manifest does not list {file[:200]!r}, but {known}")
         return uri
 
     # After the read

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast._core.text import did_you_mean, visible
+from holdfast._core.text import did_you_mean, join_words, visible
 from holdfast.cli import views
 from holdfast.cli.completers import prefixes, servers
 from holdfast.cli.exit_codes import Exit
@@ -206,5 +206,7 @@ async def _find(client: Client, wanted: str) -> Skill:
         uris = ", ".join(visible(one.uri, 200) for one in found)
         text = f"There are {len(found)} skills {wanted!r}; name one by its URI: {uris}"
         raise ValidationError(text)
-    near = did_you_mean(wanted, [one.name for one in known], 3)
-    raise ValidationError(f"There is no skill {wanted!r}.{f' D{near[1:]}' if near else ''}")
+    names = [one.name for one in known]
+    near = did_you_mean(wanted, names, 3)
+    hint = f" D{near[1:]}" if near else f" There are: {join_words(names)}." if names else ""
+    raise ValidationError(f"There is no skill {wanted!r}.{hint}")
