@@ -43,8 +43,28 @@ def test_a_required_parameter_with_a_default_may_be_left_out() -> None:
             "$ref": "#/$defs/a",
             "$defs": {"a": {"properties": {"a": {"default": 1}}, "required": ["a"]}},
         },
+        {"properties": {"a": {"allOf": [{}, {"default": 1}]}}, "required": ["a"]},
+        {"properties": {"a": {"anyOf": [{"default": 1}, {}]}}, "required": ["a"]},
+        {"allOf": [{"properties": {"a": {"default": 1}}}], "required": ["a"]},
+        {
+            "allOf": [{"$ref": "#/$defs/a"}],
+            "required": ["a"],
+            "$defs": {"a": {"properties": {"a": {"default": 1}}}},
+        },
+        {"properties": {"a": {"default": 1}}, "allOf": [{"required": ["a"]}]},
+        {"properties": {"a": {"default": 1}}, "if": {}, "then": {"required": ["a"]}},
     ],
-    ids=["allOf", "anyOf", "$ref"],
+    ids=[
+        "allOf",
+        "anyOf",
+        "$ref",
+        "in allOf",
+        "in anyOf",
+        "beside",
+        "beside, by $ref",
+        "around",
+        "around then",
+    ],
 )
 def test_it_may_be_left_out_wherever_it_is_required(schema: Any) -> None:
     assert fits({**schema, "$defs": {**_DEFS, **schema.get("$defs", {})}}, {})

@@ -7,6 +7,7 @@ or ``format: password`` says.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -21,7 +22,6 @@ from holdfast.schema.walk import (
     Schema,
     SchemaTooComplex,
     parts,
-    properties,
     required,
     resolve,
     rewrite,
@@ -31,22 +31,54 @@ from holdfast.types.tools import UNREADABLE, decode_schema
 _STRICT: Final = frozenset({"oneOf", "not", "if", "contains", "dependentSchemas", "dependencies"})
 """What is under these may only be fitted more often if the whole is to be fitted less often."""
 
+MOST_JOINED: Final = 8
+"""Schemas of one ``allOf`` or ``anyOf`` in which defaults are looked for: not all, for each of
+many properties may refer to the same long list."""
 
-def has_default(schema: Any, root: Any, hops: int = 8) -> bool:
-    """Return whether a property has a default, itself or where it refers to."""
+
+def has_default(schema: Any, root: Any, hops: int = 8, *, inside: bool = True) -> bool:
+    """Return whether a property has a default: itself, in its parts, or where it refers to."""
     if not isinstance(schema, dict) or hops == 0:
         return False
     if "default" in schema:
         return True
     reference = schema.get("$ref")
     behind = resolve(root, reference) if isinstance(reference, str) else None
-    return has_default(behind, root, hops - 1)
+    if has_default(behind, root, hops - 1, inside=inside):
+        return True
+    return inside and any(
+        has_default(one, root, inside=False) for one in _joined(schema, "allOf", "anyOf")
+    )
+
+
+def _joined(schema: Schema, *keywords: str) -> list[Any]:
+    """Return the first of the schemas that stand in the lists under these keywords."""
+    groups = (schema.get(keyword) for keyword in keywords)
+    return [one for group in groups if isinstance(group, list) for one in group[:MOST_JOINED]]
+
+
+def _together(schema: Schema, root: Any) -> list[Any]:
+    """Return the schemas that describe one object: this one, and those in its ``allOf``."""
+    found: list[Any] = [schema]
+    for one in _joined(schema, "allOf"):
+        reference = one.get("$ref") if isinstance(one, dict) else None
+        found += [one, resolve(root, reference) if isinstance(reference, str) else None]
+    return found
+
+
+def _is_filled(name: str, schemas: Iterable[Any], root: Any) -> bool:
+    for schema in schemas:
+        own = schema.get("properties") if isinstance(schema, dict) else None
+        if isinstance(own, dict) and has_default(own.get(name), root):
+            return True
+    return False
 
 
 def demanded(schema: Any, root: Any) -> list[str]:
     """Return the required properties that have no default: the caller has to give these."""
-    own = properties(schema)
-    return [name for name in required(schema) if not has_default(own.get(name), root)]
+    names = required(schema)
+    together = _together(schema, root) if names else ()
+    return [name for name in names if not _is_filled(name, together, root)]
 
 
 def without_defaulted(root: Any) -> Any:
@@ -61,14 +93,15 @@ def without_defaulted(root: Any) -> Any:
 
 
 def _concerned(root: Schema) -> bool:
+    """Return whether anything is required, and anything has a default."""
+    requires = defaults = False
     waiting: list[Any] = [root]
-    while waiting:
+    while waiting and not (requires and defaults):
         schema = waiting.pop()
         if isinstance(schema, dict):
-            if "required" in schema and demanded(schema, root) != required(schema):
-                return True
+            requires, defaults = requires or "required" in schema, defaults or "default" in schema
             waiting += [part.schema for part in parts(schema)]
-    return False
+    return requires and defaults
 
 
 def _strict(root: Schema) -> set[int]:
@@ -93,18 +126,27 @@ def _strict(root: Schema) -> set[int]:
     return found
 
 
-def _relaxed(schema: Any, root: Schema, strict: set[int], depth: int = 2 * LIMITS.depth) -> Any:
+def _relaxed(
+    schema: Any,
+    root: Schema,
+    strict: set[int],
+    owner: Schema | None = None,
+    depth: int = 2 * LIMITS.depth,
+) -> Any:
+    """Return the schema as its receiver reads it; ``owner`` describes the same object."""
     if not isinstance(schema, dict) or depth == 0:
         return schema
 
     def change(part: Part) -> Any:
-        return _relaxed(part.schema, root, strict, depth - 1)
+        own = schema if part.place == "here" else None
+        return _relaxed(part.schema, root, strict, own, depth - 1)
 
     copy = rewrite(schema, change)
     if "required" in schema and id(schema) not in strict:
-        wanted = demanded(schema, root)
-        if wanted != required(schema):
-            copy["required"] = wanted
+        around = () if owner is None else _together(owner, root)
+        copy["required"] = [
+            name for name in demanded(schema, root) if not _is_filled(name, around, root)
+        ]
     return copy
 
 
