@@ -167,7 +167,8 @@ class Person:
         for field in re.findall(r"<(?:input|button)[^>]*>", text):
             name = re.search(r'name="([^"]*)"', field)
             value = re.search(r'value="([^"]*)"', field)
-            if name is not None:
+            # Of several buttons one is pressed: the one that the answers name.
+            if name is not None and (field.startswith("<input") or name[1] in self.answers):
                 default = unescape(value[1]) if value else ""
                 form[name[1]] = self.answers.get(name[1], default)
         return form
