@@ -190,7 +190,7 @@ def _before(client: Client) -> Iterable[Finding]:
     env = environment(transport.env, transport.inherit_env, os.environ)
     found = shutil.which(command[0], path=env.get("PATH"))
     if found:
-        told = " ".join(display.arguments(tuple(command)))
+        told = " ".join([command[0], *display.arguments(command[0], command[1:])])
         yield Finding("command", "ok", f"{told}\n{command[0]} is {found}")
     text = "\n".join(f"{key}={value}" for key, value in sorted(display.table(env).items()))
     advice = "more is passed on with --env NAME or --inherit-env, or env in the configuration"
