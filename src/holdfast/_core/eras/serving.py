@@ -189,8 +189,8 @@ class StatelessServing:
 
     def finish(self, method: str, result: Json, info: Json, hints: Json) -> Json:
         """Return the result with its type, the server's name and cache hints."""
-        fresh = _UNCACHED if method.endswith(_CACHEABLE) else {}
-        finished = {"resultType": "complete", **fresh, **result, **hints}
+        fresh = {**_UNCACHED, **result} if method.endswith(_CACHEABLE) else {}
+        finished = {"resultType": "complete", **result, **fresh, **hints}
         meta = finished.pop("_meta", {})
         return {
             **finished,
