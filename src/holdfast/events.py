@@ -228,7 +228,7 @@ class Events:
         unknown = [name for name in names if name not in known]
         if unknown:
             raise ValueError(f"no such event: {unknown[0]!r} (there are: {', '.join(known)})")
-        entry = (frozenset(names or known), subscriber)
+        entry = (frozenset(names or known), self._told(subscriber))
         self._set((*self._subscribers, entry))
 
         def remove() -> None:
@@ -240,7 +240,7 @@ class Events:
         """Tell every subscriber that wants events of this name."""
         for names, subscriber in self._subscribers:
             if event.name in names:
-                self._tell(subscriber, event)
+                subscriber(event)
 
     def authorization(self, name: str, facts: dict[str, Any]) -> None:
         """Emit an event of authorization."""
@@ -301,13 +301,11 @@ class Events:
         self.active = bool(subscribers)
         self.requests = any(not names.isdisjoint(_OF_REQUESTS) for names, _ in subscribers)
 
-    def _tell(self, subscriber: Subscriber, event: Event) -> None:
-        """Call one subscriber; what it raises is logged and goes no further."""
-        if inspect.iscoroutinefunction(subscriber):
-            if self._post is not None:
-                self._post(subscriber, event)
-            return
-        safely(subscriber, event)
+    def _told(self, subscriber: Subscriber) -> Subscriber:
+        """Return how an event is handed over; what a subscriber raises goes no further."""
+        if not inspect.iscoroutinefunction(subscriber):
+            return partial(safely, subscriber)
+        return (lambda _: None) if self._post is None else partial(self._post, subscriber)
 
 
 def _request(call: ObservedCall) -> dict[str, Any]:

@@ -26,18 +26,23 @@ from holdfast._core.secret_flags import hide_in_commands
 IsSecret: TypeAlias = Callable[[str], bool]
 
 
-def hide_credentials(text: str, is_secret: IsSecret, stems: Iterable[str] = ()) -> str:
+def hide_credentials(text: str, is_secret: IsSecret, stems: Iterable[str]) -> str:
     """Return the text with its credentials replaced by `HIDDEN`.
 
     Args:
         text: Any text.
         is_secret: Tells whether a name like ``api_key`` is that of a secret.
-        stems: More parts of names, in small letters, that make a text worth a search.
+        stems: The parts of names that make a text worth a search: `stems_of` the policy's own.
     """
     if "PRIVATE" in text.upper():
         text = hide_private_keys(text)
-    stems = (*_STEMS, *stems)
     return "".join(_hide_in_lines(piece, is_secret, stems) for piece in _pieces(text))
+
+
+def stems_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the usual parts of secret names and these, without those that contain another."""
+    stems = {*_STEMS, *names}
+    return tuple(one for one in stems if not any(other in one for other in stems - {one}))
 
 
 _PIECE: Final = 64 * 1024

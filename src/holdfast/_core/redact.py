@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast._core.credential_forms import HIDDEN, is_path, is_plain_name
-from holdfast._core.credentials import hide_credentials
+from holdfast._core.credentials import hide_credentials, stems_of
 from holdfast._core.secret_flags import secret_words
 from holdfast.policies import Redaction
 
@@ -76,7 +76,7 @@ class Redactor:
         self._schema = policy.schema
         self._keys = frozenset("".join(_words(key)) for key in policy.keys)
         self._endings = tuple(one for one in _ENDINGS if one in self._keys)
-        self._stems = {words[0] for key in policy.keys if (words := _words(key))}
+        self._stems = stems_of(words[0] for key in policy.keys if (words := _words(key)))
         self._patterns = [re.compile(one) for one in policy.patterns]
         self._is_secret = lru_cache(2048)(self._judge)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,9 +66,11 @@ class Audit:
         self._server = server
         self._who = policy.identity.name
         wanted = policy.observability.audit
-        self._callback = wanted if callable(wanted) else None
+        self._callback: Callable[[AuditRecord], Any] | None = None
+        if callable(wanted):
+            later = inspect.iscoroutinefunction(wanted)
+            self._callback = partial(post if later else safely, wanted)
         self._redaction = policy.observability.redaction
-        self._post = post
 
     @cached_property
     def _redactor(self) -> Redactor:
@@ -130,9 +133,5 @@ class Audit:
         if audit_log.isEnabledFor(logging.INFO):
             line = msgspec.json.encode(record).decode()
             audit_log.info("%s", line, extra={"audit": record})
-        if self._callback is None:
-            return
-        if inspect.iscoroutinefunction(self._callback):
-            self._post(self._callback, record)
-            return
-        safely(self._callback, record)
+        if self._callback is not None:
+            self._callback(record)
