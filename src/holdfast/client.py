@@ -80,12 +80,11 @@ class Client:
         self._transport = transport
         self._policy = policy
         self._closing: asyncio.Task[bool] | None = None
-        opening = memory.recall(transport.key) if policy.protocol is None else None
         self._plan = Plan(
             policy.identity.with_extensions(transport.traits.extensions),
             handlers.abilities,
             pin=policy.protocol,
-            opening=opening,
+            opening=memory.recall(transport.key) if policy.protocol is None else None,
             patience=policy.timeouts.probe,
         )
         self._observers = Observers(self.name, tuple(observers))
@@ -126,8 +125,11 @@ class Client:
     async def __aexit__(self, *error: object) -> None:
         await self.close()
 
-    async def open(self) -> Self:
+    async def open(self, *, timeout: float | None = None) -> Self:
         """Start the server now rather than at the first use.
+
+        Args:
+            timeout: Seconds to wait; None: the time of the handshake, by `Timeouts`.
 
         Returns:
             The client itself.
@@ -135,7 +137,7 @@ class Client:
         Raises:
             HoldfastError: The first attempt to connect failed.
         """
-        await self._channel.open()
+        await self._channel.open(timeout=timeout)
         return self
 
     async def wait_ready(self, timeout: float | None = None) -> None:
@@ -376,20 +378,26 @@ class Client:
         work = self._pipeline.call_tool(name, arguments, options, view)
         return RunningCall(f"{self.name}: tools/call {name!r}", work, view)
 
-    async def model_tools(self) -> Partial[ModelTool]:
+    async def model_tools(self, *, timeout: float | None = None) -> Partial[ModelTool]:
         """List the tools that a language model can be given, ready to be called.
 
         Disabled tools and those for applications alone are left out.
+
+        Args:
+            timeout: Seconds for the list, connecting included.
         """
         from holdfast.agents.listing import tools_of_one
 
-        return tools_of_one(self, await self.list_tools())
+        return tools_of_one(self, await self.list_tools(timeout=timeout))
 
-    async def toolset(self, shape: Shape, **options: Any) -> Toolset:
+    async def toolset(
+        self, shape: Shape, *, timeout: float | None = None, **options: Any
+    ) -> Toolset:
         """Return the tools for models in the shape that a model provider wants.
 
         Args:
             shape: Such as ``"anthropic"`` or ``"openai"``.
+            timeout: Seconds for the list of tools, connecting included.
             options: Those of `holdfast.agents.Toolset`, such as ``strict``.
 
         Example:
@@ -400,7 +408,7 @@ class Client:
         """
         from holdfast.agents.toolset import Toolset
 
-        return Toolset(shape, await self.model_tools(), **options)
+        return Toolset(shape, await self.model_tools(timeout=timeout), **options)
 
     async def perform(self, toolset: Toolset, call: Any) -> ModelAnswer:
         """Make the call that a model asked for, and return the message that answers it.

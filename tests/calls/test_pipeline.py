@@ -160,6 +160,8 @@ VERBS: dict[str, Callable[[holdfast.Client], Any]] = {
     "ping": lambda client: client.ping(timeout=0.05),
     "call_tool": lambda client: client.call_tool("silent", timeout=0.05),
     "list_tools": lambda client: client.list_tools(timeout=0.05),
+    "model_tools": lambda client: client.model_tools(timeout=0.05),
+    "toolset": lambda client: client.toolset("openai", timeout=0.05),
     "available_tools": lambda client: client.available_tools(timeout=0.05),
     "list_resources": lambda client: client.list_resources(timeout=0.05),
     "list_resource_templates": lambda client: client.list_resource_templates(timeout=0.05),
@@ -187,6 +189,16 @@ async def test_a_timeout_covers_connecting(verb: str, when_down: Any) -> None:
         with pytest.raises(TimeoutError):
             await VERBS[verb](client)
         assert time.monotonic() - began < 10
+
+
+@pytest.mark.req("R3")
+async def test_opening_ends_with_its_timeout() -> None:
+    peer = Peer()
+    for method in ("server/discover", "initialize"):
+        peer.on(method, SILENCE)
+    async with holdfast.connect(peer, timeouts=LONG) as client:
+        with pytest.raises(holdfast.RequestTimeout):
+            await client.open(timeout=0.05)
 
 
 @eras

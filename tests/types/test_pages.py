@@ -114,3 +114,10 @@ def test_a_tool_made_here_has_its_schemas() -> None:
         "outputSchema": {"type": "array"},
     }
     assert t.Tool(name="b").raw == {"name": "b", "inputSchema": {"type": "object"}}
+
+
+@pytest.mark.parametrize("item", ["1", "{}"])
+def test_a_page_of_far_too_many_values_is_refused_before_it_is_read(item: str) -> None:
+    text = b'{"tools":[%b]}' % ",".join([item] * 1_100_000).encode()
+    with pytest.raises(msgspec.ValidationError, match="1100000 values"):
+        t.decode_page(text, t.Tool, "tools")

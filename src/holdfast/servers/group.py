@@ -8,7 +8,6 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from holdfast._core.calls.options import CallOptions
@@ -87,12 +86,7 @@ class Servers:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     async def open(
@@ -286,12 +280,24 @@ class Servers:
         return await client.read_skill(skill, file, dynamic=dynamic, timeout=timeout)
 
     async def search(
-        self, query: str, *, limit: int = 5, servers: Collection[str] | None = None
+        self,
+        query: str,
+        *,
+        limit: int = 5,
+        servers: Collection[str] | None = None,
+        timeout: float | None = None,
     ) -> Partial[Hit]:
-        """Return the tools that match some words best, best first."""
+        """Return the tools that match some words best, best first.
+
+        Args:
+            query: The words.
+            limit: The most tools to return.
+            servers: Names of those to search. Default: all that are not disabled.
+            timeout: Seconds for which one server may delay the others.
+        """
         from holdfast.agents.search import Index, signature
 
-        tools = await self.list_tools(servers)
+        tools = await self.list_tools(servers, timeout=timeout)
         now = signature(tools)
         if self._index is None or self._index[0] != now:
             self._index = (now, Index(tools))
@@ -299,16 +305,19 @@ class Servers:
 
     # For language models
 
-    async def model_tools(self, servers: Collection[str] | None = None) -> Partial[ModelTool]:
+    async def model_tools(
+        self, servers: Collection[str] | None = None, *, timeout: float | None = None
+    ) -> Partial[ModelTool]:
         """List the tools that a language model can be given, ready to be called.
 
         Args:
             servers: Names of those to list. Default: all that are not disabled.
+            timeout: Seconds for which one server may delay the others.
         """
         from holdfast.agents.listing import ModelTool, for_models
         from holdfast.agents.results import READ_MORE, budget_of
 
-        listed = await self.list_tools(servers)
+        listed = await self.list_tools(servers, timeout=timeout)
         found: Partial[ModelTool] = Partial([], listed.failures)
         budgets = []
         for one in listed:
@@ -334,12 +343,17 @@ class Servers:
         return await fitting[0].read(name, arguments, **options)
 
     async def toolset(
-        self, shape: Shape, *, servers: Collection[str] | None = None, **options: Any
+        self,
+        shape: Shape,
+        *,
+        servers: Collection[str] | None = None,
+        timeout: float | None = None,
+        **options: Any,
     ) -> Toolset:
         """Return all tools in a provider's format. `Toolset` documents the options."""
         from holdfast.agents.toolset import Toolset
 
-        tools = await self.model_tools(servers)
+        tools = await self.model_tools(servers, timeout=timeout)
         return Toolset(shape, tools, failures=tools.failures, **options)
 
     def finder(self, shape: Shape, **options: Any) -> Toolset:

@@ -60,8 +60,11 @@ class Client:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def open(self) -> Self:
+    def open(self, *, timeout: float | None = None) -> Self:
         """Start the server now rather than at the first use.
+
+        Args:
+            timeout: Seconds to wait; None: the time of the handshake, by `Timeouts`.
 
         Returns:
             The client itself.
@@ -69,7 +72,7 @@ class Client:
         Raises:
             HoldfastError: The first attempt to connect failed.
         """
-        self._portal.run(self._client.open())
+        self._portal.run(self._client.open(timeout=timeout))
         return self
 
     def wait_ready(self, timeout: float | None = None) -> None:
@@ -269,20 +272,24 @@ class Client:
             self._portal.do(lambda: self._client.start_tool(name, arguments, **options)),
         )
 
-    def model_tools(self) -> Partial[ModelTool]:
+    def model_tools(self, *, timeout: float | None = None) -> Partial[ModelTool]:
         """List the tools that a language model can be given, ready to be called.
 
         Disabled tools and those for applications alone are left out.
+
+        Args:
+            timeout: Seconds for the list, connecting included.
         """
         from holdfast.sync.tools import bound
 
-        return bound(self._portal, self._portal.run(self._client.model_tools()))
+        return bound(self._portal, self._portal.run(self._client.model_tools(timeout=timeout)))
 
-    def toolset(self, shape: Shape, **options: Any) -> Toolset:
+    def toolset(self, shape: Shape, *, timeout: float | None = None, **options: Any) -> Toolset:
         """Return the tools for models in the shape that a model provider wants.
 
         Args:
             shape: Such as ``"anthropic"`` or ``"openai"``.
+            timeout: Seconds for the list of tools, connecting included.
             options: Those of `holdfast.agents.Toolset`, such as ``strict``.
 
         Example:
@@ -291,7 +298,7 @@ class Client:
             answer = await client.perform(toolset, tool_use_block)
             messages.append({"role": "user", "content": [answer.message]})
         """
-        return self._portal.run(self._client.toolset(shape, **options))
+        return self._portal.run(self._client.toolset(shape, timeout=timeout, **options))
 
     def perform(self, toolset: Toolset, call: Any) -> ModelAnswer:
         """Make the call that a model asked for, and return the message that answers it.

@@ -190,26 +190,52 @@ class Servers:
         )
 
     def search(
-        self, query: str, *, limit: int = 5, servers: Collection[str] | None = None
+        self,
+        query: str,
+        *,
+        limit: int = 5,
+        servers: Collection[str] | None = None,
+        timeout: float | None = None,
     ) -> Partial[Hit]:
-        """Return the tools that match some words best, best first."""
-        return self._portal.run(self._servers.search(query, limit=limit, servers=servers))
+        """Return the tools that match some words best, best first.
 
-    def model_tools(self, servers: Collection[str] | None = None) -> Partial[ModelTool]:
+        Args:
+            query: The words.
+            limit: The most tools to return.
+            servers: Names of those to search. Default: all that are not disabled.
+            timeout: Seconds for which one server may delay the others.
+        """
+        return self._portal.run(
+            self._servers.search(query, limit=limit, servers=servers, timeout=timeout)
+        )
+
+    def model_tools(
+        self, servers: Collection[str] | None = None, *, timeout: float | None = None
+    ) -> Partial[ModelTool]:
         """List the tools that a language model can be given, ready to be called.
 
         Args:
             servers: Names of those to list. Default: all that are not disabled.
+            timeout: Seconds for which one server may delay the others.
         """
         from holdfast.sync.tools import bound
 
-        return bound(self._portal, self._portal.run(self._servers.model_tools(servers)))
+        return bound(
+            self._portal, self._portal.run(self._servers.model_tools(servers, timeout=timeout))
+        )
 
     def toolset(
-        self, shape: Shape, *, servers: Collection[str] | None = None, **options: Any
+        self,
+        shape: Shape,
+        *,
+        servers: Collection[str] | None = None,
+        timeout: float | None = None,
+        **options: Any,
     ) -> Toolset:
         """Return all tools in a provider's format. `Toolset` documents the options."""
-        return self._portal.run(self._servers.toolset(shape, servers=servers, **options))
+        return self._portal.run(
+            self._servers.toolset(shape, servers=servers, timeout=timeout, **options)
+        )
 
     def finder(self, shape: Shape, **options: Any) -> Toolset:
         """Return two tools that stand for all: one searches, one calls what was found."""

@@ -6,7 +6,7 @@ Each item is read on its own, so that one that is malformed costs itself alone: 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -14,6 +14,9 @@ from msgspec import Raw, Struct
 from holdfast.types.base import DETACH, Cacheable, Wire, attach, decode, decoder
 
 W = TypeVar("W", bound=Wire)
+
+MOST_COMMAS: Final = 1_000_000
+"""Commas in a page, and with them its items before they are counted: each costs memory."""
 
 
 class Fault(Struct, frozen=True):
@@ -50,9 +53,11 @@ _heads: dict[str, type[Any]] = {}
 def decode_page(raw: bytes | Raw, item_type: type[W], key: str, most: int | None = None) -> Page[W]:
     """The page in ``raw``, whose items are of ``item_type`` and stand under ``key``.
 
-    Raises `msgspec.ValidationError` if there is no list under that key, or a longer one than
-    ``most``.
+    Raises `msgspec.ValidationError` if there is no list under that key, a longer one than
+    ``most``, or far more values than any list has.
     """
+    if len(raw) > MOST_COMMAS and (commas := bytes(raw).count(b",")) > MOST_COMMAS:
+        raise msgspec.ValidationError(f"a page of {commas + 1} values, more than {MOST_COMMAS}")
     head = decode(raw, _head_type(key))
     if most is not None and len(head.found) > most:
         raise msgspec.ValidationError(f"a list of {len(head.found)} items, more than {most}")
