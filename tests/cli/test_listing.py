@@ -71,9 +71,9 @@ def test_ping_says_who_answers(cli: Cli) -> None:
 
 
 @pytest.mark.req("F3")
-@pytest.mark.parametrize("verb", ["resources", "prompts"])
+@pytest.mark.parametrize("verb", ["tools", "resources", "prompts"])
 def test_a_server_without_them_says_so(cli: Cli, configure: Configure, verb: str) -> None:
-    configure(git=stdio(puppet()))
+    configure(git=stdio(puppet(tools=None)))
     done = cli(verb, "git")
     assert (done.code, done.out, done.err) == (0, "", f"git has no {verb}.\n")
     assert cli(verb, "git", "--json").value[verb] == []

@@ -80,9 +80,13 @@ async def _list_grouped(target: ServerTarget, names: list[str]) -> int:
 
 
 async def _list_tools(target: ServerTarget, name: str | None) -> None:
+    from holdfast.cli.fleet import known
+
     async with target.client(name) as client:
-        found = await listed(target, name, client)
-    views.tools(target.output, found)
+        found = await known(listed(target, name, client))
+    if found is None:
+        target.output.note(f"{client.name} has no tools.")
+    views.tools(target.output, found or [])
 
 
 @click.command(cls=ServerCommand)
