@@ -124,8 +124,9 @@ class _Writer:
 
     def _header(self, command: str, stamp: str | None) -> list[str]:
         again = f"Regenerate: {visible(command)}".strip()
-        # A backslash of the command would stand doubled in the docstring.
-        comment = [f"# {again}"] if "\\" in again else []
+        # A backslash of the command would stand doubled in the docstring. A comment could hold
+        # another one, such as "# type: ignore", which checkers obey wherever it stands.
+        comment = [f"# {again}"] if "\\" in again and "#" not in again else []
         lines = [
             "Typed handles for the tools of an MCP server.",
             "",
