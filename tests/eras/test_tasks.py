@@ -139,3 +139,18 @@ def test_a_refusal_may_require_a_task() -> None:
     others: list[Any] = [None, [], {}, {"requiredCapabilities": {"sampling": {}}}]
     for data in others:
         assert not tasks.requires_tasks(-32021, data)
+
+
+@pytest.mark.parametrize(
+    ("result", "good"),
+    [
+        ({"content": []}, True),
+        ({"content": [], "resultType": "complete"}, True),
+        ({"resultType": "task", "taskId": "u", "status": "working"}, False),
+        ({"resultType": "input_required", "inputRequests": {}}, False),
+        ({"task": task()}, False),
+        ({"content": [{"type": "text", "text": "a"}], "task": "laundry"}, True),
+    ],
+)
+def test_the_result_of_a_task_is_neither_a_task_nor_a_question(result: Any, good: bool) -> None:
+    assert tasks.is_result(raw(result)) is good

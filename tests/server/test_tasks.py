@@ -10,7 +10,7 @@ import pytest
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, TASKS
 from holdfast._core.server.incoming import Incoming
 from holdfast._core.server.server import Server
-from holdfast._core.server.tasks import MOST, TaskTable
+from holdfast._core.server.tasks import MOST, TaskCancelled, TaskTable
 from holdfast._core.wire.codes import RequestError
 from tests.server.wire import ALL_CAPABILITIES, Client, Wire
 
@@ -39,11 +39,20 @@ async def fail(incoming: Incoming) -> Any:
     raise KeyError("lost")
 
 
+async def count_down(incoming: Incoming) -> Any:
+    incoming.progress(1, message="half of it")
+    await incoming.session.runner.answer()
+
+
+def give_up(incoming: Incoming) -> Any:
+    raise TaskCancelled
+
+
 def quick(incoming: Incoming) -> Any:
     return {"content": []}
 
 
-TOOLS = {"forever": forever, "greet": greet, "refuse": refuse, "fail": fail, "quick": quick}
+TOOLS = {tool.__name__: tool for tool in (forever, greet, refuse, fail, count_down, give_up, quick)}
 
 
 def make(version: str, capabilities: Any = TAKES) -> Client:
@@ -124,6 +133,29 @@ def test_a_cancelled_task_stays_cancelled() -> None:
     assert client.result("tasks/cancel", {"taskId": "t-1"})["resultType"] == "complete"
     assert client.result("tasks/cancel", {"taskId": "t-1"})["resultType"] == "complete"
     assert poll(client)["status"] == "cancelled"
+
+
+@pytest.mark.parametrize("version", [CORE, EXTENSION])
+def test_progress_is_the_message_of_the_status(version: str) -> None:
+    client = make(version)
+    begin(client, "count_down")
+    assert poll(client)["statusMessage"] == "half of it"
+
+
+def test_a_tool_may_end_its_task_as_cancelled() -> None:
+    client = make(EXTENSION)
+    begin(client, "give_up")
+    assert poll(client)["status"] == "cancelled"
+
+
+def test_a_task_that_was_begun_under_an_id_is_known_by_it() -> None:
+    table = TaskTable(quick, set(), new_id=lambda: "other", now=lambda: "now")
+    handlers = {**table.handlers(), "tools/call": lambda one: table.begin(one, quick, "mine")}
+    client = Client(Wire(Server("test", handlers)), EXTENSION, TAKES)
+    assert not table.knows("mine")
+    begin(client, "quick")
+    assert table.knows("mine")
+    assert poll(client, "mine")["status"] == "completed"
 
 
 def test_a_task_asks_and_goes_on_with_the_answer() -> None:
