@@ -21,6 +21,7 @@ from tests.http.rogue import (
     event,
 )
 from tests.http.test_tls import Authority, authority
+from tests.skipping import run_skipping, skip
 
 __all__ = ["authority"]
 
@@ -65,17 +66,22 @@ async def test_answers_that_nobody_takes_hold_few_connections() -> None:
 
 
 @pytest.mark.req("R4", "R7")
-async def test_a_cancellation_that_is_not_responded_to_ends() -> None:
+def test_a_cancellation_that_is_not_responded_to_ends() -> None:
+    run_skipping(_a_cancellation_that_is_not_responded_to_ends())
+
+
+async def _a_cancellation_that_is_not_responded_to_ends() -> None:
     async with Legacy() as server:
         server.on["notifications/cancelled"] = server.on["tools/call"] = never
-        target = holdfast.Http(server.url, message_timeout=0.2)
+        target = holdfast.Http(server.url, message_timeout=20)
         async with holdfast.connect(target, backoff=ONCE) as client:
             await client.open()
             calls = [asyncio.create_task(say(client)) for _ in range(30)]
             await server.heard("tools/call", 30)
             for call in calls:
                 call.cancel()
-            await server.heard("notifications/cancelled")
+            await server.heard("notifications/cancelled", 30)
+            skip(21)
             await server.until(lambda: server.standing <= 1)
             del server.on["tools/call"]
             assert await say(client) == "ahoy"
