@@ -623,6 +623,26 @@ async def test_a_task_that_is_named_after_its_caller_gave_up_is_cancelled(versio
     assert peer.count("notifications/cancelled") == 0
 
 
+@FORMS
+@pytest.mark.parametrize("turns", range(12))
+async def test_a_call_that_was_cancelled_before_it_was_sent_is_never_sent(
+    version: str, turns: int
+) -> None:
+    peer = Worker(version)
+    async with connect(peer) as client:
+        await client.list_tools()
+        running = client.start_tool("work", task=True)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        sent = client._channel.driver._waiters != {} or peer.count("tools/call") > 0
+        if not running.cancel():
+            return
+        with pytest.raises(CancelledCallError) as caught:
+            await running
+        await client.list_tools(cache="bypass")
+        assert (caught.value.outcome_unknown, peer.count("tools/call") > 0) == (sent, sent)
+
+
 async def test_a_call_that_becomes_no_task_is_cancelled_as_a_call() -> None:
     peer = Worker()
     peer.on("tools/call", SILENCE)

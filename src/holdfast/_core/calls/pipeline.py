@@ -159,9 +159,7 @@ class Pipeline:
                     if form is None:
                         raw = await driver.request(call, on_progress=sink, on_sent=on_sent)
                     else:
-                        raw = await self.tasks.request(
-                            call, form, on_progress=sink, on_sent=on_sent
-                        )
+                        raw = await self.tasks.request(call, form, on_sent, on_progress=sink)
                     result = decode(raw, ToolResult)
 
                     # Answer what the server asks, and go round.

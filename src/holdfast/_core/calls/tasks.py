@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from holdfast._core.boundary import Call
+from holdfast._core.boundary import Call, WireId
 from holdfast._core.calls.cached import Cached, Listing
 from holdfast._core.calls.channel import Channel
 from holdfast._core.calls.following import Following, TaskView, Times, public, send_cancel
@@ -43,19 +43,46 @@ class Tasks:
             return None
         return engine.era.tasks(engine.facts.capabilities)
 
-    async def request(self, call: Call, form: TaskForm, **callbacks: Any) -> Raw:
+    async def request(
+        self,
+        call: Call,
+        form: TaskForm,
+        on_sent: Callable[[WireId], None] | None,
+        **callbacks: Any,
+    ) -> Raw:
         """Send a call that may become a task.
 
         A caller may give up before the server has named the task; the name, which comes soon if
-        at all, is waited for then, and cancelled: nobody else could.
+        at all, is waited for then, and cancelled: nobody else could. What had not been sent by
+        then is not sent.
         """
-        asking = asyncio.ensure_future(self._channel.driver.request(call, **callbacks))
+        driver, sent = self._channel.driver, False
+        caller = asyncio.current_task()
+        assert caller is not None
+        before = caller.cancelling()
+
+        def note(wire_id: WireId) -> None:
+            nonlocal sent
+            sent = True
+            if on_sent is not None:
+                on_sent(wire_id)
+
+        async def ask() -> Raw:
+            if caller.cancelling() > before:
+                # Its caller was cancelled between the start of this task and its first step.
+                raise asyncio.CancelledError
+            return await driver.request(call, on_sent=note, **callbacks)
+
+        asking = asyncio.ensure_future(ask())
         try:
             return await asyncio.shield(asking)
         except asyncio.CancelledError as error:
-            asking.add_done_callback(partial(self._named_late, form))
-            self._channel.driver.loop.call_later(NAMING, asking.cancel)
-            error.__cause__ = messages.cancelled(self._channel.name, call, sent=True)
+            if sent:
+                asking.add_done_callback(partial(self._named_late, form))
+                driver.loop.call_later(NAMING, asking.cancel)
+            else:
+                asking.cancel()
+            error.__cause__ = messages.cancelled(self._channel.name, call, sent=sent)
             raise
 
     def _named_late(self, form: TaskForm, asking: asyncio.Future[Raw]) -> None:
