@@ -1,7 +1,8 @@
 """Hostile schemas and values, as `tests.schema.hostile` generates them, hold nothing up.
 
-The bound is 50 ms of one core. Time is measured against a loop that takes 50 ms on the machine
-that the bounds were set on, so that it does not depend on the machine or its load.
+The bound is 50 ms of one core, which `make hostile` prints the slowest cases against: none takes
+more than 30. What has no bound takes seconds, so a test that allows for a slow, busy machine finds
+it as well: time is measured against a loop, and four times the bound is allowed.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from tests.schema import hostile
 from tests.schema.hostile import Case
 from tools.hostile import cost
 
-BOUND = 1.0
+ALLOWED = 4.0
 """In units of 50 ms."""
 
 
 def is_slow(case: Case) -> bool:
-    """Return True if a case takes longer than the bound, every time that it is measured."""
-    return all(cost(case) > BOUND for _ in range(5))
+    """Return True if a case takes longer than is allowed, every time that it is measured."""
+    return all(cost(case) > ALLOWED for _ in range(5))
 
 
 @pytest.mark.req("T5", "T6")

@@ -387,12 +387,12 @@ def test_thousands_of_patterns_cost_no_time(shape: str) -> None:
     ("schema", "value"),
     [
         (
-            {"patternProperties": {f"^a{n}.*x": {"type": "string"} for n in range(1500)}},
+            {"patternProperties": {f"^a{n}.*x": {"type": "string"} for n in range(1200)}},
             {f"a{n}": 1 for n in range(20_000)},
         ),
         ({"items": {"enum": [str(n) for n in range(3500)]}}, ["no"] * 200_000),
         ({"items": {"required": [str(n) for n in range(3500)]}}, [{"a": 1}] * 50_000),
-        ({"items": {"allOf": [{"minimum": n} for n in range(1900)]}}, [10_000] * 100_000),
+        ({"items": {"allOf": [{"minimum": n} for n in range(1200)]}}, [10_000] * 100_000),
         ({"items": {"type": "string"}}, list(range(300_000))),
         ({"uniqueItems": True}, [{"a": n} for n in range(50_000)]),
     ],

@@ -239,8 +239,8 @@ def _unusable_patterns(outline: Outline) -> set[str]:
     """Return the patterns that are not linear, too large, or too many to compile in time."""
     left = PATTERN_UNITS
     unused: set[str] = set()
-    for pattern in sorted(outline.patterns, key=lambda one: (cost.pattern_units(one), one)):
-        left -= 2 * cost.pattern_units(pattern)
+    for units, pattern in sorted((cost.pattern_units(one), one) for one in outline.patterns):
+        left -= 2 * units
         if left < 0 or not _takes([pattern]):
             unused.add(pattern)
     return unused
