@@ -123,7 +123,7 @@ def effects(ticket: Ticket) -> Iterator[Effect]:
     yield b.Completed(Ticket(99), None)  # type: ignore[arg-type]
     yield b.Failed(Ticket(99), TransportError("gone"))
     yield b.Related(ticket, "x", Raw(b"{}"))
-    yield b.Progressed(ticket, Progress(progress_token=1, progress=1))
+    yield b.Progressed(ticket, [Progress(progress_token=1, progress=1)])
     yield b.Noticed("x", None)
     yield b.Asked(GENERATION, 1, "x", None)
     yield b.Dismissed(GENERATION, 1)

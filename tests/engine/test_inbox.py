@@ -341,8 +341,27 @@ def test_progress_belongs_to_its_request() -> None:
         rig.deliver({"method": "notifications/progress", "params": params}), Progressed
     )
     assert progressed.ticket == ticket
-    told = progressed.progress
+    (told,) = progressed.progress
     assert (told.progress, told.total, told.message) == (3, 9, "half way")
+
+
+@pytest.mark.req("P5")
+def test_progress_of_one_read_is_handed_on_in_order_and_together() -> None:
+    rig = ready()
+    first, one_id = rig.request(progress=True)
+    second, other_id = rig.request(progress=True)
+    effects = rig.deliver(
+        *(
+            {"method": "notifications/progress", "params": {"progressToken": token, "progress": at}}
+            for at, token in enumerate((one_id, one_id, other_id, one_id))
+        )
+    )
+    told = [effect for effect in effects if isinstance(effect, Progressed)]
+    assert [(each.ticket, [step.progress for step in each.progress]) for each in told] == [
+        (first, [0, 1]),
+        (second, [2]),
+        (first, [3]),
+    ]
 
 
 @pytest.mark.req("P5")

@@ -311,8 +311,10 @@ class Related(Struct, frozen=True, gc=False):
 
 
 class Progressed(Struct, frozen=True, gc=False):
+    """Progress of a request, as it came: one after another in one read is one outcome."""
+
     ticket: Ticket
-    progress: Progress
+    progress: list[Progress]
 
 
 class Noticed(Struct, frozen=True, gc=False):

@@ -58,7 +58,7 @@ class Waiter(Struct, gc=False):
     """A caller: its future, and its callbacks for what comes before the answer."""
 
     future: asyncio.Future[Raw]
-    on_progress: Callable[[Progress], None] | None = None
+    on_progress: Callable[[list[Progress]], None] | None = None
     on_related: Callable[[Raw], None] | None = None
     on_sent: Callable[[WireId], None] | None = None
     context: Context | None = None
@@ -107,7 +107,7 @@ class Driver:
         self,
         call: Call,
         *,
-        on_progress: Callable[[Progress], None] | None = None,
+        on_progress: Callable[[list[Progress]], None] | None = None,
         on_related: Callable[[Raw], None] | None = None,
         on_sent: Callable[[WireId], None] | None = None,
     ) -> Raw:

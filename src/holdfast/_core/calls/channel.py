@@ -60,7 +60,7 @@ class Channel:
         self.observers = observers
         self.progress_handlers: list[ProgressHandler] = []
         """Handlers for the progress of every call."""
-        self.task_progress: dict[WireId, Callable[[Progress], None]] = {}
+        self.task_progress: dict[WireId, Callable[[list[Progress]], None]] = {}
         """What takes the progress of calls that became tasks, by their tokens."""
         self.started: Driver | None = None
         """The driver, if anything has been asked of it yet."""
@@ -280,7 +280,7 @@ class Channel:
         left = max(0.001, deadline.until - self.driver.loop.time())
         return msgspec.structs.replace(call, total=left, since=None)
 
-    def sink(self, on_progress: ProgressHandler | None) -> Callable[[Progress], None] | None:
+    def sink(self, on_progress: ProgressHandler | None) -> Callable[[list[Progress]], None] | None:
         """Return what takes the progress of one call; None if nobody wants it."""
         if on_progress is None and not self.progress_handlers:
             return None
@@ -320,19 +320,28 @@ class ProgressSink:
             in_context(context, one) for one in handlers if inspect.iscoroutinefunction(one)
         ]
 
-    def __call__(self, progress: Any) -> None:
+    def __call__(self, progress: Sequence[Any]) -> None:
         for handler in self._posted:
-            self._post(handler, progress, len(getattr(progress, "message", None) or ""))
-        for handler in self._plain:
-            try:
-                result = self._run(handler, progress)
-            except EXITS:
-                raise
-            except BaseException:
-                log.exception("%s: the handler %r failed", self._name, handler)
-            else:
-                if result is not None and inspect.isawaitable(result):
-                    self._post(_itself, result)
+            for one in progress:
+                self._post(handler, one, len(getattr(one, "message", None) or ""))
+        if self._plain:
+            self._run(self._hand_on, progress)
+
+    def _hand_on(self, progress: Sequence[Any]) -> None:
+        ending: BaseException | None = None
+        for one in progress:
+            for handler in self._plain:
+                try:
+                    result = handler(one)
+                except EXITS as error:
+                    ending = error
+                except BaseException:
+                    log.exception("%s: the handler %r failed", self._name, handler)
+                else:
+                    if result is not None and inspect.isawaitable(result):
+                        self._post(_itself, result)
+        if ending is not None:
+            raise ending
 
 
 def in_context(context: Context, handler: Callable[[Any], Any]) -> Callable[[Any], Any]:

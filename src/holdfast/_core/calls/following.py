@@ -67,7 +67,7 @@ class TaskView:
     def tracking(
         self,
         on_sent: Callable[[WireId], None] | None,
-        sink: Callable[[Progress], None] | None,
+        sink: Callable[[list[Progress]], None] | None,
         channel: Channel,
     ) -> Callable[[WireId], None]:
         """Return a callback that notes the token of a call, under which its task has progress."""
@@ -92,7 +92,7 @@ class TaskView:
             self.task = task
             self.created.set()
             if self.on_task is not None:
-                ProgressSink(channel.name, [self.on_task], channel.post)(task)
+                ProgressSink(channel.name, [self.on_task], channel.post)([task])
 
 
 class Times(Struct, frozen=True):

@@ -121,7 +121,7 @@ class Inbound:
             progress = decode(params, Progress)
             sink = self._channel.task_progress.get(progress.progress_token)  # type: ignore[call-overload]
             if sink is not None:
-                sink(progress)
+                sink([progress])
 
     def asked(self, asked: Asked) -> None:
         driver = self._channel.driver

@@ -57,19 +57,19 @@ class Inbox:
         self._disowned = disowned
 
     def take(self, report: Delivered, now: float, out: list[Effect]) -> None:
-        era = self._link.era
-        batches = era is not None and era.batches
-        self._link.session = report.session
+        link, generation = self._link, report.generation
+        batches = link.era is not None and link.era.batches
+        link.session = report.session
         decode = jsonrpc.decode_text if report.whole else jsonrpc.decode_lines
         for message in decode(report.data, batches=batches):
-            if self._link.generation != report.generation:
+            if link.generation != generation:
                 # An earlier message of this read ended the link.
                 return
-            if report.ended and isinstance(message, Junk):
-                # It is the link that is lost, which is reported next.
-                message.id = None
             try:
-                if isinstance(message, Junk):
+                if type(message) is Junk:
+                    if report.ended:
+                        # It is the link that is lost, which is reported next.
+                        message.id = None
                     self._junk(message, now, out)
                 elif message.method is UNSET:
                     self._answer(message, report.stream, now, out)
@@ -205,7 +205,11 @@ class Inbox:
             until = now + pending.call.idle
             if until != pending.idle_until and not pending.call.lasting:
                 pending.wait_until(until)
-            out.append(Progressed(pending.ticket, progress))
+            last = out[-1] if out else None
+            if type(last) is Progressed and last.ticket == pending.ticket:
+                last.progress.append(progress)
+            else:
+                out.append(Progressed(pending.ticket, [progress]))
         else:
             # 2025-11-25 basic/utilities/tasks, Task Progress Notifications: the token of a
             # request lives as long as the task that answers it.
