@@ -365,7 +365,7 @@ async def test_the_servers_own_stream_is_held_and_taken_up_again() -> None:
         server.on["GET"] = get
         async with linked(server) as (probe, link):
             link.listen(LASTING)
-            await probe.until(lambda: len(probe.messages()) == 3)
+            await probe.until(lambda: len(probe.messages) == 3)
             assert {report.stream for report in probe.seen(Delivered)} == {0}
         assert [get.header("Last-Event-ID") for get in server.gets()] == [None, "1", "2"]
         assert server.gets()[0].header("Accept") == "text/event-stream"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -37,6 +37,7 @@ class Envelope(Struct, gc=False):
     error: Raw | UnsetType = UNSET
 
 
+@final
 class Junk(Struct):
     """Lines that are not JSON-RPC messages: the fault in them, and how the first began.
 
