@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -60,8 +61,11 @@ class Inputs:
         self.approval: ApprovalHandler | None = handlers.approval
         self._limit = limit
         self._room = asyncio.Semaphore(limit)
-        self._threads = threading.Semaphore(limit)
+
+    @cached_property
+    def _threads(self) -> threading.Semaphore:
         """A thread goes on when the server withdraws its question: it holds its place."""
+        return threading.Semaphore(self._limit)
 
     def for_caller(self, questions: dict[str, Raw]) -> bool:
         """Return True if a round of questions is for the caller to answer."""

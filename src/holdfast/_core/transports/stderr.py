@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -19,22 +18,20 @@ class Tail:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._chunks: deque[bytes] = deque()
-        self._size = 0
+        self._bytes = bytearray()
 
     def __repr__(self) -> str:
-        return f"<Tail {self._size} bytes>"
+        return f"<Tail {len(self._bytes)} bytes>"
 
     def append(self, data: bytes) -> None:
-        data = data[-self._limit :]
-        self._chunks.append(data)
-        self._size += len(data)
-        while self._size - len(self._chunks[0]) >= self._limit:
-            self._size -= len(self._chunks.popleft())
+        self._bytes += data[-self._limit :]
+        if len(self._bytes) >= 2 * self._limit:
+            # Half is removed at a time: a fixed cost for each byte.
+            del self._bytes[: -self._limit]
 
     def text(self, lines: int = 20) -> str:
         """Return the last lines."""
-        whole = b"".join(self._chunks)[-self._limit :].decode("utf-8", "replace")
+        whole = self._bytes[-self._limit :].decode("utf-8", "replace")
         return "\n".join(whole.rstrip().splitlines()[-lines:])
 
 
