@@ -47,6 +47,10 @@ def test_an_option_of_a_wrong_type_is_refused_by_name_and_value(
         ({"header": {}}, "did you mean headers=…?"),
         ({"obserability": None}, "did you mean observability=…?"),
         ({"timout": 1}, "did you mean timeouts=Timeouts(request=1)?"),
+        ({"requst": 3}, "did you mean timeouts=Timeouts(request=3)?"),
+        ({"retries": 3}, "did you mean backoff=Backoff(attempts=3)?"),
+        ({"token": "s3cret"}, "did you mean the option auth, with holdfast.Bearer(…)?"),
+        ({"on_log": print}, "did you mean client.on_log(…)?"),
     ],
 )
 def test_a_near_miss_is_answered_with_the_right_form(

@@ -9,8 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast import Handlers
 from holdfast.errors import ValidationError
-from holdfast.policies import Backoff, Identity, Limits, Policy, Retry, Timeouts, spread
+from holdfast.policies import (
+    Backoff,
+    Cache,
+    Identity,
+    Limits,
+    Observability,
+    Policy,
+    Redaction,
+    Retry,
+    Timeouts,
+    ToolPolicy,
+    spread,
+)
 
 EVEN = itertools.repeat(0.5)
 jitter = st.floats(0, 1, exclude_max=True)
@@ -165,3 +178,45 @@ def test_an_identity_shows_a_title_only_if_it_has_one() -> None:
 def test_policies_are_frozen(policy: Any) -> None:
     with pytest.raises(AttributeError):
         setattr(policy, policy.__struct_fields__[0], 1)
+
+
+@pytest.mark.req("X5")
+@pytest.mark.parametrize(
+    ("kind", "field", "wrong", "expected"),
+    [
+        (Handlers, "sampling", 5, "a function"),
+        (Handlers, "progress", "print", "a function"),
+        (Handlers, "elicitation", "ask", "a function or 'return'"),
+        (Handlers, "roots", "/tmp", "a list of file:// URIs, or a function"),
+        (Handlers, "roots", 5, "a list of file:// URIs, or a function"),
+        (ToolPolicy, "timeouts", 3, "a mapping of tools to seconds"),
+        (ToolPolicy, "allow", 3, "a list of strings"),
+        (ToolPolicy, "budget", 0, "a number of characters"),
+        (Cache, "store", 3, "a holdfast.Store"),
+        (Cache, "serve_stale", 1, "True or False"),
+        (Cache, "context", 7, "a string"),
+        (Cache, "entries", 1.5, "a whole number, more than 0"),
+        (Limits, "frame_bytes", 1.5, "a whole number, more than 0"),
+        (Backoff, "attempts", 2.5, "a whole number, more than 0"),
+        (Identity, "name", 3, "a string"),
+        (Identity, "title", 3, "a string"),
+        (Identity, "capabilities", [], "a dict"),
+        (Redaction, "on", "yes", "True or False"),
+        (Redaction, "keys", 3, "a list of strings"),
+        (Observability, "audit", 3, "True, False or a function"),
+        (Observability, "redaction", {}, "a holdfast.Redaction"),
+        (Observability, "opentelemetry", 1, "True or False"),
+    ],
+)
+def test_a_field_of_a_wrong_type_is_refused_by_name_and_value(
+    kind: Any, field: str, wrong: Any, expected: str
+) -> None:
+    with pytest.raises(ValidationError) as caught:
+        kind(**{field: wrong})
+    assert str(caught.value) == f"{kind.__name__}({field}={wrong!r}): must be {expected}"
+
+
+@pytest.mark.req("T8")
+def test_a_pattern_of_redaction_that_is_none_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"patterns=.*must be regular expressions"):
+        Redaction(patterns=["("])

@@ -135,7 +135,7 @@ def connect(
             print((await client.call_tool("echo", {"message": "hello"})).text)
         ```
     """
-    _refuse_unknown(options)
+    refuse_unknown(options)
     policies = _given(
         timeouts=timeouts,
         limits=limits,
@@ -195,34 +195,49 @@ _ELSEWHERE: Final = {
     "capabilities": "identity=Identity(capabilities={value})",
     "telemetry": "observability={value}",
     "command": "the target, connect({value})",
-    "on_log": "handlers=Handlers(log={value})",
+    "on_log": "client.on_log({value})",
     "on_notification": "handlers=Handlers(notification={value})",
     "on_progress": "handlers=Handlers(progress={value})",
-    "auth_token": 'headers={{"Authorization": "Bearer …"}}',
+    "retries": "backoff=Backoff(attempts={value})",
+    "max_retries": "backoff=Backoff(attempts={value})",
+    "auth_token": "the option auth, with holdfast.Bearer(…)",
+    "token": "the option auth, with holdfast.Bearer(…)",
+    "bearer": "the option auth, with holdfast.Bearer(…)",
+    "api_key": "the option auth, with holdfast.Bearer(…)",
+    "oauth": 'auth="oauth"',
+    "sampling_callback": "handlers=Handlers(sampling={value})",
+    "elicitation_callback": "handlers=Handlers(elicitation={value})",
+    "list_roots_callback": "handlers=Handlers(roots={value})",
+    "logging_callback": "handlers=Handlers(notification={value})",
+    "message_handler": "handlers=Handlers(notification={value})",
+    "read_timeout_seconds": "timeouts=Timeouts(request={value})",
+    "init_timeout": "timeouts=Timeouts(handshake={value})",
+    "verify": "ca=…",
 }
 """Options under names that other clients use, and the right form here."""
 
 
-def _refuse_unknown(options: Mapping[str, Any]) -> None:
-    unknown = [name for name in options if name not in Options.__annotations__]
-    if unknown:
-        name = unknown[0]
-        raise ValidationError(f"{name}=…: not an option of connect{_hint(name, options[name])}")
+def refuse_unknown(options: Mapping[str, Any], *, of: str = "connect") -> None:
+    """Raise `ValidationError` for an option that there is not, with the nearest that there is."""
+    known = Options.__annotations__.keys() | (() if of == "connect" else _own_options())
+    for name, value in options.items():
+        if name not in known:
+            raise ValidationError(f"{name}=…: not an option of {of}{_hint(name, value)}")
+
+
+def _own_options() -> set[str]:
+    return {*inspect.signature(connect).parameters} - {"target", "options"}
 
 
 def _hint(name: str, value: object) -> str:
-    """Return a suggestion: the right form, a field of a policy, or the nearest option."""
-    if name in _ELSEWHERE:
-        return f"; did you mean {_ELSEWHERE[name].format(value=_short(value))}?"
+    """Return a suggestion: the option, the field of a policy or the form of the nearest name."""
+    forms = dict(_ELSEWHERE)
     for option, kind in _POLICIES.items():
-        fields = (*kind.__struct_fields__,)
-        if name in fields:
-            return f"; did you mean {option}={kind.__name__}({name}={_short(value)})?"
-    known = [*inspect.signature(connect).parameters, *Options.__annotations__, *_ELSEWHERE]
-    near = close_matches(name, [one for one in known if one not in ("target", "options")])
-    if not near:
-        return ""
-    return _hint(near[0], value) if near[0] in _ELSEWHERE else f"; did you mean {near[0]}=…?"
+        for field in kind.__struct_fields__:
+            forms.setdefault(field, f"{option}={kind.__name__}({field}={{value}})")
+    forms.update((option, f"{option}=…") for option in _own_options() | {*Options.__annotations__})
+    near = [name] if name in forms else close_matches(name, forms)
+    return f"; did you mean {forms[near[0]].format(value=_short(value))}?" if near else ""
 
 
 def _short(value: object) -> str:
@@ -251,7 +266,11 @@ def _call_log(log: LogTarget, redaction: Redaction) -> CallLog:
 def _lock(lock: LockTarget) -> Lock:
     from holdfast.lock.guard import Lock
 
-    return lock if isinstance(lock, Lock) else Lock(os.fspath(lock))
+    if isinstance(lock, Lock):
+        return lock
+    if not isinstance(lock, str | os.PathLike):
+        raise ValidationError(f"lock={lock!r}: must be a path or a holdfast.lock.Lock")
+    return Lock(os.fspath(lock))
 
 
 def _declaring(policy: Policy, capabilities: dict[str, Any]) -> Policy:

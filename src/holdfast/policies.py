@@ -25,17 +25,31 @@ EPSILON = 5.0
 _MAY_BE_NONE = frozenset({"tools", "resources", "prompts", "reads", "attempts"})
 
 
-def _positive(policy: Struct, names: Iterable[str], *, zero: bool = False) -> None:
+def _positive(
+    policy: Struct, names: Iterable[str], *, zero: bool = False, whole: bool = False
+) -> None:
     """Refuse a number that could never work, by name and value."""
     for name in names:
         value = getattr(policy, name)
         if value is None and name in _MAY_BE_NONE:
             continue
-        number = isinstance(value, int | float) and not isinstance(value, bool)
+        number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
         if not number or value != value or value < 0 or (value == 0 and not zero):
-            least = "0 or more" if zero else "more than 0"
-            owner = type(policy).__name__
-            raise ValidationError(f"{owner}({name}={value!r}): must be a number, {least}")
+            kind = "a whole number" if whole else "a number"
+            raise refused(policy, name, f"{kind}, {'0 or more' if zero else 'more than 0'}")
+
+
+def refused(policy: Struct, name: str, expected: str) -> ValidationError:
+    """Return the error for a field that is not ``expected``, with its name and value."""
+    value = getattr(policy, name)
+    return ValidationError(f"{type(policy).__name__}({name}={value!r}): must be {expected}")
+
+
+def _of_type(policy: Struct, expected: str, kind: Any, *names: str) -> None:
+    """Refuse values of another type, by name and value."""
+    for name in names:
+        if not isinstance(getattr(policy, name), kind):
+            raise refused(policy, name, expected)
 
 
 def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -50,10 +64,14 @@ def _hold(policy: Struct, *names: str) -> None:
     for name in names:
         value = getattr(policy, name)
         if isinstance(value, str):
-            owner = type(policy).__name__
-            raise ValidationError(f"{owner}({name}={value!r}): must be a list, not one string")
-        if value is not None:
-            force_setattr(policy, name, tuple(value))
+            raise refused(policy, name, "a list, not one string")
+        if value is None:
+            continue
+        if not isinstance(value, Iterable):
+            raise refused(policy, name, "a list of strings")
+        force_setattr(policy, name, tuple(value))
+        if not all(isinstance(one, str) for one in getattr(policy, name)):
+            raise refused(policy, name, "a list of strings")
 
 
 class Timeouts(Struct, frozen=True, kw_only=True):
@@ -110,7 +128,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """The tail of the server's stderr that is kept."""
 
     def __post_init__(self) -> None:
-        _positive(self, self.__struct_fields__)
+        _positive(self, self.__struct_fields__, whole=True)
 
 
 class Backoff(Struct, frozen=True, kw_only=True):
@@ -127,10 +145,11 @@ class Backoff(Struct, frozen=True, kw_only=True):
     attempts: int | None = None
 
     def __post_init__(self) -> None:
-        _positive(self, ("first", "max", "attempts"))
+        _positive(self, ("first", "max"))
+        _positive(self, ("attempts",), whole=True)
         _positive(self, ("jitter", "healthy_after"), zero=True)
         if self.jitter > 1:
-            raise ValidationError(f"Backoff(jitter={self.jitter!r}): must be at most 1")
+            raise refused(self, "jitter", "at most 1")
 
     def delay(self, failures: int, jitter: Iterator[float]) -> float:
         """The pause after ``failures`` failed attempts in a row (1 is the first)."""
@@ -162,6 +181,11 @@ class Identity(Struct, frozen=True, kw_only=True):
     version: str = __version__
     title: str | None = None
     capabilities: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _of_type(self, "a string", str, "name", "version")
+        _of_type(self, "a string", str | None, "title")
+        _of_type(self, "a dict", dict, "capabilities")
 
     def info(self) -> dict[str, str]:
         """Return the client's name, version and title as sent to servers."""
@@ -209,11 +233,11 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
         budgets = self.budget.values() if isinstance(self.budget, Mapping) else (self.budget,)
         for budget in budgets:
             if budget is not None and (type(budget) is not int or budget < 1):
-                text = f"ToolPolicy(budget={self.budget!r}): must be a number of characters"
-                raise ValidationError(text)
+                raise refused(self, "budget", "a number of characters")
         one_of("validate", self.validate, ("known", "always", "off"))
         one_of("results", self.results, ("warn", "raise", "off"))
         _hold(self, "allow", "deny")
+        _of_type(self, "a mapping of tools to seconds", Mapping, "timeouts")
         for tool, seconds in self.timeouts.items():
             if type(seconds) not in (int, float) or not seconds > 0:
                 text = (
@@ -287,9 +311,13 @@ class Cache(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _positive(self, ("ttl", "tools", "prompts", "resources", "reads", "max_ttl"), zero=True)
-        _positive(self, ("entries", "bytes"))
+        _positive(self, ("entries", "bytes"), whole=True)
         one_of("mode", self.mode, ("use", "refresh", "bypass"))
         _hold(self, "invalidate_on")
+        _of_type(self, "True or False", bool, "serve_stale", "watch")
+        _of_type(self, "a string", str | None, "context")
+        if self.store is not None and not hasattr(self.store, "get"):
+            raise refused(self, "store", "a holdfast.Store")
 
     def ttl_for(self, method: str) -> float:
         """The seconds for a method whose answer does not say."""
@@ -336,6 +364,14 @@ class Redaction(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _hold(self, "keys", "patterns")
+        _of_type(self, "True or False", bool, "schema", "on")
+        if self.patterns:
+            import re
+
+            try:
+                [re.compile(one) for one in self.patterns]
+            except re.error as error:
+                raise refused(self, "patterns", f"regular expressions ({error})") from None
 
 
 class Observability(Struct, frozen=True, kw_only=True):
@@ -351,6 +387,12 @@ class Observability(Struct, frozen=True, kw_only=True):
     opentelemetry: bool = False
     tracer_provider: Any = None
     meter_provider: Any = None
+
+    def __post_init__(self) -> None:
+        if not (self.audit is None or isinstance(self.audit, bool) or callable(self.audit)):
+            raise refused(self, "audit", "True, False or a function")
+        _of_type(self, "a holdfast.Redaction", Redaction, "redaction")
+        _of_type(self, "True or False", bool, "opentelemetry")
 
 
 class Policy(Struct, frozen=True, kw_only=True):

@@ -107,7 +107,7 @@ def test_a_folder_that_may_not_be_written_is_refused_at_once(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("to", [5, None, object()])
 def test_what_takes_no_lines_is_refused(to: Any) -> None:
-    with pytest.raises(ValidationError, match="no path, no stream and no function"):
+    with pytest.raises(ValidationError, match="must be a path, a stream or a function, not"):
         sink_for(to)
 
 

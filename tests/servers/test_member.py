@@ -47,6 +47,21 @@ def test_a_server_can_be_said_in_many_ways(given: Any, name: str) -> None:
     assert (client.name, str(client.state)) == (name, "new")
 
 
+@pytest.mark.parametrize(
+    ("config", "options", "message"),
+    [
+        (3, {}, r"Servers\(3\): must be a mapping"),
+        (["x"], {}, r"Servers\(\['x'\]\): must be a mapping"),
+        ({3: "x"}, {}, r"Servers\(\{3: …\}\): a server needs a name, a string"),
+        ({"": "x"}, {}, r"a server needs a name, a string"),
+        ({"a": "x"}, {"tiemouts": 1}, r"not an option of Servers; did you mean timeouts=…\?"),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_refused(config: Any, options: Any, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Servers(config, **options)
+
+
 def test_a_client_is_taken_as_it_is(calm: Peer) -> None:
     client = holdfast.connect(calm, name="other")
     member = only({"s": client})
@@ -77,11 +92,6 @@ def test_what_makes_no_client_is_refused_when_it_is_wanted(given: Any, why: str)
     with pytest.raises(ValidationError, match=why):
         member.obtain()
     assert member.status().failure is not None
-
-
-def test_a_server_needs_a_name() -> None:
-    with pytest.raises(ValidationError, match="a server has no name"):
-        members({"": "x"}, {})
 
 
 # From a file

@@ -61,7 +61,7 @@ def sink_for(to: Any) -> Sink:
     if callable(to):
         return CallbackSink(to)
     kind = type(to).__name__
-    raise ValidationError(f"log={to!r}: a {kind} is no path, no stream and no function")
+    raise ValidationError(f"log={to!r}: must be a path, a stream or a function, not {kind}")
 
 
 class FileSink(Sink):

@@ -131,9 +131,16 @@ class Member:
 
 def members(config: Config, overrides: Mapping[str, Any]) -> dict[str, Member]:
     """Return the servers of a configuration, in its order; ``overrides`` go to `connect`."""
+    from holdfast._connect import refuse_unknown
+
+    refuse_unknown(overrides, of="Servers")
     if isinstance(config, Mapping):
         return {name: _given(name, what, overrides) for name, what in config.items()}
     found = _read(config) if config is None or isinstance(config, str | os.PathLike) else config
+    if not hasattr(found, "servers"):
+        raise ValidationError(
+            f"Servers({found!r}): must be a mapping of names to targets, a path or a Configuration"
+        )
     return {name: _configured(name, one, overrides) for name, one in found.servers.items()}
 
 
@@ -166,8 +173,8 @@ def _admit(entry: ServerEntry) -> None:
 
 
 def _given(name: str, what: Any, overrides: Mapping[str, Any]) -> Member:
-    if not name:
-        raise ValidationError("a server has no name")
+    if not name or not isinstance(name, str):
+        raise ValidationError(f"Servers({{{name!r}: …}}): a server needs a name, a string")
     if isinstance(what, Client):
         return Member(name, lambda: what)
     options = dict(what) if isinstance(what, Mapping) else {"target": what}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from holdfast.policies import refused
 from holdfast.types.lifecycle import Progress
 
 if TYPE_CHECKING:
@@ -91,6 +92,19 @@ class Handlers(Struct, frozen=True, kw_only=True):
     progress: ProgressHandler | None = None
     login: LoginHandler | None = None
     approval: ApprovalHandler | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if value is None or callable(value):
+                continue
+            if name == "elicitation":
+                if value != "return":
+                    raise refused(self, name, "a function or 'return'")
+            elif name != "roots":
+                raise refused(self, name, "a function")
+            elif isinstance(value, str) or not isinstance(value, Iterable):
+                raise refused(self, name, "a list of file:// URIs, or a function")
 
     @property
     def abilities(self) -> frozenset[str]:

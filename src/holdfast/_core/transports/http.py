@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable
+import re
+from collections.abc import Callable, Hashable, Sized
 from copy import copy
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Literal
@@ -245,7 +246,18 @@ def _endpoint(url: URL, name: str, place: str | None) -> URL:
 
 
 def _pairs(headers: Any) -> dict[str, str]:
-    return options.table("Http", "headers", headers)
+    """Return headers as a dictionary; refuse what cannot be sent so (RFC 9110 §5.5, §5.6.2)."""
+    found = options.table("Http", "headers", headers)
+    given = len(headers) if isinstance(headers, Sized) else len(found)
+    if len({name.lower() for name in found}) < given:
+        raise ValidationError("Http(headers=…): a header is given twice; join its values by commas")
+    for name, value in found.items():
+        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
+            raise ValidationError(f"Http(headers={{{name!r}: …}}): not the name of a header")
+        if re.search(r"[^\t\x20-\x7e\x80-\xff]", value):
+            text = f"Http(headers={{{name!r}: …}}): its value has a character that cannot be sent"
+            raise ValidationError(text)
+    return found
 
 
 def _files(cert: Any) -> tuple[str, ...] | None:
