@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, field
 
+from holdfast.errors import ToolError, ValidationError
 from holdfast.types.base import Meta, Result, Wire, empty_list, encode
 from holdfast.types.content import Content, Icon, joined_text
 
@@ -203,14 +204,10 @@ class ToolResult(Result, kw_only=True):
         """Return this result; raise `ToolError` with the tool's text if it is an error."""
         if not self.is_error:
             return self
-        from holdfast.errors import ToolError
-
         raise ToolError(self.text or "The tool failed and gave no reason.", data=self)
 
 
 def _convert(result: ToolResult, kind: type[T]) -> T:
-    from holdfast.errors import ValidationError
-
     try:
         value = result.structured if result.has_structured else msgspec.json.decode(result.text)
     except msgspec.DecodeError:
