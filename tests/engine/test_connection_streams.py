@@ -269,6 +269,29 @@ def test_swapped_answers_give_two_errors_and_no_data() -> None:
         assert error.outcome_unknown
 
 
+@pytest.mark.req("R2", "R10")
+@pytest.mark.parametrize("body", [b"\xff\xfe{\0}\0", b"<html>", b'{"jsonrpc":"2.0","id":', b"[1]"])
+def test_a_response_that_cannot_be_read_fails_its_request_and_says_why(body: bytes) -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    report = Delivered(rig.engine.generation, body, WireId(wire_id), whole=True)
+    effects = rig.report(report)
+    error = rig.error(ticket)
+    assert isinstance(error, ProtocolError)
+    assert rig.violations()[0] in error.message
+    assert one(effects, Finish).wire_id == wire_id
+
+
+@pytest.mark.req("R2", "R10")
+def test_an_unreadable_answer_on_anothers_stream_fails_nobody() -> None:
+    rig = ready()
+    (_, first), (theirs, second) = rig.request(), rig.request()
+    deliver(rig, first, b'{"jsonrpc":"2.0","id":%d,"result":NaN}' % second)
+    deliver(rig, 0, b'{"jsonrpc":"2.0","id":%d,"result":NaN}' % second)
+    answer(rig, second, {"result": {"own": 2}})
+    assert rig.result(theirs) == {"own": 2}
+
+
 @pytest.mark.req("R2")
 def test_an_answer_on_the_servers_own_stream_is_dropped() -> None:
     rig = ready()

@@ -60,7 +60,7 @@ def test_a_duplicate_answer_is_counted_and_dropped() -> None:
 
 
 @pytest.mark.req("R5")
-@pytest.mark.parametrize("odd", [999, "2", -1, 1.5, ""])
+@pytest.mark.parametrize("odd", [999, "two", -1, 1.5, ""])
 def test_an_answer_to_an_unknown_request_is_counted_and_warned_of(odd: Any) -> None:
     rig = ready()
     ticket = rig.call()
@@ -143,7 +143,7 @@ JUNK: dict[str, tuple[bytes, str]] = {
     "bad UTF-8": (b"\xff\xfe", "not UTF-8"),
     "a number": (b"42", "not a JSON-RPC message"),
     "no fields": (b"{}", "not a JSON-RPC message"),
-    "a batch": (b'[{"id":2,"result":{}}]', "batch"),
+    "a batch": (b'[{"id":99,"result":{}}]', "batch"),
     "deep": (b"[" * 10 + b'{"x":' * 5000, "batch"),
     "error without an id": (b'{"error":{"code":1}}', "error without an id"),
     "error with id null": (b'{"id":null,"error":{"code":1}}', "error without an id"),
@@ -550,6 +550,67 @@ def test_an_answer_that_cannot_be_read_fails_its_call_at_once_and_says_why() -> 
     assert "NaN" in error.message
     assert rig.open_tickets() == {other}
     assert [violated.frame_size for violated in only(rig.effects, Violated)] == [43]
+
+
+LONG = b"x" * 100_000
+UNREADABLE = {
+    "behind a byte order mark": b'\xef\xbb\xbf{"jsonrpc":"2.0","id":@,"result":{"n":NaN}}',
+    "behind a print": b'[info] {"jsonrpc":"2.0","id":@,"result":{"n":NaN}}',
+    "in an array": b'[{"jsonrpc":"2.0","id":@,"result":{}}]',
+    "among others in an array": b'[{"id":98,"result":{}},{"id":@,"result":{}},{"id":99}]',
+    "in a broken array": b'[{"jsonrpc":"2.0","id":@,"result":{"n":NaN}}]',
+    "with a fraction": b'{"jsonrpc":"2.0","id":@.0,"result":{"n":NaN}}',
+    "with an exponent": b'{"jsonrpc":"2.0","id":@e0,"result":{"n":NaN}}',
+    "as a string": b'{"jsonrpc":"2.0","id":"@","result":{"n":NaN}}',
+    "the second of two ids": b'{"jsonrpc":"2.0","id":98,"id":@,"result":{"n":NaN}}',
+    "behind a long result": b'{"result":{"t":"' + LONG + b'","n":NaN},"id":@,"error":null}',
+    "in UTF-16": '{"jsonrpc":"2.0","id":@,"result":{}}'.encode("utf-16-le"),
+    "beside another message": b'{"jsonrpc":"2.0","id":@,"result":NaN}{"jsonrpc":"2.0","id":9}',
+}
+
+
+@pytest.mark.req("R2", "R10")
+@pytest.mark.parametrize("line", UNREADABLE.values(), ids=UNREADABLE)
+def test_wherever_the_id_of_an_unreadable_answer_is_found_its_call_fails_at_once(
+    line: bytes,
+) -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    other, _ = rig.request()
+    feed(rig, line.replace(b"@\0", b"%d\0" % wire_id).replace(b"@", b"%d" % wire_id) + b"\n")
+    assert isinstance(rig.error(ticket), ProtocolError)
+    assert rig.open_tickets() == {other}
+
+
+READABLE = {
+    "a byte order mark": b'\xef\xbb\xbf{"id":@,"jsonrpc":"2.0","result":{}}',
+    "a method of null": b'{"jsonrpc":"2.0","id":@,"method":null,"params":null,"result":{}}',
+    "its request's method": b'{"jsonrpc":"2.0","id":@,"method":"tools/call","result":{}}',
+    "a string for its id": b'{"jsonrpc":"2.0","id":"@","result":{}}',
+    "a print before it": b'[info] {"jsonrpc":"2.0","id":@,"result":{}}',
+    "another message behind it": b'{"jsonrpc":"2.0","id":@,"result":{}} {"jsonrpc":"2.0","id":9}',
+    "another message before it": b'{"jsonrpc":"2.0","id":9}{"jsonrpc":"2.0","id":@,"result":{}}',
+}
+
+
+@pytest.mark.req("R2", "R10")
+@pytest.mark.parametrize("line", READABLE.values(), ids=READABLE)
+@pytest.mark.parametrize("era", ["handshake", "stateless"])
+def test_an_answer_that_can_be_read_is_given_to_its_call_whatever_is_odd_about_it(
+    line: bytes, era: Any
+) -> None:
+    rig = ready(era)
+    ticket, wire_id = rig.request()
+    feed(rig, line.replace(b"@", b"%d" % wire_id) + b"\n")
+    assert rig.result(ticket) == {}
+
+
+@pytest.mark.req("R10")
+def test_an_id_that_came_as_a_string_is_counted() -> None:
+    rig = ready()
+    _, wire_id = rig.request()
+    rig.deliver({"id": str(wire_id), "result": {}})
+    assert rig.violations() == ["answer with an id of another type"]
 
 
 @pytest.mark.req("R10")

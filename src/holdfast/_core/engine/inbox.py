@@ -32,7 +32,7 @@ from holdfast._core.engine.inflight import Inflight, Pending, Stray
 from holdfast._core.engine.link_state import LinkState
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import INVALID_REQUEST, PARSE_ERROR
-from holdfast._core.wire.jsonrpc import Envelope, ErrorObject, Junk, decode_error_object
+from holdfast._core.wire.jsonrpc import Envelope, ErrorObject, Id, Junk, decode_error_object
 from holdfast.errors import HoldfastError
 from holdfast.types.lifecycle import Progress
 
@@ -41,6 +41,8 @@ Disowned = Callable[[object, ErrorObject, float, list[Effect]], bool]
 
 _NULL: Final = b"null"
 _OBJECT: Final = ord("{")
+_LONGEST_NUMBER: Final = 19
+"""Digits that no id of ours has."""
 
 
 class Inbox:
@@ -67,41 +69,49 @@ class Inbox:
                 return
             try:
                 if type(message) is Junk:
-                    if report.ended:
-                        # It is the link that is lost, which is reported next.
-                        message.id = None
-                    self._junk(message, now, out)
+                    self._junk(message, report, now, out)
                 elif message.method is UNSET:
                     self._answer(message, report.stream, now, out)
                 elif message.id is UNSET:
                     self._notice(message, now, out)
-                else:
+                elif message.result is UNSET and message.error is UNSET:
                     self._ask(message, out)
+                else:
+                    # An answer that repeats the method of its request.
+                    self._answer(message, report.stream, now, out)
             except Exception as error:
                 # One message must not cost the others that came with it.
                 out.append(Unhandled(error))
 
     # Messages that cannot be read
 
-    def _junk(self, junk: Junk, now: float, out: list[Effect]) -> None:
+    def _junk(self, junk: Junk, report: Delivered, now: float, out: list[Effect]) -> None:
         """Count it. An answer whose id is readable fails its request at once, not in time."""
         self._violate(junk.reason, junk.snippet, out, times=junk.count, size=junk.size)
-        if junk.id is None:
+        if report.ended:
+            # It is the link that is lost, which is reported next.
             return
         if junk.asks:
-            # JSON-RPC 2.0 section 5.1: a request that cannot be read is answered.
-            frame = jsonrpc.error_response(junk.id, INVALID_REQUEST, junk.reason)
-            out.append(Send(frame, None, self._link.options("")))
+            if junk.id is not None:
+                # JSON-RPC 2.0 section 5.1: a request that cannot be read is answered.
+                frame = jsonrpc.error_response(junk.id, INVALID_REQUEST, junk.reason)
+                out.append(Send(frame, None, self._link.options("")))
             return
-        pending, why = self._inflight.settle(junk.id), f"{junk.reason}: {junk.snippet}"
+        wire_id, stream = _as_sent(junk.id), report.stream
+        if wire_id is None and report.whole and junk.size:
+            # All of the response to a request is this.
+            wire_id = stream
+        if wire_id is None or (stream is not None and wire_id != stream):
+            return
+        pending, why = self._inflight.settle(wire_id), f"{junk.reason}: {junk.snippet}"
         if pending is not None:
             out.append(self._bad(pending, why))
         else:
             fault = {"code": PARSE_ERROR, "message": f"the answer cannot be read: {why}"}
-            if not self._hear(Envelope(junk.id, error=Raw(jsonrpc.encode(fault))), now, out):
+            if not self._hear(Envelope(wire_id, error=Raw(jsonrpc.encode(fault))), now, out):
                 return
-        if self._link.streams:
-            out.append(Finish(WireId(junk.id)))  # type: ignore[arg-type]
+        if stream is not None:
+            out.append(Finish(stream))
 
     def oversized(self, report: Refused | Lost, out: list[Effect]) -> None:
         """Count a message above the limit, if that is what a report tells of."""
@@ -132,6 +142,9 @@ class Inbox:
         self, message: Envelope, stream: WireId | None, now: float, out: list[Effect]
     ) -> None:
         """Give an answer to the request that waits for it."""
+        if type(message.id) is str and message.id != (as_sent := _as_sent(message.id)):
+            self._violate("answer with an id of another type", f"id {message.id!r}", out)
+            message.id = as_sent
         if stream is not None:
             if _says_nothing(message):
                 stream = None
@@ -278,6 +291,17 @@ class Inbox:
 def _says_nothing(message: Envelope) -> bool:
     """Return True for an object that is no message."""
     return message.id is UNSET and message.result is UNSET and message.error is UNSET
+
+
+def _as_sent(wire_id: Id | None) -> Id | None:
+    """Return an id as we sent it.
+
+    JSON-RPC 2.0 section 5: the id of an answer "MUST be the same as the value" in the request.
+    Some servers make a string of it; the official clients read those.
+    """
+    if isinstance(wire_id, str) and wire_id.isascii() and wire_id.isdigit():
+        return int(wire_id) if len(wire_id) < _LONGEST_NUMBER else wire_id
+    return wire_id
 
 
 class _Cancelled(Struct):

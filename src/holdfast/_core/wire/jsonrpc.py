@@ -130,16 +130,48 @@ def _decode_slowly(data: bytes, batches: bool) -> list[Envelope | Junk]:
     return found
 
 
+_BOM: Final = codecs.BOM_UTF8
+_NEXT: Final = rb'(?<=\})\s*+(?=\{"jsonrpc")'
+"""Where a message follows another on one line. Inside of a string its quotes are escaped."""
+
+
 def _decode_line(line: bytes, batches: bool) -> list[Envelope | Junk]:
-    text = line.strip()
+    # RFC 8259 section 8.1: no byte order mark may be written; one that was may be ignored.
+    text = line.strip().removeprefix(_BOM).lstrip()
     if not text:
         return [Junk("blank line", "")]
-    if text.startswith(b"["):
-        return _decode_batch(text, batches)
     try:
         return [_decode(text)]
     except MALFORMED as error:
-        return _repaired(text) or _salvage(text) or [_unreadable(text, error)]
+        if text.startswith(b"["):
+            return _decode_batch(text, batches)
+        parts = re.split(_NEXT, text)
+        if len(parts) > 1:
+            return [one for part in parts for one in _decode_line(part, batches)]
+        return (
+            _without_method(text) or _repaired(text) or _salvage(text) or _unreadable(text, error)
+        )
+
+
+class _Answer(Struct):
+    id: int | str | float | None | UnsetType = UNSET
+    method: None = None
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+_answer_decoder = msgspec.json.Decoder(_Answer)
+
+
+def _without_method(text: bytes) -> list[Envelope | Junk]:
+    """Read an answer whose method is null: some servers write every field."""
+    try:
+        found = _answer_decoder.decode(text)
+    except MALFORMED:
+        return []
+    if not _is_utf8(text):
+        return []
+    return [Envelope(found.id, result=found.result, error=found.error)]
 
 
 _LONE: Final = (
@@ -166,36 +198,45 @@ def _repaired(text: bytes) -> list[Envelope | Junk]:
 
 
 _SEARCHED: Final = 64 * 1024
-"""Bytes in which the id of a message that cannot be read is looked for."""
+"""Bytes in which the ids of messages that cannot be read are looked for."""
 _TOKEN: Final = rb'"(?:[^"\\]|\\.)*+"|[][{}]'
-_ID: Final = rb'\s*+:\s*+(?:(-?\d{1,18})(?=[\s,}])|"([^"\\\x00-\x1f]{1,200})")'
+_VALUE: Final = rb'(?:(-?\d{1,18})(?:\.0+)?(?:[eE][+-]?0+)?|"([^"\\\x00-\x1f]{1,200})")'
+_ID: Final = rb"\s*+:\s*+" + _VALUE + rb"(?=[\s,}])"
 _LAST_ID: Final = (
-    rb',\s*+"id"\s*+:\s*+(?:(-?\d{1,18})|"([^"\\\x00-\x1f]{1,200})")'
-    rb'(?:\s*+,\s*+"jsonrpc"\s*+:\s*+"2\.0")?\s*+}$'
+    rb',\s*+"id"\s*+:\s*+' + _VALUE + rb'(?:\s*+,\s*+"\w+"\s*+:\s*+(?:"2\.0"|null))*+\s*+}$'
 )
 
 
-def _unreadable(text: bytes, error: Exception) -> Junk:
-    """Describe a line that cannot be read, with its id if that much can be."""
-    junk = Junk(_reason(text, error), snippet(text), size=len(text))
-    if not text.startswith(b"{"):
-        return junk
-    depth, end = 0, 0
+def _unreadable(text: bytes, error: Exception) -> list[Envelope | Junk]:
+    """Describe a text that cannot be read: each message in it whose id can be, else the whole."""
+    reason, shown, size = _reason(text, error), snippet(text), len(text)
+    # What is left of UTF-16, if that is what the server writes.
+    text = text.replace(b"\0", b"").strip()
+    top, depth, end = 2 if text.startswith(b"[") else 1, 0, 0
+    found: list[Envelope | Junk] = []
+    junk = Junk(reason, shown, size=size)
     for token in re.compile(_TOKEN).finditer(text, 0, _SEARCHED):
-        found = token[0]
-        if found in b"{[":
+        what = token[0]
+        if what in b"{[":
             depth += 1
-        elif found in b"}]":
+        elif what in b"}]":
+            if depth == top and junk.id is not None:
+                found.append(junk)
+                junk = Junk(reason, shown, size=size)
             depth -= 1
-        elif depth == 1 and found == b'"id"' and junk.id is None:
-            junk.id = _id(re.compile(_ID).match(text, token.end()))
-        elif depth == 1 and found == b'"method"':
+        elif depth == top and what == b'"id"':
+            # Of two, the second counts, as everywhere.
+            wire_id = _id(re.compile(_ID).match(text, token.end()))
+            junk.id = junk.id if wire_id is None else wire_id
+        elif depth == top and what == b'"method"':
             junk.asks = True
         end = token.end()
-    if junk.id is None and end < len(text):
+    if junk.id is None and end < len(text) and top == 1:
         # Some servers write the id last, behind a long result.
         junk.id = _id(re.compile(_LAST_ID).search(text, len(text) - 300))
-    return junk
+    if junk.id is not None or not found:
+        found.append(junk)
+    return found
 
 
 def _id(found: re.Match[bytes] | None) -> Id | None:
@@ -211,18 +252,18 @@ def _salvage(text: bytes) -> list[Envelope | Junk]:
         return []
     try:
         message = _decode(text[start:])
-    except MALFORMED:
-        return []
+    except MALFORMED as error:
+        return [] if text.startswith(b"{") else _unreadable(text[start:], error)
     return [Junk("text before a message", snippet(text[:start]), size=start), message]
 
 
 def _decode_batch(text: bytes, allowed: bool) -> list[Envelope | Junk]:
-    if not allowed:
-        return [Junk("batch", snippet(text), size=len(text))]
     try:
         items = _batch_decoder.decode(text)
     except MALFORMED as error:
-        return [Junk(_reason(text, error), snippet(text), size=len(text))]
+        return _salvage(text) or _unreadable(text, error if allowed else _Batch())
+    if not allowed:
+        return _unreadable(text, _Batch())
     if not items:
         return [Junk("empty batch", snippet(text), size=len(text))]
     found: list[Envelope | Junk] = []
@@ -232,8 +273,14 @@ def _decode_batch(text: bytes, allowed: bool) -> list[Envelope | Junk]:
     return found
 
 
+class _Batch(Exception):  # noqa: N818  (a kind of junk)
+    """Messages in an array, which the revision does not have."""
+
+
 def _reason(text: bytes, error: Exception) -> str:
     """Return the kind of junk: one of a few, so that each is logged once."""
+    if isinstance(error, _Batch):
+        return "batch"
     if isinstance(error, RecursionError):
         return "nested too deeply"
     if isinstance(error, msgspec.ValidationError):
