@@ -224,6 +224,71 @@ async def test_an_unacknowledged_subscription_times_out() -> None:
             await client.subscribe_resource("mem://text")
 
 
+@pytest.mark.req("P2", "R2")
+async def test_subscriptions_made_at_once_are_all_made_however_the_server_confirms_them() -> None:
+    peer = make_peer(STATELESS)
+    uris = [f"mem://{number}" for number in range(20)]
+    asked: list[Incoming] = []
+
+    def listen(incoming: Incoming) -> Any:
+        asked.append(incoming)
+        return SILENCE
+
+    peer.on("subscriptions/listen", listen)
+
+    async def confirm_the_latest_first() -> None:
+        while True:
+            for _ in range(20):
+                await asyncio.sleep(0)
+            if asked:
+                latest = asked.pop()
+                params = {**latest.params, "_meta": {SUBSCRIPTION: latest.id}}
+                peer.notify("notifications/subscriptions/acknowledged", params)
+
+    async with holdfast.connect(peer, timeouts=Timeouts(request=5)) as client:
+        confirming = asyncio.create_task(confirm_the_latest_first())
+        await asyncio.gather(*(client.subscribe_resource(uri) for uri in uris))
+        confirming.cancel()
+    streams = [one for one in peer.received if one.method == "subscriptions/listen"]
+    assert sorted(streams[-1].params["notifications"]["resourceSubscriptions"]) == sorted(uris)
+    assert len(streams) < len(uris)
+
+
+@pytest.mark.req("P2")
+async def test_a_subscription_that_is_refused_after_a_reconnect_costs_no_other() -> None:
+    peer = make_peer(HANDSHAKE)
+    uris = ["mem://a", "mem://b", "mem://c"]
+    async with holdfast.connect(peer, backoff=holdfast.Backoff(first=0.01)) as client:
+        for uri in uris:
+            await client.subscribe_resource(uri)
+        peer.on("resources/subscribe", _refuse_the_first)
+        peer.hang_up()
+        await peer.expect("resources/subscribe", 6)
+    asked = [one.params["uri"] for one in peer.received if one.method == "resources/subscribe"]
+    assert asked == uris * 2
+
+
+def _refuse_the_first(incoming: Incoming) -> Any:
+    if incoming.params["uri"] == "mem://a":
+        raise RequestError(-32002, "gone")
+    return {}
+
+
+@pytest.mark.req("P2")
+async def test_what_is_unsubscribed_during_a_reconnect_is_not_asked_for_again() -> None:
+    peer = make_peer(HANDSHAKE)
+    async with holdfast.connect(peer, backoff=holdfast.Backoff(first=0.01)) as client:
+        for uri in ("mem://a", "mem://b", "mem://c"):
+            await client.subscribe_resource(uri)
+        peer.on("resources/subscribe", SILENCE)
+        peer.hang_up()
+        first = await peer.expect("resources/subscribe", 4)
+        await client.unsubscribe_resource("mem://b")
+        peer.respond(first, {})
+        last = await peer.expect("resources/subscribe", 5)
+        assert last.params["uri"] == "mem://c"
+
+
 @pytest.mark.req("P2")
 async def test_a_resource_that_the_server_does_not_watch_is_refused() -> None:
     peer = make_peer(STATELESS)

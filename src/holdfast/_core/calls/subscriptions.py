@@ -48,6 +48,11 @@ class Subscriptions:
         """Resources whose updates are not wanted any more, the latest last."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._stream: asyncio.Task[None] | None = None
+        self._turns = asyncio.Lock()
+        """Streams are opened one by one: each names all that is wanted, and replaces another."""
+        self._wanted: OutgoingRequest | None = None
+        """What the stream was asked for, as long as it stands."""
+        self._granted: frozenset[str] = frozenset()
 
     def close(self) -> None:
         for task in list(self._tasks):
@@ -96,13 +101,21 @@ class Subscriptions:
         self._spawn(self._restore(era))
 
     async def _restore(self, era: Era) -> None:
-        deadline = self._channel.deadline(SUBSCRIBE)
-        try:
-            if era.listens:
-                await self._open_stream(deadline)
+        if era.listens:
+            await self._restored(self._open_stream(self._channel.deadline(SUBSCRIBE)))
+            return
+        epoch = self._channel.driver.engine.epoch
+        for uri in sorted(self._uris):
+            if self._channel.driver.engine.epoch != epoch:
                 return
-            for uri in sorted(self._uris):
-                await self._ask(era.watch(uri), uri, deadline)
+            if uri in self._uris:
+                request = self._ask(era.watch(uri), uri, self._channel.deadline(SUBSCRIBE))
+                await self._restored(request)
+
+    async def _restored(self, work: Coroutine[Any, Any, object]) -> None:
+        """Ask again for one thing; a server that does not offer it any more may offer the rest."""
+        try:
+            await work
         except HoldfastError as error:
             log.warning("%s: a subscription was not restored: %s", self._channel.name, error)
 
@@ -116,8 +129,8 @@ class Subscriptions:
         known = uri in self._uris
         self._uris.add(uri)
         try:
-            granted = await self._open_stream(deadline)
-            if uri not in granted:
+            if uri not in await self._open_stream(deadline):
+                self._wanted = None
                 raise ProtocolError(f"{self._channel.name}: no updates are offered for {uri!r}")
         except BaseException:
             if not known:
@@ -125,21 +138,38 @@ class Subscriptions:
             raise
 
     async def _open_stream(self, deadline: Deadline) -> frozenset[str]:
-        """Open a stream for all that is wanted now; the one before ends when this one stands.
+        """Have a stream for all that is wanted now; the one before ends when this one stands.
 
         When this returns, the server has been told that the former stream is not wanted.
         """
+        try:
+            async with asyncio.timeout_at(_until(deadline)):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise self._unacknowledged(deadline) from None
+        try:
+            return await self._replace_stream(deadline)
+        finally:
+            self._turns.release()
+
+    async def _replace_stream(self, deadline: Deadline) -> frozenset[str]:
         driver = self._channel.driver
         era = driver.engine.era
         assert era is not None
-        former, self._stream = self._stream, None
+        if not era.listens:
+            raise TransportError(f"{driver.engine.name}: the server was replaced by an older one")
         changes = self._changes()
+        request = era.listen(self._uris, changes) if self._uris or changes else None
+        former = self._stream
+        stands = former is not None and not former.done() and self._wanted is not None
+        if stands and request == self._wanted:
+            return self._granted
+        self._stream = None
         granted: frozenset[str] = frozenset()
         try:
-            if self._uris or changes:
+            if request is not None:
                 acknowledged: asyncio.Future[frozenset[str]] = driver.loop.create_future()
-                request = era.listen(self._uris, changes)
-                self._stream = self._spawn(self._listen(driver, era, request, acknowledged))
+                self._stream = self._spawn(self._listen(driver, request, acknowledged))
                 granted = await self._acknowledgement(self._stream, acknowledged, deadline)
         except BaseException:
             if self._stream is None:
@@ -150,6 +180,7 @@ class Subscriptions:
                 former.cancel()
         if former is not None:
             await asyncio.wait([former])
+        self._wanted, self._granted = request, granted
         return granted
 
     async def _acknowledgement(
@@ -158,9 +189,8 @@ class Subscriptions:
         acknowledged: asyncio.Future[frozenset[str]],
         deadline: Deadline,
     ) -> frozenset[str]:
-        until = deadline.since + min(deadline.idle, deadline.total)
         try:
-            async with asyncio.timeout_at(until):
+            async with asyncio.timeout_at(_until(deadline)):
                 return await acknowledged
         except BaseException as error:
             stream.cancel()
@@ -168,14 +198,16 @@ class Subscriptions:
                 self._stream = None
             if not isinstance(error, TimeoutError) or isinstance(error, HoldfastError):
                 raise
-            span = min(deadline.idle, deadline.total)
-            text = f"{self._channel.name}: the subscription was not acknowledged in {span:g} s"
-            raise RequestTimeout(text) from None
+            raise self._unacknowledged(deadline) from None
+
+    def _unacknowledged(self, deadline: Deadline) -> RequestTimeout:
+        span = min(deadline.idle, deadline.total)
+        text = f"{self._channel.name}: the subscription was not acknowledged in {span:g} s"
+        return RequestTimeout(text)
 
     async def _listen(
         self,
         driver: Driver,
-        era: Era,
         request: OutgoingRequest,
         acknowledged: asyncio.Future[frozenset[str]],
     ) -> None:
@@ -204,6 +236,8 @@ class Subscriptions:
                     acknowledged.set_exception(error)
                     return
                 log.debug("%s: the subscription ended: %s", driver.engine.name, error)
+            if self._stream is asyncio.current_task():
+                self._wanted = None
             await asyncio.sleep(next(pauses))
         if not acknowledged.done():
             text = f"{driver.engine.name}: the connection was lost before the subscription stood"
@@ -235,6 +269,10 @@ class Subscriptions:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("%s: a subscription failed", self._channel.name, exc_info=error)
+
+
+def _until(deadline: Deadline) -> float:
+    return deadline.since + min(deadline.idle, deadline.total)
 
 
 def _pauses() -> Iterator[float]:
