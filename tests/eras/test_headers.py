@@ -191,11 +191,18 @@ def test_the_whole_of_the_arguments_cannot_be_mirrored() -> None:
 
 
 @pytest.mark.req("X2")
+def test_only_so_many_parameters_can_be_mirrored() -> None:
+    assert len(header_paths(schema(**{f"a{n}": marked(f"H{n}") for n in range(100)}))) == 100
+    with pytest.raises(BadParamHeader, match="more than 100 parameters"):
+        header_paths(schema(**{f"a{n}": marked(f"H{n}") for n in range(101)}))
+
+
+@pytest.mark.req("X2")
 def test_a_schema_that_is_a_well_is_refused() -> None:
     deep: dict[str, Any] = {}
     for _ in range(100_000):
         deep = {"properties": {"a": deep}}
-    with pytest.raises(BadParamHeader, match="too deeply"):
+    with pytest.raises(BadParamHeader, match="more than 50000 parts"):
         header_paths(deep)
     while deep:  # taken apart by hand: its own end would recurse as deeply
         deep = deep["properties"].pop("a")

@@ -123,6 +123,15 @@ def test_a_piece_is_copied_once_however_many_there_are() -> None:
     assert lines.feed(b"\n") == piece * 500 + b"\n"
 
 
+@pytest.mark.req("R8")
+def test_pieces_of_a_few_bytes_cost_no_more_than_a_few_objects() -> None:
+    lines = Lines(1_000_000)
+    for _ in range(100_000):
+        lines.feed(b"xy")
+    assert len(lines.pieces) < 1000
+    assert lines.feed(b"\n") == b"xy" * 100_000 + b"\n"
+
+
 def test_the_longest_line_is_measured_without_newlines() -> None:
     assert longest_line(b"") == 0
     assert longest_line(b"a\nbcd\nef") == 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -236,3 +238,17 @@ def test_it_shows_what_it_keeps() -> None:
     events = SseParser(LIMIT)
     events.feed(b"data: abc\n")
     assert repr(events) == "<SseParser 3 bytes of an unfinished event>"
+
+
+@pytest.mark.req("R8")
+def test_an_event_of_many_short_lines_takes_hardly_more_memory_than_its_text() -> None:
+    events = SseParser(1_000_000)
+    lines = b"data: ab\n" * 100_000
+    tracemalloc.start()
+    try:
+        events.feed(lines)
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert taken < 600_000
+    assert events.feed(b"data\n\n") == [ServerSentEvent(b"ab\n" * 100_000)]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import itertools
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 VERSION: Final = "MCP-Protocol-Version"
 SESSION: Final = "Mcp-Session-Id"
@@ -59,6 +60,14 @@ def encode_value(value: str) -> str:
     return _PREFIX + base64.b64encode(value.encode("utf-8", "replace")).decode() + _SUFFIX
 
 
+MOST_PARTS: Final = 50_000
+"""Parts of a schema in which annotations are looked for."""
+MOST_HEADERS: Final = 100
+"""Headers of one tool's parameters."""
+
+_Path: TypeAlias = "tuple[_Path, str] | None"
+"""The way to a property: a path, and the last step. Whole paths would take quadratic time."""
+
 HeaderPaths = dict[str, tuple[str, ...]]
 """Header names (without the prefix), and the path of the argument that each repeats."""
 
@@ -69,52 +78,62 @@ class BadParamHeader(ValueError):  # noqa: N818
 
 def header_paths(schema: Any) -> HeaderPaths:
     """Return the annotated properties of a schema; raise ``BadParamHeader`` for a bad one."""
-    try:
-        return _header_paths(schema)
-    except RecursionError:
-        raise BadParamHeader("its schema is nested too deeply") from None
-
-
-def _header_paths(schema: Any) -> HeaderPaths:
     found: HeaderPaths = {}
-    for header, path, kind in _annotated(schema, (), reachable=True):
+    names: set[str] = set()
+    for header, path, kind in _annotated(schema):
         _check_name(header)
-        if header.lower() in (name.lower() for name in found):
+        if header.lower() in names:
             raise BadParamHeader(f"x-mcp-header {header!r} is there twice")
         if not isinstance(kind, str) or kind not in _PRIMITIVE:
             where = ".".join(path)
             raise BadParamHeader(f"x-mcp-header {header!r} is on {where!r}, which is no primitive")
+        if len(found) == MOST_HEADERS:
+            raise BadParamHeader(f"more than {MOST_HEADERS} parameters have an x-mcp-header")
+        names.add(header.lower())
         found[header] = path
     return found
 
 
-def _annotated(
-    schema: Any, path: tuple[str, ...], *, reachable: bool
-) -> Iterator[tuple[Any, tuple[str, ...], Any]]:
+def _annotated(schema: Any) -> Iterator[tuple[Any, tuple[str, ...], Any]]:
     """Every annotation below a schema; one that is not reached by properties alone is refused."""
-    if isinstance(schema, list):
-        for item in schema:
-            yield from _annotated(item, path, reachable=False)
-    if not isinstance(schema, dict):
-        return
-    if "x-mcp-header" in schema:
-        if not reachable or not path:
-            raise BadParamHeader(
-                f"x-mcp-header {schema['x-mcp-header']!r} is not on a plain property"
-            )
-        yield schema["x-mcp-header"], path, schema.get("type")
+    parts: list[tuple[Any, _Path, bool]] = [(schema, None, True)]
+    for count in itertools.count():
+        if not parts:
+            return
+        if count == MOST_PARTS:
+            raise BadParamHeader(f"its schema has more than {MOST_PARTS} parts")
+        part, path, reachable = parts.pop()
+        if isinstance(part, list):
+            parts += [(item, path, False) for item in part]
+        elif isinstance(part, dict):
+            if "x-mcp-header" in part:
+                if not reachable or path is None:
+                    shown = part["x-mcp-header"]
+                    raise BadParamHeader(f"x-mcp-header {shown!r} is not on a plain property")
+                yield part["x-mcp-header"], _steps(path), part.get("type")
+            parts += _below(part, path, reachable)
+
+
+def _below(
+    schema: dict[str, Any], path: _Path, reachable: bool
+) -> Iterator[tuple[Any, _Path, bool]]:
     for key, value in schema.items():
         if key == "properties" and isinstance(value, dict):
             for name, part in value.items():
-                yield from _annotated(part, (*path, name), reachable=reachable)
-        elif isinstance(value, dict | list) and key not in ("default", "const", "enum", "examples"):
-            inner = (
-                value.values()
-                if key in ("$defs", "definitions") and isinstance(value, dict)
-                else [value]
-            )
-            for part in inner:
-                yield from _annotated(part, path, reachable=False)
+                yield part, (path, name), reachable
+        elif key in ("$defs", "definitions") and isinstance(value, dict):
+            for part in value.values():
+                yield part, path, False
+        elif key not in ("default", "const", "enum", "examples"):
+            yield value, path, False
+
+
+def _steps(path: _Path) -> tuple[str, ...]:
+    steps: list[str] = []
+    while path is not None:
+        path, name = path
+        steps.append(name)
+    return tuple(reversed(steps))
 
 
 def _check_name(header: Any) -> None:

@@ -26,7 +26,7 @@ from holdfast._core.callbacks import ends_task
 from holdfast._core.transports import http_errors
 from holdfast._core.transports.http_errors import SESSION, UNAUTHORIZED
 from holdfast._core.transports.inflate import CODINGS, BadBody, Inflater
-from holdfast._core.wire.framing import FrameTooLarge
+from holdfast._core.wire.framing import FrameTooLarge, join
 from holdfast._core.wire.jsonrpc import snippet
 from holdfast.errors import AuthError, ProtocolError, TransportError, ValidationError
 
@@ -274,7 +274,7 @@ class HttpClient:
             return body
         pieces, size = [body], len(body)
         async for piece in self.chunks(response):
-            pieces.append(piece)
+            join(pieces, piece)
             size += len(piece)
             if size > most:
                 raise self.too_large(FrameTooLarge(size, most))
