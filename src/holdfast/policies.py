@@ -22,6 +22,7 @@ EPSILON = 5.0
 """Seconds added to a tombstone's life for jitter and scheduling."""
 
 
+_LARGEST = 1e300
 _MAY_BE_NONE = frozenset({"tools", "resources", "prompts", "reads", "attempts"})
 
 
@@ -34,7 +35,9 @@ def _positive(
         if value is None and name in _MAY_BE_NONE:
             continue
         number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
-        if not number or value != value or value < 0 or (value == 0 and not zero):
+        # An integer may be more than a clock can add up.
+        usable = number and (0 <= value < _LARGEST or value == float("inf"))
+        if not usable or (value == 0 and not zero):
             kind = "a whole number" if whole else "a number"
             raise refused(policy, name, f"{kind}, {'0 or more' if zero else 'more than 0'}")
 

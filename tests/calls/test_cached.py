@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast import Backoff, Cache, Handlers, MemoryStore, Timeouts
+from holdfast import Backoff, Cache, CacheEntry, Handlers, MemoryStore, Timeouts
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
 from holdfast.testing import SILENCE, Incoming, Peer, RequestError
 
@@ -482,3 +482,69 @@ async def test_private_answers_never_cross_a_context(scope: str, shared: bool) -
     assert found[0] == found[2]
     if not shared:
         assert len(set(found)) == 3
+
+
+class Failing(MemoryStore):
+    """A store that fails in one of its functions, in one of many ways."""
+
+    def __init__(self, where: str, how: BaseException | None) -> None:
+        super().__init__()
+        self._where, self._how = where, how
+
+    async def _fail(self, where: str) -> None:
+        if where == self._where:
+            if self._how is None:
+                await asyncio.Event().wait()
+            else:
+                raise self._how
+
+    async def get(self, key: str) -> CacheEntry | None:
+        await self._fail("get")
+        return await super().get(key)
+
+    async def put(self, key: str, entry: CacheEntry) -> None:
+        await self._fail("put")
+        await super().put(key, entry)
+
+
+class Odd(BaseException):
+    pass
+
+
+@pytest.mark.req("C4", "R2")
+@pytest.mark.parametrize("where", ["get", "put"])
+@pytest.mark.parametrize(
+    "how", [OSError("down"), asyncio.CancelledError(), TimeoutError(), Odd(), None], ids=repr
+)
+async def test_whatever_a_store_does_it_costs_no_call(
+    where: str, how: BaseException | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast._core.calls.cache.PATIENCE", 0.01)
+    notes = Notes(ttlMs=60_000)
+    async with holdfast.connect(
+        notes, timeouts=SOON, cache=Cache(store=Failing(where, how))
+    ) as client:
+        assert await text(client)
+        await client.list_tools()
+
+
+@pytest.mark.req("C4", "R3")
+async def test_a_store_that_does_not_answer_takes_no_more_than_the_time_of_the_call() -> None:
+    store = Failing("get", None)
+    async with holdfast.connect(Notes(ttlMs=60_000), cache=Cache(store=store)) as client:
+        with pytest.raises(TimeoutError):
+            await client.list_tools(timeout=0.02)
+
+
+@pytest.mark.req("C4")
+@pytest.mark.parametrize(
+    "found", ["text", 7, CacheEntry(b"\xff{", 0, 0, 1e12), CacheEntry(b"[]", 0, 0, 1e12)]
+)
+async def test_what_a_store_cannot_have_been_given_counts_as_nothing(found: Any) -> None:
+    class Garbled(MemoryStore):
+        async def get(self, key: str) -> Any:
+            return found
+
+    async with holdfast.connect(Notes(ttlMs=60_000), cache=Cache(store=Garbled())) as client:
+        assert await text(client)
+        await client.list_tools()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -199,6 +200,34 @@ async def test_opening_ends_with_its_timeout() -> None:
     async with holdfast.connect(peer, timeouts=LONG) as client:
         with pytest.raises(holdfast.RequestTimeout):
             await client.open(timeout=0.05)
+
+
+@pytest.mark.req("R3")
+@pytest.mark.parametrize("timeout", [0, -1, math.nan, "5", True])
+async def test_a_time_that_is_none_is_refused_before_anything_is_asked(timeout: Any) -> None:
+    async with holdfast.connect(shop()) as client:
+        for work in (
+            client.open(timeout=timeout),
+            client.wait_ready(timeout),
+            client.ping(timeout=timeout),
+            client.call_tool("double", {"a": 1}, timeout=timeout),
+            client.call_tool("double", {"a": 1}, total_timeout=timeout),
+            client.subscribe_resource("mem://a", timeout=timeout),
+        ):
+            with pytest.raises(holdfast.ValidationError, match="timeout="):
+                await work
+        assert client.state == "new"
+
+
+@pytest.mark.req("R3")
+@pytest.mark.parametrize("timeout", [math.inf, 1e308, 10**400], ids=["inf", "1e308", "400 digits"])
+async def test_a_time_without_an_end_is_one(timeout: float) -> None:
+    async with holdfast.connect(shop()) as client:
+        await client.open(timeout=timeout)
+        await client.wait_ready(timeout)
+        await client.list_tools(timeout=timeout)
+        await client.call_tool("double", {"a": 1}, timeout=timeout, total_timeout=timeout)
+        await client.subscribe_resource("mem://a", timeout=timeout)
 
 
 @eras

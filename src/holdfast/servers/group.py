@@ -101,6 +101,7 @@ class Servers:
         Returns:
             The status of each. A server that cannot be started raises nothing here.
         """
+        _positive("timeout", timeout)
         wanted = self._wanted(servers)
         await self._each(wanted, _open, timeout)
         return [member.status() for member in wanted]
@@ -234,6 +235,7 @@ class Servers:
         Returns:
             The tools; ``failures`` has an entry for each server that gave none.
         """
+        _positive("timeout", timeout)
         wanted = self._wanted(servers)
         limit = self._timeout if timeout is None else timeout
         outcomes = await self._each(wanted, partial(_list, cache=cache), limit)
@@ -256,6 +258,7 @@ class Servers:
 
         Takes what `list_tools` takes. A skill is known by ``(skill.server, skill.uri)``.
         """
+        _positive("timeout", timeout)
         wanted = self._wanted(servers)
         limit = self._timeout if timeout is None else timeout
         outcomes = await self._each(wanted, _skills, limit)

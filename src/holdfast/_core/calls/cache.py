@@ -7,7 +7,9 @@ and the news that it is out of date: the news wins.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -15,6 +17,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
+from holdfast._core.callbacks import ends_task
 from holdfast._core.calls.store import CacheEntry, MemoryStore, Store
 from holdfast._core.wire import jsonrpc
 from holdfast.policies import Cache, Policy
@@ -36,11 +39,13 @@ CHANGES: Final[dict[str, tuple[str, ...]]] = {
 """The methods whose cached results each notification invalidates."""
 
 NEVER: Final = float("-inf")
+PATIENCE: Final = 1.0
+"""Seconds for a store to answer: a slow one must not cost a call."""
 MOST_URIS: Final = 10_000
+"""Resources whose invalidation is remembered one by one."""
 LONGEST_URI: Final = 2_000
 DEEPEST: Final = 20
 """Slashes of a URI: each is a resource that may contain it."""
-"""Resources whose invalidation is remembered one by one."""
 
 
 class AnswerCache:
@@ -58,8 +63,8 @@ class AnswerCache:
         self.clock = clock
         self._server = server
         self._context = context
-        own = MemoryStore(policy.entries, policy.bytes)
-        self._store: Store = own if policy.store is None else policy.store
+        self._own = MemoryStore(policy.entries, policy.bytes)
+        self._store: Store = self._own if policy.store is None else policy.store
         self._invalidated: dict[str, float] = {}
         """The time of the last invalidation of each method."""
         self._updated: dict[str, float] = {}
@@ -69,19 +74,34 @@ class AnswerCache:
 
     # Looking
 
-    async def find(self, method: str, params: dict[str, Any] | None) -> CacheEntry | None:
-        """Return the entry for a request, fresh or not: of this context, else a public one."""
+    async def find(
+        self, method: str, params: dict[str, Any] | None, until: float = math.inf
+    ) -> CacheEntry | None:
+        """Return the entry for a request, fresh or not: of this context, else a public one.
+
+        ``until`` is the end of the call's time, on the loop's clock.
+        """
         if not self._may_hold:
             return None
         detail = _detail(params)
+        found = await self._ask(self._store.get, self._key(self._context(), method, detail), until)
+        if found is None:
+            found = await self._ask(self._store.get, self._key(PUBLIC, method, detail), until)
+        return found
+
+    async def _ask(self, get: Callable[[str], Any], key: str, until: float) -> CacheEntry | None:
+        """Return what the store has; whatever it does instead counts as nothing."""
         try:
-            found = await self._store.get(self._key(self._context(), method, detail))
-            if found is None:
-                found = await self._store.get(self._key(PUBLIC, method, detail))
-        except Exception:
+            async with asyncio.timeout_at(min(until, asyncio.get_running_loop().time() + PATIENCE)):
+                found = await get(key)
+            if found is not None and self._store is not self._own:
+                _entry(found)
+        except BaseException as error:
+            if ends_task(error):
+                raise
             log.exception("the cache's store failed: %r", self._store)
             return None
-        return found
+        return found  # type: ignore[no-any-return]
 
     def is_fresh(self, method: str, params: dict[str, Any] | None, entry: CacheEntry) -> bool:
         now = self.clock()
@@ -114,8 +134,11 @@ class AnswerCache:
         partition = PUBLIC if hints.scope == PUBLIC else self._context()
         self._may_hold = True
         try:
-            await self._store.put(self._key(partition, method, _detail(params)), entry)
-        except Exception:
+            async with asyncio.timeout(PATIENCE):
+                await self._store.put(self._key(partition, method, _detail(params)), entry)
+        except BaseException as error:
+            if ends_task(error):
+                raise
             log.exception("the cache's store failed: %r", self._store)
             return None
         return entry
@@ -158,6 +181,13 @@ class AnswerCache:
         if len(self._updated) > MOST_URIS:
             self.invalidate((READ,))
             self._updated.clear()
+
+
+def _entry(found: object) -> None:
+    """Raise if a store gave something that it cannot have been given."""
+    if not isinstance(found, CacheEntry):
+        raise TypeError(f"{found!r:.80} is not a CacheEntry")
+    _hints.decode(found.raw)
 
 
 def partition(transport: Any, policy: Policy) -> tuple[str, Callable[[], str]]:

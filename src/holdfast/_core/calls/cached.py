@@ -102,7 +102,8 @@ class Cached:
             one_of("cache", mode, ("use", "refresh", "bypass"))
         if mode == "bypass" or self._channel.state in ENDED:
             return CachedAnswer(await self._channel.request(call, deadline))
-        entry = await self.cache.find(call.method, call.params)
+        until = deadline.since + min(deadline.idle, deadline.total)
+        entry = await self.cache.find(call.method, call.params, until)
         fresh = entry is not None and self.cache.is_fresh(call.method, call.params, entry)
         if mode == "use" and entry is not None and fresh:
             return CachedAnswer(entry.raw, entry, cached=True)

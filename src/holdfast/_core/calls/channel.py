@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from functools import wraps
@@ -140,15 +141,21 @@ class Channel:
     async def open(self, *, wait: bool = False, timeout: float | None = None) -> None:
         """Connect, also where attempts have ended because only a person could help."""
         driver = self.driver
+        until = math.inf
+        if timeout is not None:
+            timeout = seconds("timeout", timeout)
+            until = driver.loop.time() + timeout
         if driver.engine.reason is not None and driver.engine.reason.final:
             driver.retry_now()
-        await self._open(wait=wait, timeout=timeout)
+        await self._open(wait=wait, timeout=timeout, until=until)
 
-    async def _open(self, *, wait: bool, timeout: float | None, until: float | None = None) -> None:
-        """Connect, after a login where that is needed and allowed."""
+    async def _open(self, *, wait: bool, timeout: float | None, until: float) -> None:
+        """Connect, after a login where that is needed and allowed; all of it before ``until``."""
         driver, logins = self.driver, 0
         while True:
             try:
+                if timeout is not None:
+                    timeout = max(0.0, min(timeout, until - driver.loop.time()))
                 return await driver.open(wait=wait, timeout=timeout)
             except LoginRequired as error:
                 logins += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypedDict
 
@@ -37,6 +38,7 @@ class CallOptions(TypedDict, total=False):
     on_task: Callable[[Task], Any] | None
 
 
+_FOREVER: Final = 1e300
 NAMES: Final = frozenset(CallOptions.__annotations__)
 
 
@@ -78,4 +80,5 @@ def seconds(name: str, value: float) -> float:
     """Return a caller's timeout; refuse what is no positive number of seconds."""
     if type(value) not in (int, float) or not value > 0:
         raise ValidationError(f"{name}={value!r}: must be a number of seconds, more than 0")
-    return value
+    # An integer may be more than a clock can add up.
+    return value if value < _FOREVER else math.inf

@@ -205,7 +205,9 @@ class Pipeline:
 
             # A task is followed to its end, over reconnects and restarts.
             if task is not None and view is not None:
-                time = options.get("total_timeout") or max(self._total, call.idle)
+                time = max(self._total, call.idle)
+                if deadline is not None and options.get("total_timeout") is not None:
+                    time = deadline.total
                 raw, result = await self.tasks.follow_call(task, call, time, view)
 
             # Check the result.

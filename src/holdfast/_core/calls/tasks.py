@@ -127,8 +127,8 @@ class Tasks:
         channel = self._channel
         self._check(task_id)
         deadline = channel.deadline(GET, timeout, total_timeout)
-        total = total_timeout or max(channel.policy.timeouts.total, deadline.idle)
-        times = Times(deadline.idle, deadline.since + total)
+        least = 0.0 if total_timeout else max(channel.policy.timeouts.total, deadline.idle)
+        times = Times(deadline.idle, deadline.since + max(deadline.total, least))
         watch = None
         if channel.observers.all:
             watch = channel.observers.begin(GET, task_id, {"taskId": task_id})
