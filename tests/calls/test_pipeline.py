@@ -444,6 +444,39 @@ async def test_a_result_of_a_type_that_nobody_knows_is_refused_where_types_exist
         assert not (await client.call_tool("double", {"a": 1})).is_error
 
 
+@pytest.mark.req("P4", "R11")
+@pytest.mark.parametrize("how", ["time", "handler", "lost", "malformed", "rounds", "refused"])
+async def test_a_call_that_fails_while_it_is_asked_something_may_have_run(how: str) -> None:
+    peer = shop()
+    question: Any = 7 if how == "malformed" else form({"type": "object"})
+    asking(peer, {"q": question})
+    if how == "rounds":
+        peer.on("tools/call", {"resultType": "input_required", "inputRequests": {"q": question}})
+
+    async def answer(_: object) -> Any:
+        if how == "time":
+            await asyncio.Event().wait()
+        if how == "handler":
+            raise RuntimeError("no")
+        if how == "lost":
+            peer.hang_up()
+            await asyncio.sleep(0)
+        if how == "refused":
+            peer.on("tools/call", _refuse)
+        return {"action": "accept"}
+
+    handlers, never = Handlers(elicitation=answer), Backoff(first=60, max=60)
+    async with holdfast.connect(peer, handlers=handlers, backoff=never) as client:
+        await client.list_tools()
+        with pytest.raises(holdfast.HoldfastError) as caught:
+            await client.call_tool("double", {"a": 1}, total_timeout=0.05 if how == "time" else 30)
+        assert caught.value.outcome_unknown is (how != "refused")
+
+
+def _refuse(_: object) -> Any:
+    raise RequestError(-32000, "no")
+
+
 @pytest.mark.req("P4")
 async def test_more_questions_than_allowed_do_not_reach_the_application() -> None:
     peer = shop()

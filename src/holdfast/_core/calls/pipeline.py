@@ -203,6 +203,8 @@ class Pipeline:
                     relisted = True
                     await tools.list("refresh", deadline or channel.deadline(CALL, since=since))
 
+            rounds = 0  # It is answered.
+
             # A task is followed to its end, over reconnects and restarts.
             if task is not None and view is not None:
                 time = max(self._total, call.idle)
@@ -222,7 +224,9 @@ class Pipeline:
                 if faults:
                     tools.misfit_result(name, result, faults)
         except BaseException as error:
-            if may_have_run and task is None and isinstance(error, HoldfastError):
+            # A server that asks has begun: an error of ours leaves open what it has done.
+            asked = rounds > 0 and not isinstance(error, RpcError)
+            if (may_have_run or asked) and task is None and isinstance(error, HoldfastError):
                 error.outcome_unknown = True
             unsettled = task is None and (call is None or rounds)
             if isinstance(error, asyncio.CancelledError) and unsettled:
