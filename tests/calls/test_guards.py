@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import holdfast
 from holdfast import Backoff, DriftError, Tool
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
 from holdfast.events import Transition
-from holdfast.testing import Incoming, Peer, RequestError
+from holdfast.testing import SILENCE, Incoming, Peer, RequestError
 
 AT_ONCE = Backoff(first=0.001, max=0.001, jitter=0)
 
@@ -154,3 +155,58 @@ async def test_a_list_that_changes_while_it_is_read_is_read_again() -> None:
     methods = [one.method for one in peer.received if one.method.startswith("tools/")]
     assert methods == ["tools/list"] * 4 + ["tools/call"]
     assert len(watch.seen) == 1
+
+
+@pytest.mark.req("H4", "R2")
+@pytest.mark.parametrize("versions", [HANDSHAKE, STATELESS], ids=["handshake", "stateless"])
+async def test_a_list_that_never_stays_the_same_is_refused_in_the_end(versions: Any) -> None:
+    peer, watch = make_peer(versions), Watch()
+    numbers = itertools.count()
+
+    def listed(incoming: Incoming) -> dict[str, Any]:
+        peer.notify("notifications/tools/list_changed")
+        return {"tools": [{"name": f"tool{next(numbers)}", "inputSchema": {"type": "object"}}]}
+
+    peer.on("tools/list", listed)
+    async with holdfast.connect(peer) as client:
+        client.guard_tools(watch)
+        with pytest.raises(holdfast.ProtocolError, match="changed 10 times") as caught:
+            await client.call_tool("greet")
+        assert not caught.value.outcome_unknown
+    assert not watch.seen
+    assert not [one for one in peer.received if one.method == "tools/call"]
+
+
+@pytest.mark.req("H4", "R2", "R3")
+async def test_a_server_that_dies_after_each_list_is_given_up_in_time_and_never_called() -> None:
+    peer, watch = make_peer(), Watch()
+
+    def listed(incoming: Incoming) -> Any:
+        peer.respond(incoming, {"tools": [{"name": "greet", "inputSchema": {"type": "object"}}]})
+        peer.hang_up()
+        return SILENCE
+
+    peer.on("tools/list", listed)
+    times, quick = holdfast.Timeouts(request=0.1, total=0.2), holdfast.Backoff(first=0.001)
+    async with holdfast.connect(peer, timeouts=times, backoff=quick, when_down="wait") as client:
+        client.guard_tools(watch)
+        with pytest.raises(TimeoutError) as caught:
+            await client.call_tool("greet")
+        assert isinstance(caught.value, holdfast.HoldfastError)
+        assert not caught.value.outcome_unknown
+    assert not [one for one in peer.received if one.method == "tools/call"]
+
+
+@pytest.mark.req("H4")
+async def test_a_guard_looks_again_when_the_stream_of_changes_ended() -> None:
+    """Over HTTP there is no link to lose: a server may be replaced between two requests."""
+    peer, watch = make_peer(STATELESS), Watch()
+    async with holdfast.connect(peer) as client:
+        client.guard_tools(watch)
+        await client.call_tool("greet")
+        await client.subscribe_resource("mem://any")
+        stream = [one for one in peer.received if one.method == "subscriptions/listen"][-1]
+        peer.notify("notifications/cancelled", {"requestId": stream.id})
+        await client.ping()
+        await client.call_tool("greet")
+    assert len(watch.seen) == 2

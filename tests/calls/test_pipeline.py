@@ -252,6 +252,20 @@ async def test_a_timeout_ends_a_request_that_is_not_answered(
             await VERBS[verb](client)
 
 
+@pytest.mark.req("E1")
+async def test_a_raw_result_that_cannot_be_read_is_the_servers_fault() -> None:
+    peer = shop()
+
+    def answer(incoming: Incoming) -> Any:
+        peer.write(b'{"jsonrpc":"2.0","id":%d,"result":{"n":1e400}}\n' % incoming.id)
+        return SILENCE
+
+    peer.on("any/thing", answer)
+    async with holdfast.connect(peer) as client:
+        with pytest.raises(holdfast.ProtocolError):
+            await client.request("any/thing")
+
+
 @pytest.mark.req("R3")
 async def test_listing_the_tools_first_counts_against_the_timeout() -> None:
     peer = shop()
@@ -259,6 +273,31 @@ async def test_listing_the_tools_first_counts_against_the_timeout() -> None:
     async with holdfast.connect(peer, timeouts=LONG, tools=CHECKED) as client:
         with pytest.raises(TimeoutError):
             await client.call_tool("double", {"a": 1}, timeout=0.05)
+
+
+@pytest.mark.req("R11")
+@pytest.mark.parametrize("how", ["silent", "lost", "malformed", "refreshed"])
+async def test_a_call_that_fails_while_its_tool_is_looked_up_has_not_run(how: str) -> None:
+    peer = shop()
+
+    def listed(incoming: Incoming) -> Any:
+        if how == "lost":
+            peer.hang_up()
+        return {"tools": 7} if how == "malformed" else SILENCE
+
+    policy = ToolPolicy(validate="always")
+    async with holdfast.connect(peer, timeouts=LONG, tools=policy) as client:
+        if how == "refreshed":
+            await client.list_tools()
+            client._tools._listed_at = -1000.0
+        else:
+            await client.open()
+            client.guard_tools(lambda tools, instructions: None)
+        peer.on("tools/list", listed)
+        with pytest.raises(holdfast.HoldfastError) as caught:
+            await client.call_tool("double", {"a": "no number"}, timeout=0.05)
+        assert not caught.value.outcome_unknown
+    assert asked(peer, "tools/call") == 0
 
 
 @pytest.mark.req("R3")

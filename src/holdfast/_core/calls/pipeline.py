@@ -65,12 +65,13 @@ class Pipeline:
         if driver is None or driver.loop is not asyncio.get_running_loop():
             driver = channel.driver
         observers, since = channel.observers.all, driver.loop.time()
-        begun = since
+        begun = entered = since
         given: Mapping[str, Any] = {} if arguments is None else arguments
         params: dict[str, Any] = {"name": name, "arguments": given}
         deadline = meta = sink = watch = call = None
         on_sent: Callable[[WireId], None] | None
         rounds, logins, may_have_run, relisted, pending = 0, 0, False, False, False
+        sending = False
         approved = not self._approval.wanted
         form, task, takes_task = None, None, self._takes_tasks
         try:
@@ -85,10 +86,11 @@ class Pipeline:
 
             while True:
                 # Find the tool and check the arguments.
+                sending = False
                 tool = tools.ready.get(name)
                 if tool is None:
                     tool = await tools.find(name, deadline or channel.deadline(CALL, since=since))
-                    if deadline is None or not deadline.given:
+                    if since == entered and (deadline is None or not deadline.given):
                         since = begun = driver.loop.time()
                 if not tool.own["_enabled"]:
                     raise tools.disabled(name)
@@ -155,6 +157,7 @@ class Pipeline:
                     extensions=() if form is None else form.extensions,
                     epoch=tool.epoch,
                 )
+                sending = True
                 try:
                     if form is None:
                         raw = await driver.request(call, on_progress=sink, on_sent=on_sent)
@@ -184,6 +187,7 @@ class Pipeline:
                     raise channel.broken(call, str(error)) from error
                 except LoginRequired as error:
                     # Nothing has run. A person logs in, in what is left of the call's time.
+                    sending = False
                     logins += 1
                     until = since + total
                     await channel.logins.recover(error, logins, until)
@@ -193,6 +197,10 @@ class Pipeline:
                     # The tool was checked on a link that is gone: check it on this one.
                     may_have_run = may_have_run or error.outcome_unknown or rounds > 0
                     tools.forget()
+                    if driver.loop.time() >= since + total:
+                        raise messages.timed_out(
+                            channel.name, call, sent=may_have_run, total=True
+                        ) from None
                 except RpcError as error:
                     if takes_task is None and self._requires_task(error):
                         # Nothing has run: the server can only do this as a task.
@@ -200,7 +208,7 @@ class Pipeline:
                         continue
                     if relisted or not tools.headers_changed(error):
                         raise
-                    relisted = True
+                    relisted, sending = True, False
                     await tools.list("refresh", deadline or channel.deadline(CALL, since=since))
 
             rounds = 0  # It is answered.
@@ -224,10 +232,11 @@ class Pipeline:
                 if faults:
                     tools.misfit_result(name, result, faults)
         except BaseException as error:
-            # A server that asks has begun: an error of ours leaves open what it has done.
-            asked = rounds > 0 and not isinstance(error, RpcError)
-            if (may_have_run or asked) and task is None and isinstance(error, HoldfastError):
-                error.outcome_unknown = True
+            if isinstance(error, HoldfastError) and task is None:
+                # A server that asks has begun: an error of ours leaves open what it has done.
+                may_have_run = may_have_run or (rounds > 0 and not isinstance(error, RpcError))
+                if may_have_run or not sending:
+                    error.outcome_unknown = may_have_run
             unsettled = task is None and (call is None or rounds)
             if isinstance(error, asyncio.CancelledError) and unsettled:
                 # Cancelled while listing, or while the application answered a question.

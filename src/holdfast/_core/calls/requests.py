@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from holdfast._core.calls.channel import Channel
+from holdfast._core.calls.channel import UNREADABLE, Channel
 from holdfast.errors import ValidationError
 from holdfast.types.base import Wire
 from holdfast.types.prompts import PromptResult
@@ -88,4 +88,8 @@ class SimpleRequests:
         plain = None if params is None else dict(params)
         deadline = self._channel.deadline(method, timeout, total_timeout)
         call = self._channel.call(method, plain, deadline)
-        return msgspec.json.decode(await self._channel.request(call, deadline))
+        raw = await self._channel.request(call, deadline)
+        try:
+            return msgspec.json.decode(raw)
+        except UNREADABLE as error:
+            raise self._channel.broken(call, str(error)) from error

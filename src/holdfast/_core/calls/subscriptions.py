@@ -238,6 +238,8 @@ class Subscriptions:
                 log.debug("%s: the subscription ended: %s", driver.engine.name, error)
             if self._stream is asyncio.current_task():
                 self._wanted = None
+            # Where each request goes its own way, this may be all that is seen of a new server.
+            self._tools.disconnected()
             await asyncio.sleep(next(pauses))
         if not acknowledged.done():
             text = f"{driver.engine.name}: the connection was lost before the subscription stood"

@@ -31,6 +31,8 @@ LIST: Final = "tools/list"
 HEADER_MISMATCH: Final = -32020
 RECENT: Final = 5.0
 """Seconds for which a list is taken as true where its changes are not announced."""
+MOST_READINGS: Final = 10
+"""Readings of a list that keeps changing, where it has to be seen as a whole."""
 MOST_NAMES: Final = 10_000
 """Unlisted names whose settings are remembered."""
 
@@ -119,12 +121,14 @@ class ToolTable:
         """List the tools, and show a list that is new to every guard."""
         engine = self._channel.driver.engine
         before: Sequence[Tool] | None = None
-        while True:
+        if self._guards:
+            await self._channel.connected(deadline)
+            deadline = deadline.after_connecting(self._channel.driver.loop.time())
+        for _ in range(MOST_READINGS):
             if self._guards:
                 # A guard is shown what this server says now, not what a cache holds.
                 mode = "bypass"
                 await self._channel.connected(deadline)
-                deadline = deadline.after_connecting(self._channel.driver.loop.time())
             epoch, changes = engine.epoch, self._changes
             found = await self._cached.listing(LIST, "tools", Tool, deadline, mode)
             # Pages of two servers, or the list of one that is gone, are not a checked list; nor
@@ -134,6 +138,9 @@ class ToolTable:
             if not self._guards or (whole and still):
                 break
             before = found if whole else None
+        else:
+            text = f"its list of tools changed {MOST_READINGS} times while it was read"
+            raise ProtocolError(f"{self._channel.name}: {LIST}: {text}")
         found[:] = self._with_headers(found)
         if not self._current or self._epoch != epoch or not _same(found.pages, self._pages):
             self.forget()

@@ -41,6 +41,10 @@ class Places:
         """The requests of which no byte has left."""
         return frozenset(self._unsent)
 
+    def has_left(self, wire_id: WireId) -> bool:
+        """Return True if bytes of a request may have left."""
+        return wire_id not in self._unsent
+
     def admit(self, wire_id: WireId, size: int) -> bool:
         """Take a request; return False if too many bytes are waiting already."""
         if self._bytes and self._bytes + size > self._backlog:

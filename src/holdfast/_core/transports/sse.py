@@ -218,7 +218,7 @@ class SseLink:
             if ends_task(error):
                 raise
             if not taken and not self._over:
-                refusal = self._client.refused(error, sent=wire_id not in self._places.unsent)
+                refusal = self._client.refused(error, sent=self._places.has_left(wire_id))
                 self._report(refusal.of(self._generation, wire_id))
         finally:
             self._end_post(wire_id)

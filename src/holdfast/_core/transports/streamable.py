@@ -208,7 +208,7 @@ class StreamableLink:
             if ends_task(error):
                 raise
             if wire_id not in self._finished:
-                refusal = self._client.refused(error, sent=wire_id not in self._places.unsent)
+                refusal = self._client.refused(error, sent=self._places.has_left(wire_id))
                 self._report(refusal.of(self._generation, wire_id))
         finally:
             self._end_exchange(wire_id)
