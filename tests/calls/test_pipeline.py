@@ -257,7 +257,7 @@ async def test_a_raw_result_that_cannot_be_read_is_the_servers_fault() -> None:
     peer = shop()
 
     def answer(incoming: Incoming) -> Any:
-        peer.write(b'{"jsonrpc":"2.0","id":%d,"result":{"n":1e400}}\n' % incoming.id)
+        peer.write(f'{{"jsonrpc":"2.0","id":{incoming.id},"result":{{"n":1e400}}}}\n'.encode())
         return SILENCE
 
     peer.on("any/thing", answer)

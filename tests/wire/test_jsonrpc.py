@@ -373,6 +373,14 @@ def test_a_flood_of_half_emojis_fails_at_once_instead_of_being_replaced() -> Non
     assert found.id == 5
 
 
+@pytest.mark.req("R8", "R10")
+def test_only_so_many_messages_are_read_from_one_line() -> None:
+    found = decode_lines(b'{"jsonrpc":"2.0","method":"a"}' * 10_000 + b"\n")
+    assert len(found) < 100
+    assert isinstance(found[0], Envelope)
+    assert isinstance(found[-1], Junk)
+
+
 def test_every_unreadable_answer_of_a_read_is_named_and_other_junk_once() -> None:
     data = answer_with(b"NaN", b"1") + answer_with(b"NaN", b"2") + b"junk\njunk\n"
     found = decode_lines(data)

@@ -133,6 +133,7 @@ def _decode_slowly(data: bytes, batches: bool) -> list[Envelope | Junk]:
 _BOM: Final = codecs.BOM_UTF8
 _NEXT: Final = rb'(?<=\})\s*+(?=\{"jsonrpc")'
 """Where a message follows another on one line. Inside of a string its quotes are escaped."""
+_MOST_ON_A_LINE: Final = 16
 
 
 def _decode_line(line: bytes, batches: bool) -> list[Envelope | Junk]:
@@ -140,17 +141,28 @@ def _decode_line(line: bytes, batches: bool) -> list[Envelope | Junk]:
     text = line.strip().removeprefix(_BOM).lstrip()
     if not text:
         return [Junk("blank line", "")]
+    if text.startswith(b"["):
+        return _decode_batch(text, batches)
     try:
         return [_decode(text)]
     except MALFORMED as error:
-        if text.startswith(b"["):
-            return _decode_batch(text, batches)
-        parts = re.split(_NEXT, text)
+        if not text.startswith(b"{"):
+            return _salvage(text) or _unreadable(text, error)
+        parts = re.split(_NEXT, text, maxsplit=_MOST_ON_A_LINE)
         if len(parts) > 1:
-            return [one for part in parts for one in _decode_line(part, batches)]
-        return (
-            _without_method(text) or _repaired(text) or _salvage(text) or _unreadable(text, error)
-        )
+            return [one for part in parts for one in _decode_object(part)]
+        return _broken_object(text, error)
+
+
+def _decode_object(text: bytes) -> list[Envelope | Junk]:
+    try:
+        return [_decode(text)]
+    except MALFORMED as error:
+        return _broken_object(text, error)
+
+
+def _broken_object(text: bytes, error: Exception) -> list[Envelope | Junk]:
+    return _without_method(text) or _repaired(text) or _salvage(text) or _unreadable(text, error)
 
 
 class _Answer(Struct):
@@ -165,6 +177,8 @@ _answer_decoder = msgspec.json.Decoder(_Answer)
 
 def _without_method(text: bytes) -> list[Envelope | Junk]:
     """Read an answer whose method is null: some servers write every field."""
+    if b"null" not in text:
+        return []
     try:
         found = _answer_decoder.decode(text)
     except MALFORMED:
@@ -212,6 +226,8 @@ def _unreadable(text: bytes, error: Exception) -> list[Envelope | Junk]:
     reason, shown, size = _reason(text, error), snippet(text), len(text)
     # What is left of UTF-16, if that is what the server writes.
     text = text.replace(b"\0", b"").strip()
+    if not text.startswith((b"{", b"[")):
+        return [Junk(reason, shown, size=size)]
     top, depth, end = 2 if text.startswith(b"[") else 1, 0, 0
     found: list[Envelope | Junk] = []
     junk = Junk(reason, shown, size=size)
