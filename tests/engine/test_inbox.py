@@ -558,6 +558,7 @@ UNREADABLE = {
     "behind a print": b'[info] {"jsonrpc":"2.0","id":@,"result":{"n":NaN}}',
     "in an array": b'[{"jsonrpc":"2.0","id":@,"result":{}}]',
     "among others in an array": b'[{"id":98,"result":{}},{"id":@,"result":{}},{"id":99}]',
+    "behind a notification": b'[{"method":"a"},7,{"id":@,"result":{}}]',
     "in a broken array": b'[{"jsonrpc":"2.0","id":@,"result":{"n":NaN}}]',
     "with a fraction": b'{"jsonrpc":"2.0","id":@.0,"result":{"n":NaN}}',
     "with an exponent": b'{"jsonrpc":"2.0","id":@e0,"result":{"n":NaN}}',

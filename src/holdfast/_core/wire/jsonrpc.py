@@ -236,8 +236,8 @@ def _unreadable(text: bytes, error: Exception) -> list[Envelope | Junk]:
         if what in b"{[":
             depth += 1
         elif what in b"}]":
-            if depth == top and junk.id is not None:
-                found.append(junk)
+            if depth == top and what == b"}":
+                found += [junk] if junk.id is not None else []
                 junk = Junk(reason, shown, size=size)
             depth -= 1
         elif depth == top and what == b'"id"':
