@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -97,11 +96,11 @@ def header_paths(schema: Any) -> HeaderPaths:
 def _annotated(schema: Any) -> Iterator[tuple[Any, tuple[str, ...], Any]]:
     """Every annotation below a schema; one that is not reached by properties alone is refused."""
     parts: list[tuple[Any, _Path, bool]] = [(schema, None, True)]
-    for count in itertools.count():
-        if not parts:
-            return
-        if count == MOST_PARTS:
+    left = MOST_PARTS
+    while parts:
+        if not left:
             raise BadParamHeader(f"its schema has more than {MOST_PARTS} parts")
+        left -= 1
         part, path, reachable = parts.pop()
         if isinstance(part, list):
             parts += [(item, path, False) for item in part]

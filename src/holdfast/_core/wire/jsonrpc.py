@@ -183,9 +183,8 @@ def _without_method(text: bytes) -> list[Envelope | Junk]:
         found = _answer_decoder.decode(text)
     except MALFORMED:
         return []
-    if not _is_utf8(text):
-        return []
-    return [Envelope(found.id, result=found.result, error=found.error)]
+    whole = Envelope(found.id, result=found.result, error=found.error)
+    return [whole] if _is_utf8(text) else []
 
 
 _LONE: Final = (
@@ -230,7 +229,7 @@ def _unreadable(text: bytes, error: Exception) -> list[Envelope | Junk]:
         return [Junk(reason, shown, size=size)]
     top, depth, end = 2 if text.startswith(b"[") else 1, 0, 0
     found: list[Envelope | Junk] = []
-    junk = Junk(reason, shown, size=size)
+    junk, answers = Junk(reason, shown, size=size), False
     for token in re.compile(_TOKEN).finditer(text, 0, _SEARCHED):
         what = token[0]
         if what in b"{[":
@@ -238,14 +237,16 @@ def _unreadable(text: bytes, error: Exception) -> list[Envelope | Junk]:
         elif what in b"}]":
             if depth == top and what == b"}":
                 found += [junk] if junk.id is not None else []
-                junk = Junk(reason, shown, size=size)
+                junk, answers = Junk(reason, shown, size=size), False
             depth -= 1
         elif depth == top and what == b'"id"':
             # Of two, the second counts, as everywhere.
             wire_id = _id(re.compile(_ID).match(text, token.end()))
             junk.id = junk.id if wire_id is None else wire_id
         elif depth == top and what == b'"method"':
-            junk.asks = True
+            junk.asks = not answers
+        elif depth == top and what in (b'"result"', b'"error"'):
+            junk.asks, answers = False, True
         end = token.end()
     if junk.id is None and end < len(text) and top == 1:
         # Some servers write the id last, behind a long result.
