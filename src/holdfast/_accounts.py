@@ -47,7 +47,7 @@ class AccountsClient(Client):
         """Return the client of the caller's account."""
         if self._closed:
             raise StateError(f"{self.name}: the client is closed", state=State.CLOSED)
-        account = self._transport.authorizer.account_name()
+        account = self._transport.authorizer.account
         found = self._clients.pop(account, None) or self._make(self._transport.for_account(account))
         self._clients[account] = found
         if len(self._clients) > MAX_SESSIONS:

@@ -103,7 +103,7 @@ class Client:
         self._requests = SimpleRequests(self._channel)
         self._subscriptions = Subscriptions(self._channel, self._tools)
         self._inbound = Inbound(self._channel, cache, self._tools, self._subscriptions)
-        self._logins.on_change = self._inbound.leave_session
+        self._logins.watch(change=self._inbound.leave_session)
         if handlers.notification is not None:
             self._inbound.add(handlers.notification, None)
         if handlers.progress is not None:
@@ -197,7 +197,7 @@ class Client:
 
     async def logout(self) -> bool:
         """Revoke and delete the stored login; return whether there was one."""
-        return await self._logins.account.log_out()
+        return await self._logins.authorizer.log_out()
 
     # What is known
 
@@ -729,7 +729,8 @@ class Client:
         from holdfast.events import Events
 
         events = Events(self.name, self._observers.all, self._channel.post)
-        self._inbound.events, self._logins.on_event = events, events.authorization
+        self._inbound.events = events
+        self._logins.watch(events=events.authorization)
         return events
 
     def on_notification(

@@ -116,7 +116,7 @@ def case(**changes: Any) -> Case:
     refused: dict[str, Any] = {"challenge": Challenge(frozenset({"bearer"}))}
     refused |= {
         name: changes.pop(name)
-        for name in ("challenge", "status", "version_header")
+        for name in ("challenge", "status", "version_header", "operation")
         if name in changes
     }
     return Case(refusal=Refusal(**refused), **{**settings, **changes})

@@ -420,9 +420,9 @@ async def test_no_secret_is_shown_anywhere(
                 await client.call_tool("hello")
                 await expire(here, client)
                 await client.call_tool("hello")
-                account = client.transport.authorizer.account
-                shown += [repr(one) for one in (client, client.transport, account, account.login)]
-                shown += [repr(one) for one in (client.transport.authorizer, account.login.client)]
+                login = client.transport.authorizer.login
+                shown += [repr(one) for one in (client, client.transport, login, login.client)]
+                shown += [repr(client.transport.authorizer)]
                 here.broken = 503
                 await expire(here, client)
                 with pytest.raises(TransportError) as first:

@@ -553,7 +553,8 @@ def test_a_token_is_renewed_although_the_metadata_cannot_be_read() -> None:
 
 
 def forbidden(scope: tuple[str, ...] | None, error: str = "insufficient_scope") -> dict[str, Any]:
-    return {"status": 403, "challenge": Challenge(frozenset({"bearer"}), None, scope, error)}
+    challenge = Challenge(frozenset({"bearer"}), None, scope, error)
+    return {"status": 403, "challenge": challenge, "operation": "tools/call x"}
 
 
 @pytest.mark.req("A26")
@@ -561,7 +562,7 @@ def test_a_step_up_asks_for_earlier_and_challenged_scopes() -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
     found = play.run(answer(case(login=stored_login(), **forbidden(("b",)))))
     assert not isinstance(found, Login)
-    assert (found.scopes, found.step_up) == (("a", "b"), True)
+    assert (found.scopes, found.step_up_for) == (("a", "b"), "tools/call x")
 
 
 @pytest.mark.req("A26")

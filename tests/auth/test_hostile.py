@@ -261,7 +261,7 @@ async def test_the_address_of_a_proxy_is_not_that_of_the_server() -> None:
             with pytest.raises(holdfast.HoldfastError):
                 await session.list_tools()
         assert target.authorizer is not None
-        assert target.authorizer.network in (None, "global")
+        assert target.authorizer.executor.network in (None, "global")
     assert asked
     assert not [url for url in asked if "127.0.0.1:9" in url]
 
@@ -273,8 +273,8 @@ async def test_the_address_of_a_proxy_is_not_that_of_the_server() -> None:
 @pytest.mark.parametrize("nonce", ["", "\udcff", "a b", 'a"b', "a\x7f", "n" * 5000])
 def test_a_nonce_that_cannot_be_one_is_not_used(nonce: str) -> None:
     authorizer = Authorizer("https://mcp.example/mcp", OAuth())
-    assert not authorizer.note_nonce(TOKEN, nonce)
-    assert not authorizer.nonces
+    assert not authorizer.executor.note_nonce(TOKEN, nonce)
+    assert not authorizer.executor.nonces
 
 
 class Clock:
@@ -282,9 +282,9 @@ class Clock:
 
     def __init__(self, session: holdfast.Client) -> None:
         self.now = 0.0
-        authorizer = session.transport.authorizer
-        begin = authorizer.clock()
-        authorizer.clock = lambda: begin + self.now
+        executor = session.transport.authorizer.executor
+        begin = executor.clock()
+        executor.clock = lambda: begin + self.now
 
 
 @pytest.mark.req("B5")

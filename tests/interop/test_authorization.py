@@ -105,7 +105,7 @@ async def test_a_login_to_a_server_of_the_official_sdk(provider: Provider) -> No
         for options in (OAuth(store=store), OAuth(store=store, interactive=False)):
             async with holdfast.connect(f"{home}/mcp", auth=options, handlers=handlers) as client:
                 assert (await client.call_tool("hello")).text == "hello"
-                login = client.transport.authorizer.account.login
+                login = client.transport.authorizer.login
                 assert provider.scope in login.granted
         pages = provider.person.pages
         assert pages >= 2

@@ -1,54 +1,60 @@
-"""The authorization of one server, as its transport sees it."""
+"""One account at one server: its token, its renewal and its login, one of each at a time."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
-import re
+import random
+import shlex
 import time
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias, TypeVar
+from secrets import token_urlsafe
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from holdfast._core.auth import jws, urls
-from holdfast._core.auth.account import Account
-from holdfast._core.auth.as_client import AsClient, Reach
+from holdfast._core.auth import flow, jws, urls
+from holdfast._core.auth.as_client import Reach
 from holdfast._core.auth.browser import Person
-from holdfast._core.auth.credentials import Login, decode
+from holdfast._core.auth.challenge import Challenge, Refusal, Tries
+from holdfast._core.auth.credentials import Login, Pointer, decode, entry_key
+from holdfast._core.auth.executor import Executor, Watch
+from holdfast._core.auth.flow import Case, Need
+from holdfast._core.auth.grants import ENDS_LOGIN, MAX_WAIT, plain
+from holdfast._core.auth.login import Attempt, by_machine, log_in
 from holdfast._core.auth.options import (
-    DPOP_EXTENSION,
-    Bearer,
+    EnterpriseManaged,
     Machine,
     OAuth,
+    WorkloadIdentity,
     supplied,
 )
-from holdfast._core.auth.steps import (
-    Ask,
-    Conversation,
-    Fetched,
-    Read,
-    Sign,
-    Step,
-    Unreachable,
-    Write,
+from holdfast._core.single_flight import SingleFlight, WorkStopped
+from holdfast.errors import (
+    AuthError,
+    DiscoveryError,
+    GrantError,
+    HoldfastError,
+    LoginFailed,
+    LoginRequired,
+    TransportError,
 )
-from holdfast._core.auth.store import LoginStore, default_store
-from holdfast.errors import AuthError, TransportError
 
-T = TypeVar("T")
-Watch: TypeAlias = "Callable[[Ask, Fetched | Unreachable], None]"
-
-MAX_ACCOUNTS: Final = 1000
-MACHINE_TIME: Final = 25.0
-"""Seconds for a conversation without a person, less than others wait for a lock that it holds."""
-_NONCE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,1024}")
+NEVER: Final = float("inf")
+REST: Final = 10.0
+"""Seconds after a failed renewal in which a token that is still good is used as it is."""
+CLOSING: Final = 10.0
+"""Seconds for a renewal under way to be saved when the client is closed."""
+MAX_TRIES: Final = 4
+"""How often one request is sent again, whatever the reasons."""
 
 
 class Authorizer:
-    """The authorization of one server: its accounts, and how their tokens are come by."""
+    """The authorization of one account at one server, as its transport sees it.
+
+    Renewals and logins run in tasks of their own: they outlive the callers that wait for them.
+    """
 
     def __init__(
         self,
@@ -62,62 +68,45 @@ class Authorizer:
         self.server: str = urls.canonical(server)
         self.options = options
         self.name: str = name or self.server
-        self.reach: Reach = reach or Reach()
-        self.clock = clock
+        self.login: Login | None = None
+        self.need: Need | None = None
+        """What a login would ask for, since the last refusal."""
+        self.refusal: Refusal | None = None
+        """The last one of the server's."""
         self.on_event: Callable[[str, dict[str, Any]], None] = lambda kind, facts: None
         self.on_change: Callable[[], None] = lambda: None
         """Called when another person is logged in than before."""
-        self.network: str | None = None
-        """The kind of network that the server is in: now, or when its login was made."""
-        self.nonces: dict[str, str] = {}
-        self._store: LoginStore | None = options.store if isinstance(options, OAuth) else None
-        self._accounts: dict[str, Account] = {}
-        self._only: Account | None = None
-        """The account, if no function gives it for each request."""
+        self._reach = reach or Reach()
+        store = options.store if isinstance(options, OAuth) else None
+        self.executor: Executor = Executor(self._reach, clock, store)
+        self._loaded = False
+        self._person: tuple[str, str | None] | None = None
+        """Issuer and subject of the login that was used last."""
+        self._persons = 0
+        """Changes of the person who is logged in."""
+        self._step_ups: dict[str, int] = {}
+        """New authorizations for more scopes, by operation."""
+        self._proven: set[str] = set()
+        self._work = SingleFlight()
+        self._trouble: TransportError | None = None
+        """Why the last renewal failed; not before ``_trouble_until`` is there another."""
+        self._trouble_until = 0.0
+        self._rest_until = 0.0
+        """A token that is still good is not renewed before."""
+        self._ready: dict[str, str] | None = None
+        self._ready_until = 0.0
 
     def __repr__(self) -> str:
-        return f"<Authorizer {self.server} {type(self.options).__name__}>"
+        return f"<Authorizer {self.server} {type(self.options).__name__} {self.login!r}>"
 
     @property
     def personal(self) -> bool:
-        """True if a function names the user of each request."""
+        """True if a function names the user of each request: `for_account` makes theirs."""
         return isinstance(self.options, OAuth) and callable(self.options.account)
 
-    def allow_login(self, **settings: Any) -> None:
-        """Let a login be started, with other settings than those that were given."""
-        if isinstance(self.options, OAuth):
-            self.options = replace(self.options, interactive=True, **settings)
-            self._only = None
-
     @property
-    def extensions(self) -> tuple[str, ...]:
-        """The extensions of authorization in use, by their names in ``capabilities``."""
-        own = self.options.extension
-        dpop = DPOP_EXTENSION if getattr(self.options, "dpop", False) is True else None
-        return tuple(one for one in (own, dpop) if one is not None)
-
-    @property
-    def store(self) -> LoginStore:
-        if self._store is None:
-            self._store = default_store()
-        return self._store
-
-    @property
-    def account(self) -> Account:
-        """The account; that of the caller, where a function gives it."""
-        if self._only is not None:
-            return self._only
-        name = self.account_name()
-        if self.personal:
-            found = self._accounts.setdefault(name, Account(self, name))
-            if len(self._accounts) > MAX_ACCOUNTS:
-                self._accounts.pop(next(iter(self._accounts)))
-            return found
-        self._only = self._accounts[name] = Account(self, name)
-        return self._only
-
-    def account_name(self) -> str:
-        """Return the name of the account, in the caller's context."""
+    def account(self) -> str:
+        """The name of the account; that of the caller, where a function gives it."""
         source = self.options.account if isinstance(self.options, OAuth) else "default"
         name = source() if callable(source) else source
         if name == "default":
@@ -126,110 +115,375 @@ class Authorizer:
             raise AuthError("account=…: must give the name of an account")
         return name
 
-    def fixed(self, name: str) -> Authorizer:
-        """Return an authorizer of one account alone, which shares the store."""
+    def for_account(self, name: str) -> Authorizer:
+        """Return the authorizer of one account, which shares the store."""
         assert isinstance(self.options, OAuth)
-        options = replace(self.options, account=name, store=self.store)
-        return Authorizer(self.server, options, reach=self.reach, name=self.name, clock=self.clock)
+        options = replace(self.options, account=name, store=self.executor.store)
+        clock = self.executor.clock
+        return Authorizer(self.server, options, reach=self._reach, name=self.name, clock=clock)
 
-    # Conversations
+    def allow_login(self, **settings: Any) -> None:
+        """Let a login be started, with other settings than those that were given."""
+        if isinstance(self.options, OAuth):
+            self.options = replace(self.options, interactive=True, **settings)
 
-    async def run(
-        self,
-        conversation: Conversation[T],
-        person: Person | None = None,
-        watch: Watch | None = None,
-    ) -> T:
-        """Carry a conversation out to its end.
+    @property
+    def interactive(self) -> bool:
+        """True if the user asked for OAuth; otherwise a stored login is used if there is one."""
+        return getattr(self.options, "interactive", True)
 
-        Args:
-            conversation: The steps to take.
-            person: Performs the steps that need one, on a clock of its own.
-            watch: Called with each request and its answer.
+    @property
+    def identity(self) -> str:
+        """Tells one user of the server from another, for caches and sessions."""
+        login = self.login
+        who = "" if login is None else f"{login.issuer} {login.subject or ''}"
+        return f"{self.account} {self._persons} {who}"
+
+    # For the HTTP client
+
+    def ready(self) -> dict[str, str] | None:
+        """Return the headers at once if a token is at hand that is bound to no key."""
+        return self._ready if self._ready_until > self.executor.clock() else None
+
+    async def headers(self, method: str, url: str) -> dict[str, str]:
+        """Return the credentials for a request; none if there are none."""
+        login = await self._current()
+        if login is None or urls.origin(url) != urls.origin(self.server):
+            return {}
+        found = {"Authorization": f"{login.token_type} {login.access_token}"}
+        if login.dpop_key is not None:
+            token = login.access_token
+            found["DPoP"] = self.executor.proof(login.dpop_key, method, url, token)
+        return found
+
+    async def answer(self, refusal: Refusal, tries: Tries) -> None:
+        """Return if the request is to be sent again; raise why not otherwise.
+
+        Raises:
+            LoginRequired: A person has to log in.
+            TransportError: No authorization server can be reached.
+            AuthError: Nothing helps.
         """
-        try:
-            async with (
-                AsClient(self.reach, self.network or "global") as client,
-                asyncio.timeout(MACHINE_TIME if person is None else None),
-            ):
-                answer: Any = None
-                while True:
-                    try:
-                        step = conversation.send(answer)
-                    except StopIteration as done:
-                        value: T = done.value
-                        return value
-                    answer = await self._perform(step, client, person)
-                    if watch is not None and isinstance(step, Ask):
-                        watch(step, answer)
-        except TimeoutError:
-            text = f"{self.name}: no authorization within {MACHINE_TIME:g} s; try again later"
-            raise TransportError(text) from None
+        tries.count += 1
+        self.refusal = refusal
+        self.executor.network = refusal.network or self.executor.network
+        self.executor.note_nonce(self.server, refusal.nonce)
+        if refusal.challenge.error == "use_dpop_nonce" and not tries.nonce:
+            tries.nonce = True
+            return
+        if tries.count > MAX_TRIES:
+            raise AuthError(f"{self.name}: the server refuses every token", code=refusal.status)
+        if self.login is not None and refusal.token != self.login.access_token:
+            return
+        key = (refusal.status, refusal.token, refusal.challenge.scope, refusal.operation)
+        renewed = tries.renewed
+        tries.renewed |= refusal.status == 401
+        if isinstance(self.options, OAuth):
+            await self._work.join(key, lambda: self._decide(refusal, renewed=renewed))
+        elif renewed or refusal.status == 403:
+            said = plain(refusal.challenge.error_description) or plain(refusal.challenge.error)
+            text = f"{self.name}: the server refuses the token{': ' + said if said else ''}"
+            raise AuthError(text, code=refusal.status)
+        else:
+            await self._work.join(key, lambda: self._by_machine(refusal))
 
-    async def _perform(self, step: Step, client: AsClient, person: Person | None) -> Any:
-        match step:
-            case Ask():
-                return await self._ask(step, client)
-            case Sign(key, algorithm, key_id, claims):
-                now = self.clock()
-                return jws.assertion(key, claims, algorithm=algorithm, key_id=key_id, now=now)
-            case Read(key, kind):
-                return decode(await self.store.read(key), kind)
-            case Write(key, value):
-                async with self.store.hold(key) as slot:
-                    return await slot.write(None if value is None else msgspec.json.encode(value))
-        assert person is not None
-        return await person.perform(step)
-
-    async def _ask(self, ask: Ask, client: AsClient) -> Fetched | Unreachable:
-        """Send a request; where the server wants a nonce in the proof, once more with it."""
-        again = False
+    async def _decide(self, refusal: Refusal, *, renewed: bool) -> None:
+        """Renew if that can help, else raise that a login is needed."""
+        stored = await self._stored()
+        newer = stored is not None and stored.access_token != refusal.token
+        if stored is not None and newer and not stored.due(self.executor.clock()):
+            # Another process has logged in, or renewed the token, meanwhile.
+            self._take(stored)
+            return
+        login = stored or self.login
+        step_ups = self._step_ups.get(refusal.operation, 0)
         while True:
-            more = {}
-            if ask.proof is not None:
-                more["DPoP"] = self.proof(ask.proof, ask.method, ask.url)
-            answer, headers = await client.ask(ask, more)
-            known = self.note_nonce(ask.url, headers.get("DPoP-Nonce"))
-            if again or not known or ask.proof is None or not isinstance(answer, Fetched):
-                return answer
-            again = (answer.document() or {}).get("error") == "use_dpop_nonce"
-            if not again:
-                return answer
+            case = self._case(refusal, login=login, renewed=renewed, step_ups=step_ups)
+            verdict = await self.executor.run(flow.answer(case))
+            if isinstance(verdict, Need):
+                break
+            try:
+                await self._renew(verdict)
+                return
+            except GrantError as error:
+                if error.error not in ENDS_LOGIN:
+                    raise
+                login, renewed = None, True
+        if verdict.server.assumed and not self.interactive:
+            raise DiscoveryError(f"{self.name}: the server names no authorization server")
+        self.need = verdict
+        raise self._login_required(verdict)
 
-    def note_nonce(self, url: str, nonce: str | None) -> bool:
-        """Remember the nonce of an origin (RFC 9449 §8.1), if it can be one."""
-        usable = nonce is not None and _NONCE.fullmatch(nonce) is not None
-        if usable and nonce is not None:
-            self.nonces[urls.origin(url)] = nonce
-        return usable
+    def _login_required(self, need: Need) -> LoginRequired:
+        words, text = ["holdfast", "login", self.name], "the server wants a login"
+        if self.account != "default":
+            words += ["--account", self.account]
+        if need.step_up_for is not None:
+            # The command sees no 403: without the scopes it would ask for the same ones again.
+            words += [f"--scope={scope}" for scope in need.scopes or ()]
+            text += " for more scopes"
+        # Names may come from a project's file: what is copied must be one command.
+        command = shlex.join(words)
+        self._tell("auth.required", need)
+        scopes = need.scopes or ()
+        return LoginRequired(text, command=command, scopes=scopes, hint=f"run: {command}")
 
-    def proof(self, key: str, method: str, url: str, login: Login | None = None) -> str:
-        """Return a DPoP proof for one request, bound to the token of a login."""
-        return jws.proof(
-            key,
-            method=method,
-            url=url,
-            now=self.clock() + (login.skew if login is not None else 0.0),
-            nonce=self.nonces.get(urls.origin(url)),
-            token=None if login is None else login.access_token,
+    # Tokens
+
+    async def _current(self) -> Login | None:
+        """Return the login, renewed if it is due and that can be done."""
+        await self.load()
+        login, now = self.login, self.executor.clock()
+        # Bounded below too: a clock that was put back must not make it last.
+        resting = self._rest_until - REST <= now < self._rest_until
+        if login is None or not login.due(now, random.random()):
+            self._prepare()
+            return login
+        if resting and not login.expired(now):
+            return login
+        try:
+            if not isinstance(self.options, OAuth):
+                await self._work.join("machine", lambda: self._by_machine(None))
+            elif login.refresh_token is not None:
+                return await self._renew(login)
+        except (TransportError, GrantError) as error:
+            if getattr(error, "error", "") in ENDS_LOGIN:
+                return self.login
+            if login.expired(self.executor.clock()):
+                raise
+            self._rest_until = now + REST
+        return self.login
+
+    def _prepare(self) -> None:
+        """Have the headers of an unbound token ready for as long as it is not due."""
+        login = self.login
+        if login is None:
+            self._ready, self._ready_until = {}, NEVER
+        elif login.dpop_key is not None:
+            # A proof is made for each request.
+            self._ready = None
+        else:
+            self._ready = {"Authorization": f"{login.token_type} {login.access_token}"}
+            self._ready_until = login.renew_at(random.random())
+
+    async def load(self) -> None:
+        """Read the stored login of this server and account, once."""
+        if not self._loaded and isinstance(self.options, OAuth):
+            found = await self._stored()
+            self._loaded = True
+            if self.login is None and found is not None:
+                self._take(found)
+
+    async def _stored(self) -> Login | None:
+        """Return the stored login, if it is for this server and for the issuer that is pinned."""
+        pointer = await self._pointer()
+        if pointer is None:
+            return None
+        key = entry_key("login", pointer.issuer, pointer.resource, self.account)
+        login = decode(await self.executor.store.read(key), Login)
+        if login is None or login.server != self.server:
+            return None
+        pinned = self.options.issuer
+        return login if pinned is None or urls.same_issuer(pinned, login.issuer) else None
+
+    @property
+    def _pointer_key(self) -> str:
+        return entry_key("server", self.server, self.account)
+
+    async def _pointer(self) -> Pointer | None:
+        return decode(await self.executor.store.read(self._pointer_key), Pointer)
+
+    async def _renew(self, login: Login) -> Login:
+        until = self._trouble_until
+        if self._trouble is not None and until - MAX_WAIT <= self.executor.clock() < until:
+            raise self._trouble.again()
+        return await self._work.join(("renew", login.key), lambda: self._renew_held(login))
+
+    async def _renew_held(self, login: Login) -> Login:
+        """Refresh with the entry held, unless another process has done it (B2, B3, B4)."""
+        async with self.executor.store.hold(login.key) as slot:
+            data = await slot.read()
+            stored = decode(data, Login)
+            if stored is None or stored.refresh_token is None:
+                self._forget()
+                raise GrantError("the stored login is gone", error="invalid_grant")
+            newer = stored.access_token != login.access_token
+            if newer and not stored.due(self.executor.clock()):
+                self._take(stored)
+                return stored
+            # A store that cannot be written is found out before the token is used up.
+            await slot.write(data)
+            try:
+                renewed = await self.executor.run(flow.renew(stored, self.executor.clock()))
+            except GrantError as error:
+                if error.error in ENDS_LOGIN:
+                    await slot.write(None)
+                    self._forget()
+                self._tell("auth.failed", None, reason=error.error)
+                raise
+            except TransportError as error:
+                wait = (error.data or {}).get("retry_after", 0.0)
+                self._trouble, self._trouble_until = error, self.executor.clock() + wait
+                raise
+            # Saved before it is used: a token that was rotated and lost ends the login.
+            await slot.write(msgspec.json.encode(renewed))
+        self._proven.add(renewed.client.client_id)
+        self._take(renewed)
+        self._tell("auth.refreshed", None)
+        return renewed
+
+    def _take(self, login: Login, *, maybe_other: bool = False) -> None:
+        """Use a login; another person's ends the session and the caches of the one before."""
+        before, self._person = self._person, (login.issuer, login.subject)
+        unknown = maybe_other and login.subject is None
+        self.login, self._loaded = login, True
+        self.executor.network = self.executor.network or login.network
+        self.executor.note_skew(login)
+        if before is not None and (before != self._person or unknown):
+            self._persons += 1
+            self.on_change()
+        self._prepare()
+
+    def _forget(self) -> None:
+        self.login = None
+        self._prepare()
+
+    async def _by_machine(self, refusal: Refusal | None) -> None:
+        """Get a token without a person; it is kept in memory alone."""
+        options, case = self.options, self._case(refusal)
+        if refusal is not None or self.need is None:
+            self.need = await self.executor.run(flow.discover(case))
+        given = None
+        if isinstance(options, WorkloadIdentity):
+            given = await supplied(options.token, file=True)
+        elif isinstance(options, EnterpriseManaged):
+            given = await supplied(options.id_token)
+        key = jws.new_key() if self.need.dpop else None
+        try:
+            self._take(await self.executor.run(by_machine(case, self.need, given, key)))
+        except GrantError as error:
+            self._forget()
+            self._tell("auth.failed", self.need, reason=error.error)
+            raise
+        self._tell("auth.granted", self.need)
+
+    # Logins
+
+    async def log_in(self, handler: Any, *, fresh: bool = False) -> Login:
+        """Log in with a person; callers that come meanwhile wait for the same login."""
+        try:
+            return await self._work.join("login", lambda: self._log_in(handler, fresh))
+        except WorkStopped:
+            raise LoginFailed(f"{self.name}: the client was closed") from None
+
+    async def _log_in(self, handler: Any, fresh: bool) -> Login:
+        options = self.options
+        assert isinstance(options, OAuth)
+        await self.load()
+        person = Person(self.name, self.account, handler)
+        try:
+            async with asyncio.timeout(options.timeout):
+                attempt = await self._attempt(options, fresh)
+                login = await self.executor.run(log_in(attempt), person)
+                await self._keep(login)
+        except HoldfastError:
+            self._tell("auth.failed", self.need, reason="login")
+            raise
+        except TimeoutError:
+            text = f"nobody completed the login within {options.timeout:g} s"
+            raise LoginFailed(f"{self.name}: {text}") from None
+        finally:
+            await person.close()
+        self._proven.add(login.client.client_id)
+        self._take(login, maybe_other=attempt.need.step_up_for is None)
+        self.need = None
+        self._tell("auth.granted", None)
+        return login
+
+    async def _attempt(self, options: OAuth, fresh: bool) -> Attempt:
+        pointer = await self._pointer()
+        advertised = self._advertised() or (None if pointer is None else pointer.metadata_url)
+        case = self._case(Refusal(challenge=Challenge(resource_metadata=advertised)))
+        if self.need is None:
+            self.need = await self.executor.run(flow.discover(case))
+        need = self.need
+        if need.step_up_for is not None:
+            count = self._step_ups.get(need.step_up_for, 0)
+            self._step_ups[need.step_up_for] = count + 1
+        same = pointer is not None and pointer.client_id == options.client_id
+        self._tell("auth.login", need)
+        return Attempt(
+            case=case,
+            need=need,
+            verifier=token_urlsafe(64),
+            state=token_urlsafe(32),
+            dpop_key=jws.new_key() if need.dpop else None,
+            bound=options.issuer or (pointer.issuer if pointer is not None and same else None),
+            proven=self._proven,
+            fresh=fresh,
         )
 
+    def _advertised(self) -> str | None:
+        """Return where the server has said that its metadata is, in its last refusal."""
+        return None if self.refusal is None else self.refusal.challenge.resource_metadata
+
+    async def _keep(self, login: Login) -> None:
+        pointer = Pointer(
+            issuer=login.issuer,
+            resource=login.resource,
+            client_id=login.client.client_id,
+            metadata_url=self._advertised(),
+        )
+        await self.executor.write(login.key, login)
+        await self.executor.write(self._pointer_key, pointer)
+
+    async def log_out(self) -> bool:
+        """Revoke and delete the login; return whether there was one."""
+        await self.load()
+        login = self.login
+        await self.executor.write(self._pointer_key, None)
+        if login is not None:
+            # A renewal under way ends first: its tokens are the ones to revoke.
+            async with self.executor.store.hold(login.key) as slot:
+                login = decode(await slot.read(), Login) or login
+                await slot.write(None)
+        self._forget()
+        self._persons += 1
+        self.need = None
+        if login is not None:
+            await self.executor.run(flow.revoke(login))
+        return login is not None
+
+    async def discover(self, watch: Watch) -> Need:
+        """Run the discovery alone; ``watch`` sees each request and its answer."""
+        return await self.executor.run(flow.discover(self._case(self.refusal)), watch=watch)
+
     async def close(self) -> None:
-        """End logins, and let renewals come to their end: a rotated token must be saved."""
-        for account in list(self._accounts.values()):
-            await account.close()
+        """End a login under way, and let a renewal end: a rotated token must be saved."""
+        await self._work.close(cancel=("login",), timeout=CLOSING)
 
+    # Inside
 
-def bearer_headers(options: Bearer, own: Any) -> Any:
-    """Return the headers that carry a given token: a function, where it comes from one."""
-    source = options.token
-    if isinstance(source, str) and not callable(own):
-        return {**(own or {}), "Authorization": f"Bearer {source}"}
+    def _case(self, refusal: Refusal | None = None, **known: Any) -> Case:
+        return Case(
+            server=self.server,
+            account=self.account,
+            options=self.options,
+            now=self.executor.clock(),
+            refusal=refusal or Refusal(),
+            network=self.executor.network or "global",
+            **known,
+        )
 
-    async def headers() -> dict[str, str]:
-        given = own() if callable(own) else own or {}
-        given = dict(await given if inspect.isawaitable(given) else given)
-        others = {name: value for name, value in given.items() if name.lower() != "authorization"}
-        return {**others, "Authorization": f"Bearer {await supplied(source)}"}
-
-    return headers
+    def _tell(self, kind: str, need: Need | None, **more: Any) -> None:
+        login = self.login
+        facts = {
+            "server": self.server,
+            "account": self.account,
+            "issuer": need.server.issuer if need else login.issuer if login else None,
+            "resource": need.resource if need else login.resource if login else None,
+            "scopes": (need.scopes or ()) if need else login.granted if login else (),
+            "expires_at": login.expires_at if login else None,
+            **more,
+        }
+        self.on_event(kind, facts)

@@ -55,7 +55,6 @@ class Tries(Struct):
     count: int = 0
     nonce: bool = False
     renewed: bool = False
-    granted: bool = False
 
 
 def read_challenge(headers: Iterable[str]) -> Challenge:

@@ -132,6 +132,8 @@ class Pointer(Struct, frozen=True, kw_only=True):
     issuer: str
     resource: str | None
     client_id: str | None = None
+    metadata_url: str | None = None
+    """Where the server said that its resource metadata is, if it did."""
 
 
 def entry_key(kind: Literal["login", "server", "client"], *parts: str | None) -> str:

@@ -45,7 +45,8 @@ class Need(Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...] | None
     """None leaves the parameter out."""
     dpop: bool = False
-    step_up: bool = False
+    step_up_for: str | None = None
+    """The operation that was refused for want of scopes."""
 
 
 def answer(case: Case) -> Conversation[Login | Need]:
@@ -120,7 +121,7 @@ def _step_up(case: Case) -> Conversation[Need]:
     need = yield from discover(case)
     earlier = () if login is None else login.scopes
     union = tuple(dict.fromkeys((*earlier, *(need.scopes or ()), *wanted)))
-    return replace(need, scopes=union, step_up=True)
+    return replace(need, scopes=union, step_up_for=case.refusal.operation)
 
 
 def renew(login: Login, now: float) -> Conversation[Login]:

@@ -47,6 +47,12 @@ class _Options(Secretive, frozen=True, kw_only=True):
             raise ValidationError("resource: must be an absolute URI without a fragment")
 
     @property
+    def extensions(self) -> tuple[str, ...]:
+        """The extensions in use, by their names in ``capabilities``."""
+        own = () if self.extension is None else (self.extension,)
+        return (*own, DPOP_EXTENSION) if getattr(self, "dpop", False) is True else own
+
+    @property
     def asked(self) -> tuple[str, ...] | None:
         """The user's own scopes; None: those that the server names."""
         return self.scopes  # type: ignore[return-value]
@@ -241,6 +247,21 @@ async def supplied(source: Any, *, file: bool = False) -> str:
     else:
         found = source
     return check_token(found.strip() if isinstance(found, str) else found)
+
+
+def bearer_headers(options: Bearer, own: Any) -> Any:
+    """Return the headers that carry a given token: a function, where it comes from one."""
+    source = options.token
+    if isinstance(source, str) and not callable(own):
+        return {**(own or {}), "Authorization": f"Bearer {source}"}
+
+    async def headers() -> dict[str, str]:
+        given = own() if callable(own) else own or {}
+        given = dict(await given if inspect.isawaitable(given) else given)
+        others = {name: value for name, value in given.items() if name.lower() != "authorization"}
+        return {**others, "Authorization": f"Bearer {await supplied(source)}"}
+
+    return headers
 
 
 def _scopes(scopes: Any) -> tuple[str, ...] | None:

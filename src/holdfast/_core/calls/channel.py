@@ -165,7 +165,7 @@ class Channel:
     async def log_in(self, *, fresh: bool) -> None:
         """Log in, whether or not the server has asked for it yet."""
         driver = self.driver
-        if self.logins.account.need is None:
+        if self.logins.authorizer.need is None:
             try:
                 # What the server says when it refuses tells where to log in, and for what.
                 await driver.open()

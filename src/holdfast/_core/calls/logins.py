@@ -17,7 +17,7 @@ from holdfast._core.boundary import Transport
 from holdfast.errors import AuthError, HoldfastError, LoginPending, LoginRequired
 
 if TYPE_CHECKING:
-    from holdfast._core.auth.account import Account
+    from holdfast._core.auth.authorizer import Authorizer
 
 MAX_LOGINS: Final = 3
 """For one call: a login, and two new authorizations for more scopes."""
@@ -28,26 +28,23 @@ class Logins:
 
     def __init__(self, name: str, transport: Transport, handler: Any) -> None:
         self._name = name
-        self._authorizer = getattr(transport, "authorizer", None)
+        self._authorizer: Authorizer | None = getattr(transport, "authorizer", None)
         self._handler = handler
-        self.on_event: Callable[[str, dict[str, Any]], None] | None = None
-        self.on_change: Callable[[], None] | None = None
-        """Called when another person is logged in than before."""
+
+    def watch(
+        self,
+        *,
+        events: Callable[[str, dict[str, Any]], None] | None = None,
+        change: Callable[[], None] | None = None,
+    ) -> None:
+        """Have functions called with each event, and when another person is logged in."""
         if self._authorizer is not None:
-            self._authorizer.on_event = self._tell
-            self._authorizer.on_change = self._changed
-
-    def _tell(self, kind: str, facts: dict[str, Any]) -> None:
-        if self.on_event is not None:
-            self.on_event(kind, facts)
-
-    def _changed(self) -> None:
-        if self.on_change is not None:
-            self.on_change()
+            self._authorizer.on_event = events or self._authorizer.on_event
+            self._authorizer.on_change = change or self._authorizer.on_change
 
     @property
-    def account(self) -> Account:
-        """The account of the caller.
+    def authorizer(self) -> Authorizer:
+        """The one of the caller's account.
 
         Raises:
             AuthError: This server is not one to log in to.
@@ -55,8 +52,7 @@ class Logins:
         if self._authorizer is None:
             text = f"{self._name}: there is nothing to log in to: it needs a URL and auth=…"
             raise AuthError(text)
-        found: Account = self._authorizer.account
-        return found
+        return self._authorizer
 
     async def recover(self, error: LoginRequired, logins: int, until: float | None) -> None:
         """Log in, so that what failed with ``error`` can be done again.
@@ -77,7 +73,7 @@ class Logins:
 
     def _usable(self) -> Any:
         """Return who may log in: the application's handler, or a person at a terminal."""
-        if self._authorizer is None or not self._authorizer.account.interactive:
+        if self._authorizer is None or not self._authorizer.interactive:
             return None
         if self._handler is not None or not _somebody_there():
             return self._handler
@@ -88,7 +84,7 @@ class Logins:
     async def _wait(self, handler: Any, until: float | None) -> None:
         try:
             async with asyncio.timeout_at(until):
-                await self.account.log_in(handler)
+                await self.authorizer.log_in(handler)
         except TimeoutError as error:
             if isinstance(error, HoldfastError):
                 raise
@@ -99,12 +95,9 @@ class Logins:
 
     async def log_in(self, *, fresh: bool = False) -> None:
         """Log in now; ``fresh`` also registers anew."""
-        handler = self._handler
-        if handler is None:
-            from holdfast._core.auth.browser import browser_login
+        from holdfast._core.auth.browser import browser_login
 
-            handler = browser_login
-        await self.account.log_in(handler, fresh=fresh)
+        await self.authorizer.log_in(self._handler or browser_login, fresh=fresh)
 
     async def close(self) -> None:
         if self._authorizer is not None:

@@ -15,8 +15,8 @@ from holdfast._core.callbacks import ends_task
 from holdfast.errors import AuthError, DiscoveryError, HoldfastError
 
 if TYPE_CHECKING:
-    from holdfast._core.auth.account import Account
     from holdfast._core.auth.as_client import Peers
+    from holdfast._core.auth.authorizer import Authorizer
 
 T = TypeVar("T")
 
@@ -29,15 +29,15 @@ _VERSION: Final = "MCP-Protocol-Version"
 class Permit:
     """The credentials of one request, over all of its attempts."""
 
-    def __init__(self, account: Account, peers: Peers, held: Held | None) -> None:
-        self._account = account
+    def __init__(self, authorizer: Authorizer, peers: Peers, held: Held | None) -> None:
+        self._authorizer = authorizer
         self._peers = peers
         self._held = held
         self._tries: Tries | None = None
 
     async def headers(self, method: str, url: str) -> Mapping[str, str]:
         """Return the credentials to send; until they are there, the request is held."""
-        return await self._work(self._account.headers(method, url))
+        return await self._work(self._authorizer.headers(method, url))
 
     async def answered(
         self, response: aiohttp.ClientResponse, sent: Mapping[str, str], body: bytes | None
@@ -65,10 +65,10 @@ class Permit:
         if self._tries is None:
             self._tries = Tries()
         try:
-            await self._work(self._account.answer(refusal, self._tries))
+            await self._work(self._authorizer.answer(refusal, self._tries))
         except Refused as failure:
             # A server that has never heard of OAuth wants some other credentials.
-            if isinstance(failure.error, DiscoveryError) and not self._account.interactive:
+            if isinstance(failure.error, DiscoveryError) and not self._authorizer.interactive:
                 return False
             raise
         return True

@@ -125,8 +125,8 @@ class Http:
             self._authorize(auth)
 
     def _authorize(self, auth: Auth) -> None:
-        from holdfast._core.auth.authorizer import Authorizer, bearer_headers
-        from holdfast._core.auth.options import Bearer, options_for
+        from holdfast._core.auth.authorizer import Authorizer
+        from holdfast._core.auth.options import Bearer, bearer_headers, options_for
 
         found = options_for(auth)
         if isinstance(found, Bearer):
@@ -158,7 +158,7 @@ class Http:
         authorizer = self.authorizer
         assert authorizer is not None
         found = copy(self)
-        found._settings = structs.replace(self._settings, authorizer=authorizer.fixed(name))
+        found._settings = structs.replace(self._settings, authorizer=authorizer.for_account(name))
         return found
 
     def __repr__(self) -> str:
@@ -178,10 +178,10 @@ class Http:
     def traits(self) -> Traits:
         """Return the properties of this transport; credentials may change with each request."""
         own, authorizer = self._settings.headers, self.authorizer
-        extensions = () if authorizer is None else authorizer.extensions
+        extensions = () if authorizer is None else authorizer.options.extensions
         if callable(own) or (authorizer is not None and authorizer.personal):
             return Traits(None, extensions=extensions)
-        account = "" if authorizer is None else authorizer.account.identity
+        account = "" if authorizer is None else authorizer.identity
         who = repr((sorted((own or {}).items()), account))
         return Traits(who, extensions=extensions)
 

@@ -106,7 +106,7 @@ class HttpClient:
             from holdfast._core.transports.authorization import Permit
 
             peers = self._peers = Peers(self.url.host or "", proxied=self._proxy is not None)
-            self._permit = lambda account, held: Permit(account, peers, held)
+            self._permit = lambda authorizer, held: Permit(authorizer, peers, held)
         own = settings.headers
         self._session = aiohttp.ClientSession(
             connector=_Connector(
@@ -190,15 +190,14 @@ class HttpClient:
         """Send a request, again with other credentials after a 401, and along redirects."""
         own, authorizer = self.settings.headers, self.settings.authorizer
         fresh = callable(own)
-        account = None if authorizer is None else authorizer.account
         permit: Permit | None = None
         hops = 0
         while True:
             sent = headers if not callable(own) else await self._with_own(own, headers)
-            if account is not None:
-                found = account.ready()
+            if authorizer is not None:
+                found = authorizer.ready()
                 if found is None:
-                    permit = permit or self._permit(account, held)
+                    permit = permit or self._permit(authorizer, held)
                     found = await permit.headers(method, str(url))
                 sent = {**sent, **found} if found else sent
             response = await self._send(method, url, sent, body)
@@ -206,8 +205,8 @@ class HttpClient:
                 return response
             if response.status == UNAUTHORIZED and fresh:
                 fresh = False
-            elif account is not None and response.status in _REFUSALS:
-                permit = permit or self._permit(account, held)
+            elif authorizer is not None and response.status in _REFUSALS:
+                permit = permit or self._permit(authorizer, held)
                 if not await permit.answered(response, sent, body):
                     return response
             elif response.status in _REDIRECTS and "Location" in response.headers:

@@ -55,7 +55,7 @@ async def login(
     }
     async with _client(target, server, given) as client:
         await client.login(fresh=fresh)
-        found = client.transport.authorizer.account.login
+        found = client.transport.authorizer.login
     if target.output.json:
         target.output.value(_row(found))
     else:
@@ -95,7 +95,7 @@ def _client(target: ServerTarget, server: tuple[str, ...], given: dict[str, Any]
 
 async def discovery(client: Any) -> list[tuple[Verdict, str]]:
     """Return each step from a refusal to the authorization server: its verdict and its text."""
-    account = client.transport.authorizer.account
+    authorizer = client.transport.authorizer
     found: list[tuple[Verdict, str]] = []
 
     def watch(ask: Any, answer: Any) -> None:
@@ -110,7 +110,7 @@ async def discovery(client: Any) -> list[tuple[Verdict, str]]:
             found.append(("note" if status == 404 else "warn", f"{ask.url}\n{text}"))
 
     try:
-        need = await account.discover(watch)
+        need = await authorizer.discover(watch)
     except HoldfastError as error:
         return [*found, ("bad", error.message)]
     server = need.server

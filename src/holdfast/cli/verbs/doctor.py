@@ -200,7 +200,7 @@ def _before(client: Client) -> Iterable[Finding]:
 def _login(client: Client) -> Iterable[Finding]:
     """Return who is logged in, if the server is used with a login."""
     authorizer = getattr(client.transport, "authorizer", None)
-    login = None if authorizer is None else authorizer.account.login
+    login = None if authorizer is None else authorizer.login
     if login is not None:
         who = f"as {login.subject} " if login.subject else ""
         scopes = f" for: {' '.join(login.granted)}" if login.granted else ""
@@ -210,7 +210,7 @@ def _login(client: Client) -> Iterable[Finding]:
 async def _discovery(client: Client) -> list[Finding]:
     """Return how the authorization server is found, where the server has refused a request."""
     authorizer = getattr(client.transport, "authorizer", None)
-    if authorizer is None or authorizer.account.refusal is None:
+    if authorizer is None or authorizer.refusal is None:
         return []
     from holdfast.cli.verbs.auth import discovery
 
