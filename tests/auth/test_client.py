@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 import traceback
 from typing import Any
 
@@ -154,6 +155,29 @@ async def test_trouble_at_the_authorization_server_keeps_the_login(status: int) 
         assert here.count["authorize"] == 1
 
 
+@pytest.mark.req("B4")
+async def test_a_token_is_not_used_up_where_its_successor_cannot_be_saved() -> None:
+    class Full(MemoryLogins):
+        full = False
+
+        async def _write(self, key: str, data: bytes | None) -> None:
+            if self.full:
+                raise holdfast.AuthError("no space left")
+            await super()._write(key, data)
+
+    store = Full()
+    async with world() as here, here.connect(auth=OAuth(store=store)) as client:
+        await client.list_tools()
+        await expire(here, client)
+        store.full = True
+        with pytest.raises(holdfast.AuthError, match="no space"):
+            await client.call_tool("hello")
+        assert here.count["refresh_token"] == 0
+        store.full = False
+        assert (await client.call_tool("hello")).text == "hello"
+        assert here.count["authorize"] == 1
+
+
 @pytest.mark.req("A25", "B3")
 async def test_a_refused_refresh_ends_the_login_and_a_person_is_asked() -> None:
     async with world() as here, here.connect() as client:
@@ -272,6 +296,36 @@ async def test_a_step_up_that_brings_nothing_ends_in_an_error() -> None:
             with pytest.raises(holdfast.AuthError):
                 await client.call_tool("hello")
         assert here.count["authorize"] <= 3
+
+
+@pytest.mark.req("A26", "B13")
+async def test_a_step_up_with_nobody_there_names_a_command_that_brings_the_scopes() -> None:
+    store = MemoryLogins()
+    async with world() as here:
+        async with here.connect(auth=OAuth(store=store, scopes=["read"])) as client:
+            await client.login()
+        here.wanted = ("write", "$(id)")
+        async with here.connect(auth=OAuth(store=store, interactive=False)) as client:
+            # Nothing was authorized in between, so it stays the same answer.
+            for _ in range(4):
+                with pytest.raises(LoginRequired) as caught:
+                    await client.call_tool("hello")
+            words = shlex.split(caught.value.command)
+            assert words[3:] == ["--scope=read", "--scope=write", "--scope=$(id)"]
+        assert here.count["authorize"] == 1
+
+
+@pytest.mark.req("A3", "A25")
+async def test_a_new_login_finds_the_metadata_where_the_server_once_said_that_it_is() -> None:
+    store = MemoryLogins()
+    async with world() as here:
+        here.prm = "/prm"
+        for _ in range(2):
+            async with here.connect(auth=OAuth(store=store)) as client:
+                # The second time the stored login is good: no refusal tells.
+                await client.login()
+                assert client.transport.authorizer.login.resource == f"{here.url}/mcp"
+        assert here.count["authorization_code"] == 2
 
 
 @pytest.mark.req("A26")

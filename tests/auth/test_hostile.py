@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import shlex
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
+import jwt
 import pytest
 from aiohttp import web
 
 import holdfast
 from holdfast import FileLogins, LoginFailed, LoginRequest, LoginRequired, MemoryLogins, OAuth
+from holdfast._core.auth import jws
 from holdfast._core.auth.as_client import AsClient, Reach
 from holdfast._core.auth.authorizer import Authorizer
 from holdfast._core.auth.browser import Listener, describe
@@ -321,6 +324,80 @@ async def test_while_a_token_is_good_trouble_at_its_server_costs_one_request() -
         clock.now = 3601
         assert (await session.call_tool("hello")).text == "hello"
         assert here.count["refresh_token"] == 2
+
+
+@pytest.mark.req("B5", "B7")
+async def test_a_clock_that_is_put_back_does_not_prolong_the_trouble() -> None:
+    async with world() as here, here.connect() as session:
+        await session.list_tools()
+        clock = Clock(session)
+        here.broken, here.retry_after = 429, "30"
+        clock.now = 1_000_000
+        with pytest.raises(TransportError):
+            await session.call_tool("hello")
+        here.broken = None
+        clock.now = 4000
+        assert (await session.call_tool("hello")).text == "hello"
+
+
+@pytest.mark.req("B5")
+@pytest.mark.parametrize("answer", [{"error": "invalid_request"}, {"access_token": 7}])
+async def test_an_odd_answer_to_a_renewal_does_not_stop_a_token_that_is_good(answer: Any) -> None:
+    async with world() as here, here.connect() as session:
+        await session.list_tools()
+        clock = Clock(session)
+        here.odd = answer
+        clock.now = 3590
+        assert (await session.call_tool("hello")).text == "hello"
+        assert here.count["refresh_token"] == 1
+        clock.now = 3601
+        with pytest.raises(GrantError):
+            await session.call_tool("hello")
+        here.odd = None
+        clock.now += 60
+        assert (await session.call_tool("hello")).text == "hello"
+        assert here.count["authorize"] == 1
+
+
+@pytest.mark.req("B7", "A33", "A36")
+async def test_the_clock_of_the_authorization_server_counts_for_what_it_is_shown() -> None:
+    """This machine is an hour slow: its assertions and proofs would have expired."""
+    times: list[float] = []
+
+    async def token(request: web.Request) -> web.StreamResponse:
+        form = await request.post()
+        unverified = {"verify_signature": False}
+        shown = (str(form["client_assertion"]), request.headers["DPoP"])
+        times.extend(jwt.decode(text, options=unverified)["iat"] for text in shown)
+        return web.json_response({**TOKENS, "token_type": "DPoP"})
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        home = f"http://{request.host}"
+        if request.path == "/token":
+            return await token(request)
+        if request.path == "/mcp":
+            return web.Response(status=401, headers={"WWW-Authenticate": "DPoP"})
+        issuer = {"issuer": home, "token_endpoint": f"{home}/token"}
+        prm = {"resource": f"{home}/mcp", "authorization_servers": [home]}
+        return web.json_response(prm if "resource" in request.path else issuer)
+
+    async with serving(answer) as url:
+        auth = holdfast.ClientCredentials(client_id="me", private_key=jws.new_key())
+        async with holdfast.connect(f"{url}/mcp", auth=auth) as session:
+            Clock(session).now = -3600
+            with pytest.raises(holdfast.AuthError):
+                await session.list_tools()
+    assert len(times) == 2
+    assert all(abs(one - time.time()) < 60 for one in times)
+
+
+@pytest.mark.req("A36")
+def test_nonces_of_ever_new_places_do_not_pile_up() -> None:
+    executor = Authorizer("https://mcp.example/mcp", OAuth()).executor
+    for number in range(1000):
+        assert executor.note_nonce(f"https://as{number}.example/token", "n" * 1000)
+    assert len(executor.nonces) < 100
+    assert "https://as999.example" in executor.nonces
 
 
 # The person's side.

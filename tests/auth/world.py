@@ -41,11 +41,15 @@ class World:
         self.secrets: set[str] = set()
         self.broken: int | None = None
         """A status for the token endpoint to answer with instead."""
+        self.odd: dict[str, Any] | None = None
+        """What the token endpoint answers with instead."""
         self.retry_after = ""
         self.gate: asyncio.Event | None = None
         """Held open: the token endpoint waits for it."""
         self.refuses_all = False
         """Every token is refused."""
+        self.prm = "/.well-known/oauth-protected-resource"
+        """Where the resource metadata is; the challenge names it."""
         self.moves = False
         """The resource names another authorization server each time."""
         self.entered: asyncio.Event = asyncio.Event()
@@ -77,6 +81,8 @@ class World:
     # The authorization server
 
     async def describe_resource(self, request: web.Request) -> web.Response:
+        if not request.path.startswith(self.prm):
+            return web.Response(status=404)
         self.count["prm"] += 1
         where = f"{self.url}/{self.count['prm']}" if self.moves else self.url
         return web.json_response({"resource": f"{self.url}/mcp", "authorization_servers": [where]})
@@ -124,6 +130,8 @@ class World:
         if self.broken is not None:
             later = {"Retry-After": self.retry_after} if self.retry_after else None
             return web.json_response({"error": "busy"}, status=self.broken, headers=later)
+        if self.odd is not None:
+            return web.json_response(self.odd)
         if "device_code" in form and not self.activated:
             return web.json_response({"error": "authorization_pending"}, status=400)
         if grant == "refresh_token":
@@ -179,9 +187,7 @@ class World:
         token = request.headers.get("Authorization", "").partition(" ")[2] or None
         self.seen.append((request.method, token))
         if token is None or token not in self.tokens or self.refuses_all:
-            challenge = (
-                f'Bearer resource_metadata="{self.url}/.well-known/oauth-protected-resource"'
-            )
+            challenge = f'Bearer resource_metadata="{self.url}{self.prm}"'
             return web.Response(status=401, headers={"WWW-Authenticate": challenge})
         if request.method == "GET":
             return web.Response(status=405)
@@ -254,6 +260,7 @@ async def world() -> AsyncIterator[World]:
     prm = "/.well-known/oauth-protected-resource"
     app.router.add_get(prm, found.describe_resource)
     app.router.add_get(f"{prm}/mcp", found.describe_resource)
+    app.router.add_get("/prm", found.describe_resource)
     metadata = "/.well-known/oauth-authorization-server"
     app.router.add_get(metadata + "{tenant:.*}", found.describe_server)
     app.router.add_post("/register", found.register)

@@ -38,8 +38,16 @@ class Forbidden(OSError):  # noqa: N818  (raised where a socket is made)
 class AsClient:
     """Carries out ``Ask``. ``home`` is the kind of network that the MCP server is in."""
 
-    def __init__(self, reach: Reach, home: str, *, timeout: float = TIMEOUT) -> None:
+    def __init__(
+        self,
+        reach: Reach,
+        home: str,
+        *,
+        timeout: float = TIMEOUT,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._reach = reach
+        self._clock = clock
         self._timeout = timeout
         self._allowed = frozenset({"global", home})
         self._session: aiohttp.ClientSession | None = None
@@ -88,7 +96,7 @@ class AsClient:
                 moved = response.status in _REDIRECTS and target is not None
                 if not moved or ask.method != "GET" or not ask.follow:
                     body = await _body(response)
-                    skew = _skew(response.headers.get("Date"))
+                    skew = _skew(response.headers.get("Date"), self._clock())
                     later = response.headers.get("Retry-After", "")
                     return Fetched(response.status, body, skew, later), response.headers
                 url = str(URL(url, encoded=True).join(URL(target or "", encoded=True)))
@@ -176,10 +184,10 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     return plain
 
 
-def _skew(date: str | None) -> float:
+def _skew(date: str | None, now: float) -> float:
     """Return by how much a server's clock is ahead of ours, as far as its ``Date`` tells."""
     try:
-        found = email.utils.parsedate_to_datetime(date or "").timestamp() - time.time()
+        found = email.utils.parsedate_to_datetime(date or "").timestamp() - now
     except (ValueError, TypeError, OverflowError):
         return 0.0
     return found if abs(found) > 5 else 0.0

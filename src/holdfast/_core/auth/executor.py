@@ -70,7 +70,7 @@ class Executor:
         """
         try:
             async with (
-                AsClient(self._reach, self.network or "global") as client,
+                AsClient(self._reach, self.network or "global", clock=self.clock) as client,
                 asyncio.timeout(MACHINE_TIME if person is None else None),
             ):
                 answer: Any = None
