@@ -364,6 +364,19 @@ async def test_accounts_are_kept_apart() -> None:
         assert {token for _, token in here.seen} == {"access-SECRET-1"}
 
 
+@pytest.mark.req("A10", "A13")
+async def test_a_given_client_is_bound_to_the_issuer_of_its_first_login() -> None:
+    auth = OAuth(store=MemoryLogins(), client_id="mine", client_secret="SECRET")
+    async with world() as here:
+        async with here.connect(auth=auth) as client:
+            await client.login()
+        here.moves = True
+        async with here.connect(auth=auth) as client:
+            with pytest.raises(holdfast.DiscoveryError, match="client_id belongs to"):
+                await client.login()
+        assert here.count["authorize"] == 1
+
+
 @pytest.mark.req("B10")
 async def test_a_registration_is_used_by_the_next_login() -> None:
     store = MemoryLogins()

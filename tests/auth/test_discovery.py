@@ -60,6 +60,29 @@ def test_a_failure_is_not_taken_for_no_metadata(broken: Any) -> None:
         Play({PRM: broken}).run(Discovery(SERVER, OAuth()).find_resource(None))
 
 
+@pytest.mark.req("A3", "A4")
+@pytest.mark.parametrize("document", [{}, {"resource": 7}, {"authorization_servers": [ISSUER]}])
+def test_metadata_without_a_resource_is_not_taken_for_none(document: Any) -> None:
+    play = Play({PRM: ok(document), f"{ISSUER}/.well-known/openid-configuration": AS_DOCUMENT})
+    with pytest.raises(DiscoveryError, match="no resource"):
+        play.run(discover(case()))
+    assert play.urls == [PRM, ROOT_PRM]
+
+
+@pytest.mark.req("A8")
+@pytest.mark.parametrize("broken", [Fetched(503), unreachable()])
+def test_the_default_endpoints_are_not_used_while_the_server_is_in_trouble(broken: Any) -> None:
+    play = Play({"https://mcp.example/.well-known/oauth-authorization-server": broken})
+    with pytest.raises(TransportError):
+        play.run(discover(case()))
+
+
+@pytest.mark.req("A8", "A10")
+def test_the_default_endpoints_are_not_used_for_an_issuer_that_is_pinned() -> None:
+    with pytest.raises(DiscoveryError, match=r"issuer https://as\.example"):
+        Play({}).run(discover(case(options=OAuth(issuer=ISSUER))))
+
+
 @pytest.mark.req("A4")
 def test_metadata_for_another_resource_ends_it_before_any_authorization_server() -> None:
     play = Play({PRM: {**PRM_DOCUMENT, "resource": "https://evil.example/mcp"}})

@@ -455,6 +455,18 @@ def test_a_stored_client_is_tried_before_a_person_sees_an_error_page() -> None:
     assert len([step for step in play.asked if isinstance(step, Visit)]) == 1
 
 
+@pytest.mark.req("B8", "B10")
+@pytest.mark.parametrize("status", [200, 302, 403, 405, 429, 500])
+def test_a_trial_that_says_nothing_of_the_client_keeps_it(status: int) -> None:
+    stored = client(client_id="old", redirect_uri=REDIRECT, how="registered")
+    play = Play(
+        {TOKEN: TOKENS, f"{ISSUER}/authorize": Fetched(status)},
+        registration=stored,
+        browse=redirected(),
+    )
+    assert play.run(log_in(attempt(options=OAuth()))).client.client_id == "old"
+
+
 @pytest.mark.req("B8")
 def test_a_server_that_never_knows_its_client_ends_the_login() -> None:
     refusal = ok({"error": "invalid_client"}, 401)
@@ -485,6 +497,23 @@ def test_the_device_grant() -> None:
     (shown,) = [step for step in play.asked if isinstance(step, Visit)]
     assert (shown.user_code, shown.url) == ("ABCD", f"{ISSUER}/activate")
     assert [step.seconds for step in play.asked if isinstance(step, Pause)] == [1, 1, 6, 12]
+
+
+@pytest.mark.req("B12")
+@pytest.mark.parametrize(("life", "asked"), [(10, 2), ("10", 2), (None, 60), (0, 60), (1e300, 60)])
+def test_a_device_code_is_not_used_after_its_end(life: Any, asked: int) -> None:
+    begun = {"device_code": "d", "user_code": "u", "verification_uri": f"{ISSUER}/go"}
+    place = f"{ISSUER}/device"
+    pending = [ok({"error": "authorization_pending"}, 400)] * 60
+    play = Play({place: {**begun, "interval": 4, "expires_in": life}, TOKEN: pending})
+    options = OAuth(client_id="me", device=True)
+    found = server(device_authorization_endpoint=place)
+    # Without an end only the login's own time bounds it.
+    with pytest.raises(LoginFailed if asked < 60 else IndexError) as caught:
+        play.run(log_in(attempt(found, options=options)))
+    if asked < 60:
+        assert "expired" in str(caught.value)
+    assert play.urls.count(TOKEN) - (asked == 60) == asked
 
 
 @pytest.mark.req("A19")
@@ -550,6 +579,32 @@ def test_a_refresh_token_is_not_shown_to_a_new_authorization_server() -> None:
 def test_a_token_is_renewed_although_the_metadata_cannot_be_read() -> None:
     login = stored_login()
     assert Play({PRM: unreachable()}).run(answer(case(login=login))) == login
+
+
+@pytest.mark.req("A20", "A26")
+@pytest.mark.parametrize(
+    ("own", "challenged", "asked"),
+    [(None, ("new",), ("a", "new")), (None, None, ("a",)), (["mine"], ("new",), ("mine",))],
+)
+def test_a_login_anew_keeps_the_scopes_of_the_one_before(
+    own: Any, challenged: Any, asked: tuple[str, ...]
+) -> None:
+    before = stored_login(asked=("a", "offline_access"), granted=("a", "offline_access"))
+    challenge = Challenge(frozenset({"bearer"}), None, challenged)
+    play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
+    settings = {"options": OAuth(scopes=own), "challenge": challenge, "renewed": True}
+    found = play.run(answer(case(login=before, **settings)))
+    assert not isinstance(found, Login)
+    assert found.scopes == asked
+
+
+@pytest.mark.req("A13")
+def test_scopes_of_another_authorization_server_are_not_asked_for() -> None:
+    before = stored_login(at=server(issuer="https://old.example"))
+    play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
+    found = play.run(answer(case(login=before, renewed=True)))
+    assert not isinstance(found, Login)
+    assert found.scopes is None
 
 
 def forbidden(scope: tuple[str, ...] | None, error: str = "insufficient_scope") -> dict[str, Any]:
@@ -632,6 +687,28 @@ def test_enterprise_managed_authorization() -> None:
     assert exchange["subject_token_type"] == grants.ID_TOKEN
     assert grant["assertion"] == "JAG"
     assert "ID-TOKEN" not in json.dumps(grant)
+
+
+@pytest.mark.req("A34", "A27")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"token_type": "Bearer"},
+        {"token_type": "N_A", "issued_token_type": "urn:ietf:params:oauth:token-type:access_token"},
+        {"token_type": "N_A", "issued_token_type": 7},
+    ],
+)
+def test_what_the_company_s_provider_gives_is_handed_on_only_if_it_is_a_grant(answer: Any) -> None:
+    options = EnterpriseManaged(
+        idp_token_endpoint="https://idp.example/token",
+        idp_client_id="sso",
+        id_token="ID-TOKEN",
+        client_id="me",
+    )
+    play = Play({"https://idp.example/token": {"access_token": "SECRET", **answer}, TOKEN: TOKENS})
+    with pytest.raises(GrantError, match="no grant"):
+        play.run(by_machine(case(options=options), need(), "ID-TOKEN", None))
+    assert TOKEN not in play.urls
 
 
 # Options.

@@ -197,7 +197,7 @@ async def test_over_ssh_the_address_is_pasted_back(shell: Shell) -> None:
         port = urlsplit(back).port
         await expect(terminal, f"ssh -L {port}:127.0.0.1:{port} 10.0.0.7")
         await expect(terminal, "press Enter:")
-        terminal.send(back + "\n")
+        terminal.send("\n  \n" + back + "\n")
         await expect(terminal, "You are logged in")
         assert await asyncio.to_thread(terminal.end) == 0
 

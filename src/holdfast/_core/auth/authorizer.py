@@ -148,7 +148,7 @@ class Authorizer:
     async def headers(self, method: str, url: str) -> dict[str, str]:
         """Return the credentials for a request; none if there are none."""
         login = await self._current()
-        if login is None or urls.origin(url) != urls.origin(self.server):
+        if login is None:
             return {}
         found = {"Authorization": f"{login.token_type} {login.access_token}"}
         if login.dpop_key is not None:
@@ -208,7 +208,7 @@ class Authorizer:
             except GrantError as error:
                 if error.error not in ENDS_LOGIN:
                     raise
-                login, renewed = None, True
+                renewed = True
         if verdict.server.assumed and not self.interactive:
             raise DiscoveryError(f"{self.name}: the server names no authorization server")
         self.need = verdict

@@ -52,7 +52,7 @@ class Listener:
         self._servers: list[asyncio.Server] = []
         self._state: str | None = None
         self._answer: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
-        self._open = 0
+        self._open: list[asyncio.StreamWriter] = []
         self._sent_on: asyncio.Future[None] | None = None
         """Done when the browser has fetched the page that it was sent on to."""
 
@@ -126,17 +126,20 @@ class Listener:
         return ""
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
+        self._open.append(writer)
+        if len(self._open) > MAX_CONNECTIONS:
+            # A browser sends its request at once; those that only hold the door go first.
+            self._open.pop(0).transport.abort()
         try:
-            if self._open <= MAX_CONNECTIONS:
-                async with asyncio.timeout(PATIENCE):
-                    head = await reader.readuntil(b"\r\n\r\n")
-                    writer.write(self._respond(head.decode("latin-1")).encode())
-                    await writer.drain()
+            async with asyncio.timeout(PATIENCE):
+                head = await reader.readuntil(b"\r\n\r\n")
+                writer.write(self._respond(head.decode("latin-1")).encode())
+                await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
         finally:
-            self._open -= 1
+            if writer in self._open:
+                self._open.remove(writer)
             writer.close()
 
     def _respond(self, head: str) -> str:
@@ -171,6 +174,8 @@ class Listener:
             await asyncio.wait((self._sent_on,), timeout=LINGER)
         for server in self._servers:
             server.close()
+        for writer in self._open:
+            writer.transport.abort()
         if not self._answer.done():
             self._answer.cancel()
 
@@ -326,7 +331,9 @@ async def browser_login(request: LoginRequest) -> str | None:
     if not sys.stdin.isatty():
         return None
     print("Or paste the address that the browser ends at, and press Enter:", file=out, flush=True)
-    return await _line(sys.stdin)
+    while (line := await _line(sys.stdin)).isspace():
+        pass
+    return line
 
 
 def describe(request: LoginRequest) -> str:

@@ -109,8 +109,12 @@ class Login(Secretive, frozen=True, kw_only=True):
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """Every scope that was asked for or granted: a step-up keeps them."""
-        return tuple(dict.fromkeys((*self.asked, *self.granted)))
+        """Every scope that was asked for or granted: the next authorization keeps them.
+
+        But for ``offline_access``, which is asked for where the server lists it.
+        """
+        found = dict.fromkeys((*self.asked, *self.granted))
+        return tuple(one for one in found if one != "offline_access")
 
     def due(self, now: float, jitter: float = 0.0) -> bool:
         """Return whether the token should be renewed; ``jitter`` (0 to 1) spreads processes."""

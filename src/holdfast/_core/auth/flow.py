@@ -72,7 +72,7 @@ def answer(case: Case) -> Conversation[Login | Need]:
     # A refresh token is shown to the issuer that gave it and to no other (A13).
     if login is not None and login.issuer == need.server.issuer:
         return login
-    return need
+    return _widened(need, case)
 
 
 def _renewable(login: Login | None, case: Case) -> bool:
@@ -118,10 +118,22 @@ def _step_up(case: Case) -> Conversation[Need]:
     if case.step_ups >= MAX_STEP_UPS:
         text = f"the server still wants scopes after {case.step_ups} new authorizations: {names}"
         raise ScopeError(text, scopes=wanted)
-    need = yield from discover(case)
-    earlier = () if login is None else login.scopes
-    union = tuple(dict.fromkeys((*earlier, *(need.scopes or ()), *wanted)))
+    need = _widened((yield from discover(case)), case)
+    union = tuple(dict.fromkeys((*(need.scopes or ()), *wanted)))
     return replace(need, scopes=union, step_up_for=case.refusal.operation)
+
+
+def _widened(need: Need, case: Case) -> Need:
+    """Add the scopes of the login before at this issuer, or its permissions would be lost.
+
+    Scope Selection Strategy; on a 401, scopes that the user names stay as they are.
+    """
+    login = case.login
+    settled = case.options.asked is not None and case.refusal.status == 401
+    if login is None or login.issuer != need.server.issuer or settled:
+        return need
+    union = tuple(dict.fromkeys((*login.scopes, *(need.scopes or ()))))
+    return replace(need, scopes=union or None)
 
 
 def renew(login: Login, now: float) -> Conversation[Login]:

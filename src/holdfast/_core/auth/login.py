@@ -21,6 +21,8 @@ from holdfast.errors import DiscoveryError, GrantError, LoginFailed, TransportEr
 INTERVAL: Final = 5.0
 """Seconds between two requests of the device grant, if the server names none."""
 MAX_INTERVAL: Final = 60.0
+UNKNOWN_CLIENT: Final = (400, 401, 404, 422)
+"""Statuses of an authorization page for a client that it does not know."""
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
@@ -111,7 +113,7 @@ def _code(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
     if client.how == "stored" and client.client_id not in attempt.proven:
         # A forgotten client shows as an error page that only the person would see (B8).
         trial = yield Ask(url=url, follow=False, pinned=server.pinned)
-        if isinstance(trial, Fetched) and 400 <= trial.status < 500:
+        if isinstance(trial, Fetched) and trial.status in UNKNOWN_CLIENT:
             raise GrantError(f"{server.issuer} does not know the client", error="invalid_client")
     _check_page(url, attempt)
     params = yield Visit(url=url, issuer=server.issuer, scopes=scopes, state=attempt.state)
@@ -190,8 +192,9 @@ def _device(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
     yield Visit(url=url, issuer=server.issuer, scopes=scopes or (), user_code=shown)
     fields = {"grant_type": grants.DEVICE_CODE, "device_code": code, **shared}
     pause = grants.seconds(said.get("interval"), MAX_INTERVAL) or INTERVAL
-    # RFC 8628 §3.5; the login's own clock bounds it.
-    while True:
+    left = grants.seconds(said.get("expires_in")) or float("inf")
+    # RFC 8628 §3.5; the login's own clock bounds it too.
+    while (left := left - min(pause, MAX_INTERVAL)) > 0:
         yield Pause(min(pause, MAX_INTERVAL))
         try:
             return (yield from grants.request(server, client, fields, proof=attempt.dpop_key))
@@ -202,6 +205,7 @@ def _device(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
                 pause += 5
             elif refusal.error != "authorization_pending":
                 raise LoginFailed(f"the login failed: {refusal.message}") from refusal
+    raise LoginFailed(f"the code of {server.issuer} has expired; log in again for another")
 
 
 def by_machine(
@@ -250,5 +254,11 @@ def _exchange(options: EnterpriseManaged, need: Need, id_token: str | None) -> C
         "subject_token_type": grants.ID_TOKEN,
     }
     answer = yield from grants.post(provider, client, fields)
-    # The type of what is exchanged is "N_A" (RFC 8693 §2.2.1): it is no access token.
-    return grants.read_tokens(answer, provider.issuer, typed=False).access_token
+    found = grants.read_tokens(answer, provider.issuer, typed=False).access_token
+    said = answer.fields() or {}
+    # A token of the user's own at the provider must not be shown to anybody else: a grant says
+    # what it is, and that it is no access token (RFC 8693 §2.2.1).
+    kind = said.get("issued_token_type", None if said.get("token_type") == "N_A" else "")
+    if kind not in (None, grants.ID_JAG):
+        raise GrantError(f"{provider.issuer} gave no grant, but a token of another kind")
+    return found

@@ -16,7 +16,9 @@ MAX_OPENED: Final = 16 * 1024
 _URL = re.compile(r"https?://[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+", re.I)
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._]+)(:[0-9]*)?")
 _PORTS: Final = {"http": 80, "https": 443}
-_NAT64: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+_INTERNAL: Final = (IPv6Network("64:ff9b:1::/48"), IPv6Network("fec0::/10"))
+"""Local NAT64 (RFC 8215), where the IPv4 address may be in several places, and site-local."""
 _COMPATIBLE: Final = IPv6Network("::/96")
 _SHARED: Final = IPv4Network("100.64.0.0/10")
 
@@ -167,6 +169,8 @@ def network(address: str) -> str:
         return "link-local"
     if isinstance(found, IPv4Address) and found in _SHARED:
         return "shared"
+    if isinstance(found, IPv6Address) and any(found in block for block in _INTERNAL):
+        return "private"
     if found.is_multicast or found.is_reserved:
         return "reserved"
     if found.is_global:
@@ -180,8 +184,7 @@ def _embedded(address: Address) -> Address:
     inner = address.ipv4_mapped or address.sixtofour
     if inner is None and address.teredo is not None:
         inner = address.teredo[1]
-    if inner is None and any(address in block for block in _NAT64):
-        inner = IPv4Address(int(address) & 0xFFFFFFFF)
-    if inner is None and address in _COMPATIBLE and int(address) > 1:
+    compatible = address in _COMPATIBLE and int(address) > 1
+    if inner is None and (compatible or address in _NAT64):
         inner = IPv4Address(int(address) & 0xFFFFFFFF)
     return address if inner is None else inner
