@@ -133,6 +133,36 @@ async def test_a_redirect_obeys_the_same_rules(place: str) -> None:
         assert isinstance(await ask(url), Unreachable)
 
 
+@pytest.mark.req("A32", "A30")
+async def test_no_redirect_leads_to_plain_http() -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.append(str(request.url))
+        return web.Response(status=302, headers={"Location": "http://other.example/"})
+
+    async with serving(answer) as proxy:
+        async with AsClient(Reach(proxy=lambda url: proxy), "global") as client:
+            found, _ = await client.ask(Ask(url="http://as.example/"))
+    assert isinstance(found, Unreachable)
+    assert asked == ["http://as.example/"]
+
+
+@pytest.mark.req("A31")
+async def test_every_request_makes_a_connection_that_is_checked() -> None:
+    peers: list[Any] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        peers.append(request.transport.get_extra_info("peername"))
+        return web.json_response({})
+
+    async with serving(answer) as url, AsClient(Reach(), "loopback") as client:
+        for _ in range(2):
+            await client.ask(Ask(url=url))
+    assert len(set(peers)) == 2
+
+
 @pytest.mark.req("A32")
 @pytest.mark.parametrize("options", [{"form": {"a": "b"}}, {"json": {"a": "b"}}, {"follow": False}])
 async def test_a_token_request_is_not_redirected(options: dict[str, Any]) -> None:

@@ -21,7 +21,9 @@ from holdfast import (
     OAuth,
     TransportError,
 )
-from tests.auth.world import World, world
+from holdfast._core.auth.grants import ENDS_LOGIN
+from holdfast._core.auth.options import DPOP_EXTENSION
+from tests.auth.world import World, parameters, world
 from tests.skipping import run_skipping, skip
 
 
@@ -98,6 +100,7 @@ async def test_many_calls_with_a_refused_token_make_one_refresh() -> None:
         results = await asyncio.gather(*(client.call_tool("hello") for _ in range(200)))
         assert [one.text for one in results] == ["hello"] * 200
         assert here.count["refresh_token"] == 1
+        assert here.count["prm"] <= 3
         assert here.count["authorize"] == 1
 
 
@@ -139,6 +142,47 @@ async def test_closing_a_client_waits_for_the_token_to_be_saved() -> None:
         await asyncio.gather(call, return_exceptions=True)
         entries = [await store.read(key) or b"" for key in await store.keys()]
         assert any(b"refresh-SECRET-2" in entry for entry in entries)
+
+
+@pytest.mark.req("B4")
+async def test_a_new_token_is_saved_before_it_is_used() -> None:
+    class Slow(MemoryLogins):
+        gate: asyncio.Event | None = None
+        saving = asyncio.Event()
+
+        async def _write(self, key: str, data: bytes | None) -> None:
+            if self.gate is not None and b"SECRET-2" in (data or b""):
+                self.saving.set()
+                await self.gate.wait()
+            await super()._write(key, data)
+
+    store = Slow()
+    async with world() as here, here.connect(auth=OAuth(store=store)) as client:
+        await client.list_tools()
+        await expire(here, client)
+        store.gate = asyncio.Event()
+        call = asyncio.create_task(client.call_tool("hello"))
+        await store.saving.wait()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert "access-SECRET-2" not in {token for _, token in here.seen}
+        store.gate.set()
+        assert (await call).text == "hello"
+
+
+@pytest.mark.req("B5")
+@pytest.mark.parametrize("error", sorted(ENDS_LOGIN))
+async def test_errors_that_end_a_login(error: str) -> None:
+    async def person(request: LoginRequest) -> str:
+        here.odd = None
+        return await here.person(request)
+
+    async with world() as here, here.connect(login=person) as client:
+        await client.list_tools()
+        await expire(here, client)
+        here.odd = {"error": error}
+        assert (await client.call_tool("hello")).text == "hello"
+        assert here.count["authorization_code"] == 2
 
 
 @pytest.mark.req("B5")
@@ -350,6 +394,23 @@ async def test_logout_revokes_and_deletes() -> None:
         assert not await client.logout()
 
 
+@pytest.mark.req("B22", "B2")
+async def test_logout_revokes_what_another_process_has_renewed() -> None:
+    store = MemoryLogins()
+    async with (
+        world() as here,
+        here.connect(auth=OAuth(store=store)) as one,
+        here.connect(auth=OAuth(store=store)) as other,
+    ):
+        await one.list_tools()
+        await other.list_tools()
+        await expire(here, one)
+        await one.call_tool("hello")
+        assert await other.logout()
+        assert not here.refresh
+        assert not here.tokens
+
+
 @pytest.mark.req("B16")
 async def test_accounts_are_kept_apart() -> None:
     store = MemoryLogins()
@@ -460,6 +521,50 @@ async def test_events_tell_of_a_login_and_of_its_renewal() -> None:
         assert names == ["auth.required", "auth.login", "auth.granted", "auth.refreshed"]
         assert {event.issuer for event in seen} == {here.url}
         assert {event.account for event in seen} == {"default"}
+
+
+@pytest.mark.req("A36")
+@pytest.mark.parametrize("forgetful", [False, True])
+async def test_tokens_bound_to_a_key(forgetful: bool) -> None:
+    """Both servers check each proof; a forgetful one wants another nonce each time."""
+    async with world() as here:
+        here.dpop = True
+        async with here.connect() as client:
+            for _ in range(3):
+                assert (await client.call_tool("hello")).text == "hello"
+                if forgetful:
+                    here.nonce += "x"
+            await expire(here, client)
+            assert (await client.call_tool("hello")).text == "hello"
+        assert (here.count["authorize"], here.count["refresh_token"]) == (1, 1 + forgetful)
+        assert len(here.keys) == 1
+        assert not here.faults
+
+
+@pytest.mark.req("A36", "A37")
+async def test_a_client_that_wants_bound_tokens_says_so_and_takes_no_others() -> None:
+    async with world() as here, here.connect(auth=fresh(dpop=True)) as client:
+        assert DPOP_EXTENSION in client.transport.traits.extensions
+        with pytest.raises(LoginFailed, match="DPoP-bound one was asked for"):
+            await client.call_tool("hello")
+
+
+@pytest.mark.req("A16", "A14")
+async def test_every_login_has_a_state_and_a_verifier_of_its_own() -> None:
+    seen: list[dict[str, str]] = []
+
+    async def person(request: LoginRequest) -> str:
+        seen.append(parameters(request.url))
+        return await here.person(request)
+
+    async with world() as here, here.connect(login=person) as client:
+        for _ in range(3):
+            await client.login()
+        for name in ("state", "code_challenge"):
+            found = {one[name] for one in seen}
+            assert len(found) == 3
+            # 128 bits in base64url.
+            assert all(len(one) >= 22 for one in found)
 
 
 @pytest.mark.req("A37")
@@ -626,6 +731,7 @@ async def test_a_server_that_refuses_every_token_is_not_asked_for_ever() -> None
         with pytest.raises(holdfast.AuthError):
             await client.call_tool("hello")
         assert here.count["asked"] <= 3
+        assert here.count["refresh_token"] <= here.count["asked"]
         assert len(here.seen) < 20
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast._core.auth.challenge import Challenge
+from holdfast._core.auth.credentials import ENDPOINTS
 from holdfast._core.auth.discovery import Discovery
 from holdfast._core.auth.flow import discover
 from holdfast._core.auth.options import OAuth
@@ -195,6 +196,17 @@ def test_without_any_metadata_the_default_endpoints_are_used() -> None:
     assert found.resource is None
 
 
+@pytest.mark.req("A8", "A30")
+def test_a_server_without_tls_is_no_authorization_server_by_default() -> None:
+    play = Play({})
+    with pytest.raises(DiscoveryError, match="https is required"):
+        play.run(discover(case(server="http://mcp.example/mcp")))
+    assert play.asked == []
+    options = OAuth(insecure=True)
+    found = play.run(discover(case(server="http://mcp.example/mcp", options=options)))
+    assert found.server.token_endpoint == "http://mcp.example/token"
+
+
 @pytest.mark.req("A15")
 def test_the_resource_is_sent_as_it_is_published() -> None:
     play = Play({PRM: {**PRM_DOCUMENT, "resource": "https://mcp.example/"}, METADATA: AS_DOCUMENT})
@@ -240,9 +252,7 @@ def test_scopes_come_from_the_user_then_the_challenge_then_the_resource(
 
 
 @pytest.mark.req("A30")
-@pytest.mark.parametrize(
-    "name", ["token_endpoint", "authorization_endpoint", "registration_endpoint"]
-)
+@pytest.mark.parametrize("name", [*ENDPOINTS])
 def test_an_endpoint_without_tls_makes_the_metadata_useless(name: str) -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: {**AS_DOCUMENT, name: "http://as.example/x"}})
     with pytest.raises(DiscoveryError, match="https is required"):

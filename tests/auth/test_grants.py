@@ -8,12 +8,14 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import rich.pretty
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+import holdfast
 from holdfast._core.auth import grants
-from holdfast._core.auth.challenge import Challenge
+from holdfast._core.auth.challenge import Challenge, Refusal
 from holdfast._core.auth.credentials import Login, Registration
 from holdfast._core.auth.flow import answer, renew
 from holdfast._core.auth.login import by_machine, log_in, read_redirect
@@ -24,8 +26,8 @@ from holdfast._core.auth.options import (
     WorkloadIdentity,
     options_for,
 )
-from holdfast._core.auth.registration import callback_path, identify
-from holdfast._core.auth.steps import Ask, Fetched, Listen, Pause, Visit, Write
+from holdfast._core.auth.registration import callback_path, identify, stored_key
+from holdfast._core.auth.steps import Ask, Fetched, Listen, Pause, Sign, Visit, Write
 from holdfast.errors import (
     DiscoveryError,
     GrantError,
@@ -117,6 +119,27 @@ def test_registration_says_what_kind_of_client_this_is() -> None:
     assert sent["redirect_uris"] == [found.redirect_uri]
     assert found.client_secret == "S"
     assert any(isinstance(step, Write) and step.value == found for step in play.asked)
+
+
+@pytest.mark.req("A12", "A22")
+@pytest.mark.parametrize(
+    ("offered", "asked"), [((), "none"), ((POST,), POST), (("private_key_jwt",), "none")]
+)
+def test_registration_asks_for_a_method_that_is_offered(
+    offered: tuple[str, ...], asked: str
+) -> None:
+    play = Play({REGISTER: ok({"client_id": "dyn"}, 201)})
+    play.run(identify(server(auth_methods=offered), OAuth(), bound=None, now=0))
+    sent = next(step for step in play.asked if isinstance(step, Ask)).json
+    assert sent is not None
+    assert sent["token_endpoint_auth_method"] == asked
+
+
+@pytest.mark.req("A13", "A7")
+def test_a_registration_is_kept_by_issuer_and_kind_of_redirect() -> None:
+    ways = [OAuth(), OAuth(device=True), OAuth(redirect_uri="http://localhost:1/x")]
+    issuers = [server(), server(issuer="https://other.example")]
+    assert len({stored_key(one, way) for one in issuers for way in ways}) == 6
 
 
 @pytest.mark.req("A12")
@@ -371,6 +394,13 @@ def test_a_server_that_does_not_advertise_pkce_is_refused(methods: Any) -> None:
     assert query_of(play)["code_challenge_method"] == ["S256"]
 
 
+@pytest.mark.req("A14", "A8")
+def test_without_metadata_pkce_is_sent_unverified() -> None:
+    play = Play({TOKEN: TOKENS}, browse=redirected())
+    play.run(log_in(attempt(server(assumed=True, pkce_methods=None))))
+    assert query_of(play)["code_challenge_method"] == ["S256"]
+
+
 @pytest.mark.req("A17")
 @pytest.mark.parametrize(
     ("sends", "iss", "accepted"),
@@ -497,6 +527,7 @@ def test_the_device_grant() -> None:
     (shown,) = [step for step in play.asked if isinstance(step, Visit)]
     assert (shown.user_code, shown.url) == ("ABCD", f"{ISSUER}/activate")
     assert [step.seconds for step in play.asked if isinstance(step, Pause)] == [1, 1, 6, 12]
+    assert play.form(place)["resource"] == play.form(TOKEN)["resource"] == SERVER
 
 
 @pytest.mark.req("B12")
@@ -712,6 +743,37 @@ def test_what_the_company_s_provider_gives_is_handed_on_only_if_it_is_a_grant(an
 
 
 # Options.
+
+
+@pytest.mark.req("B20")
+@pytest.mark.parametrize(
+    "value",
+    [
+        OAuth(client_id="me", client_secret="SECRET"),
+        holdfast.Bearer("SECRET"),
+        ClientCredentials(client_id="me", client_secret="SECRET"),
+        ClientCredentials(client_id="me", private_key="SECRET"),
+        WorkloadIdentity(client_id="me", token="SECRET"),
+        EnterpriseManaged(
+            client_id="me",
+            client_secret="SECRET",
+            idp_issuer=ISSUER,
+            idp_client_id="me",
+            idp_client_secret="SECRET",
+            id_token="SECRET",
+        ),
+        Ask(url=TOKEN, form={"a": "SECRET"}, headers={"a": "SECRET"}, proof="SECRET"),
+        Fetched(200, b"SECRET"),
+        Visit(url="https://as/?SECRET", issuer=ISSUER, scopes=(), state="SECRET"),
+        Sign("SECRET", "ES256", None, {}),
+        Refusal(token="SECRET", nonce="SECRET"),
+        grants.Tokens(access_token="SECRET", refresh_token="SECRET"),
+        attempt(verifier="SECRET", state="SECRET", dpop_key="SECRET"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_no_value_shows_its_secret(value: Any) -> None:
+    assert "SECRET" not in repr(value) + rich.pretty.pretty_repr(value)
 
 
 @pytest.mark.req("B20")

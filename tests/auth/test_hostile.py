@@ -19,11 +19,21 @@ from holdfast._core.auth import jws
 from holdfast._core.auth.as_client import AsClient, Reach
 from holdfast._core.auth.authorizer import Authorizer
 from holdfast._core.auth.browser import Listener, describe
+from holdfast._core.auth.credentials import Login
+from holdfast._core.auth.executor import MACHINE_TIME
 from holdfast._core.auth.flow import discover, renew
 from holdfast._core.auth.keyring import Keyring
 from holdfast._core.auth.login import log_in
 from holdfast._core.auth.registration import identify
-from holdfast._core.auth.steps import Ask, Fetched, Pause, Unreachable, Visit
+from holdfast._core.auth.steps import (
+    Ask,
+    Conversation,
+    Fetched,
+    Pause,
+    Read,
+    Unreachable,
+    Visit,
+)
 from holdfast.errors import AuthError, DiscoveryError, GrantError, TransportError
 from tests.auth.talk import (
     AS_DOCUMENT,
@@ -41,6 +51,7 @@ from tests.auth.talk import (
 )
 from tests.auth.test_as_client import serving
 from tests.auth.world import world
+from tests.skipping import run_skipping, skip
 
 TOKEN, REGISTER, DEVICE = f"{ISSUER}/token", f"{ISSUER}/register", f"{ISSUER}/device"
 BEYOND_FLOAT = 10**400
@@ -398,6 +409,31 @@ def test_nonces_of_ever_new_places_do_not_pile_up() -> None:
         assert executor.note_nonce(f"https://as{number}.example/token", "n" * 1000)
     assert len(executor.nonces) < 100
     assert "https://as999.example" in executor.nonces
+
+
+@pytest.mark.req("B14", "A32")
+def test_a_machine_s_part_takes_seconds_whatever_it_waits_for() -> None:
+    run_skipping(_a_machine_s_part_takes_seconds_whatever_it_waits_for())
+
+
+async def _a_machine_s_part_takes_seconds_whatever_it_waits_for() -> None:
+    entered = asyncio.Event()
+
+    class Stuck(MemoryLogins):
+        async def read(self, key: str) -> bytes | None:
+            entered.set()
+            await asyncio.Event().wait()
+            return None
+
+    def conversation() -> Conversation[None]:
+        yield Read("login-00000000", Login)
+
+    executor = Authorizer("https://mcp.example/mcp", OAuth(store=Stuck())).executor
+    work = asyncio.create_task(executor.run(conversation()))
+    await entered.wait()
+    skip(MACHINE_TIME + 1)
+    with pytest.raises(TransportError, match="within 25 s"):
+        await work
 
 
 # The person's side.

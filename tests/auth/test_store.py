@@ -70,16 +70,19 @@ def test_a_token_is_due_a_minute_or_a_tenth_of_its_life_before_its_end() -> None
     assert not login(issued_at=0, expires_at=10).due(8.9)
     assert login(issued_at=0, expires_at=10).due(9.1)
     assert not login(expires_at=None).due(1e12)
+    assert login(issued_at=0, expires_at=3600).due(3536, jitter=0.99)
 
 
-def test_entries_are_keyed_by_issuer_resource_and_account() -> None:
+@pytest.mark.req("A13", "B16")
+def test_entries_are_keyed_by_issuer_resource_server_and_account() -> None:
     keys = {
+        login(server="https://mcp.example/other").key,
         login().key,
         login(at=server(issuer="https://b")).key,
         login(resource=None).key,
         login(account="b").key,
     }
-    assert len(keys) == 4
+    assert len(keys) == 5
 
 
 @pytest.mark.req("B15", "A28")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from base64 import b64encode
+from base64 import b64encode, urlsafe_b64encode
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
+import jwt
 from aiohttp import web
 
 import holdfast
@@ -63,6 +65,13 @@ class World:
         """Who logs in next; otherwise the user with the name of the account."""
         self.activated = False
         """The code of a device login was typed in."""
+        self.dpop = False
+        """Tokens are bound to a key, and every proof is checked."""
+        self.nonce = "n1"
+        self.keys: set[str] = set()
+        self.proofs: set[str] = set()
+        self.faults: list[str] = []
+        """What was wrong with proofs, but for a nonce that is to be renewed."""
         self.names_users: bool = True
         """ID tokens are given."""
 
@@ -77,6 +86,21 @@ class World:
         found = f"{kind}-SECRET-{self.count[kind]}"
         self.secrets.add(found)
         return found
+
+    def unproven(self, request: web.Request, token: str | None = None) -> bool:
+        """Check the proof of a request (RFC 9449 §4.3); return whether its nonce is another one."""
+        text = request.headers["DPoP"]
+        jwk = jwt.get_unverified_header(text)["jwk"]
+        self.keys.add(json.dumps(jwk, sort_keys=True))
+        key = jwt.PyJWK.from_dict(jwk, algorithm="ES256").key
+        claims = jwt.decode(text, key, algorithms=["ES256"])
+        digest = sha256((token or "").encode()).digest()
+        bound = urlsafe_b64encode(digest).decode().rstrip("=") if token else None
+        wanted = {"htm": request.method, "htu": f"{self.url}{request.path}", "ath": bound}
+        self.faults += [name for name, value in wanted.items() if claims.get(name) != value]
+        self.faults += ["jti"] if claims["jti"] in self.proofs else []
+        self.proofs.add(claims["jti"])
+        return bool(claims.get("nonce") != self.nonce)
 
     # The authorization server
 
@@ -130,6 +154,9 @@ class World:
         if self.broken is not None:
             later = {"Retry-After": self.retry_after} if self.retry_after else None
             return web.json_response({"error": "busy"}, status=self.broken, headers=later)
+        if self.dpop and self.unproven(request):
+            again = {"DPoP-Nonce": self.nonce}
+            return web.json_response({"error": "use_dpop_nonce"}, status=400, headers=again)
         if self.odd is not None:
             return web.json_response(self.odd)
         if "device_code" in form and not self.activated:
@@ -152,7 +179,7 @@ class World:
             {
                 "access_token": access,
                 "refresh_token": renewal,
-                "token_type": "Bearer",
+                "token_type": "DPoP" if self.dpop else "Bearer",
                 "expires_in": self.life,
                 **({"id_token": f"e30.{claims}.e30"} if self.names_users else {}),
             }
@@ -184,11 +211,17 @@ class World:
     # The MCP server
 
     async def mcp(self, request: web.Request) -> web.StreamResponse:
-        token = request.headers.get("Authorization", "").partition(" ")[2] or None
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        token = given or None
         self.seen.append((request.method, token))
         if token is None or token not in self.tokens or self.refuses_all:
             challenge = f'Bearer resource_metadata="{self.url}{self.prm}"'
+            if self.dpop:
+                challenge = challenge.replace("Bearer", "DPoP")
             return web.Response(status=401, headers={"WWW-Authenticate": challenge})
+        if self.dpop and (scheme != "DPoP" or self.unproven(request, token)):
+            again = {"WWW-Authenticate": 'DPoP error="use_dpop_nonce"', "DPoP-Nonce": self.nonce}
+            return web.Response(status=401, headers=again)
         if request.method == "GET":
             return web.Response(status=405)
         if request.method == "DELETE":

@@ -18,7 +18,7 @@ from holdfast._core.auth import flow, jws, urls
 from holdfast._core.auth.as_client import Reach
 from holdfast._core.auth.browser import Person
 from holdfast._core.auth.challenge import Challenge, Refusal, Tries
-from holdfast._core.auth.credentials import Login, Pointer, decode, entry_key
+from holdfast._core.auth.credentials import Login, Pointer, decode, entry_key, login_key
 from holdfast._core.auth.executor import Executor, Watch
 from holdfast._core.auth.flow import Case, Need
 from holdfast._core.auth.grants import ENDS_LOGIN, MAX_WAIT, plain
@@ -279,7 +279,7 @@ class Authorizer:
         pointer = await self._pointer()
         if pointer is None:
             return None
-        key = entry_key("login", pointer.issuer, pointer.resource, self.account)
+        key = login_key(pointer.issuer, pointer.resource, self.server, self.account)
         login = decode(await self.executor.store.read(key), Login)
         if login is None or login.server != self.server:
             return None

@@ -105,7 +105,7 @@ class Login(Secretive, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        return entry_key("login", self.issuer, self.resource, self.account)
+        return login_key(self.issuer, self.resource, self.server, self.account)
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -143,11 +143,16 @@ class Pointer(Struct, frozen=True, kw_only=True):
 def entry_key(kind: Literal["login", "server", "client"], *parts: str | None) -> str:
     """Return where an entry is stored.
 
-    A login by issuer, resource and account; the pointer to it by server and account; a client
-    by issuer and kind of redirect (Authorization Server Binding).
+    The pointer to a login by server and account; a client by issuer and kind of redirect
+    (Authorization Server Binding).
     """
     known = [part or "" for part in parts]
     return f"{kind}-{sha256(msgspec.json.encode(known)).hexdigest()[:40]}"
+
+
+def login_key(issuer: str, resource: str | None, server: str, account: str) -> str:
+    """Return where a login is stored; by server too, for several may share a resource."""
+    return entry_key("login", issuer, resource, server, account)
 
 
 def decode(data: bytes | None, kind: type[E]) -> E | None:

@@ -104,13 +104,14 @@ class Discovery:
         if resource is None and self._pinned is None and not self._unreachable:
             # Fallbacks for Servers without Metadata Discovery.
             base = urls.origin(self._server)
-            return AuthServer(
-                issuer=base,
-                authorization_endpoint=f"{base}/authorize",
-                token_endpoint=f"{base}/token",
-                registration_endpoint=f"{base}/register",
-                assumed=True,
-            )
+            if self._usable(base, base):
+                return AuthServer(
+                    issuer=base,
+                    authorization_endpoint=f"{base}/authorize",
+                    token_endpoint=f"{base}/token",
+                    registration_endpoint=f"{base}/register",
+                    assumed=True,
+                )
         named = "" if self._pinned is None else f" with the issuer {self._pinned}"
         raise self._error(f"no usable authorization server{named} was found")
 

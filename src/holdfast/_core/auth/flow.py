@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from holdfast._core.auth import grants
 from holdfast._core.auth.challenge import Refusal
-from holdfast._core.auth.credentials import AuthServer, Login, Registration, entry_key
+from holdfast._core.auth.credentials import AuthServer, Login, Registration, login_key
 from holdfast._core.auth.discovery import Discovery
 from holdfast._core.auth.options import Machine, OAuth
 from holdfast._core.auth.steps import Conversation, Read
@@ -66,7 +66,8 @@ def answer(case: Case) -> Conversation[Login | Need]:
         if login is None:
             raise
         return login
-    stored = yield Read(entry_key("login", need.server.issuer, need.resource, case.account), Login)
+    place = login_key(need.server.issuer, need.resource, case.server, case.account)
+    stored = yield Read(place, Login)
     if stored is not None and (case.login is None or stored.key != case.login.key):
         login = stored if _renewable(stored, case) else None
     # A refresh token is shown to the issuer that gave it and to no other (A13).
@@ -87,9 +88,8 @@ def discover(case: Case) -> Conversation[Need]:
     prefer = set()
     if resource is not None and len(resource.servers) > 1:
         for issuer in resource.servers:
-            if (
-                yield Read(entry_key("login", issuer, resource.resource, case.account), Login)
-            ) is not None:
+            place = login_key(issuer, resource.resource, case.server, case.account)
+            if (yield Read(place, Login)) is not None:
                 prefer.add(issuer)
     server = yield from search.find_server(resource, prefer)
     dpop = getattr(options, "dpop", "auto")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import Final
+from typing import ClassVar, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast._core.auth import grants, urls
-from holdfast._core.auth.credentials import AuthServer, Login, Registration
+from holdfast._core.auth.credentials import AuthServer, Login, Registration, Secretive
 from holdfast._core.auth.discovery import Discovery
 from holdfast._core.auth.flow import Case, Need, granted
 from holdfast._core.auth.grants import Tokens
@@ -25,7 +24,7 @@ UNKNOWN_CLIENT: Final = (400, 401, 404, 422)
 """Statuses of an authorization page for a client that it does not know."""
 
 
-class Attempt(Struct, frozen=True, kw_only=True):
+class Attempt(Secretive, frozen=True, kw_only=True):
     """One login of a person, with the random values that were made for it."""
 
     case: Case
@@ -38,6 +37,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     proven: Container[str] = frozenset()
     """Clients that worked in this process: they need no trial."""
     fresh: bool = False
+
+    shown: ClassVar[tuple[str, ...]] = ("need", "fresh")
 
     @property
     def options(self) -> OAuth:
