@@ -381,6 +381,14 @@ def test_the_code_grant() -> None:
     assert (login.expires_at, login.refresh_token) == (4600.0, "REFRESH-SECRET")
 
 
+@pytest.mark.req("A19")
+def test_an_address_that_no_browser_takes_is_not_opened() -> None:
+    play = Play({}, browse=redirected())
+    with pytest.raises(LoginFailed, match="not opened"):
+        play.run(log_in(attempt(scopes=("x" * 20_000,))))
+    assert not [step for step in play.asked if isinstance(step, Visit)]
+
+
 @pytest.mark.req("A14", "B19")
 @pytest.mark.parametrize("methods", [None, (), ("plain",)])
 def test_a_server_that_does_not_advertise_pkce_is_refused(methods: Any) -> None:

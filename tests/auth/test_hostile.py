@@ -19,6 +19,7 @@ from holdfast._core.auth import jws
 from holdfast._core.auth.as_client import AsClient, Reach
 from holdfast._core.auth.authorizer import Authorizer
 from holdfast._core.auth.browser import Listener, describe
+from holdfast._core.auth.challenge import Refusal, Tries
 from holdfast._core.auth.credentials import Login
 from holdfast._core.auth.executor import MACHINE_TIME
 from holdfast._core.auth.flow import discover, renew
@@ -434,6 +435,17 @@ async def _a_machine_s_part_takes_seconds_whatever_it_waits_for() -> None:
     skip(MACHINE_TIME + 1)
     with pytest.raises(TransportError, match="within 25 s"):
         await work
+
+
+@pytest.mark.req("A25")
+async def test_a_request_is_not_repeated_without_end_while_others_renew_the_token() -> None:
+    authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=MemoryLogins()))
+    authorizer._take(stored_login())
+    tries = Tries()
+    with pytest.raises(AuthError, match="refuses every token"):
+        for _ in range(10):
+            await authorizer.answer(Refusal(token="the one before"), tries)
+    assert tries.count < 10
 
 
 # The person's side.

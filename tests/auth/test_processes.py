@@ -63,8 +63,8 @@ async def test_processes_share_a_login_whose_tokens_live_for_a_moment(tmp_path: 
         here.life = 0.3
         async with here.connect(auth=OAuth(store=FileLogins(tmp_path))) as client:
             await client.login()
-        running = [await start(CALLER, f"{here.url}/mcp", str(tmp_path)) for _ in range(3)]
-        await here.refreshed(3)
+        running = [await start(CALLER, f"{here.url}/mcp", str(tmp_path)) for _ in range(6)]
+        await here.refreshed(10)
         for process in running:
             out, err = await process.communicate(b"")
             assert process.returncode == 0, err.decode()
@@ -72,7 +72,7 @@ async def test_processes_share_a_login_whose_tokens_live_for_a_moment(tmp_path: 
         # A refresh token that is used twice would have ended the login for all of them.
         assert here.refresh
         assert here.count["authorize"] == 1
-        assert here.count["refresh_token"] >= 3
+        assert here.count["refresh_token"] >= 10
 
 
 @pytest.mark.hang(120)

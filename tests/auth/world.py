@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from base64 import b64encode, urlsafe_b64encode
+from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -56,6 +56,10 @@ class World:
         """The resource names another authorization server each time."""
         self.entered: asyncio.Event = asyncio.Event()
         self.metadata: dict[str, Any] = {}
+        self.redirects: list[str] = []
+        """Where browsers were sent back to."""
+        self.basic: list[str] = []
+        """Clients with their secrets, as they authenticated at the token endpoint."""
         self.initialized: dict[str, Any] = {}
         self.sessions: dict[str, str] = {}
         """The user of each MCP session."""
@@ -136,6 +140,7 @@ class World:
     async def authorize(self, request: web.Request) -> web.Response:
         self.count["authorize"] += 1
         query = request.query
+        self.redirects.append(query["redirect_uri"])
         self.secrets |= {query["state"], query["code_challenge"]}
         code = self.make("code")
         self.users[code] = query.get("login_hint", "ada")
@@ -146,6 +151,8 @@ class World:
     async def token(self, request: web.Request) -> web.Response:
         form = await request.post()
         grant = str(form["grant_type"])
+        method, _, pair = request.headers.get("Authorization", "").partition(" ")
+        self.basic += [b64decode(pair).decode()] if method == "Basic" else []
         self.count[grant] += 1
         self.secrets |= {str(form[name]) for name in ("code_verifier",) if name in form}
         self.entered.set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -125,6 +126,24 @@ async def test_a_login_serves_every_later_command_until_the_logout(shell: Shell)
             assert secret not in ended.out
             if ended is not done:
                 assert secret not in ended.err
+
+
+@pytest.mark.req("B9", "A10")
+async def test_a_client_of_one_s_own_by_option_and_by_the_variables_of_other_clients(
+    shell: Shell,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    told = {"MCP_OAUTH_CALLBACK_PORT": str(port), "MCP_CLIENT_SECRET": "CLIENT-SECRET"}
+    done = await shell("login", "{url}", "--client-id", "mine", **told)
+    assert done.code == 0, done.err
+    assert shell.here.redirects == [f"http://localhost:{port}/callback"]
+    assert shell.here.basic == ["mine:CLIENT-SECRET"]
+    done = await shell("login", "{url}", "--client-id", "mine", "--port", str(port))
+    assert done.code == 0, done.err
+    assert shell.here.redirects[1:] == [f"http://127.0.0.1:{port}/callback"]
+    wrong = await shell("login", "{url}", MCP_OAUTH_CALLBACK_PORT="many")
+    assert wrong.code == Exit.USAGE
 
 
 @pytest.mark.req("B16")

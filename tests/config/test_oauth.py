@@ -52,6 +52,11 @@ def options(entry: ServerEntry) -> OAuth:
             {"oauth": {"clientId": "me", "scope": "a", "redirectUri": "http://127.0.0.1:1/x"}},
             {"scopes": ("a",), "redirect_uri": "http://127.0.0.1:1/x"},
         ),
+        (
+            "mcpServers",
+            {"auth": "oauth", "oauthRedirectUrl": "http://127.0.0.1:1/x"},
+            {"redirect_uri": "http://127.0.0.1:1/x"},
+        ),
         ("vscode", {"oauth": {"clientId": "me"}}, {"client_id": "me"}),
         (
             "gemini",
@@ -133,6 +138,10 @@ def test_a_token_in_a_url_is_refused() -> None:
         ("mcpServers", "headersHelper", {"headersHelper": "print-headers"}),
         ("codex", "http_headers_helper", {"http_headers_helper": "print-headers"}),
         ("gemini", "authProviderType", {"authProviderType": "google_credentials"}),
+        ("codex", "auth", {"auth": "chatgpt"}),
+        ("codex", "auth", {"auth": "ema_auth"}),
+        ("mcpServers", "auth", {"auth": "bearer"}),
+        ("mcpServers", "tokenCacheDir", {"tokenCacheDir": "/tmp/x"}),
     ],
 )
 def test_what_cannot_be_honoured_is_warned_about(

@@ -51,7 +51,7 @@ async def login(
         "device": device or None,
         "client_id": client_id,
         "client_secret": os.environ.get("MCP_CLIENT_SECRET") if client_id else None,
-        "redirect_uri": None if port is None else f"http://127.0.0.1:{port}/callback",
+        "redirect_uri": _redirect(port),
     }
     async with _client(target, server, given) as client:
         await client.login(fresh=fresh)
@@ -61,6 +61,14 @@ async def login(
     else:
         who = f" as {found.subject}" if found.subject else ""
         target.output.note(f"You are logged in to {found.server}{who}.")
+
+
+def _redirect(port: int | None) -> str | None:
+    """Return the redirect URI for a port: the option's, or that which other clients are told."""
+    if port is not None:
+        return f"http://127.0.0.1:{port}/callback"
+    told = os.environ.get("MCP_OAUTH_CALLBACK_PORT")
+    return f"http://localhost:{told}/callback" if told else None
 
 
 @click.command(cls=ServerCommand)

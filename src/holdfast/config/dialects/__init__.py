@@ -326,7 +326,7 @@ DIALECTS: Final = {
         "mcpServers",
         _mcp_servers,
         "description name displayName icon $schema headers enabled",
-        "headersHelper oauthRedirectUrl tokenCacheDir alwaysAllow autoApprove trust alwaysLoad",
+        "headersHelper tokenCacheDir alwaysAllow autoApprove trust alwaysLoad",
     ),
     "vscode": Dialect(
         "servers",

@@ -221,10 +221,16 @@ def login_settings(fields: EntryFields, *, loopback: str = "localhost") -> dict[
     inner = fields.inner("oauth")
     if inner is not None:
         _read(inner, found, loopback)
-    if not isinstance(fields.take("auth"), str):
+    kind = fields.take("auth")
+    if not isinstance(kind, str):
         cursor = fields.inner("auth")
         if cursor is not None:
             _read(cursor, found, loopback)
+    elif kind != "oauth":
+        fields.fault("auth", "is only known as 'oauth' here", "warning")
+    back = fields.text("oauthRedirectUrl")
+    if back is not None:
+        found.setdefault("redirect_uri", back)
     return {"oauth": found} if found else {}
 
 
