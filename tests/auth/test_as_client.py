@@ -37,8 +37,7 @@ async def serving(handler: Handler) -> AsyncIterator[str]:
 
 async def ask(url: str, *, home: str = "loopback", **options: Any) -> Fetched | Unreachable:
     async with AsClient(Reach(), home) as client:
-        found, _ = await client.ask(Ask(url=url, **options))
-        return found
+        return await client.ask(Ask(url=url, **options))
 
 
 async def test_an_answer_is_read() -> None:
@@ -143,7 +142,7 @@ async def test_no_redirect_leads_to_plain_http() -> None:
 
     async with serving(answer) as proxy:
         async with AsClient(Reach(proxy=lambda url: proxy), "global") as client:
-            found, _ = await client.ask(Ask(url="http://as.example/"))
+            found = await client.ask(Ask(url="http://as.example/"))
     assert isinstance(found, Unreachable)
     assert asked == ["http://as.example/"]
 
@@ -217,7 +216,7 @@ async def test_a_server_that_stalls_is_given_up() -> None:
         raise AssertionError
 
     async with serving(answer) as url, AsClient(Reach(), "loopback", timeout=0.2) as client:
-        found, _ = await client.ask(Ask(url=url))
+        found = await client.ask(Ask(url=url))
         assert isinstance(found, Unreachable)
         assert not found.forbidden
 
@@ -251,8 +250,8 @@ async def test_the_proxy_of_the_server_is_used() -> None:
 
     async with serving(answer) as proxy:
         async with AsClient(Reach(proxy=lambda url: proxy), "global") as client:
-            found, _ = await client.ask(Ask(url="http://as.example/x"))
+            found = await client.ask(Ask(url="http://as.example/x"))
             assert isinstance(found, Fetched)
-            literal, _ = await client.ask(Ask(url="http://169.254.169.254/x"))
+            literal = await client.ask(Ask(url="http://169.254.169.254/x"))
             assert isinstance(literal, Unreachable)
         assert asked == ["http://as.example/x"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import shlex
+import subprocess
+import sys
 import traceback
 from typing import Any
 
@@ -464,6 +466,27 @@ async def test_a_stored_login_is_not_used_for_another_server() -> None:
 async def test_stdio_knows_nothing_of_it() -> None:
     with pytest.raises(holdfast.ValidationError, match="auth"):
         holdfast.connect("python -m holdfast.demo.server", auth="oauth")
+
+
+LOADED = """
+import asyncio, sys
+import holdfast
+
+async def main():
+    async with holdfast.connect([sys.executable, "-m", "holdfast.demo.server"]) as client:
+        await client.list_tools()
+
+asyncio.run(main())
+heavy = ("holdfast._core.auth", "aiohttp", "cryptography", "keyring")
+print([name for name in sys.modules if name.startswith(heavy)])
+"""
+
+
+@pytest.mark.req("A29")
+def test_a_program_that_speaks_over_stdio_loads_nothing_of_it() -> None:
+    command = [sys.executable, "-c", LOADED]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "[]\n", done.stderr
 
 
 async def test_an_authorization_header_of_ones_own_switches_oauth_off() -> None:

@@ -251,6 +251,27 @@ def test_scopes_come_from_the_user_then_the_challenge_then_the_resource(
     assert found.scopes == asked
 
 
+@pytest.mark.req("A36", "A2")
+@pytest.mark.parametrize(
+    ("wish", "schemes", "required", "bound"),
+    [
+        ("auto", {"bearer"}, False, False),
+        ("auto", {"dpop"}, False, True),
+        ("auto", {"bearer", "dpop"}, False, False),
+        ("auto", {"bearer"}, True, True),
+        (False, {"dpop"}, True, False),
+        (True, {"bearer"}, False, True),
+    ],
+)
+def test_tokens_are_bound_where_the_server_or_the_user_wants_it(
+    wish: Any, schemes: set[str], required: bool, bound: bool
+) -> None:
+    document = {**PRM_DOCUMENT, "dpop_bound_access_tokens_required": required}
+    play = Play({PRM: document, METADATA: AS_DOCUMENT})
+    challenge = Challenge(frozenset(schemes))
+    assert play.run(discover(case(options=OAuth(dpop=wish), challenge=challenge))).dpop is bound
+
+
 @pytest.mark.req("A30")
 @pytest.mark.parametrize("name", [*ENDPOINTS])
 def test_an_endpoint_without_tls_makes_the_metadata_useless(name: str) -> None:

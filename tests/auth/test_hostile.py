@@ -22,7 +22,7 @@ from holdfast._core.auth.browser import Listener, describe
 from holdfast._core.auth.challenge import Refusal, Tries
 from holdfast._core.auth.credentials import Login
 from holdfast._core.auth.executor import MACHINE_TIME
-from holdfast._core.auth.flow import discover, renew
+from holdfast._core.auth.flow import discover, keep, renew
 from holdfast._core.auth.keyring import Keyring
 from holdfast._core.auth.login import log_in
 from holdfast._core.auth.registration import identify
@@ -224,10 +224,10 @@ async def test_a_pinned_place_is_not_left_for_a_private_one() -> None:
     async with serving(elsewhere) as other, serving(here) as home:
         async with AsClient(Reach(), "global") as asker:
             place = f"{other}/secret"
-            found, _ = await asker.ask(Ask(url=f"{home}/x", pinned=True))
+            found = await asker.ask(Ask(url=f"{home}/x", pinned=True))
             assert isinstance(found, Unreachable)
             place = f"{home}/same"
-            found, _ = await asker.ask(Ask(url=f"{home}/x", pinned=True))
+            found = await asker.ask(Ask(url=f"{home}/x", pinned=True))
             assert isinstance(found, Fetched)
     assert not asked
 
@@ -255,7 +255,7 @@ async def test_a_proxy_is_not_asked_for_private_places(host: str) -> None:
 
     async with serving(proxy) as place:
         async with AsClient(Reach(proxy=lambda url: place), "global") as asker:
-            found, _ = await asker.ask(Ask(url=f"http://{host}/x"))
+            found = await asker.ask(Ask(url=f"http://{host}/x"))
     assert isinstance(found, Unreachable)
     assert not asked
 
@@ -378,9 +378,9 @@ async def test_the_clock_of_the_authorization_server_counts_for_what_it_is_shown
 
     async def token(request: web.Request) -> web.StreamResponse:
         form = await request.post()
-        unverified = {"verify_signature": False}
-        shown = (str(form["client_assertion"]), request.headers["DPoP"])
-        times.extend(jwt.decode(text, options=unverified)["iat"] for text in shown)
+        for text in (str(form["client_assertion"]), request.headers["DPoP"]):
+            claims = jwt.decode(text, options={"verify_signature": False})
+            times.append(claims["iat"])
         return web.json_response({**TOKENS, "token_type": "DPoP"})
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -505,6 +505,32 @@ async def test_the_command_to_log_in_is_one_command() -> None:
 
 
 # Stores and functions that fail.
+
+
+@pytest.mark.req("A27")
+async def test_an_entry_of_another_server_in_the_place_of_this_one_is_not_used() -> None:
+    store = MemoryLogins()
+    authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=store))
+    login = stored_login()
+    await authorizer.executor.run(keep(login, None))
+    await authorizer.load()
+    assert authorizer.login == login
+    moved = stored_login(server="https://evil.example/mcp")
+    await authorizer.executor.write(login.key, moved)
+    again = Authorizer("https://mcp.example/mcp", OAuth(store=store))
+    await again.load()
+    assert again.login is None
+
+
+@pytest.mark.req("A7", "A10")
+async def test_a_login_at_another_issuer_than_the_pinned_one_is_not_used() -> None:
+    store = MemoryLogins()
+    login = stored_login()
+    for issuer, used in ((ISSUER, login), ("https://other.example", None)):
+        authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=store, issuer=issuer))
+        await authorizer.executor.run(keep(login, None))
+        await authorizer.load()
+        assert authorizer.login == used
 
 
 class Broken(MemoryLogins):

@@ -67,26 +67,22 @@ class AsClient:
         if self._session is not None:
             await self._session.close()
 
-    async def ask(
-        self, ask: Ask, more: Mapping[str, str] | None = None
-    ) -> tuple[Fetched | Unreachable, Mapping[str, str]]:
-        """Send one request; return what came of it, and the headers of the answer."""
+    async def ask(self, ask: Ask, proof: str | None = None) -> Fetched | Unreachable:
+        """Send one request, with a DPoP proof if there is one; return what came of it."""
         self._stopped = False
         try:
-            return await self._follow(ask, {**ask.headers, **(more or {})})
+            return await self._follow(ask, {**ask.headers, **({"DPoP": proof} if proof else {})})
         except TimeoutError:
-            return Unreachable(f"no answer within {self._timeout:g} s"), {}
+            return Unreachable(f"no answer within {self._timeout:g} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             if self._stopped:
                 text = "its address is in a private network, where the server is not"
-                return Unreachable(text, forbidden=True), {}
+                return Unreachable(text, forbidden=True)
             if isinstance(error, urls.BadUrl | _Unreadable):
-                return Unreachable(str(error), forbidden=True), {}
-            return Unreachable(_words(error)), {}
+                return Unreachable(str(error), forbidden=True)
+            return Unreachable(_words(error))
 
-    async def _follow(
-        self, ask: Ask, headers: Mapping[str, str]
-    ) -> tuple[Fetched, Mapping[str, str]]:
+    async def _follow(self, ask: Ask, headers: Mapping[str, str]) -> Fetched:
         url = ask.url
         for _ in range(MAX_REDIRECTS + 1):
             # What the user named may be in a private network, and nothing that it leads to.
@@ -95,10 +91,13 @@ class AsClient:
                 target = response.headers.get("Location")
                 moved = response.status in _REDIRECTS and target is not None
                 if not moved or ask.method != "GET" or not ask.follow:
-                    body = await _body(response)
-                    skew = _skew(response.headers.get("Date"), self._clock())
-                    later = response.headers.get("Retry-After", "")
-                    return Fetched(response.status, body, skew, later), response.headers
+                    return Fetched(
+                        response.status,
+                        await _body(response),
+                        _skew(response.headers.get("Date"), self._clock()),
+                        response.headers.get("Retry-After", ""),
+                        response.headers.get("DPoP-Nonce"),
+                    )
                 url = str(URL(url, encoded=True).join(URL(target or "", encoded=True)))
                 # Every hop by the same rules; a redirect must not lead to plain http.
                 urls.checked(url)

@@ -18,7 +18,7 @@ from holdfast._core.auth import flow, jws, urls
 from holdfast._core.auth.as_client import Reach
 from holdfast._core.auth.browser import Person
 from holdfast._core.auth.challenge import Challenge, Refusal, Tries
-from holdfast._core.auth.credentials import Login, Pointer, decode, entry_key, login_key
+from holdfast._core.auth.credentials import Login, decode, pointer_key
 from holdfast._core.auth.executor import Executor, Watch
 from holdfast._core.auth.flow import Case, Need
 from holdfast._core.auth.grants import ENDS_LOGIN, MAX_WAIT, plain
@@ -275,23 +275,7 @@ class Authorizer:
                 self._take(found)
 
     async def _stored(self) -> Login | None:
-        """Return the stored login, if it is for this server and for the issuer that is pinned."""
-        pointer = await self._pointer()
-        if pointer is None:
-            return None
-        key = login_key(pointer.issuer, pointer.resource, self.server, self.account)
-        login = decode(await self.executor.store.read(key), Login)
-        if login is None or login.server != self.server:
-            return None
-        pinned = self.options.issuer
-        return login if pinned is None or urls.same_issuer(pinned, login.issuer) else None
-
-    @property
-    def _pointer_key(self) -> str:
-        return entry_key("server", self.server, self.account)
-
-    async def _pointer(self) -> Pointer | None:
-        return decode(await self.executor.store.read(self._pointer_key), Pointer)
+        return await self.executor.run(flow.stored(self._case()))
 
     async def _renew(self, login: Login) -> Login:
         until = self._trouble_until
@@ -385,7 +369,7 @@ class Authorizer:
             async with asyncio.timeout(options.timeout):
                 attempt = await self._attempt(options, fresh)
                 login = await self.executor.run(log_in(attempt), person)
-                await self._keep(login)
+                await self.executor.run(flow.keep(login, self._advertised()))
         except HoldfastError:
             self._tell("auth.failed", self.need, reason="login")
             raise
@@ -401,7 +385,7 @@ class Authorizer:
         return login
 
     async def _attempt(self, options: OAuth, fresh: bool) -> Attempt:
-        pointer = await self._pointer()
+        pointer = await self.executor.run(flow.pointer(self._case()))
         advertised = self._advertised() or (None if pointer is None else pointer.metadata_url)
         case = self._case(Refusal(challenge=Challenge(resource_metadata=advertised)))
         if self.need is None:
@@ -427,21 +411,11 @@ class Authorizer:
         """Return where the server has said that its metadata is, in its last refusal."""
         return None if self.refusal is None else self.refusal.challenge.resource_metadata
 
-    async def _keep(self, login: Login) -> None:
-        pointer = Pointer(
-            issuer=login.issuer,
-            resource=login.resource,
-            client_id=login.client.client_id,
-            metadata_url=self._advertised(),
-        )
-        await self.executor.write(login.key, login)
-        await self.executor.write(self._pointer_key, pointer)
-
     async def log_out(self) -> bool:
         """Revoke and delete the login; return whether there was one."""
         await self.load()
         login = self.login
-        await self.executor.write(self._pointer_key, None)
+        await self.executor.write(pointer_key(self.server, self.account), None)
         if login is not None:
             # A renewal under way ends first: its tokens are the ones to revoke.
             async with self.executor.store.hold(login.key) as slot:

@@ -141,11 +141,7 @@ class Pointer(Struct, frozen=True, kw_only=True):
 
 
 def entry_key(kind: Literal["login", "server", "client"], *parts: str | None) -> str:
-    """Return where an entry is stored.
-
-    The pointer to a login by server and account; a client by issuer and kind of redirect
-    (Authorization Server Binding).
-    """
+    """Return where an entry is stored."""
     known = [part or "" for part in parts]
     return f"{kind}-{sha256(msgspec.json.encode(known)).hexdigest()[:40]}"
 
@@ -153,6 +149,10 @@ def entry_key(kind: Literal["login", "server", "client"], *parts: str | None) ->
 def login_key(issuer: str, resource: str | None, server: str, account: str) -> str:
     """Return where a login is stored; by server too, for several may share a resource."""
     return entry_key("login", issuer, resource, server, account)
+
+
+def pointer_key(server: str, account: str) -> str:
+    return entry_key("server", server, account)
 
 
 def decode(data: bytes | None, kind: type[E]) -> E | None:

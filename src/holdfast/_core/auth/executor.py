@@ -110,10 +110,10 @@ class Executor:
         """Send a request; where the server wants a nonce in the proof, once more with it."""
         for again in (True, False):
             proof = None if ask.proof is None else self.proof(ask.proof, ask.method, ask.url)
-            answer, headers = await client.ask(ask, {} if proof is None else {"DPoP": proof})
-            noted = self.note_nonce(ask.url, headers.get("DPoP-Nonce"))
+            answer = await client.ask(ask, proof)
             if isinstance(answer, Unreachable):
                 break
+            noted = self.note_nonce(ask.url, answer.nonce)
             _remember(self.skews, ask.url, answer.skew)
             wanted = (answer.document() or {}).get("error") == "use_dpop_nonce"
             if proof is None or not (again and noted and wanted):

@@ -7,12 +7,19 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast._core.auth import grants
+from holdfast._core.auth import grants, urls
 from holdfast._core.auth.challenge import Refusal
-from holdfast._core.auth.credentials import AuthServer, Login, Registration, login_key
+from holdfast._core.auth.credentials import (
+    AuthServer,
+    Login,
+    Pointer,
+    Registration,
+    login_key,
+    pointer_key,
+)
 from holdfast._core.auth.discovery import Discovery
 from holdfast._core.auth.options import Machine, OAuth
-from holdfast._core.auth.steps import Conversation, Read
+from holdfast._core.auth.steps import Conversation, Read, Write
 from holdfast.errors import AuthError, ScopeError, TransportError
 
 MAX_STEP_UPS: Final = 2
@@ -144,6 +151,35 @@ def renew(login: Login, now: float) -> Conversation[Login]:
         "resource": login.resource,
     }
     tokens = yield from grants.request(login.at, login.client, fields, proof=login.dpop_key)
+    return _with_tokens(login, tokens, now)
+
+
+def granted(
+    case: Case,
+    need: Need,
+    client: Registration,
+    tokens: grants.Tokens,
+    *,
+    asked: tuple[str, ...] | None,
+    dpop_key: str | None,
+) -> Login:
+    """Return the login that a token answer makes."""
+    login = Login(
+        server=case.server,
+        account=case.account,
+        at=need.server,
+        resource=need.resource,
+        client=client,
+        access_token=tokens.access_token,
+        granted=asked or (),
+        asked=asked or (),
+        dpop_key=dpop_key,
+        network=case.network,
+    )
+    return _with_tokens(login, tokens, case.now)
+
+
+def _with_tokens(login: Login, tokens: grants.Tokens, now: float) -> Login:
     return replace(
         login,
         access_token=tokens.access_token,
@@ -151,9 +187,10 @@ def renew(login: Login, now: float) -> Conversation[Login]:
         # No new refresh token in the answer: the old one stays valid.
         refresh_token=tokens.refresh_token or login.refresh_token,
         issued_at=now,
-        expires_at=tokens.expiry(now),
+        expires_at=None if tokens.expires_in is None else now + tokens.expires_in,
         granted=login.granted if tokens.scopes is None else tokens.scopes,
         skew=tokens.skew,
+        subject=tokens.subject or login.subject,
     )
 
 
@@ -172,31 +209,34 @@ def revoke(login: Login) -> Conversation[None]:
                 pass
 
 
-def granted(
-    case: Case,
-    need: Need,
-    client: Registration,
-    tokens: grants.Tokens,
-    *,
-    asked: tuple[str, ...] | None,
-    dpop_key: str | None,
-) -> Login:
-    """Return the login that a token answer makes."""
-    return Login(
-        server=case.server,
-        account=case.account,
-        at=need.server,
-        resource=need.resource,
-        client=client,
-        access_token=tokens.access_token,
-        token_type=tokens.token_type,
-        refresh_token=tokens.refresh_token,
-        issued_at=case.now,
-        expires_at=tokens.expiry(case.now),
-        granted=(asked or ()) if tokens.scopes is None else tokens.scopes,
-        asked=asked or (),
-        dpop_key=dpop_key,
-        skew=tokens.skew,
-        network=case.network,
-        subject=tokens.subject,
+# Stored entries
+
+
+def pointer(case: Case) -> Conversation[Pointer | None]:
+    """Read where the login of this server and account is."""
+    found: Pointer | None = yield Read(pointer_key(case.server, case.account), Pointer)
+    return found
+
+
+def stored(case: Case) -> Conversation[Login | None]:
+    """Read the login, if it is for this server and for the issuer that is pinned."""
+    found = yield from pointer(case)
+    if found is None:
+        return None
+    login = yield Read(login_key(found.issuer, found.resource, case.server, case.account), Login)
+    if login is None or login.server != case.server:
+        return None
+    pinned = case.options.issuer
+    return login if pinned is None or urls.same_issuer(pinned, login.issuer) else None
+
+
+def keep(login: Login, metadata_url: str | None) -> Conversation[None]:
+    """Store a login, and the pointer to it."""
+    found = Pointer(
+        issuer=login.issuer,
+        resource=login.resource,
+        client_id=login.client.client_id,
+        metadata_url=metadata_url,
     )
+    yield Write(login.key, login)
+    yield Write(pointer_key(login.server, login.account), found)

@@ -67,9 +67,6 @@ class Tokens(Secretive, frozen=True, kw_only=True):
 
     shown: ClassVar[tuple[str, ...]] = ("token_type", "expires_in", "scopes")
 
-    def expiry(self, now: float) -> float | None:
-        return None if self.expires_in is None else now + self.expires_in
-
 
 def joined(scopes: tuple[str, ...] | None) -> str | None:
     """Return scopes as a parameter; None leaves it out."""

@@ -43,6 +43,8 @@ class Fetched(Secretive, frozen=True):
     skew: float = 0.0
     """Seconds by which the sender's clock is ahead of ours."""
     retry_after: str = ""
+    nonce: str | None = None
+    """For DPoP proofs (RFC 9449 §8)."""
 
     shown: ClassVar[tuple[str, ...]] = ("status",)
 
