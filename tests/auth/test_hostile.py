@@ -338,6 +338,26 @@ async def test_while_a_token_is_good_trouble_at_its_server_costs_one_request() -
         assert here.count["refresh_token"] == 2
 
 
+@pytest.mark.req("B2", "B3")
+async def test_of_two_that_renew_at_once_the_second_takes_what_the_first_stored() -> None:
+    store = MemoryLogins()
+    async with (
+        world() as here,
+        here.connect(auth=OAuth(store=store)) as one,
+        here.connect(auth=OAuth(store=store)) as other,
+    ):
+        for session in (one, other):
+            await session.list_tools()
+            Clock(session).now = 4000
+        here.gate = asyncio.Event()
+        here.entered.clear()
+        calls = [asyncio.create_task(session.call_tool("hello")) for session in (one, other)]
+        await here.entered.wait()
+        here.gate.set()
+        assert [(await call).text for call in calls] == ["hello"] * 2
+        assert (here.count["refresh_token"], here.count["authorize"]) == (1, 1)
+
+
 @pytest.mark.req("B5", "B7")
 async def test_a_clock_that_is_put_back_does_not_prolong_the_trouble() -> None:
     async with world() as here, here.connect() as session:
