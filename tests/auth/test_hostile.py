@@ -423,6 +423,17 @@ async def test_the_clock_of_the_authorization_server_counts_for_what_it_is_shown
     assert all(abs(one - time.time()) < 60 for one in times)
 
 
+@pytest.mark.req("B7", "B6", "A36")
+async def test_the_clock_of_the_server_is_known_after_a_restart() -> None:
+    store, later = MemoryLogins(), time.time() + 7200
+    login = stored_login(dpop_key=jws.new_key(), token_type="DPoP", skew=3600.0, expires_at=later)
+    authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=store))
+    await authorizer.executor.run(keep(login, None))
+    headers = await authorizer.headers("POST", "https://mcp.example/mcp")
+    claims = jwt.decode(headers["DPoP"], options={"verify_signature": False})
+    assert 3500 < claims["iat"] - time.time() < 3700
+
+
 @pytest.mark.req("A36")
 def test_nonces_of_ever_new_places_do_not_pile_up() -> None:
     executor = Authorizer("https://mcp.example/mcp", OAuth()).executor

@@ -36,6 +36,8 @@ class World:
         self.count: Counter[str] = Counter()
         self.seen: list[tuple[str, str | None]] = []
         """HTTP method and token of each request to the MCP server."""
+        self.called: asyncio.Event = asyncio.Event()
+        """Set with each of them."""
         self.tokens: dict[str, tuple[str, ...]] = {}
         self.refresh: set[str] = set()
         self.used: set[str] = set()
@@ -221,6 +223,7 @@ class World:
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
         token = given or None
         self.seen.append((request.method, token))
+        self.called.set()
         if token is None or token not in self.tokens or self.refuses_all:
             challenge = f'Bearer resource_metadata="{self.url}{self.prm}"'
             if self.dpop:
