@@ -728,8 +728,7 @@ class Client:
     def _events(self) -> Events:
         from holdfast.events import Events
 
-        events = Events(self.name, self._observers.all, self._channel.post)
-        self._inbound.events = events
+        self._inbound.events = events = Events(self.name, self._observers.all, self._channel.post)
         self._logins.watch(events=events.authorization)
         return events
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import shlex
 import time
 from collections.abc import Callable
 from secrets import token_urlsafe
@@ -37,7 +36,6 @@ from holdfast.errors import (
     GrantError,
     HoldfastError,
     LoginFailed,
-    LoginRequired,
     TransportError,
 )
 
@@ -212,21 +210,8 @@ class Authorizer:
         if verdict.server.assumed and not self.interactive:
             raise DiscoveryError(f"{self.name}: the server names no authorization server")
         self.need = verdict
-        raise self._login_required(verdict)
-
-    def _login_required(self, need: Need) -> LoginRequired:
-        words, text = ["holdfast", "login", self.name], "the server wants a login"
-        if self.account != "default":
-            words += ["--account", self.account]
-        if need.step_up_for is not None:
-            # The command sees no 403: without the scopes it would ask for the same ones again.
-            words += [f"--scope={scope}" for scope in need.scopes or ()]
-            text += " for more scopes"
-        # Names may come from a project's file: what is copied must be one command.
-        command = shlex.join(words)
-        self._tell("auth.required", need)
-        scopes = need.scopes or ()
-        return LoginRequired(text, command=command, scopes=scopes, hint=f"run: {command}")
+        self._tell("auth.required", verdict)
+        raise flow.login_required(self.name, self.account, verdict)
 
     # Tokens
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Final
 
 from msgspec import Struct
@@ -20,7 +21,7 @@ from holdfast._core.auth.credentials import (
 from holdfast._core.auth.discovery import Discovery
 from holdfast._core.auth.options import Machine, OAuth
 from holdfast._core.auth.steps import Conversation, Read, Write
-from holdfast.errors import AuthError, ScopeError, TransportError
+from holdfast.errors import AuthError, LoginRequired, ScopeError, TransportError
 
 MAX_STEP_UPS: Final = 2
 """New authorizations for more scopes, for one operation."""
@@ -141,6 +142,20 @@ def _widened(need: Need, case: Case) -> Need:
         return need
     union = tuple(dict.fromkeys((*login.scopes, *(need.scopes or ()))))
     return replace(need, scopes=union or None)
+
+
+def login_required(name: str, account: str, need: Need) -> LoginRequired:
+    """Return the error for want of a login, with the command that brings it."""
+    words, text, scopes = ["holdfast", "login", name], "the server wants a login", need.scopes or ()
+    if account != "default":
+        words += ["--account", account]
+    if need.step_up_for is not None:
+        # The command sees no 403: without the scopes it would ask for the same ones again.
+        words += [f"--scope={scope}" for scope in scopes]
+        text += " for more scopes"
+    # Names may come from a project's file: what is copied must be one command.
+    command = shlex.join(words)
+    return LoginRequired(text, command=command, scopes=scopes, hint=f"run: {command}")
 
 
 def renew(login: Login, now: float) -> Conversation[Login]:
