@@ -42,8 +42,14 @@ import asyncio, sys
 import holdfast
 
 class Stuck(holdfast.FileLogins):
+    saves = 0
+
     def save(self, name, data):
-        print("answered", flush=True)
+        # The first one only tries whether the store can be written.
+        self.saves += 1
+        if self.saves < int(sys.argv[3]):
+            return super().save(name, data)
+        print("saving", flush=True)
         import time
         time.sleep(60)
 
@@ -52,7 +58,7 @@ async def main(url, folder):
     async with holdfast.connect(url, auth=auth, protocol="2025-11-25") as client:
         await client.call_tool("hello")
 
-asyncio.run(main(*sys.argv[1:]))
+asyncio.run(main(*sys.argv[1:3]))
 """
 
 
@@ -77,20 +83,28 @@ async def test_processes_share_a_login_whose_tokens_live_for_a_moment(tmp_path: 
 
 @pytest.mark.hang(120)
 @pytest.mark.req("B2", "B4")
-async def test_a_process_killed_before_it_saved_leaves_a_whole_entry(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("save", "lost"), [(1, False), (2, True)], ids=["before", "after"])
+async def test_a_process_killed_before_or_after_the_answer_leaves_a_whole_entry(
+    tmp_path: Path, save: int, lost: bool
+) -> None:
     async with world() as here:
         here.life = 0.01
         store = FileLogins(tmp_path)
         async with here.connect(auth=OAuth(store=store)) as client:
             await client.login()
         before = [await store.read(key) for key in await store.keys()]
-        process = await start(KILLED, f"{here.url}/mcp", str(tmp_path))
+        process = await start(KILLED, f"{here.url}/mcp", str(tmp_path), str(save))
         assert process.stdout is not None
-        assert await process.stdout.readline() == b"answered\n"
+        assert await process.stdout.readline() == b"saving\n"
         os.kill(process.pid, signal.SIGKILL)
         await process.communicate()
         assert [await store.read(key) for key in await store.keys()] == before
-        # The rotated token is lost, so the login has ended: said at once, and nothing hangs.
+        assert here.count["refresh_token"] == lost
+        here.life = 3600
         async with here.connect(auth=OAuth(store=store, interactive=False)) as client:
+            if not lost:
+                assert await client.list_tools()
+                return
+            # The rotated token is gone, so the login has ended: said at once, and nothing hangs.
             with pytest.raises(LoginRequired):
                 await client.list_tools()
