@@ -81,6 +81,7 @@ async def test_a_flood_of_connections_does_not_stop_the_browser() -> None:
     silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2 * MAX_CONNECTIONS)]
     huge = await say(listener, "GET /callback?" + "x" * 100_000 + " HTTP/1.1")
     assert "303" not in huge
+    assert len(listener._open) <= MAX_CONNECTIONS
     await say(listener, "GET /callback?code=CODE&state=STATE HTTP/1.1")
     assert (await waiting)["code"] == "CODE"
     await say(listener, "GET /done HTTP/1.1")

@@ -197,6 +197,18 @@ async def test_errors_that_end_a_login(error: str) -> None:
         assert here.count["authorization_code"] == 2
 
 
+@pytest.mark.req("B11", "A25")
+async def test_nobody_is_asked_for_the_sake_of_a_session_that_is_to_end() -> None:
+    async with world() as here:
+        async with here.connect() as client:
+            await client.list_tools()
+            await expire(here, client)
+            here.refresh.clear()
+            read = here.count["prm"]
+        assert here.seen[-1][0] == "DELETE"
+        assert (here.count["refresh_token"], here.count["prm"]) == (0, read)
+
+
 @pytest.mark.req("B5")
 @pytest.mark.parametrize("status", [500, 503, 429])
 async def test_trouble_at_the_authorization_server_keeps_the_login(status: int) -> None:

@@ -219,12 +219,10 @@ class Authorizer:
         """Return the login, renewed if it is due and that can be done."""
         await self.load()
         login, now = self.login, self.executor.clock()
-        # Bounded below too: a clock that was put back must not make it last.
-        resting = self._rest_until - REST <= now < self._rest_until
         if login is None or not login.due(now, random.random()):
             self._prepare()
             return login
-        if resting and not login.expired(now):
+        if now < self._rest_until and not login.expired(now):
             return login
         try:
             if not isinstance(self.options, OAuth):
@@ -263,6 +261,7 @@ class Authorizer:
         return await self.executor.run(flow.stored(self._case()))
 
     async def _renew(self, login: Login) -> Login:
+        # Bounded below too: a clock that was put back must not make it last.
         until = self._trouble_until
         if self._trouble is not None and until - MAX_WAIT <= self.executor.clock() < until:
             raise self._trouble.again()
