@@ -80,7 +80,7 @@ VALUES: dict[str, Callable[[int], Any]] = {
 def nested() -> Iterator[Case]:
     """Applicators inside each other, written out, with and without ``unevaluated*``."""
     for (name, wrap), (cover, beside) in product(WRAPS.items(), COVERED.items()):
-        for size, leaf in ((12, {"type": "object"}), (60, False)):
+        for size, leaf in ((12, {"type": "object"}), (20, {"type": "object"}), (60, False)):
             if name in ("allOf", "anyOf2", "if", "dependent", "properties", "pattern", "prefix"):
                 schema = shared(wrap, beside, leaf, size)
             else:
@@ -107,7 +107,9 @@ def shared(wrap: Wrap, beside: Schema, leaf: Any, size: int) -> Schema:
 
 def webs() -> Iterator[Case]:
     keywords = ("allOf", "anyOf", "oneOf")
-    for keyword, size, (cover, beside) in product(keywords, (4, 10, 16, 30, 60), COVERED.items()):
+    for keyword, size, (cover, beside) in product(
+        keywords, (4, 10, 16, 20, 24, 60), COVERED.items()
+    ):
         dense = {
             f"d{at}": {keyword: [refer(f"d{to}") for to in range(at)] or [{}], **beside}
             for at in range(size)
@@ -326,6 +328,150 @@ def random_cases(seed: int, count: int) -> Iterator[Case]:
         yield Case(f"random {seed}-{at}", _Maker(chance).whole(), _any_value(chance))
 
 
+# References that change their meaning on the way
+
+
+def dynamic() -> Iterator[Case]:
+    """``$dynamicRef`` and ``$recursiveRef``, whose targets depend on the way taken."""
+    for size, (cover, beside) in product(SIZES, COVERED.items()):
+        inward: Schema = {"properties": {"a": {"$dynamicRef": "#n"}}, **beside}
+        extended: Schema = {
+            f"d{at}": {"$id": f"e{at}", "$dynamicAnchor": "n", "$ref": f"e{at + 1}", **beside}
+            for at in range(min(size, 600))
+        }
+        extended[f"d{len(extended)}"] = {
+            "$id": f"e{len(extended)}", "$dynamicAnchor": "n", **inward
+        }  # fmt: skip
+        top: Schema = {"$id": "http://x/", "$ref": "e0", "$defs": extended}
+        yield Case(f"extended {size} {cover}", top, deep_value(20))
+        many: Schema = {f"d{at}": {"$dynamicAnchor": "n", **inward} for at in range(size)}
+        joined = {"allOf": [{"$dynamicRef": "#n"}] * min(size, 60), "$defs": many, **beside}
+        yield Case(f"joined dynamic {size} {cover}", joined, deep_value(12))
+        old = {
+            "$schema": "https://json-schema.org/draft/2019-09/schema",
+            "$recursiveAnchor": True,
+            "anyOf": [{"properties": {"a": {"$recursiveRef": "#"}}} for _ in range(size)],
+            **beside,
+        }
+        yield Case(f"recursive {size} {cover}", old, deep_value(12))
+
+
+def based() -> Iterator[Case]:
+    """Identifiers inside identifiers: each moves the base of the references under it."""
+    for size in SIZES:
+        depth = min(size, 90)
+        inner: Schema = {"$id": "end", "$anchor": "end", "type": "string"}
+        for at in range(depth):
+            inner = {"$id": f"p{at}/", "$anchor": "a", "$defs": {"x": inner}}
+        uses: Schema = {f"u{at}": {"$ref": "../" * (at % 40) + "end"} for at in range(size)}
+        yield Case(f"nested ids {size}", {**inner, "properties": uses}, {"u0": 1})
+        long = "/".join(["a"] * size)
+        ids: Schema = {f"d{at}": {"$id": f"{long}/{at}", "$anchor": "z"} for at in range(size)}
+        refs: Schema = {f"p{at}": {"$ref": f"{long}/../a/{at}#z"} for at in range(size)}
+        base = "http://x/y"
+        yield Case(f"long ids {size}", {"$id": base, "$defs": ids, "properties": refs}, {"p1": 1})
+        same: Schema = {f"d{at}": {"$id": f"x{at}", "$ref": "#"} for at in range(size)}
+        yield Case(f"own roots {size}", {"$id": base, "$defs": same, "$ref": "x0"}, {})
+        odd = {f"k{at}": {"pattern": f"[ab]{{{at}}}c", "type": "string"} for at in range(size)}
+        far: Schema = {f"p{at}": {"$ref": f"#/x-odd/k{at}"} for at in range(size)}
+        yield Case(f"odd places {size}", {"x-odd": odd, "properties": far}, {"p1": "a" * 100})
+
+
+def chains() -> Iterator[Case]:
+    """References through ``allOf`` and the like, each level with parts of its own."""
+    for size, keyword in product((12, 95, 180), ("allOf", "oneOf", "not")):
+        for cover, beside in COVERED.items():
+            levels: Schema = {}
+            for at in range(size):
+                onward: Any = refer(f"d{at + 1}")
+                onward = [onward] if keyword.endswith("Of") else onward
+                levels[f"d{at}"] = {keyword: onward, "properties": {f"a{at}": {"minimum": 3}}}
+            schema = {"$defs": {**levels, f"d{size}": {}}, **refer("d0"), **beside}
+            for kind in ("flat", "wide"):
+                value = VALUES[kind](min(size, 180))
+                yield Case(f"chain {keyword} {size} {cover} {kind}", schema, value)
+
+
+# Names, choices, items and texts, each of many or of long ones
+
+
+def names() -> Iterator[Case]:
+    """``propertyNames`` times ``patternProperties`` times the names of a value."""
+    for rules, count, length in product((1, 30, 300), (10, 300, 3000), (5, 200)):
+        schema = {
+            "propertyNames": {"allOf": [{"pattern": f"[ab]{{{at % 9}}}"} for at in range(rules)]},
+            "patternProperties": {f"a[ab]{{{at}}}": {"minimum": 0} for at in range(rules)},
+            "additionalProperties": {"maximum": 10},
+        }
+        value = {"ab" * length + str(at): at for at in range(count)}
+        yield Case(f"names {rules} {count} {length}", schema, value)
+        yield Case(f"names in items {rules} {count} {length}", {"items": schema}, [value])
+
+
+def choices() -> Iterator[Case]:
+    """Constants that differ in the last character, one of which is given many times."""
+    for length, count in product((4, 1_000, 10_000), (3, 60, 1_000)):
+        texts = ["x" * length + f"{at:05}" for at in range(min(count, 900_000 // (length + 8)))]
+        rows: dict[str, tuple[Schema, Any]] = {
+            "enum": ({"enum": texts}, texts[-1]),
+            "mixed": ({"enum": [0, {}, *texts]}, texts[-1]),
+            "lists": ({"enum": [[one] for one in texts]}, [texts[-1]]),
+            "names": ({"enum": [{one: 1} for one in texts]}, {texts[-1]: 1}),
+            "anyOf": ({"anyOf": [{"const": one} for one in texts]}, texts[-1]),
+            "oneOf": ({"oneOf": [{"const": one} for one in texts]}, texts[-1]),
+            "not": ({"not": {"enum": texts}}, texts[-1][:-1] + "z"),
+            "fractions": ({"enum": [at + 0.5 for at in range(count)]}, count - 0.5),
+            "tiny": ({"not": {"enum": [at + 0.5 for at in range(count)]}}, 5e-324),
+            "bounds": ({"allOf": [{"maximum": at + 0.5} for at in range(count)]}, 5e-324),
+        }
+        for name, (schema, value) in rows.items():
+            text = msgspec.json.encode(value)
+            many = min(4_000_000 // len(text), 20_000) + 1
+            whole = b"[" + b",".join([text] * many) + b"]"
+            case = Case(f"{name} {length} × {count}", {"items": schema}, [value] * many, whole)
+            yield case
+            yield case._replace(name=f"one {case.name}", schema=schema, value=value, json=text)
+
+
+def items() -> Iterator[Case]:
+    """``uniqueItems`` and ``contains``, inside each other and on items that are almost equal."""
+    for count, size in ((14, 1), (14, 1000), (300, 30), (3000, 1)):
+        values: dict[str, Any] = {
+            "numbers": [[*([0] * size), at] for at in range(count)],
+            "texts": [["a" * size + str(at)] for at in range(count)],
+            "objects": [{**{f"k{to}": to for to in range(size)}, "k0": at} for at in range(count)],
+            "names": [{"a" * size + str(at): 1} for at in range(count)],
+            "fractions": [[at + 0.5] * size for at in range(count)],
+            "tiny": [[5e-324 * at] * min(size, 14) for at in range(count)],
+        }
+        schemas: dict[str, Schema] = {
+            "unique": {"uniqueItems": True},
+            "unique twice": {"uniqueItems": True, "items": {"uniqueItems": True}},
+            "contains": {"contains": {"contains": {"const": 0}}, "minContains": count},
+            "at most": {"contains": {"type": "array"}, "minContains": 0, "maxContains": count - 1},
+            "covered": {"contains": {"type": "array"}, "unevaluatedItems": {"type": "object"}},
+        }
+        for (kind, value), (name, schema) in product(values.items(), schemas.items()):
+            yield Case(f"{name} {kind} {count} × {size}", schema, value)
+        many = {"allOf": [{"contains": {"const": at}, "minContains": 0} for at in range(300)]}
+        yield Case(f"many {count} × {size}", many, values["objects"])
+
+
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+
+
+def contents() -> Iterator[Case]:
+    """Texts that hold JSON or base64, which draft-07 lets a validator decode."""
+    kinds = ({"contentMediaType": "application/json"}, {"contentEncoding": "base64"})
+    for size, kind in product((1_000, 100_000, 4_000_000), kinds):
+        text = "[0" + ",0" * (size // 2 - 1) + "]" if "contentMediaType" in kind else "A" * size
+        for count in (1, 20, 300):
+            schema = {"$schema": DRAFT_7, "allOf": [dict(kind) for _ in range(count)]}
+            yield Case(f"{kind} {size} × {count}", schema, text)
+        short = [text[:1000]] * (size // 1000)
+        yield Case(f"items {kind} {size}", {"$schema": DRAFT_7, "items": kind}, short)
+
+
 # Values that are far larger than what is said about them
 
 
@@ -347,5 +493,6 @@ def large() -> Iterator[Case]:
 
 
 FAMILIES: tuple[Callable[[], Iterator[Case]], ...] = (
-    nested, webs, named, wide, texts, numbers, deep, large,
+    nested, webs, named, wide, texts, numbers, deep, large, dynamic, based, chains, names, choices,
+    items, contents,
 )  # fmt: skip

@@ -95,6 +95,12 @@ def test_a_pattern_costs_by_the_character() -> None:
 
 
 @pytest.mark.req("T5")
+def test_a_long_constant_costs_by_its_length() -> None:
+    short, long = ["x", {"x": 1}], ["x" * 10_000, {"x" * 10_000: 1}]
+    assert work({"enum": long}, "x") > 5 * work({"enum": short}, "x")
+
+
+@pytest.mark.req("T5")
 @pytest.mark.parametrize(
     ("schema", "value"),
     [

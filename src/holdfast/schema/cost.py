@@ -40,8 +40,18 @@ FRACTION: Final = 4_000
 """Steps of a ``multipleOf`` that is no integer: it is computed with fractions."""
 UNIQUE: Final = 60
 """Steps for each value inside an array whose items must differ."""
+FEW: Final = 15
+"""Items of such an array that are compared pair by pair; more are hashed."""
+NUMBER: Final = 100
+"""Steps of comparing a number that is not an integer: it is done with fractions."""
+TINY: Final = 2_000
+"""Steps of comparing one with many digits behind the point."""
 DIALECT: Final = 500
 """Steps for each value that is checked against the schema of a dialect."""
+IGNORED: Final = ("contentMediaType", "contentEncoding")
+"""Annotations since 2019-09; before that a validator may decode what they describe."""
+CALLBACK: Final = 25
+"""Steps of passing over one of those."""
 DIGITS: Final = 19
 """Digits of the integers that are compared fast."""
 
@@ -49,12 +59,8 @@ _CAP: Final = 1 << 60
 _REPEATS: Final = frozenset(
     {"items", "additionalItems", "contains", "uniqueItems", "patternProperties", "propertyNames"}
 )
-_COMPARES: Final = frozenset(
-    {
-        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-        *("const", "enum", "uniqueItems"),
-    }
-)
+_BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+_COMPARES: Final = frozenset({*_BOUNDS, "multipleOf", "const", "enum", "uniqueItems"})
 _COLLECTS: Final = ("unevaluatedProperties", "unevaluatedItems")
 _COUNTED: Final = re.compile(r"\{(\d{1,4})(?:,(\d{1,4}))?")
 
@@ -239,9 +245,9 @@ def _bound(order: list[Node]) -> Bound:
     for node in order:
         key = id(node)
         if node.leaf:
-            once[key], at[key], inside[key] = _own(node), _load(node), _NOTHING
+            once[key], at[key], inside[key] = _most(node), _load(node), _NOTHING
             continue
-        once[key] = min(_CAP, _own(node) + sum(once[id(one)] for one in node.all()))
+        once[key] = min(_CAP, _most(node) + sum(once[id(one)] for one in node.all()))
         at[key] = _load(node).plus(*(at[id(one)] for one in (*node.here, *node.names)))
         apart = [at[id(one)] for one in node.apart()]
         apart += [inside[id(one)] for one in node.apart() if not one.leaf]
@@ -251,7 +257,7 @@ def _bound(order: list[Node]) -> Bound:
     repeats = any(_repeats(node.schema) for node in order)
     top = id(order[-1])
     load = at[top].most(inside[top])
-    unique = sum(UNIQUE for node in order if "uniqueItems" in node.schema)
+    unique = sum(UNIQUE + FEW // 2 * NUMBER for node in order if "uniqueItems" in node.schema)
     each = min(_CAP, load.steps + (unique * load.steps if unique else 0))
     return Bound(None if repeats else once[top], each, load.patterns)
 
@@ -280,7 +286,12 @@ _NOTHING: Final = _Load(0, 0)
 def _load(node: Node) -> _Load:
     schema = node.schema
     regexes = ("pattern" in schema) + len(named(schema, "patternProperties"))
-    return _Load(1 + _own(node), regexes)
+    return _Load(1 + _own(node) + NUMBER * node.numbers, regexes)
+
+
+def _most(node: Node) -> int:
+    """Return the steps of one schema without its parts, whatever the value."""
+    return _own(node) + TINY * node.numbers
 
 
 def _repeats(schema: Schema) -> bool:
@@ -290,7 +301,9 @@ def _repeats(schema: Schema) -> bool:
 def _own(node: Node) -> int:
     """Return the steps of one schema without its parts; lists (``enum``) count whole."""
     if node.own is None:
-        node.own = _count_own(node.schema)
+        operands = _operands(node.schema)
+        node.numbers = len(operands)
+        node.own = _count_own(node.schema) + sum(map(_price, operands))
     return node.own
 
 
@@ -298,7 +311,9 @@ def _count_own(schema: Schema) -> int:
     total = 1
     for keyword, value in schema.items():
         if keyword in ("enum", "const"):
-            total += _values(value)
+            total += _values(value, texts=True)
+        elif keyword in IGNORED:
+            total += CALLBACK
         elif isinstance(value, list):
             total += len(value)
         elif isinstance(value, dict) and keyword in ("dependentRequired", "dependencies"):
@@ -308,16 +323,54 @@ def _count_own(schema: Schema) -> int:
     return total
 
 
-def _values(value: Any, *, plain: bool = False) -> int:
-    """Return the number of JSON values in one; ``plain`` refuses integers of any length."""
+def _operands(schema: Schema) -> list[int | float]:
+    """Return the numbers that a value is compared with by exact arithmetic."""
+    found = [schema[word] for word in _BOUNDS if isinstance(schema.get(word), float)]
+    if "multipleOf" in schema:
+        found.append(1)
+    if "const" in schema or "enum" in schema:
+        found += _numbers([schema.get("const"), schema.get("enum")])
+    return found
+
+
+def _numbers(value: Any) -> list[int | float]:
+    """Return all numbers inside a JSON value."""
+    found: list[int | float] = []
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, list | tuple):
+            waiting += one
+        elif isinstance(one, int | float):
+            found.append(one)
+    return found
+
+
+def _price(number: int | float) -> int:
+    """Return the steps of comparing a number."""
+    if isinstance(number, int):
+        return 5
+    return TINY if 0 < abs(number) < 1e-20 else NUMBER
+
+
+def _values(value: Any, *, plain: bool = False, texts: bool = False) -> int:
+    """Return the number of JSON values in one, and of 256 characters if ``texts``.
+
+    ``plain`` refuses integers of any length.
+    """
     count, waiting = 0, [value]
     while waiting:
         one = waiting.pop()
         count += 1
         if isinstance(one, dict):
             waiting += one.values()
+            count += sum(map(len, one)) // 256 if texts else 0
         elif isinstance(one, list | tuple):
             waiting += one
+        elif texts and isinstance(one, str):
+            count += len(one) // 256
         elif plain and isinstance(one, int) and one.bit_length() > 64:
             raise SchemaTooComplex("its integers are too large to compare")
     return count
@@ -376,24 +429,24 @@ class _Count:
 
     def _inside(self, node: Node, value: Any) -> list[tuple[Node, Any]]:
         """Return the pairs that are checked one level further down."""
-        pairs: list[tuple[Node, Any]] = []
         if node.leaf:
-            return pairs
+            return []
         if isinstance(value, dict):
-            every = 1 + len(node.property_besides) + len(node.names)
-            self._budget.spend(len(value) * every // 4)
-            for name, item in value.items():
-                own = node.properties.get(name)
-                pairs += [(one, item) for one in ([own] if own else node.others)]
-                pairs += [(one, item) for one in node.property_besides]
-                pairs += [(one, name) for one in node.names]
-        elif isinstance(value, list | tuple):
-            self._budget.spend(len(value) * (1 + len(node.item_besides)) // 4)
-            for at, item in enumerate(value):
-                own = node.placed.get(at)
-                pairs += [(one, item) for one in ([own] if own else node.items)]
-                pairs += [(one, item) for one in node.item_besides]
-        return pairs
+            own, every = node.properties, (node.others, node.property_besides, node.names)
+            self._budget.spend((len(own) + len(value) * sum(map(len, every))) // 4)
+            pairs = [(one, value[name]) for name, one in own.items() if name in value]
+            for one in node.others:
+                pairs += [(one, item) for name, item in value.items() if name not in own]
+            pairs += [(one, item) for one in node.property_besides for item in value.values()]
+            return pairs + [(one, name) for one in node.names for name in value]
+        if isinstance(value, list | tuple):
+            placed, both = node.placed, (node.items, node.item_besides)
+            self._budget.spend((len(placed) + len(value) * sum(map(len, both))) // 4)
+            pairs = [(one, value[at]) for at, one in placed.items() if at < len(value)]
+            for one in node.items:
+                pairs += [(one, item) for at, item in enumerate(value) if at not in placed]
+            return pairs + [(one, item) for one in node.item_besides for item in value]
+        return []
 
     def _matched(self, pattern: Any) -> bool:
         return isinstance(pattern, str) and pattern not in self._skipped
@@ -405,6 +458,11 @@ class _Count:
             steps += len(value)
             if isinstance(value, list | tuple) and schema.get("uniqueItems") is True:
                 steps += int(UNIQUE * self._size(value, plain=True) * (1 + log2(1 + len(value))))
+                if len(value) <= FEW:
+                    steps += FEW // 2 * sum(map(_price, _numbers(value)))
+            steps += node.numbers * TINY
+        elif isinstance(value, float):
+            steps += NUMBER + node.numbers * _price(value)
         elif isinstance(value, int) and value.bit_length() > 64:
             steps += 600 * (1 + value.bit_length() // 256)
         if not isinstance(schema.get("multipleOf", 1), int) and (

@@ -30,8 +30,8 @@ class Node:
     """One schema, and the schemas that it applies."""
 
     __slots__ = (
-        "foreign", "here", "item_besides", "items", "leaf", "names", "others", "own",
-        "placed", "properties", "property_besides", "schema",
+        "foreign", "here", "item_besides", "items", "leaf", "names", "numbers", "others",
+        "own", "placed", "properties", "property_besides", "schema",
     )  # fmt: skip
 
     def __init__(self, schema: Schema, *, foreign: bool = False) -> None:
@@ -42,6 +42,8 @@ class Node:
         """It applies no other schema."""
         self.own: int | None = None
         """Steps of its own keywords, once they are counted."""
+        self.numbers: int = 0
+        """Numbers that a value is compared with; counted with ``own``."""
         self.here: list[Node] = []
         """Apply to the same value."""
         self.properties: dict[str, Node] = {}

@@ -22,7 +22,7 @@ from holdfast.schema import cost
 from holdfast.schema.annotations import without_defaulted
 from holdfast.schema.cost import Outline
 from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, describe
-from holdfast.schema.walk import Elsewhere, SchemaTooComplex
+from holdfast.schema.walk import NAMED, Budget, Elsewhere, SchemaTooComplex
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
@@ -44,7 +44,7 @@ PATTERN_UNITS: Final = 2_000
 CACHED: Final = 2000
 """Compiled schemas that are kept."""
 
-_LONG_INTEGER: Final = re.compile(rb"\d{%d}" % cost.DIGITS)
+_LONG_NUMBER: Final = re.compile(rb"\d{%d}|\d[eE][-+]?\d\d" % cost.DIGITS)
 
 
 class Checker:
@@ -123,19 +123,22 @@ class Checker:
     def _affordable(self, value: Any, text: bytes | Raw) -> Validator:
         """Return the validator to use: without patterns if there is too much text for them."""
         size, bound = len(text), self._outline.bound
-        if bound is not None and bound.each * (size // 2 + 1) <= cost.BUDGET:
-            matching = cost.CHARACTER * bound.patterns * size
-            long = self._outline.compares and _LONG_INTEGER.search(memoryview(text))
-            if matching <= cost.BUDGET and not long:
+        if bound is not None:
+            steps = bound.each * (size // 2 + 1) + cost.CHARACTER * bound.patterns * size
+            compares = steps <= cost.BUDGET and self._outline.compares
+            if steps <= cost.BUDGET and not (compares and _LONG_NUMBER.search(memoryview(text))):
                 return self._validator
         work = self._outline.work(value)
-        if work.patterns <= cost.BUDGET:
+        if work.steps + work.patterns <= cost.BUDGET:
             return self._validator
         return self._patternless()
 
     def _patternless(self) -> Validator:
         if self._without_patterns is None:
-            self._without_patterns = _compile(_without(self._schema, self._outline.patterns))
+            schema = _without(self._schema, self._outline.patterns)
+            if Outline(schema).patterns:
+                raise SchemaTooComplex("its patterns are where values are")
+            self._without_patterns = _compile(schema)
         return self._without_patterns
 
     def _explain(
@@ -144,7 +147,7 @@ class Checker:
         """Return the faults; only the first, or none in detail, if finding all takes long."""
         size = len(_encoded(value) if text is None else text)
         try:
-            work = self._outline.work(value)
+            work = self._outline.work(value, Budget(EXPLAINED))
             affordable = (work.steps + work.patterns) * (1 + size // 200) <= EXPLAINED
         except SchemaTooComplex:
             affordable = False
@@ -207,13 +210,22 @@ def _make(text: bytes, fills: bool) -> Checker | Unusable:
         return Unusable(f"it cannot be read: {error}")
 
 
+class _Ignored:
+    """A keyword that fits every value."""
+
+    def __init__(self, *_: Any) -> None: ...
+
+    def validate(self, _: Any) -> None: ...
+
+
 def _compile(schema: Any) -> Validator:
     import jsonschema_rs
 
     options = jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES)
+    ignored: dict[str, type[Any]] = dict.fromkeys(cost.IGNORED, _Ignored)
     try:
         return jsonschema_rs.validator_for(
-            schema, pattern_options=options, validate_formats=False, offline=True
+            schema, pattern_options=options, keywords=ignored, validate_formats=False, offline=True
         )
     except (ValueError, RecursionError) as error:
         raise Unusable(_why(schema, error)) from None
@@ -254,6 +266,10 @@ def _takes(patterns: list[str]) -> bool:
     return True
 
 
+_VALUES: Final = ("const", "enum", "default", "examples")
+"""Keywords that hold values, which may look like schemas."""
+
+
 def _without(schema: Any, patterns: set[str]) -> Any:
     """Return the schema without some patterns, and without what depends on them."""
     if not patterns:
@@ -262,7 +278,12 @@ def _without(schema: Any, patterns: set[str]) -> Any:
         return [_without(item, patterns) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: _without(value, patterns) for key, value in schema.items()}
+    kept = {}
+    for key, value in schema.items():
+        if key in NAMED and isinstance(value, dict):
+            kept[key] = {name: _without(one, patterns) for name, one in value.items()}
+        else:
+            kept[key] = value if key in _VALUES else _without(value, patterns)
     pattern = kept.get("pattern")
     if isinstance(pattern, str) and pattern in patterns:
         del kept["pattern"]
