@@ -53,6 +53,26 @@ def test_a_required_parameter_with_a_default_may_be_left_out() -> None:
         },
         {"properties": {"a": {"default": 1}}, "allOf": [{"required": ["a"]}]},
         {"properties": {"a": {"default": 1}}, "if": {}, "then": {"required": ["a"]}},
+        {"oneOf": [{"properties": {"a": {"default": 1}}, "required": ["a"]}, {"required": ["b"]}]},
+        {"properties": {"a": {"oneOf": [{"default": 1}, {}]}}, "required": ["a"]},
+        {
+            "properties": {"a": {"$ref": "#size"}},
+            "required": ["a"],
+            "$defs": {"size": {"$anchor": "size", "default": 3}},
+        },
+        {
+            "$id": "http://x/y",
+            "properties": {"a": {"$ref": "size"}},
+            "required": ["a"],
+            "$defs": {"size": {"$id": "size", "default": 3}},
+        },
+        {"properties": {"a": {"default": 1}}, "dependentSchemas": {"b": {"required": ["a"]}}},
+        {"properties": {"a": {"default": 1}}, "dependentRequired": {"b": ["a"]}},
+        {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "properties": {"a": {"default": 1}},
+            "dependencies": {"b": ["a"]},
+        },
     ],
     ids=[
         "allOf",
@@ -64,10 +84,18 @@ def test_a_required_parameter_with_a_default_may_be_left_out() -> None:
         "beside, by $ref",
         "around",
         "around then",
+        "oneOf",
+        "in oneOf",
+        "$anchor",
+        "$id",
+        "dependentSchemas",
+        "dependentRequired",
+        "dependencies",
     ],
 )
 def test_it_may_be_left_out_wherever_it_is_required(schema: Any) -> None:
-    assert fits({**schema, "$defs": {**_DEFS, **schema.get("$defs", {})}}, {})
+    value = {"b": 1} if any(word.startswith("depend") for word in schema) else {}
+    assert fits({**schema, "$defs": {**_DEFS, **schema.get("$defs", {})}}, value)
 
 
 @pytest.mark.req("T5")

@@ -14,7 +14,7 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from holdfast.schema.cost import BUDGET, UNITS
+from holdfast.schema.cost import BUDGET, IGNORED, UNITS
 from holdfast.schema.explain import Unusable
 from holdfast.schema.validate import Checker
 from holdfast.schema.walk import LIMITS, rewrite
@@ -48,7 +48,7 @@ class Counter:
         self._validator = jsonschema_rs.validator_for(
             marked(schema),
             pattern_options=jsonschema_rs.RegexOptions(),
-            keywords={"x-counted": Counted},
+            keywords=dict.fromkeys(("x-counted", *IGNORED), Counted),
             validate_formats=False,
             offline=True,
         )

@@ -21,75 +21,39 @@ from holdfast.schema.walk import (
     Resolver,
     Schema,
     SchemaTooComplex,
+    branches,
+    named,
     parts,
+    properties,
     required,
-    resolve,
     rewrite,
 )
 from holdfast.types.tools import UNREADABLE, decode_schema
 
-_STRICT: Final = frozenset({"oneOf", "not", "if", "contains", "dependentSchemas", "dependencies"})
-"""What is under these may only be fitted more often if the whole is to be fitted less often."""
+_REQUIRES: Final = frozenset({"required", "dependentRequired", "dependencies"})
 
 MOST_JOINED: Final = 8
 """Schemas of one ``allOf`` or ``anyOf`` in which defaults are looked for: not all, for each of
 many properties may refer to the same long list."""
 
 
-def has_default(schema: Any, root: Any, hops: int = 8, *, inside: bool = True) -> bool:
-    """Return whether a property has a default: itself, in its parts, or where it refers to."""
-    if not isinstance(schema, dict) or hops == 0:
-        return False
-    if "default" in schema:
-        return True
-    reference = schema.get("$ref")
-    behind = resolve(root, reference) if isinstance(reference, str) else None
-    if has_default(behind, root, hops - 1, inside=inside):
-        return True
-    return inside and any(
-        has_default(one, root, inside=False) for one in _joined(schema, "allOf", "anyOf")
-    )
-
-
-def _joined(schema: Schema, *keywords: str) -> list[Any]:
-    """Return the first of the schemas that stand in the lists under these keywords."""
-    groups = (schema.get(keyword) for keyword in keywords)
-    return [one for group in groups if isinstance(group, list) for one in group[:MOST_JOINED]]
-
-
-def _together(schema: Schema, root: Any) -> list[Any]:
-    """Return the schemas that describe one object: this one, and those in its ``allOf``."""
-    found: list[Any] = [schema]
-    for one in _joined(schema, "allOf"):
-        reference = one.get("$ref") if isinstance(one, dict) else None
-        found += [one, resolve(root, reference) if isinstance(reference, str) else None]
-    return found
-
-
-def _is_filled(name: str, schemas: Iterable[Any], root: Any) -> bool:
-    for schema in schemas:
-        own = schema.get("properties") if isinstance(schema, dict) else None
-        if isinstance(own, dict) and has_default(own.get(name), root):
-            return True
-    return False
-
-
 def demanded(schema: Any, root: Any) -> list[str]:
     """Return the required properties that have no default: the caller has to give these."""
-    names = required(schema)
-    together = _together(schema, root) if names else ()
-    return [name for name in names if not _is_filled(name, together, root)]
+    try:
+        return _Defaults(root).without(required(schema), schema)
+    except SchemaTooComplex:
+        return required(schema)
 
 
 def without_defaulted(root: Any) -> Any:
-    """Return the schema with ``required`` naming only what has no default.
+    """Return the schema as a receiver reads it that fills in defaults; itself if that is the same.
 
-    Only where that cannot make the whole refuse more than before.
+    Where it excludes alternatives, it may refuse what the schema itself allows.
     """
     if not isinstance(root, dict) or not _concerned(root):
         return root
-    strict = _strict(root)
-    return _relaxed(root, root, strict)
+    relaxed = _Defaults(root).relaxed(root)
+    return root if relaxed == root else relaxed
 
 
 def _concerned(root: Schema) -> bool:
@@ -99,55 +63,75 @@ def _concerned(root: Schema) -> bool:
     while waiting and not (requires and defaults):
         schema = waiting.pop()
         if isinstance(schema, dict):
-            requires, defaults = requires or "required" in schema, defaults or "default" in schema
+            requires = requires or not _REQUIRES.isdisjoint(schema)
+            defaults = defaults or "default" in schema
             waiting += [part.schema for part in parts(schema)]
     return requires and defaults
 
 
-def _strict(root: Schema) -> set[int]:
-    """Return the schemas that apply under a strict keyword, by any way."""
-    found: set[int] = set()
-    seen: set[tuple[int, bool]] = set()
-    waiting: list[tuple[Any, bool]] = [(root, False)]
-    while waiting:
-        schema, strict = waiting.pop()
-        if not isinstance(schema, dict) or (id(schema), strict) in seen:
-            continue
-        seen.add((id(schema), strict))
-        if strict:
-            found.add(id(schema))
-        waiting += [
-            (part.schema, strict or part.keyword in _STRICT)
-            for part in parts(schema)
-            if part.place != "apart"
-        ]
-        references = (schema.get(keyword) for keyword in ("$ref", "$dynamicRef"))
-        waiting += [(resolve(root, one), strict) for one in references if isinstance(one, str)]
-    return found
+class _Defaults:
+    """The defaults of one document."""
+
+    def __init__(self, root: Any) -> None:
+        self._resolver = Resolver(root)
+
+    def relaxed(
+        self, schema: Any, owner: Schema | None = None, depth: int = 2 * LIMITS.depth
+    ) -> Any:
+        """Return a schema that requires nothing with a default; ``owner`` stands around it."""
+        if not isinstance(schema, dict) or depth == 0:
+            return schema
+
+        def change(part: Part) -> Any:
+            return self.relaxed(part.schema, schema if part.place == "here" else None, depth - 1)
+
+        copy = rewrite(schema, change)
+        if "required" in schema:
+            copy["required"] = self.without(required(schema), schema, owner)
+        for keyword in ("dependentRequired", "dependencies"):
+            needs = named(schema, keyword)
+            lists = {name: one for name, one in needs.items() if isinstance(one, list)}
+            if lists:
+                less = {name: self.without(one, schema, owner) for name, one in lists.items()}
+                copy[keyword] = {**copy[keyword], **less}
+        return copy
+
+    def without(self, names: list[Any], *schemas: Any) -> list[Any]:
+        """Return the names of properties that have no default in any of the schemas."""
+        together = [one for schema in schemas for one in self._together(schema)] if names else ()
+        return [name for name in names if not self._is_filled(name, together)]
+
+    def _together(self, schema: Any) -> list[Any]:
+        """Return the schemas that describe one object: this one, and those in its ``allOf``."""
+        found: list[Any] = [schema]
+        for one in _joined(schema, "allOf"):
+            found += [one, self._behind(one)]
+        return found
+
+    def _is_filled(self, name: Any, schemas: Iterable[Any]) -> bool:
+        return isinstance(name, str) and any(
+            self._has(properties(schema).get(name)) for schema in schemas
+        )
+
+    def _has(self, schema: Any, hops: int = 8, *, inside: bool = True) -> bool:
+        """Return whether a property has a default: itself, in its parts, or behind a reference."""
+        if not isinstance(schema, dict) or hops == 0:
+            return False
+        if "default" in schema or self._has(self._behind(schema), hops - 1, inside=inside):
+            return True
+        return inside and any(
+            self._has(one, inside=False) for one in _joined(schema, "allOf", "anyOf", "oneOf")
+        )
+
+    def _behind(self, schema: Any) -> Any:
+        """Return what a schema refers to; None if to nothing."""
+        reference = schema.get("$ref") if isinstance(schema, dict) else None
+        return self._resolver.target(schema, reference) if isinstance(reference, str) else None
 
 
-def _relaxed(
-    schema: Any,
-    root: Schema,
-    strict: set[int],
-    owner: Schema | None = None,
-    depth: int = 2 * LIMITS.depth,
-) -> Any:
-    """Return the schema as its receiver reads it; ``owner`` describes the same object."""
-    if not isinstance(schema, dict) or depth == 0:
-        return schema
-
-    def change(part: Part) -> Any:
-        own = schema if part.place == "here" else None
-        return _relaxed(part.schema, root, strict, own, depth - 1)
-
-    copy = rewrite(schema, change)
-    if "required" in schema and id(schema) not in strict:
-        around = () if owner is None else _together(owner, root)
-        copy["required"] = [
-            name for name in demanded(schema, root) if not _is_filled(name, around, root)
-        ]
-    return copy
+def _joined(schema: Any, *keywords: str) -> list[Any]:
+    """Return the first of the schemas that stand in the lists under these keywords."""
+    return [one for keyword in keywords for one in branches(schema, keyword)[:MOST_JOINED]]
 
 
 # Secrets
@@ -199,8 +183,8 @@ def _owners(root: dict[str, Any]) -> set[str]:
             continue
         for part in parts(schema):
             if part.place not in ("apart", "name"):
-                named = part.keyword == "properties" and isinstance(part.key, str)
-                waiting.append((part.schema, str(part.key) if named else owner))
+                own = part.keyword == "properties" and isinstance(part.key, str)
+                waiting.append((part.schema, str(part.key) if own else owner))
         for keyword in REFERENCES:
             reference = schema.get(keyword)
             if isinstance(reference, str):

@@ -60,13 +60,15 @@ class Checker:
 
     def __init__(self, schema: Any, *, fills: bool = False) -> None:
         self._schema = schema
+        self._relaxed = schema
+        """As its receiver reads it."""
         self.skipped: tuple[str, ...] = ()
         """The patterns that are left to the server."""
-        self._without_patterns: Validator | None = None
+        self._compiled: dict[tuple[int, bool], Validator] = {}
         self._light = cost.is_cheap(schema)
         if not self._light:
             outline = self._outline
-            self._schema = without_defaulted(schema) if fills else schema
+            self._relaxed = without_defaulted(schema) if fills else schema
             self.skipped = tuple(sorted(_unusable_patterns(outline)))
             outline.skipped = frozenset(self.skipped)
             bound = outline.bound
@@ -76,8 +78,8 @@ class Checker:
                 and bound.once <= LIGHT
                 and not bound.patterns
             )
-        self._validator = _compile(_without(self._schema, {*self.skipped}))
-        self._fits: Callable[[Any], bool] = self._validator.is_valid
+        self._budget = cost.BUDGET if self._relaxed is schema else cost.BUDGET // 2
+        self._fits: Callable[[Any], bool] = self._validator(schema).is_valid
 
     @cached_property
     def _outline(self) -> Outline:
@@ -101,10 +103,11 @@ class Checker:
         """
         try:
             if self._light:
-                return () if self._fits(value) else self._explain(self._validator, value, text)
+                return () if self._fits(value) else self._misfit(value, text)
             text = _encoded(value) if text is None else text
-            validator = self._affordable(value, text)
-            return () if validator.is_valid(value) else self._explain(validator, value, text)
+            patterns = self._affords_patterns(value, text)
+            fits = self._validator(self._schema, patterns=patterns).is_valid(value)
+            return () if fits else self._misfit(value, text, patterns=patterns)
         except (SchemaTooComplex, RecursionError) as error:
             raise Unbounded(str(error)) from None
         except ValueError as error:
@@ -120,26 +123,37 @@ class Checker:
             raise Unusable(str(error)) from None
         return self.faults(plain)
 
-    def _affordable(self, value: Any, text: bytes | Raw) -> Validator:
-        """Return the validator to use: without patterns if there is too much text for them."""
+    def _affords_patterns(self, value: Any, text: bytes | Raw) -> bool:
+        """Return False if there is too much text for patterns; refuse what takes too long."""
         size, bound = len(text), self._outline.bound
         if bound is not None:
             steps = bound.each * (size // 2 + 1) + cost.CHARACTER * bound.patterns * size
-            compares = steps <= cost.BUDGET and self._outline.compares
-            if steps <= cost.BUDGET and not (compares and _LONG_NUMBER.search(memoryview(text))):
-                return self._validator
+            compares = steps <= self._budget and self._outline.compares
+            if steps <= self._budget and not (compares and _LONG_NUMBER.search(memoryview(text))):
+                return True
         work = self._outline.work(value)
-        if work.steps + work.patterns <= cost.BUDGET:
-            return self._validator
-        return self._patternless()
+        if work.steps > self._budget:
+            raise SchemaTooComplex("it would take too long to check")
+        return work.steps + work.patterns <= self._budget
 
-    def _patternless(self) -> Validator:
-        if self._without_patterns is None:
-            schema = _without(self._schema, self._outline.patterns)
-            if Outline(schema).patterns:
+    def _validator(self, schema: Any, *, patterns: bool = True) -> Validator:
+        key = (id(schema), patterns)
+        if key not in self._compiled:
+            unused = {*self.skipped} if patterns else self._outline.patterns
+            less = _without(schema, unused)
+            if not patterns and Outline(less).patterns:
                 raise SchemaTooComplex("its patterns are where values are")
-            self._without_patterns = _compile(schema)
-        return self._without_patterns
+            self._compiled[key] = _compile(less)
+        return self._compiled[key]
+
+    def _misfit(
+        self, value: Any, text: bytes | Raw | None, *, patterns: bool = True
+    ) -> tuple[SchemaFault, ...]:
+        """Return the faults of what does not fit; none if it does with defaults filled in."""
+        validator = self._validator(self._relaxed, patterns=patterns)
+        if self._relaxed is not self._schema and validator.is_valid(value):
+            return ()
+        return self._explain(validator, value, text)
 
     def _explain(
         self, validator: Validator, value: Any, text: bytes | Raw | None
@@ -152,10 +166,10 @@ class Checker:
         except SchemaTooComplex:
             affordable = False
         if affordable:
-            return describe(validator.iter_errors(value), self._schema)
+            return describe(validator.iter_errors(value), self._relaxed)
         if self._outline.branches or size > SHOWN:
             return (SchemaFault("", "does not fit the schema (it is too large to say where)"),)
-        return describe([_first_error(validator, value)], self._schema)
+        return describe([_first_error(validator, value)], self._relaxed)
 
 
 def _encoded(value: Any) -> bytes:
