@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from holdfast.cli import guide
 from holdfast.cli.app import split
+from holdfast.cli.table import VERBS
 from holdfast.cli.verbs import listing
-from holdfast.cli.verbs.table import VERBS
 from tests.cli.conftest import DEMO, Cli, Configure, stdio
 
 
@@ -22,6 +22,10 @@ from tests.cli.conftest import DEMO, Cli, Configure, stdio
     ("words", "said"),
     [
         (["tols"], "There is no verb 'tols'. Did you mean 'tools'? See 'holdfast --help'."),
+        (["rm", "x"], "There is no verb 'rm'. Did you mean 'remove'?"),
+        (["info"], "Did you mean 'describe'?"),
+        (["help", "tols"], "There is no verb 'tols'. Did you mean 'tools'?"),
+        (["help", "config", "nope"], "No such command 'nope'"),
         (["xyzzy"], "There is no verb 'xyzzy'. See 'holdfast --help'."),
         (["--url", "x", "tools"], "No such option '--url'. Options stand after the verb"),
         (["-v"], "No such option '-v'"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.verbs.table import VERBS
+from holdfast.cli.table import VERBS
 from tests.cli.conftest import DEMO, Cli, Configure, stdio
 from tests.cli.rig import puppet
 

@@ -11,7 +11,7 @@ import pytest
 import holdfast
 from holdfast.cli import tool_cache
 from holdfast.cli.main import help_text
-from holdfast.cli.verbs.table import VERBS
+from holdfast.cli.table import VERBS
 from tests.cli import golden
 from tests.cli.conftest import Cli, Open, Seen
 
@@ -43,6 +43,8 @@ def test_help_is_easy_to_ask_for(cli: Cli, words: list[str]) -> None:
 def test_help_can_be_asked_about_a_verb(cli: Cli) -> None:
     done = cli("help", "call")
     assert done.out == cli("call", "--help").out
+    assert cli("help", "config", "trust").out == cli("config", "trust", "--help").out
+    assert cli("help", "ls").out == cli("servers", "--help").out
     assert cli("help", "nonsense").code == 2
 
 
@@ -88,10 +90,50 @@ def test_help_loads_next_to_nothing(home: Path) -> None:
     modules = loaded("--help")
     assert heavy(modules) == set()
     ours = {name for name in modules if name.startswith("holdfast.cli.")}
-    assert ours == {"holdfast.cli.main", "holdfast.cli.verbs", "holdfast.cli.verbs.table"}
+    assert ours == {"holdfast.cli.main", "holdfast.cli.table"}
+
+
+HARD = {"name": "lög", "description": "one\ttwo\nthree\x1b[31m", "inputSchema": {"type": "object"}}
 
 
 @pytest.mark.req("F3")
-def test_what_is_remembered_is_listed_without_loop_or_client(home: Path) -> None:
+def test_what_is_remembered_is_listed_at_once(home: Path) -> None:
     tool_cache.save("git", [{"name": "log", "description": "x"}])
-    assert heavy(loaded("tools", "git", "--offline")) <= {"click", "shutil"}
+    modules = loaded("tools", "git", "--offline")
+    assert heavy(modules) == set()
+    assert not modules & {"typing", "pathlib", "holdfast.cli.output"}
+
+
+@pytest.mark.req("F3")
+def test_stored_lines_are_those_that_the_verb_writes(cli: Cli, home: Path) -> None:
+    tool_cache.save("git", [HARD, {"name": "add", "inputSchema": {"properties": {"a": {}}}}])
+    at_once = cli("tools", "git", "--offline")
+    by_verb = cli("tools", "git", "--offline", "--timeout", "5")
+    assert at_once == by_verb
+    assert "lög()\tone two\n" in at_once.out
+    assert at_once.err.startswith("as seen on 20")
+
+
+@pytest.mark.req("F3")
+def test_lines_of_another_version_are_made_anew(cli: Cli, home: Path) -> None:
+    tool_cache.save("git", [{"name": "log"}])
+    path = Path(tool_cache.path_for("git"))
+    text = path.read_text().replace(holdfast.__version__, "0.0.1").replace("log()", "OLD")
+    path.write_text(text)
+    assert "OLD" in text
+    assert cli("tools", "git", "--offline").out == "log()\t\n"
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("words", [["--offline"], ["--offline", "git", "x"], ["--offline", "-x"]])
+def test_other_words_are_read_by_the_verb(cli: Cli, home: Path, words: list[str]) -> None:
+    tool_cache.save("git", [{"name": "log"}])
+    assert cli("tools", *words).out == ""
+
+
+@pytest.mark.req("F3")
+def test_a_server_that_was_never_seen_is_told_so(cli: Cli, home: Path) -> None:
+    done = cli("tools", "nobody", "--offline")
+    assert done.code == 2
+    assert "nobody: not seen yet" in done.err
+    assert cli("tools", "n\udcffy", "--offline").code == 2

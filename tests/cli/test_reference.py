@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.cli import guide, options
 from holdfast.cli.exit_codes import Exit
-from holdfast.cli.verbs.table import SECTIONS, VERBS
+from holdfast.cli.table import SECTIONS, VERBS
 from tests.cli.conftest import Cli
 
 COMMON = options.COMMON | {"output", "json"}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from holdfast.cli.verbs.resources import pairs
-from holdfast.errors import ValidationError
 from tests.cli.conftest import DEMO, Cli, Configure, stdio
 
 
@@ -55,9 +55,10 @@ def test_a_prompt_is_named_as_everywhere_else(cli: Cli, configure: Configure) ->
         (["prompt", "greeting", "nam=Bo"], 2, "no argument 'nam'. Did you mean 'name'?"),
         (["read", "demo://tide"], 1, "Did you mean 'demo://tides'?"),
         (["prompt", "greeting"], 1, "argument 'name' is missing"),
-        (["prompt", "greeting", "name"], 2, "'name': write NAME=VALUE"),
+        (["prompt", "greeting", "name"], 2, "'name' is no argument: write name=value"),
+        (["prompt", "greeting", "--nam", "Bo"], 2, "did you mean '--name'?"),
         (["complete", "greeting"], 2, "Missing: NAME=TEXT."),
-        (["complete", "greeting", "style=", "--with", "x"], 2, "'x': write NAME=VALUE"),
+        (["complete", "greeting", "style=", "--with", "x"], 2, "--with 'x': must be NAME=VALUE"),
     ],
 )
 def test_what_cannot_be_read_is_told(cli: Cli, words: list[str], code: int, said: str) -> None:
@@ -66,7 +67,22 @@ def test_what_cannot_be_read_is_told(cli: Cli, words: list[str], code: int, said
     assert said in done.err
 
 
-def test_arguments_of_a_prompt_are_texts() -> None:
-    assert pairs(["a=1", "b=c=d", "e="]) == {"a": "1", "b": "c=d", "e": ""}
-    with pytest.raises(ValidationError, match="write NAME=VALUE"):
-        pairs(["=x"])
+@pytest.mark.req("F3")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["name=5", "style=pirate"],
+        ["--name", "5", "--style=pirate"],
+        ['{"name": 5, "style": "pirate"}'],
+        ['{"name": "x", "style": "pirate"}', "name=5"],
+        ["name:=5", "style=@style.txt"],
+        ["-"],
+    ],
+)
+def test_arguments_of_a_prompt_are_given_as_to_a_tool_and_are_texts(
+    cli: Cli, words: list[str]
+) -> None:
+    Path("style.txt").write_text("pirate")
+    stdin = '{"name": "5", "style": "pirate"}'
+    done = cli("prompt", "greeting", *words, "--", *DEMO, stdin=stdin)
+    assert (done.out, done.err) == ("Greet 5 the way a pirate would.\n", "")

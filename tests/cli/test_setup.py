@@ -54,6 +54,7 @@ def test_a_server_added_to_a_project_is_trusted(cli: Cli, home: Path) -> None:
         (["add", "demo"], "Give a URL, or a command after --."),
         (["add", "demo", "npx", "x"], "Write: holdfast add demo -- npx x"),
         (["add", "demo", "http://x", "--", "y"], "Give a URL, or a command after --, and nothing"),
+        (["add", "demo", "ftp://x"], "a URL begins with http:// or https://."),
         (["remove", "demo"], "no server 'demo'"),
         (["import", "Emacs"], "no product or file 'Emacs'"),
     ],
@@ -75,6 +76,17 @@ def test_a_removed_server_is_gone(cli: Cli, own: Path) -> None:
     cli("add", "a", "--", "x")
     assert cli("remove", "a", "--output", "json").value["servers"] == ["a"]
     assert servers(own) == {}
+
+
+def test_in_the_home_folder_only_the_users_own_file_is_searched(
+    cli: Cli, home: Path, own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("add", "demo", "--", "x")
+    monkeypatch.chdir(home)
+    done = cli("remove", "dmo")
+    assert done.code == 2
+    assert f"no server 'dmo' in {own}; did you mean 'demo'?" in done.err
+    assert cli("remove", "demo").code == 0
 
 
 def test_at_a_terminal_it_shows_and_asks(terminal: Open, own: Path) -> None:

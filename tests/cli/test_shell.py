@@ -55,7 +55,7 @@ def test_lines_come_through_a_pipe(cli: Cli) -> None:
         ("read", 2, "read: which resource?"),
         ("read demo://nope", 1, "resource not found"),
         ("prompt", 2, "prompt: which one?"),
-        ("prompt x y", 2, "'y': write NAME=VALUE"),
+        ("prompt x y", 2, "'y' is no argument: write name=value"),
         ("fail\nexit\necho text=never", 1, "failed, as asked"),
         ("quit", 0, ""),
         ("", 0, ""),

@@ -84,7 +84,7 @@ def test_what_was_seen_is_there_for_tab(cli: Cli, configure: Configure) -> None:
     for words in (["status"], ["doctor", "one"]):
         assert cli(*words).code == 0
         assert cli("tools", "one", "--offline").out == "a()\tDoes a.\n"
-        tool_cache.path_for("one").unlink()
+        Path(tool_cache.path_for("one")).unlink()
 
 
 # Tools of many servers

@@ -10,29 +10,29 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.cli import tool_cache
+from holdfast.cli.find_tool import pick, require
 from holdfast.cli.output import Output
 from holdfast.cli.target import ServerTarget
-from holdfast.cli.tool_cache import keep, key_of, pick
 from holdfast.errors import ValidationError
 from tests.cli.conftest import Configure, stdio
 
 
 def test_what_a_server_is_remembered_under(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MCP_SERVER_URL", "from env")
-    assert key_of(ServerTarget(Output(), command=["a b", "c"]), None) == "'a b' c"
-    assert key_of(ServerTarget(Output(), url="http://x"), None) == "http://x"
-    assert key_of(ServerTarget(Output()), "git") == "git"
-    assert key_of(ServerTarget(Output()), None) == "from env"
+    assert ServerTarget(Output(), command=["a b", "c"]).key(None) == "'a b' c"
+    assert ServerTarget(Output(), url="http://x").key(None) == "http://x"
+    assert ServerTarget(Output()).key("git") == "git"
+    assert ServerTarget(Output()).key(None) == "from env"
 
 
 def test_where_a_server_was_configured_is_remembered_with_it(
     home: Path, configure: Configure
 ) -> None:
     path = configure(git=stdio(["x"]))
-    keep(ServerTarget(Output()), "git", [])
-    keep(ServerTarget(Output()), "http://x", [])
-    assert tool_cache.require("git").source == str(path)
-    assert tool_cache.require("http://x").source == ""
+    ServerTarget(Output()).keep("git", [])
+    ServerTarget(Output()).keep("http://x", [])
+    assert require("git").source == str(path)
+    assert require("http://x").source == ""
 
 
 @pytest.mark.req("E2")
@@ -73,29 +73,29 @@ def test_what_is_kept_is_recalled(home: Path) -> None:
 
 def test_what_was_never_seen_is_told(home: Path) -> None:
     with pytest.raises(ValidationError, match="git: not seen yet"):
-        tool_cache.require("git")
+        require("git")
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "{", "[]", "5", "{}", '{"tools": 5, "source": ""}', "\ud800"),
-        "[" * 100_000,
+        *("", "{", "[]", "5", "{}", "{}\n[]\n5", "\ud800"),
+        *('{"source": ""}\n5\n""', '{"source": ""}\n[]', '{"source": ""}\n[]\n', '5\n[]\n""'),
+        '{"source": ""}\n' + "[" * 100_000 + '\n""',
     ],
 )
 def test_a_broken_one_is_none(home: Path, text: str) -> None:
-    path = tool_cache.path_for("git")
+    path = Path(tool_cache.path_for("git"))
     path.parent.mkdir(parents=True)
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     assert tool_cache.load("git") is None
 
 
 def test_what_is_no_tool_is_left_out(home: Path) -> None:
-    path = tool_cache.path_for("git")
+    path = Path(tool_cache.path_for("git"))
     path.parent.mkdir(parents=True)
-    facts = {"tools": [TOOL, 5, {}, {"name": 5}], "source": ""}
-    path.write_text(json.dumps(facts))
-    assert tool_cache.require("git").tools == [TOOL]
+    path.write_text(f'{{"source": ""}}\n{json.dumps([TOOL, 5, {}, {"name": 5}])}\n""')
+    assert require("git").tools == [TOOL]
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(
@@ -108,13 +108,14 @@ def test_a_cache_that_cannot_be_written_is_done_without(
 
 def test_the_cache_is_the_users_own(home: Path) -> None:
     tool_cache.save("git", [TOOL])
-    assert tool_cache.folder() == home / "cache" / "holdfast" / "manifests"
-    assert tool_cache.folder().stat().st_mode & 0o777 == 0o700
+    folder = Path(tool_cache.folder())
+    assert folder == home / "cache" / "holdfast" / "manifests"
+    assert folder.stat().st_mode & 0o777 == 0o700
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(st.text(), st.text())
 def test_any_name_has_a_place_of_its_own(home: Path, one: str, other: str) -> None:
     path = tool_cache.path_for(one)
-    assert path.parent == tool_cache.folder()
+    assert str(Path(path).parent) == tool_cache.folder()
     assert (path == tool_cache.path_for(other)) is (one == other)

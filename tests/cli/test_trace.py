@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast._core.transports.trace import MOST, line
-from tests.cli.conftest import DEMO, Cli, Configure, stdio
+from tests.cli.conftest import DEMO, Cli, Configure, Seen, stdio
 from tests.cli.web import Web
 
 
@@ -29,6 +29,18 @@ def test_each_message_is_shown_with_arrow_and_time(cli: Cli, configure: Configur
         (call,) = [one for one in messages(done.err, "→") if one["method"] == "tools/call"]
         answers = {one.get("id"): one for one in messages(done.err, "←")}
         assert "result" in answers[call["id"]]
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("columns", [80, 120])
+def test_at_a_terminal_messages_hang_below_their_arrow(seen: Seen, columns: int) -> None:
+    lines = seen("call", "add", "a=1", "b=2", "--trace", "--", *DEMO, columns=columns).lines
+    heads = [at for at, one in enumerate(lines) if one.startswith(("→ ", "← "))]
+    assert len(heads) == 6
+    for one in lines[heads[0] : heads[-1]]:
+        assert one.startswith(("→ ", "← ", " " * 12))
+    sent = " ".join(one.strip() for one in lines[heads[4] : heads[5]])
+    assert json.loads(sent.split(maxsplit=2)[2])["method"] == "tools/call"
 
 
 def test_messages_over_http_are_shown_too(cli: Cli, web: Web) -> None:

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from holdfast.cli.options import ServerCommand
-from holdfast.cli.verbs.table import SECTIONS, VERBS
+from holdfast.cli.table import SECTIONS, VERBS
 
 
 @pytest.mark.req("F3")

@@ -18,8 +18,11 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Final, Literal, TypeAlias
+
+TYPE_CHECKING = False  # whoever reads one small file should not wait for pathlib and typing
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Final, Literal, TypeAlias
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
 
@@ -116,9 +119,15 @@ def _size(limit: int) -> str:
 
 def _resolve_inside(path: StrPath, folder: StrPath) -> str:
     real, root = os.path.realpath(path), os.path.realpath(folder)
-    if not Path(real).is_relative_to(root):
+    if not _is_inside(real, root):
         raise RefusedFileError(path, "is a link that leads out of the project; not followed")
     return real
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    from pathlib import Path
+
+    return Path(path).is_relative_to(folder)
 
 
 # Opening without links
@@ -253,6 +262,8 @@ def _link_text(name: str, path: StrPath) -> str:
 
 def _refuse_links(path: StrPath) -> None:
     """Refuse links and junctions by looking first, on systems that cannot open part by part."""
+    from pathlib import Path
+
     whole = Path(path)
     for part in (whole, *whole.parents):
         if os.path.islink(part) or getattr(os.path, "isjunction", os.path.islink)(part):
@@ -342,7 +353,7 @@ def resolve_output(path: StrPath) -> str:
     """
     whole = os.path.abspath(path)
     here = os.getcwd()
-    inside = Path(whole).is_relative_to(here)
+    inside = _is_inside(whole, here)
     return _resolve_inside(whole, here if inside else os.path.dirname(whole))
 
 
@@ -378,12 +389,23 @@ def xdg_folder(
 
     A variable that holds a relative path is ignored, as the specification demands.
     """
+    from pathlib import Path
+
+    return Path(xdg_path(kind, environ, home))
+
+
+def xdg_path(
+    kind: Literal["config", "state", "cache", "data"],
+    environ: Mapping[str, str] | None = None,
+    home: StrPath | None = None,
+) -> str:
+    """Return the same as text."""
     environ = os.environ if environ is None else environ
     variable, default = _XDG[kind]
     named = environ.get(variable, "")
     if os.path.isabs(named):
-        return Path(named)
-    return Path(home or environ.get("HOME") or os.path.expanduser("~")).joinpath(*default)
+        return named
+    return os.path.join(home or environ.get("HOME") or os.path.expanduser("~"), *default)
 
 
 # Locks

@@ -2,7 +2,8 @@
 
 main.py         the entrance: help at once, everything else when needed
 app.py          click: find a verb, run it, turn errors into exit codes
-verbs/          one module for each group of verbs; table.py lists them all
+table.py        all verbs, each with the line that help has about it
+verbs/          one module for each group of verbs
 target.py       the server of a command: a name, a URL, or a command after ``--``
 options.py      the options that every verb about a server has
 exit_codes.py   the exit codes
@@ -14,9 +15,11 @@ contents.py     contents of results: text as text, the rest as files
 render.py       tables
 progress.py     the status line: what is waited for, how long, how far
 
-arguments.py    ``name=value`` and its relatives, read by a tool's schema       (pure)
+arguments.py    ``name=value`` and its relatives, read by a tool's schema
 elicitation.py  a server's questions, asked at the terminal
 advice.py       likely causes of a failure                                      (pure)
 tool_cache.py   tools that servers were last seen to offer
+offline.py      ``tools NAME --offline`` from there, at once
+find_tool.py    tools by their names, and those near them
 completers.py   what Tab offers
 """

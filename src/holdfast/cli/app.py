@@ -15,7 +15,7 @@ from holdfast.cli.exit_codes import Exit
 from holdfast.cli.main import columns_of_terminal, help_text
 from holdfast.cli.options import explicit
 from holdfast.cli.output import Output, abandon
-from holdfast.cli.verbs.table import LISTS, VERBS
+from holdfast.cli.table import LISTS, SYNONYMS, VERBS
 from holdfast.errors import HoldfastError
 
 DEBUG = "HOLDFAST_DEBUG"
@@ -44,7 +44,8 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb; suggest the nearest for one that does not exist."""
         if args and args[0] not in VERBS:
-            near = did_you_mean(args[0], [*VERBS, *LISTS, "help", "version"])
+            meant = next((verb for verb, words in SYNONYMS.items() if args[0] in words), args[0])
+            near = did_you_mean(meant, [*VERBS, *LISTS, "help", "version"])
             hint = f" D{near[1:]}" if near else ""
             raise click.UsageError(f"There is no verb '{args[0]}'.{hint} See 'holdfast --help'.")
         return super().resolve_command(ctx, args)

@@ -1,13 +1,15 @@
 """Arguments for a tool, from words: ``k=v`` by the tool's schema, ``k:=json``, ``k=@file``.
 
-Pure: what ``@file`` and ``-`` stand for is handed in as functions.
+Pure but for `read_file`, which is handed to `parse`.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from holdfast._core.text import did_you_mean
@@ -59,7 +61,7 @@ def _parameter(name: str, schema: Mapping[str, Any]) -> str:
     for spelling in (first.rstrip(":"), first.rstrip(":").replace("-", "_")):
         if not known or spelling in known:
             return f"{spelling}{':' * first.endswith(':')}{dot}{more}"
-    hint = did_you_mean(first, [*known, *_OWN_OPTIONS])
+    hint = did_you_mean(f"--{first}", [f"--{one}" for one in (*known, *_OWN_OPTIONS)])
     raise ValidationError(
         f"--{name} is no option, and no parameter of the tool"
         + (f": {hint}" if hint else f" (it takes: {', '.join(known)})")
@@ -224,6 +226,18 @@ def _json(text: str, where: str) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise ValidationError(f"{where}: not JSON: {error}") from None
+
+
+def read_file(name: str) -> str:
+    """Return the text of a file, or of standard input for ``-``."""
+    try:
+        if name == "-":
+            return sys.stdin.read()
+        return Path(name).expanduser().read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValidationError(f"@{name}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValidationError(f"@{name}: is not text in UTF-8") from None
 
 
 def describe(schema: Any) -> str:

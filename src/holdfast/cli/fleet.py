@@ -7,19 +7,17 @@ import shlex
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
-from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.output import as_said
 from holdfast.cli.progress import status
-from holdfast.cli.target import ServerTarget
-from holdfast.errors import AuthError, HoldfastError, RpcError, TrustError
+from holdfast.cli.target import ServerTarget, known
+from holdfast.errors import AuthError, HoldfastError, TrustError
 
 if TYPE_CHECKING:
     from holdfast import Client
 
-T = TypeVar("T")
 State = Literal["ready", "offline", "needs login", "not approved", "disabled", "broken"]
 Work = Callable[["Client"], Awaitable[Any]]
 
@@ -139,13 +137,3 @@ async def raw(listing: Awaitable[Sequence[Any]]) -> list[dict[str, Any]] | None:
     """Return a list as the server sent it; None if the server does not know the method."""
     found = await known(listing)
     return None if found is None else [one.raw for one in found]
-
-
-async def known(listing: Awaitable[Sequence[T]]) -> Sequence[T] | None:
-    """Return a list; None if the server does not know the method."""
-    try:
-        return await listing
-    except RpcError as error:
-        if error.code != METHOD_NOT_FOUND:
-            raise
-        return None

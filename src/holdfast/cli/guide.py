@@ -11,7 +11,7 @@ from holdfast._version import __version__
 from holdfast.cli.exit_codes import MEANINGS
 from holdfast.cli.main import EXAMPLES, MOTTO, TARGETS
 from holdfast.cli.options import COMMON
-from holdfast.cli.verbs.table import SECTIONS, VERBS
+from holdfast.cli.table import SECTIONS, VERBS
 
 SKILL = """\
 ---

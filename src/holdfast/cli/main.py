@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast.cli.verbs.table import SECTIONS
+from holdfast.cli.table import SECTIONS
 
 USAGE = "Usage: holdfast VERB [WORDS] [OPTIONS] [-- COMMAND ...]"
 MOTTO = "The MCP client that holds on."
@@ -74,9 +74,14 @@ def main(words: list[str] | None = None) -> int:
         from holdfast import __version__
 
         return _say(f"holdfast {__version__}")
+    if words[0] == "tools" and "--offline" in words and not os.environ.get("MCP_SERVER_URL"):
+        from holdfast.cli.offline import stored_lines
+
+        if (lines := stored_lines(words)) is not None:
+            return _say(lines, end="")
     from holdfast.cli.app import run
 
-    return run([words[1], "--help"] if words[0] == "help" and len(words) == 2 else words)
+    return run([*words[1:], "--help"] if words[0] == "help" else words)
 
 
 def _have_streams() -> None:

@@ -138,10 +138,13 @@ def show_stderr(line: str) -> None:
 
 
 def show_message(arrow: str, seconds: float, frame: bytes) -> None:
-    """Show a message of ``--trace``."""
+    """Show a message of ``--trace``; at a terminal its lines hang below the message."""
     from holdfast._core.transports.trace import line
 
-    tell(paint(line(arrow, seconds, frame), "36" if arrow == "→" else "32"))
+    text = line(arrow, seconds, frame)
+    if sys.stderr.isatty():
+        text = wrap_words(text, columns_of_terminal(2), rest=" " * 12)
+    tell(paint(text, "36" if arrow == "→" else "32"))
 
 
 def tell(line: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from holdfast._core.text import visible_lines
 from holdfast.cli.main import columns_of_terminal
-from holdfast.cli.output import Output, wrap_words
+from holdfast.cli.output import Output, has_colour, wrap_words, write
 from holdfast.cli.progress import status
 
 if TYPE_CHECKING:
@@ -97,30 +98,30 @@ def prose(output: Output, text: str) -> None:
 # Blocks: a line that is bold up to its bracket, and words below it
 
 _INDENT = 4
+_REST = " " * _INDENT
 
 
 def heading(text: str) -> None:
     """Draw a title on the terminal."""
-    from rich.text import Text
-
-    with screen() as console:
-        console.print(Text(visible_lines(first_line(text)), style="bold underline"))
+    write(f"{_styled(visible_lines(first_line(text)), '1;4')}\n".encode())
 
 
 def blocks(rows: Sequence[tuple[str, str]], empty: str) -> None:
     """Draw rows on the terminal, each below the other, with hanging indents."""
-    from rich.text import Text
+    columns = max(columns_of_terminal(), _INDENT + 10)
+    lines = [] if rows else [empty]
+    for first, words in rows:
+        title = wrap_words(_tied(visible_lines(first_line(first)), columns), columns, rest=_REST)
+        name, bracket, rest = title.replace("\x01", " ").partition("(")
+        lines.append(f"{_styled(name, '1')}{bracket}{rest}")
+        if words.strip():
+            text = wrap_words(visible_lines(first_line(words)), columns, _REST, _REST)
+            lines.append("\n".join(_styled(line, "2") for line in text.splitlines()))
+    write("".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))
 
-    with screen() as console:
-        if not rows:
-            console.print(empty)
-        for first, words in rows:
-            title = Text(_hanging(_tied(visible_lines(first_line(first)), console.width), console))
-            title.stylize("bold", 0, len(first.partition("(")[0]))
-            console.print(title, soft_wrap=True)
-            if words.strip():
-                text = _hanging(visible_lines(first_line(words)), console, " " * _INDENT)
-                console.print(Text(text, style="dim"), soft_wrap=True)
+
+def _styled(text: str, style: str) -> str:
+    return f"\x1b[{style}m{text}\x1b[0m" if has_colour(sys.stdout) else text
 
 
 def _tied(signature: str, columns: int) -> str:
@@ -128,8 +129,3 @@ def _tied(signature: str, columns: int) -> str:
     parts = signature.split(", ")
     room = columns - _INDENT - 1
     return ", ".join(one.replace(" ", "\x01") if len(one) < room else one for one in parts)
-
-
-def _hanging(text: str, console: Console, first: str = "") -> str:
-    room = max(console.width, _INDENT + 10)
-    return wrap_words(text, room, first, " " * _INDENT).replace("\x01", " ")

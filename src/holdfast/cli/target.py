@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
+import shlex
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import cached_property, partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from holdfast._core.text import did_you_mean, visible_lines
+from holdfast.cli import tool_cache
 from holdfast.cli.consent import approve_in_place, is_interactive, offer_login
 from holdfast.cli.options import OPTIONS, inherited, pairs, variables
 from holdfast.cli.output import Output, show_message, show_stderr
 from holdfast.cli.progress import status
-from holdfast.errors import ValidationError
+from holdfast.errors import RpcError, ValidationError
 
 if TYPE_CHECKING:
     from holdfast import Client
@@ -29,6 +32,7 @@ VARIABLE = "MCP_SERVER_URL"
 """As `holdfast._core.targets` has it, which need not be loaded to ask whether it is set."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 class ServerTarget:
@@ -110,9 +114,12 @@ class ServerTarget:
         raise ValidationError(f"{word!r} begins with no configured server. {hint}")
 
     def _elsewhere(self, word: str) -> str:
-        """Return a hint, if ``word`` is a tool that a configured server was seen with."""
-        from holdfast.cli.tool_cache import seen_with
+        """Return a hint, if ``word`` is ``server/tool``, or a tool that a server was seen with."""
+        from holdfast.cli.find_tool import seen_with
 
+        server, *tool = re.split("[/:]", word, maxsplit=1)
+        if tool and server in self.configuration.servers:
+            return f"Did you mean {f'{server}.{tool[0]}'!r}?"
         places = seen_with(self.configuration.servers, word)
         return f"Did you mean {' or '.join(map(repr, places))}?" if places else ""
 
@@ -222,6 +229,31 @@ class ServerTarget:
         handlers = structs.replace(options.get("handlers") or Handlers(), login=login)
         return {"auth": "oauth", **options, "handlers": handlers}
 
+    # What was seen of it
+
+    def key(self, server: str | None) -> str:
+        """Return the key that a server's tools are stored under."""
+        if self.command is not None:
+            return shlex.join(self.command)
+        if server is not None and not is_url(server) and not self.is_configured(server):
+            return os.path.abspath(server)
+        return self.url or server or os.environ.get(VARIABLE, "")
+
+    def keep(self, server: str | None, tools: list[dict[str, Any]]) -> None:
+        """Store a server's tools for completion and ``--offline``."""
+        source = ""
+        if server is not None and self.is_configured(server):
+            source = self.configuration[server].source.file
+        tool_cache.save(self.key(server), tools, source)
+
+    async def list_tools(self, server: str | None, client: Client) -> list[dict[str, Any]]:
+        """Return the tools as the server describes them, and store them."""
+        found = [tool.raw for tool in await client.list_tools()]
+        self.keep(server, found)
+        return found
+
+    # Which one it is
+
     @property
     def _from_variable(self) -> bool:
         return bool(os.environ.get(VARIABLE))
@@ -233,7 +265,11 @@ class ServerTarget:
         return self._is_server(words[0])
 
     def hint(self, word: str = "") -> str:
-        """Return the servers that there are, or the one that ``word`` may mean."""
+        """Return the servers that there are, or what ``word`` may mean."""
+        if re.match(r"[\w.-]+:\d+(/|$)", word):
+            return f"A URL begins with http:// or https://: is it http://{word}?"
+        if _has_script_suffix(word):
+            return "Nor is there such a file."
         names = list(self.configuration.servers)
         if hint := did_you_mean(word.partition(".")[0], names):
             return f"D{hint[1:]}"
@@ -243,6 +279,18 @@ class ServerTarget:
             "No server is configured: give --url URL, or a command after --, "
             f"set {VARIABLE}, or see 'holdfast add --help'."
         )
+
+
+async def known(listing: Awaitable[Sequence[T]]) -> Sequence[T] | None:
+    """Return a list; None if the server does not know the method."""
+    from holdfast._core.wire.codes import METHOD_NOT_FOUND
+
+    try:
+        return await listing
+    except RpcError as error:
+        if error.code != METHOD_NOT_FOUND:
+            raise
+        return None
 
 
 def _traced(transport: Any) -> Any:
@@ -264,8 +312,10 @@ def is_direct(text: str) -> bool:
 
 def is_script(text: str) -> bool:
     """Return whether a word is the path of a script that can be run."""
-    if "." not in text or not os.path.isfile(text):
-        return False
+    return "." in text and os.path.isfile(text) and _has_script_suffix(text)
+
+
+def _has_script_suffix(text: str) -> bool:
     from holdfast._core.targets import SCRIPTS
 
     return os.path.splitext(text)[1].lower() in SCRIPTS

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from holdfast._core.text import visible_lines
 from holdfast.cli.arguments import describe
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.output import Output
@@ -25,12 +26,16 @@ def tools(output: Output, found: Sequence[Definition], prefix: str = "") -> None
     if output.json:
         output.value({"tools": found})
         return
-    rows = [(f"{prefix}{_signature(one)}", _words(one)) for one in found]
     if output.is_terminal:
-        blocks(rows, "No tools.")
-        return
-    for called, words in rows:
-        output.text(f"{first_line(called)}\t{first_line(words)}")
+        blocks([(f"{prefix}{_signature(one)}", _words(one)) for one in found], "No tools.")
+    elif found:
+        output.text(tool_lines(found, prefix))
+
+
+def tool_lines(found: Iterable[Definition], prefix: str = "") -> str:
+    """Return tools for a pipe: signature, tab and the first line of the description."""
+    rows = [f"{first_line(prefix + _signature(one))}\t{first_line(_words(one))}" for one in found]
+    return "".join(f"{visible_lines(row)}\n" for row in rows)
 
 
 def grouped(output: Output, found: Sequence[ServerHealth]) -> int:

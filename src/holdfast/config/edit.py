@@ -139,7 +139,9 @@ def remove(
         StateError: The file cannot be written, or changed meanwhile.
     """
     environment = environment or ConfigEnvironment()
-    scopes: tuple[EditScope, ...] = ("user", "project") if scope is None else (scope,)
+    scopes: list[EditScope] = ["user"] if scope is None else [scope]
+    if scope is None and environment.folders():
+        scopes.append("project")
     known: list[str] = []
     for one in scopes:
         path = _file_of(one, environment)

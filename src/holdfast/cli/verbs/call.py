@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from holdfast._core.calls.approval import Approver
-from holdfast.cli.arguments import parse, whole
+from holdfast._core.text import close_matches
+from holdfast.cli.arguments import parse, read_file, whole
 from holdfast.cli.completers import parameters, tools
 from holdfast.cli.contents import Contents, SaveFolder
 from holdfast.cli.elicitation import handlers
 from holdfast.cli.exit_codes import Exit
+from holdfast.cli.find_tool import pick, seen_with
 from holdfast.cli.options import ServerCommand, folders
 from holdfast.cli.progress import status
-from holdfast.cli.target import ServerTarget, server_options
-from holdfast.cli.tool_cache import schema_of
+from holdfast.cli.target import ServerTarget, known, server_options
 from holdfast.cli.verbs.tasks import call_as_task
 from holdfast.errors import ValidationError
 from holdfast.policies import ToolPolicy
 from holdfast.types.tools import ToolResult
+
+if TYPE_CHECKING:
+    from holdfast import Client
 
 
 @click.command(cls=ServerCommand, context_settings={"ignore_unknown_options": True})
@@ -68,7 +71,7 @@ async def call(
     server, name, words = target.named(tool, words)
     target.options["handlers"] = handlers()
     async with target.client(server) as client:
-        schema = await schema_of(target, server, client, name)
+        schema = await _schema(target, server, client, name)
         arguments = whole(text, "--args") if text is not None else {}
         arguments.update(parse(words, schema, read_file))
         policy = client._policy.tools
@@ -82,6 +85,25 @@ async def call(
     if result is None:
         return Exit.OK
     return show(target, within(result, budget or policy.budget_of(name), name, save), name, save)
+
+
+async def _schema(
+    target: ServerTarget, server: str | None, client: Client, tool: str
+) -> dict[str, Any]:
+    """Return the input schema of a tool; empty if the server has no list."""
+    found = await known(target.list_tools(server, client))
+    if found is None:
+        return {}
+    names = [one["name"] for one in found]
+    if not target.given and tool not in names and not close_matches(tool, names, 1):
+        others = seen_with(target.configuration.servers, tool)
+        if others:
+            where = f"{server} has" if server else "There is"
+            raise ValidationError(
+                f"{where} no tool {tool!r}. Did you mean {' or '.join(map(repr, others))}?"
+            )
+    schema = pick(found, tool).get("inputSchema")
+    return schema if isinstance(schema, dict) else {}
 
 
 def within(result: ToolResult, budget: int | None, name: str, save: str | None) -> ToolResult:
@@ -110,15 +132,3 @@ def show(target: ServerTarget, result: ToolResult, name: str, save: str | None) 
     reason = result.text or "The tool failed and gave no reason."
     target.output.complain(f"{name}: {reason}", Exit.TOOL, {"kind": "tool"})
     return Exit.TOOL
-
-
-def read_file(name: str) -> str:
-    """Return the text of a file, or of standard input for ``-``."""
-    try:
-        if name == "-":
-            return sys.stdin.read()
-        return Path(name).expanduser().read_text(encoding="utf-8")
-    except OSError as error:
-        raise ValidationError(f"@{name}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ValidationError(f"@{name}: is not text in UTF-8") from None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import click
 
 from holdfast._core.text import visible_lines
-from holdfast.cli import advice, tool_cache
+from holdfast.cli import advice
 from holdfast.cli.completers import servers
 from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.options import ServerCommand
@@ -260,7 +260,7 @@ async def _tools(target: ServerTarget, name: str | None, client: Client) -> list
         if error.code == METHOD_NOT_FOUND:
             return [Finding("tools", "note", "it has no tools")]
         return [Finding("tools", "bad", f"cannot be listed: {error}")]
-    tool_cache.keep(target, name, [tool.raw for tool in tools])
+    target.keep(name, [tool.raw for tool in tools])
     found = [Finding("tools", "ok", f"{len(tools)} listed")]
     return found + [finding for tool in tools for finding in _tool(tool)]
 

@@ -12,11 +12,11 @@ import click
 from holdfast.cli import completers, tool_cache, views
 from holdfast.cli.completers import tools as suggest_tools
 from holdfast.cli.exit_codes import Exit
+from holdfast.cli.find_tool import pick, require
 from holdfast.cli.options import CONFIG, OUTPUT, ServerCommand
 from holdfast.cli.output import Output
 from holdfast.cli.render import first_line, table
-from holdfast.cli.target import ServerTarget, is_direct, server_options
-from holdfast.cli.tool_cache import key_of, listed, pick
+from holdfast.cli.target import ServerTarget, is_direct, known, server_options
 
 if TYPE_CHECKING:
     from holdfast import Client
@@ -48,7 +48,7 @@ def tools(target: ServerTarget, server: tuple[str, ...], offline: bool) -> Any:
     name = target.only(server)
     if not offline:
         return _list_tools(target, name)
-    views.tools(target.output, _remembered(target, name))
+    views.tools(target.output, _seen_of(target, name))
     return None
 
 
@@ -61,9 +61,18 @@ def _several(target: ServerTarget, words: tuple[str, ...]) -> list[str]:
     return list(words or target.configuration.servers)
 
 
-def _grouped_offline(target: ServerTarget, names: list[str]) -> None:
+def _grouped_offline(target: ServerTarget, names: list[str]) -> int:
+    from holdfast.cli.fleet import ServerHealth
+
+    found = []
     for name in names:
-        views.tools(target.output, _remembered(target, name), f"{name}.")
+        known = tool_cache.load(name)
+        if known is None:
+            found.append(ServerHealth(name, "offline", reason="not seen yet", exit=Exit.USAGE))
+        else:
+            target.output.note(f"{name}: {known}")
+            found.append(ServerHealth(name, "ready", found=known.tools))
+    return views.grouped(target.output, found)
 
 
 async def _list_grouped(target: ServerTarget, names: list[str]) -> int:
@@ -75,15 +84,13 @@ async def _list_grouped(target: ServerTarget, names: list[str]) -> int:
     found = await visit(target, names, raw)
     for one in found:
         if one.state == "ready":
-            tool_cache.keep(target, one.name, one.found)
+            target.keep(one.name, one.found)
     return views.grouped(target.output, found)
 
 
 async def _list_tools(target: ServerTarget, name: str | None) -> None:
-    from holdfast.cli.fleet import known
-
     async with target.client(name) as client:
-        found = await known(listed(target, name, client))
+        found = await known(target.list_tools(name, client))
     if found is None:
         target.output.note(f"{client.name} has no tools.")
     views.tools(target.output, found or [])
@@ -113,7 +120,7 @@ def describe(target: ServerTarget, words: tuple[str, ...], offline: bool) -> Any
     called = [f"{name}.{wanted}"] if name and target.is_configured(name) else list(words)
     if not offline:
         return _describe(target, name, wanted, called)
-    _show(target, _remembered(target, name), wanted, called)
+    _show(target, _seen_of(target, name), wanted, called)
     return None
 
 
@@ -131,13 +138,13 @@ async def _overview(target: ServerTarget, name: str | None) -> None:
         await client.open()
         found = await offered(client)
         if found.tools is not None:
-            tool_cache.keep(target, name, found.tools)
+            target.keep(name, found.tools)
     views.overview(target.output, found)
 
 
 async def _describe(target: ServerTarget, name: str | None, wanted: str, called: list[str]) -> None:
     async with target.client(name) as client:
-        found = await listed(target, name, client)
+        found = await target.list_tools(name, client)
     _show(target, found, wanted, called)
 
 
@@ -155,11 +162,11 @@ def _again(target: ServerTarget) -> str:
     return f" -- {shlex.join(target.command)}" if target.command is not None else ""
 
 
-def _remembered(target: ServerTarget, name: str | None) -> list[dict[str, Any]]:
-    """Return what was last seen of a server, and when."""
-    seen = tool_cache.require(key_of(target, name))
-    target.output.note(str(seen))
-    return seen.tools
+def _seen_of(target: ServerTarget, name: str | None) -> list[dict[str, Any]]:
+    """Return what was last seen of a server; say when."""
+    found = require(target.key(name))
+    target.output.note(str(found))
+    return found.tools
 
 
 @click.command(cls=ServerCommand)
@@ -167,8 +174,6 @@ def _remembered(target: ServerTarget, name: str | None) -> list[dict[str, Any]]:
 @server_options
 async def resources(target: ServerTarget, server: tuple[str, ...]) -> None:
     """The resources of a server, and its templates for more."""
-    from holdfast.cli.fleet import known
-
     async with target.client(target.only(server)) as client:
         found = await known(client.list_resources())
         templates = await known(client.list_resource_templates())
@@ -182,8 +187,6 @@ async def resources(target: ServerTarget, server: tuple[str, ...]) -> None:
 @server_options
 async def prompts(target: ServerTarget, server: tuple[str, ...]) -> None:
     """The prompts of a server, with their arguments."""
-    from holdfast.cli.fleet import known
-
     async with target.client(target.only(server)) as client:
         found = await known(client.list_prompts())
     if found is None:
@@ -331,7 +334,7 @@ async def _asked(target: ServerTarget) -> list[ServerTool]:
         if one.exit:
             target.output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
         elif one.found is not None:
-            tool_cache.keep(target, one.name, [tool.raw for tool in one.found])
+            target.keep(one.name, [tool.raw for tool in one.found])
     return [_named(one.name, tool) for one in found for tool in one.found or ()]
 
 

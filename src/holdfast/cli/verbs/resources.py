@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,10 @@ import click
 
 from holdfast._core.text import did_you_mean, join_words, visible
 from holdfast.cli import views
+from holdfast.cli.arguments import parse, read_file
 from holdfast.cli.completers import prefixes, servers
 from holdfast.cli.exit_codes import Exit
-from holdfast.cli.options import ServerCommand, folders
+from holdfast.cli.options import ServerCommand, folders, pairs
 from holdfast.cli.output import write
 from holdfast.cli.render import first_line, table
 from holdfast.cli.target import ServerTarget, server_options
@@ -56,7 +58,7 @@ async def _near(client: Client, uri: str) -> str:
     return "" if uri in known else did_you_mean(uri, known, 3, 0.8)
 
 
-@click.command(cls=ServerCommand)
+@click.command(cls=ServerCommand, context_settings={"ignore_unknown_options": True})
 @click.argument("prompt", shell_complete=prefixes)
 @click.argument("words", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option("--save", metavar="DIR", shell_complete=folders, help="Where what is no text goes.")
@@ -64,34 +66,41 @@ async def _near(client: Client, uri: str) -> str:
 async def prompt(
     target: ServerTarget, prompt: str, words: tuple[str, ...], save: str | None
 ) -> None:
-    """Get a prompt, filled in.
+    """Get a prompt, filled in. Arguments are given as to 'call'; all of them are texts.
 
     \b
     holdfast prompt demo.review language=python
     holdfast prompt review language=python -- python server.py
     """
     server, name, words = target.named(prompt, words)
-    arguments = pairs(words)
     async with target.client(server) as client:
-        await _check_prompt(client, name, arguments)
+        arguments = fill(words, await _arguments(client, name), name)
         found = await client.get_prompt(name, arguments)
     views.prompt(target.output, found, name, save)
 
 
-async def _check_prompt(client: Client, name: str, arguments: dict[str, str]) -> None:
-    """Refuse a prompt that the server does not list, or arguments that it does not take."""
+async def _arguments(client: Client, prompt: str) -> list[str] | None:
+    """Return the arguments of a prompt; None if the server has no list. Refuse one not listed."""
     try:
         prompts = {one.name: one for one in await client.list_prompts()}
     except RpcError:
-        return
-    if name not in prompts:
-        raise ValidationError(f"There is no prompt {name!r}. {_hint(name, list(prompts))}")
-    known = [one.name for one in prompts[name].arguments or ()]
-    for argument in arguments:
-        if argument not in known:
-            raise ValidationError(
-                f"{name}: there is no argument {argument!r}. {_hint(argument, known)}"
-            )
+        return None
+    if prompt not in prompts:
+        raise ValidationError(f"There is no prompt {prompt!r}. {_hint(prompt, list(prompts))}")
+    return [one.name for one in prompts[prompt].arguments or ()]
+
+
+def fill(words: Iterable[str], known: list[str] | None, prompt: str) -> dict[str, str]:
+    """Return the arguments that words give, which are texts; refuse those that are not known."""
+    schema = {"properties": {name: {"type": "string"} for name in known or ()}}
+    found = parse(words, schema, read_file)
+    for name in found:
+        if known is not None and name not in known:
+            raise ValidationError(f"{prompt}: there is no argument {name!r}. {_hint(name, known)}")
+    return {
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in found.items()
+    }
 
 
 def _hint(name: str, known: list[str]) -> str:
@@ -115,7 +124,7 @@ async def complete(target: ServerTarget, words: tuple[str, ...], context: tuple[
     )
     name, _, text = argument.partition("=")
     ref = ResourceReference(uri=about) if "://" in about else PromptReference(name=about)
-    known = pairs(context) or None
+    known = pairs("--with", context, "=") or None
     async with target.client(server) as client:
         found = await client.complete(ref, name, text, known)
     if target.output.json:
@@ -132,17 +141,6 @@ def _apart(target: ServerTarget, words: tuple[str, ...]) -> tuple[str, ...]:
             if words[0].startswith(f"{name}.") and words[0] != f"{name}.":
                 return name, words[0][len(name) + 1 :], words[1]
     return words
-
-
-def pairs(words: Iterable[str]) -> dict[str, str]:
-    """Arguments of a prompt, which are texts."""
-    found = {}
-    for word in words:
-        name, sign, value = word.partition("=")
-        if not sign or not name:
-            raise ValidationError(f"{word!r}: write NAME=VALUE")
-        found[name] = value
-    return found
 
 
 # Skills

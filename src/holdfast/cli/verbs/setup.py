@@ -91,6 +91,8 @@ def _what(name: str, words: tuple[str, ...]) -> tuple[list[str], str | None]:
         return command, None
     if len(words) == 1 and is_url(words[0]):
         return [], words[0]
+    if words and "://" in words[0]:
+        raise click.UsageError(f"{words[0]!r}: a URL begins with http:// or https://.")
     if words:
         raise click.UsageError(f"Write: holdfast add {name} -- {shlex.join(words)}")
     raise click.UsageError("Give a URL, or a command after --.")

@@ -17,16 +17,16 @@ from holdfast._core.files import make_private_folder, open_for_append, xdg_folde
 from holdfast._core.text import counted, visible_lines
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli import views
-from holdfast.cli.arguments import parse
+from holdfast.cli.arguments import parse, read_file
 from holdfast.cli.completers import servers
 from holdfast.cli.elicitation import handlers
 from holdfast.cli.exit_codes import Exit
+from holdfast.cli.find_tool import pick
 from holdfast.cli.options import ServerCommand
 from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget, server_options
-from holdfast.cli.tool_cache import keep, pick
-from holdfast.cli.verbs.call import read_file, show
-from holdfast.cli.verbs.resources import pairs
+from holdfast.cli.verbs.call import show
+from holdfast.cli.verbs.resources import fill
 from holdfast.errors import HoldfastError, RpcError, ValidationError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def shell(target: ServerTarget, server: tuple[str, ...]) -> int:
     with Client(portal().do(lambda: target.client(name)), portal()) as client:
         client.open()
         session = Session(target, client)
-        keep(target, name, session.greet())
+        target.keep(name, session.greet())
         status.end()
         with editing(session.suggestions):
             return session.run()
@@ -195,7 +195,9 @@ class Session:
 
     def _prompt(self, words: list[str]) -> None:
         name, *rest = _some(words, "prompt: which one?")
-        views.prompt(self._output, self._client.get_prompt(name, pairs(rest)), name, None)
+        views.prompt(
+            self._output, self._client.get_prompt(name, fill(rest, None, name)), name, None
+        )
 
     def _say(self, text: str) -> None:
         if self._output.json:

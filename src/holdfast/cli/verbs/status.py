@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from holdfast._core.text import counted
-from holdfast.cli import tool_cache
 from holdfast.cli.completers import servers
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.fleet import ServerHealth, visit
@@ -58,7 +57,7 @@ async def show_all(target: ServerTarget, names: tuple[str, ...] = ()) -> int:
             live.stop()
     for one in found:
         if one.found and one.found["tools"] is not None:
-            tool_cache.keep(target, one.name, one.found["tools"])
+            target.keep(one.name, one.found["tools"])
     if out.json:
         out.value({"servers": [_facts(one) for one in found]})
     elif live is None:

@@ -86,3 +86,13 @@ LISTS = ("list", "ls")
 """Other words for ``tools`` with a server, and for ``servers`` without one."""
 
 VERBS: dict[str, Verb] = {name: verb for part in SECTIONS.values() for name, verb in part.items()}
+
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    "call": ("exec", "invoke", "use"),
+    "describe": ("info", "inspect", "show"),
+    "remove": ("delete", "rm", "uninstall"),
+    "search": ("find", "grep"),
+    "status": ("health", "list-servers"),
+    "add": ("install", "new"),
+}
+"""What people type for a verb; it is suggested."""
