@@ -203,7 +203,7 @@ def test_what_people_type_is_taken(cli: Cli, configure: Configure, words: list[s
     ("words", "said"),
     [
         (["demo.add", "--c", "1"], "--c is no option, and no parameter of the tool"),
-        (["demo.add", "--verbos"], "did you mean 'verbose'?"),
+        (["demo.add", "--verbos"], "did you mean '--verbose'?"),
         (["demo.add", "--a"], "--a: its value is missing"),
         (["add", "a=1"], "Did you mean 'demo.add'?"),
         (["ad", "a=1"], "Did you mean 'demo.add'?"),

@@ -59,6 +59,23 @@ def test_the_version(cli: Cli, word: str) -> None:
     assert cli(word).out == f"holdfast {holdfast.__version__}\n"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full is of Linux")
+@pytest.mark.parametrize("words", [["--help"], ["version"], ["tools", "git", "--offline"]])
+def test_output_that_cannot_be_written_is_one_line(home: Path, words: list[str]) -> None:
+    tool_cache.save("git", [{"name": "log"}])
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "holdfast", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("holdfast: stdout: cannot be written: No space")
+    assert "Error" not in done.stderr
+
+
 # What is loaded
 
 PROBE = """

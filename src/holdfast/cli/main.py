@@ -95,10 +95,14 @@ def _have_streams() -> None:
 def _say(text: str, end: str = "\n") -> int:
     try:
         print(text, end=end, flush=True)
-    except BrokenPipeError:
-        from holdfast.cli.output import abandon
+    except OSError as error:
+        from holdfast.cli.output import Output, abandon
+        from holdfast.errors import ValidationError
 
-        return abandon()
+        code = abandon()
+        if isinstance(error, BrokenPipeError):
+            return code
+        return Output().fail(ValidationError(f"stdout: cannot be written: {error.strerror}"))
     return 0
 
 
