@@ -77,3 +77,38 @@ def test_a_server_without_them_says_so(cli: Cli, configure: Configure, verb: str
     done = cli(verb, "git")
     assert (done.code, done.out, done.err) == (0, "", f"git has no {verb}.\n")
     assert cli(verb, "git", "--json").value[verb] == []
+
+
+@pytest.mark.req("F3")
+def test_a_server_without_tools_is_no_failure_among_others(cli: Cli, configure: Configure) -> None:
+    configure(git=stdio(puppet(tools=None)), demo=stdio(DEMO))
+    done = cli("tools")
+    assert (done.code, done.err) == (0, "")
+    assert "demo.echo(text: str)" in done.out
+    assert cli("search", "echo").out.startswith("demo.echo(")
+    found = cli("status", "--json").value["servers"]
+    assert [(one["state"], one["tools"]) for one in found] == [("ready", None), ("ready", 12)]
+
+
+@pytest.mark.req("F3")
+def test_offline_the_servers_that_were_seen_are_shown_together(
+    cli: Cli, configure: Configure
+) -> None:
+    configure(git=stdio(["never-started"]), new=stdio(["never-started"]))
+    tool_cache.save("git", [{"name": "log"}])
+    done = cli("tools", "--offline")
+    assert (done.code, done.out) == (2, "git.log()\t\n")
+    assert "git: as seen on 20" in done.err
+    assert "new: offline: not seen yet" in done.err
+    found = cli("tools", "--offline", "--json").value["servers"]
+    assert [(one["name"], one["tools"]) for one in found] == [
+        ("git", [{"name": "log"}]),
+        ("new", None),
+    ]
+
+
+@pytest.mark.req("E2")
+def test_a_search_without_servers_says_how_to_add_one(cli: Cli) -> None:
+    done = cli("search", "echo")
+    assert (done.code, done.out) == (1, "")
+    assert "No server is configured. Add one: holdfast add" in done.err

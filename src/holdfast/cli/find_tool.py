@@ -22,7 +22,7 @@ def seen_with(servers: Iterable[str], tool: str) -> list[str]:
 
 
 def require(key: str) -> CachedTools:
-    """Return the same. Raises ValidationError if the server was never seen."""
+    """Return the cached tools. Raises ValidationError if the server was never seen."""
     found = load(key)
     if found is None:
         raise ValidationError(
@@ -37,11 +37,19 @@ def pick(tools: Iterable[dict[str, Any]], name: str, verbs: Iterable[str] = ()) 
     known = {tool["name"]: tool for tool in tools}
     if name in known:
         return known[name]
-    if near := did_you_mean(name, [*known, *verbs], 3):
-        hint = f"D{near[1:]}"
-    elif known:
-        some = ", ".join(list(known)[:20])
-        hint = f"There are: {some}{', …' if len(known) > 20 else ''}"
-    else:
-        hint = "The server has no tools at all."
+    hint = suggestion(name, known, "The server has no tools at all.", verbs)
     raise ValidationError(f"There is no tool {name!r}. {hint}")
+
+
+def suggestion(
+    name: str,
+    known: Iterable[str],
+    none: str = "There are none at all.",
+    also: Iterable[str] = (),
+) -> str:
+    """Return the known names that may be meant, or else some of those that there are."""
+    names = list(known)
+    if near := did_you_mean(name, [*names, *also], 3):
+        return f"D{near[1:]}"
+    more = ", …" if len(names) > 20 else ""
+    return f"There are: {', '.join(names[:20])}{more}" if names else none

@@ -1,4 +1,4 @@
-"""Many servers at once, one thing done with each; and everything that one server offers."""
+"""The tools of many servers at once, and everything that one server offers."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ if TYPE_CHECKING:
     from holdfast import Client
 
 State = Literal["ready", "offline", "needs login", "not approved", "disabled", "broken"]
-Work = Callable[["Client"], Awaitable[Any]]
 
 
 @dataclass(frozen=True)
 class ServerHealth:
-    """One server: whether it could be used, how long that took, and what was found."""
+    """One server: whether it could be used, how long that took, and its tools."""
 
     name: str
     state: State
     ms: float | None = None
     reason: str = ""
-    found: Any = None
     exit: Exit = Exit.OK
+    tools: Sequence[dict[str, Any]] | None = None
+    """As the server describes them; None if it has none, or cannot be used."""
+    server: str | None = None
+    protocol: str | None = None
 
     @property
     def remedy(self) -> str:
@@ -46,15 +48,13 @@ class ServerHealth:
 async def visit(
     target: ServerTarget,
     names: Sequence[str],
-    work: Work,
     done: Callable[[ServerHealth], None] | None = None,
 ) -> list[ServerHealth]:
-    """Do ``work`` with every server, a few at a time; nobody is asked anything.
+    """List the tools of every server, a few at a time, and store them; nobody is asked anything.
 
     Args:
         target: The command line.
         names: The configured servers.
-        work: Gets the open client; its result is ``found``.
         done: Called with each standing, as they come; None: the status line shows the wait.
 
     Returns:
@@ -68,7 +68,7 @@ async def visit(
 
     async def one(name: str) -> ServerHealth:
         async with room:
-            standing = await _visit(target, name, work)
+            standing = await _visit(target, name)
         if done is not None:
             done(standing)
         return standing
@@ -76,7 +76,7 @@ async def visit(
     return list(await asyncio.gather(*map(one, names)))
 
 
-async def _visit(target: ServerTarget, name: str, work: Work) -> ServerHealth:
+async def _visit(target: ServerTarget, name: str) -> ServerHealth:
     entry = target.configuration.servers.get(name)
     if entry is not None and entry.disabled:
         return ServerHealth(name, "disabled", reason=f"in {entry.source.file}")
@@ -84,9 +84,10 @@ async def _visit(target: ServerTarget, name: str, work: Work) -> ServerHealth:
     try:
         async with target.client(name, ask=False) as client:
             await client.open()
-            found = await work(client)
+            tools = await known(target.list_tools(name, client))
             elapsed = round((time.perf_counter() - began) * 1000, 1)
-        return ServerHealth(name, "ready", elapsed, found=found)
+            facts = (tools, identity(client), client.protocol_version)
+        return ServerHealth(name, "ready", elapsed, "", Exit.OK, *facts)
     except HoldfastError as error:
         elapsed = round((time.perf_counter() - began) * 1000, 1)
         broken = entry is not None and bool(entry.errors)
@@ -118,12 +119,17 @@ class Offer:
     prompts: list[dict[str, Any]] | None
 
 
+def identity(client: Client) -> str | None:
+    """Return a server's own name and version, if it says them."""
+    info = client.server_info
+    return None if info is None else f"{info.name} {info.version}"
+
+
 async def offered(client: Client) -> Offer:
     """Ask an open client for everything."""
-    info = client.server_info
     return Offer(
         name=client.name,
-        server=None if info is None else f"{info.name} {info.version}",
+        server=identity(client),
         protocol=client.protocol_version,
         instructions=client.instructions,
         tools=await raw(client.list_tools()),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 
 import click
 
 from holdfast._version import __version__
+from holdfast.cli.app import root
 from holdfast.cli.exit_codes import MEANINGS
 from holdfast.cli.main import EXAMPLES, MOTTO, TARGETS
 from holdfast.cli.options import COMMON
-from holdfast.cli.table import SECTIONS, VERBS
+from holdfast.cli.table import SECTIONS
 
 SKILL = """\
 ---
@@ -103,10 +103,8 @@ def man() -> str:
 
 def command(verb: str) -> click.Command:
     """Return the command of a verb."""
-    entry = VERBS[verb]
-    found: click.Command = getattr(
-        import_module(f"holdfast.cli.verbs.{entry.module}"), entry.command
-    )
+    found = root.get_command(click.Context(root), verb)
+    assert found is not None
     return found
 
 

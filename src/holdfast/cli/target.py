@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 VARIABLE = "MCP_SERVER_URL"
 """As `holdfast._core.targets` has it, which need not be loaded to ask whether it is set."""
 
+NO_SERVER = "No server is configured. Add one: holdfast add NAME -- COMMAND, or NAME URL."
+
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
@@ -102,16 +104,20 @@ class ServerTarget:
         """Split ``git.git_log`` into server and tool; no server if it is given otherwise."""
         if self.given:
             return None, word
-        names = sorted(self.configuration.servers, key=len, reverse=True)
-        for name in names:
-            if word.startswith(f"{name}.") and len(word) > len(name) + 1:
-                return name, word[len(name) + 1 :]
-        if self._from_variable:
-            return None, word
-        if word.rstrip(".") in names:
+        server, rest = self.prefix(word)
+        if server is not None or self._from_variable:
+            return server, rest
+        if word.rstrip(".") in self.configuration.servers:
             raise click.UsageError(f"Which one of {word.rstrip('.')!r}? Write SERVER.NAME.")
         hint = self._elsewhere(word) or self.hint(word)
         raise ValidationError(f"{word!r} begins with no configured server. {hint}")
+
+    def prefix(self, word: str) -> tuple[str | None, str]:
+        """Return the configured server that a word begins with, and the rest; else the word."""
+        for name in sorted(self.configuration.servers, key=len, reverse=True):
+            if word.startswith(f"{name}.") and len(word) > len(name) + 1:
+                return name, word[len(name) + 1 :]
+        return None, word
 
     def _elsewhere(self, word: str) -> str:
         """Return a hint, if ``word`` is ``server/tool``, or a tool that a server was seen with."""
@@ -248,7 +254,8 @@ class ServerTarget:
 
     async def list_tools(self, server: str | None, client: Client) -> list[dict[str, Any]]:
         """Return the tools as the server describes them, and store them."""
-        found = [tool.raw for tool in await client.list_tools()]
+        # A cache that lives as long as one command would answer nobody.
+        found = [tool.raw for tool in await client.list_tools(cache="bypass")]
         self.keep(server, found)
         return found
 

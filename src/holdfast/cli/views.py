@@ -41,7 +41,7 @@ def tool_lines(found: Iterable[Definition], prefix: str = "") -> str:
 def grouped(output: Output, found: Sequence[ServerHealth]) -> int:
     """Show the tools of several servers, and which of the servers cannot be used."""
     if output.json:
-        facts = [{"name": one.name, "state": one.state, "tools": one.found} for one in found]
+        facts = [{"name": one.name, "state": one.state, "tools": one.tools} for one in found]
         output.value({"servers": facts})
     bad = [one for one in found if one.exit]
     for one in found:
@@ -49,7 +49,7 @@ def grouped(output: Output, found: Sequence[ServerHealth]) -> int:
             continue
         if output.is_terminal:
             heading(one.name)
-        tools(output, one.found, "" if output.is_terminal else f"{one.name}.")
+        tools(output, one.tools or (), "" if output.is_terminal else f"{one.name}.")
     for one in bad:
         output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
     if not bad:

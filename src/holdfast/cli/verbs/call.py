@@ -76,7 +76,6 @@ async def call(
         arguments.update(parse(words, schema, read_file))
         policy = client._policy.tools
         if approve and policy.approve_of(name) in (None, "never"):
-            await client.list_tools()
             asking = Approver(client.name, ToolPolicy(approve="annotations"), handlers().approval)
             await asking.ask(name, arguments, client.tools.get(name))
         with status.over(name):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,10 +17,9 @@ from holdfast.cli.find_tool import pick, require
 from holdfast.cli.options import CONFIG, OUTPUT, ServerCommand
 from holdfast.cli.output import Output
 from holdfast.cli.render import first_line, table
-from holdfast.cli.target import ServerTarget, is_direct, known, server_options
+from holdfast.cli.target import NO_SERVER, ServerTarget, is_direct, known, server_options
 
 if TYPE_CHECKING:
-    from holdfast import Client
     from holdfast.agents.listing import ServerTool
     from holdfast.config.views import ServerRow
 
@@ -71,21 +71,14 @@ def _grouped_offline(target: ServerTarget, names: list[str]) -> int:
             found.append(ServerHealth(name, "offline", reason="not seen yet", exit=Exit.USAGE))
         else:
             target.output.note(f"{name}: {known}")
-            found.append(ServerHealth(name, "ready", found=known.tools))
+            found.append(ServerHealth(name, "ready", tools=known.tools))
     return views.grouped(target.output, found)
 
 
 async def _list_grouped(target: ServerTarget, names: list[str]) -> int:
     from holdfast.cli.fleet import visit
 
-    async def raw(client: Client) -> list[dict[str, Any]]:
-        return [tool.raw for tool in await client.list_tools()]
-
-    found = await visit(target, names, raw)
-    for one in found:
-        if one.state == "ready":
-            target.keep(one.name, one.found)
-    return views.grouped(target.output, found)
+    return views.grouped(target.output, await visit(target, names))
 
 
 async def _list_tools(target: ServerTarget, name: str | None) -> None:
@@ -203,6 +196,8 @@ async def ping(target: ServerTarget, server: tuple[str, ...]) -> int:
         from holdfast.cli.verbs.status import show_all
 
         return await show_all(target)
+    from holdfast.cli.fleet import identity
+
     name = target.only(server)
     began = time.perf_counter()
     async with target.client(name) as client:
@@ -210,9 +205,8 @@ async def ping(target: ServerTarget, server: tuple[str, ...]) -> int:
         opened = time.perf_counter()
         await client.ping()
         answered = time.perf_counter()
-        info = client.server_info
         facts = {
-            "server": None if info is None else f"{info.name} {info.version}",
+            "server": identity(client),
             "protocol": client.protocol_version,
             "connectMs": round((opened - began) * 1000, 1),
             "pingMs": round((answered - opened) * 1000, 1),
@@ -245,7 +239,7 @@ def servers(config: str | None, output: str) -> None:
     if rows:
         table(out, ("server", "standing", "what it is", "from"), rows)
     else:
-        out.note("No server is configured. Add one: holdfast add NAME -- COMMAND, or NAME URL.")
+        out.note(NO_SERVER)
     for file in found.files:
         for problem in file.problems:
             out.note(problem)
@@ -302,43 +296,41 @@ async def search(target: ServerTarget, words: tuple[str, ...], most: int, offlin
     elif hits:
         rows = [{**one.tool.tool.raw, "name": one.tool.dotted} for one in hits]
         views.tools(target.output, rows)
-    else:
-        target.output.note("No tool fits.")
-    return Exit.OK if hits else target.output.verdict("No tool fits.", Exit.TOOL, "search")
+    if hits:
+        return Exit.OK
+    is_empty = not target.given and not target.configuration.servers
+    told = NO_SERVER if is_empty else "No tool fits."
+    target.output.note(told)
+    return target.output.verdict(told, Exit.TOOL, "search")
 
 
 def _seen(target: ServerTarget) -> list[ServerTool]:
-    import msgspec
-
-    from holdfast import Tool
-
     found: list[ServerTool] = []
     for name in target.configuration.servers:
         cached = tool_cache.load(name)
-        texts = [msgspec.json.encode(raw) for raw in cached.tools] if cached is not None else []
-        found += [_named(name, msgspec.json.decode(text, type=Tool)) for text in texts]
+        found += _named(name, cached.tools if cached is not None else ())
     return found
 
 
 async def _asked(target: ServerTarget) -> list[ServerTool]:
     from holdfast.cli.fleet import visit
 
-    async def listed(client: Client) -> Any:
-        return list(await client.list_tools())
-
     if target.given:
         async with target.client() as client:
-            return [_named("", tool) for tool in await listed(client)]
-    found = await visit(target, list(target.configuration.servers), listed)
+            return _named("", await target.list_tools(None, client))
+    found = await visit(target, list(target.configuration.servers))
     for one in found:
         if one.exit:
             target.output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
-        elif one.found is not None:
-            target.keep(one.name, [tool.raw for tool in one.found])
-    return [_named(one.name, tool) for one in found for tool in one.found or ()]
+    return [tool for one in found for tool in _named(one.name, one.tools or ())]
 
 
-def _named(server: str, tool: Any) -> ServerTool:
+def _named(server: str, tools: Iterable[dict[str, Any]]) -> list[ServerTool]:
+    import msgspec
+
+    from holdfast import Tool
     from holdfast.agents.listing import ServerTool
 
-    return ServerTool(server, tool, f"{server}.{tool.name}" if server else tool.name)
+    found = [msgspec.json.decode(msgspec.json.encode(raw), type=Tool) for raw in tools]
+    dot = f"{server}." if server else ""
+    return [ServerTool(server, tool, f"{dot}{tool.name}") for tool in found]

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast._core.text import did_you_mean, join_words, visible
+from holdfast._core.text import did_you_mean, visible
 from holdfast.cli import views
 from holdfast.cli.arguments import parse, read_file
 from holdfast.cli.completers import prefixes, servers
 from holdfast.cli.exit_codes import Exit
+from holdfast.cli.find_tool import suggestion
 from holdfast.cli.options import ServerCommand, folders, pairs
 from holdfast.cli.output import write
 from holdfast.cli.render import first_line, table
@@ -86,7 +87,7 @@ async def _arguments(client: Client, prompt: str) -> list[str] | None:
     except RpcError:
         return None
     if prompt not in prompts:
-        raise ValidationError(f"There is no prompt {prompt!r}. {_hint(prompt, list(prompts))}")
+        raise ValidationError(f"There is no prompt {prompt!r}. {suggestion(prompt, list(prompts))}")
     return [one.name for one in prompts[prompt].arguments or ()]
 
 
@@ -96,17 +97,12 @@ def fill(words: Iterable[str], known: list[str] | None, prompt: str) -> dict[str
     found = parse(words, schema, read_file)
     for name in found:
         if known is not None and name not in known:
-            raise ValidationError(f"{prompt}: there is no argument {name!r}. {_hint(name, known)}")
+            hint = suggestion(name, known)
+            raise ValidationError(f"{prompt}: there is no argument {name!r}. {hint}")
     return {
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in found.items()
     }
-
-
-def _hint(name: str, known: list[str]) -> str:
-    if near := did_you_mean(name, known, 3):
-        return f"D{near[1:]}"
-    return f"There are: {', '.join(known[:20])}" if known else "There are none at all."
 
 
 @click.command(cls=ServerCommand)
@@ -137,9 +133,8 @@ async def complete(target: ServerTarget, words: tuple[str, ...], context: tuple[
 def _apart(target: ServerTarget, words: tuple[str, ...]) -> tuple[str, ...]:
     """``server.prompt`` as two words, because that is how other verbs take it."""
     if len(words) == 2 and not target.given and "://" not in words[0]:
-        for name in sorted(target.configuration.servers, key=len, reverse=True):
-            if words[0].startswith(f"{name}.") and words[0] != f"{name}.":
-                return name, words[0][len(name) + 1 :], words[1]
+        server, rest = target.prefix(words[0])
+        return (server, rest, words[1]) if server else words
     return words
 
 
@@ -204,7 +199,5 @@ async def _find(client: Client, wanted: str) -> Skill:
         uris = ", ".join(visible(one.uri, 200) for one in found)
         text = f"There are {len(found)} skills {wanted!r}; name one by its URI: {uris}"
         raise ValidationError(text)
-    names = [one.name for one in known]
-    near = did_you_mean(wanted, names, 3)
-    hint = f" D{near[1:]}" if near else f" There are: {join_words(names)}." if names else ""
-    raise ValidationError(f"There is no skill {wanted!r}.{hint}")
+    hint = suggestion(wanted, [one.name for one in known])
+    raise ValidationError(f"There is no skill {wanted!r}. {hint}")

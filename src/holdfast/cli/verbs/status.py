@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -13,11 +13,7 @@ from holdfast.cli.exit_codes import Exit
 from holdfast.cli.fleet import ServerHealth, visit
 from holdfast.cli.options import ServerCommand
 from holdfast.cli.render import first_line
-from holdfast.cli.target import ServerTarget, server_options
-from holdfast.errors import RpcError
-
-if TYPE_CHECKING:
-    from holdfast import Client
+from holdfast.cli.target import NO_SERVER, ServerTarget, server_options
 
 _MARKS: Final = {
     "ready": ("✓", "green"),
@@ -48,16 +44,13 @@ async def show_all(target: ServerTarget, names: tuple[str, ...] = ()) -> int:
     wanted = list(dict.fromkeys(names)) or list(target.configuration.servers)
     out = target.output
     if not wanted:
-        out.note("No server is configured. Add one: holdfast add NAME -- COMMAND, or NAME URL.")
+        out.note(NO_SERVER)
     live = _Live(wanted) if out.is_terminal and not out.json else None
     try:
-        found = await visit(target, wanted, _look, live.update if live else None)
+        found = await visit(target, wanted, live.update if live else None)
     finally:
         if live:
             live.stop()
-    for one in found:
-        if one.found and one.found["tools"] is not None:
-            target.keep(one.name, one.found["tools"])
     if out.json:
         out.value({"servers": [_facts(one) for one in found]})
     elif live is None:
@@ -69,29 +62,17 @@ async def show_all(target: ServerTarget, names: tuple[str, ...] = ()) -> int:
     return out.verdict(f"{bad.name}: {bad.state}: {bad.reason}", bad.exit, "status")
 
 
-async def _look(client: Client) -> dict[str, Any]:
-    info = client.server_info
-    try:
-        tools: list[dict[str, Any]] | None = [tool.raw for tool in await client.list_tools()]
-    except RpcError:
-        tools = None
-    return {
-        "tools": tools,
-        "server": None if info is None else f"{info.name} {info.version}",
-        "protocol": client.protocol_version,
-    }
-
-
 def _facts(one: ServerHealth) -> dict[str, Any]:
-    facts = {"name": one.name, "state": one.state, "ms": one.ms, **(one.found or {})}
-    if "tools" in facts:
-        facts["tools"] = None if facts["tools"] is None else len(facts["tools"])
+    facts: dict[str, Any] = {"name": one.name, "state": one.state, "ms": one.ms}
+    if one.state == "ready":
+        tools = None if one.tools is None else len(one.tools)
+        facts |= {"tools": tools, "server": one.server, "protocol": one.protocol}
     return {**facts, "reason": one.reason} if one.reason else facts
 
 
 def _told(one: ServerHealth) -> str:
     if one.state == "ready":
-        tools = len(one.found["tools"] or ())
+        tools = len(one.tools or ())
         count = counted(tools, "tool") if tools else "no tools"
         return f"{count}, {_time(one.ms or 0)}"
     return one.remedy
