@@ -23,7 +23,9 @@ ACCOUNT = click.option("--account", metavar="NAME", help="Which login, of severa
 @click.command(cls=ServerCommand)
 @click.argument("server", nargs=-1)
 @ACCOUNT
-@click.option("--scope", metavar="SCOPE", multiple=True, help="Ask for this scope and no others.")
+@click.option(
+    "--scope", "scopes", metavar="SCOPE", multiple=True, help="Ask for this scope and no others."
+)
 @click.option("--no-browser", is_flag=True, help="Print the address instead of opening it.")
 @click.option("--device", is_flag=True, help="Log in by a code, on any device.")
 @click.option("--port", metavar="PORT", type=int, help="Where the browser comes back to.")
@@ -34,26 +36,18 @@ async def login(
     target: ServerTarget,
     server: tuple[str, ...],
     *,
-    account: str | None,
-    scope: tuple[str, ...],
     no_browser: bool,
-    device: bool,
     port: int | None,
-    client_id: str | None,
     fresh: bool,
+    **options: Any,
 ) -> None:
     """Log in to a server; other commands use the login and renew it."""
     if no_browser:
         os.environ["HOLDFAST_NO_BROWSER"] = "1"
-    given = {
-        "account": account,
-        "scopes": scope or None,
-        "device": device or None,
-        "client_id": client_id,
-        "client_secret": os.environ.get("MCP_CLIENT_SECRET") if client_id else None,
-        "redirect_uri": _redirect(port),
-    }
-    async with _client(target, server, given) as client:
+    if options["client_id"]:
+        options["client_secret"] = os.environ.get("MCP_CLIENT_SECRET")
+    options["redirect_uri"] = _redirect(port)
+    async with _client(target, server, options) as client:
         await client.login(fresh=fresh)
         found = client.transport.authorizer.login
     if target.output.json:
@@ -96,7 +90,7 @@ def _client(target: ServerTarget, server: tuple[str, ...], given: dict[str, Any]
     authorizer = getattr(client.transport, "authorizer", None)
     if authorizer is None or not isinstance(authorizer.options, OAuth):
         raise AuthError(f"{client.name}: there is no login for this kind of server")
-    said = {name: value for name, value in given.items() if value is not None}
+    said = {name: value for name, value in given.items() if value}
     authorizer.allow_login(**said)
     return client
 

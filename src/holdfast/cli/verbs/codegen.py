@@ -42,14 +42,8 @@ async def codegen(
     *,
     server: tuple[str, ...],
     out: str | None,
-    sync: bool,
-    session: str | None,
-    open_tool: str,
-    close_tool: str,
-    hide: tuple[str, ...],
-    no_target: bool,
-    stamp: bool,
     check: bool,
+    **given: Any,
 ) -> int:
     """Write a typed Python module for a server's tools.
 
@@ -69,17 +63,17 @@ async def codegen(
     target.options["identity"] = Identity(capabilities=declared())
     async with target.client(name) as client:
         tools = await client.list_tools()
-    words: dict[str, Any] = {"sync": sync, "session": session}
-    words |= {"open": open_tool, "close": close_tool}
-    words |= {"hide": hide, "no_target": no_target, "stamp": stamp, "out": out}
+    session = given["session"]
+    if session is not None:
+        session = SessionTools(session, given["open_tool"], given["close_tool"])
     found = generate(
         tools,
-        command=_command(target, name, words),
-        target=None if no_target else _target(target, name),
-        sync=sync,
-        stamp=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) if stamp else None,
-        session=None if session is None else SessionTools(session, open_tool, close_tool),
-        hide=hide,
+        command=_command(target, name, {**given, "out": out}),
+        target=None if given["no_target"] else _target(target, name),
+        sync=given["sync"],
+        stamp=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) if given["stamp"] else None,
+        session=session,
+        hide=given["hide"],
         capabilities=DECLARED,
     )
     for report in found.reports:
@@ -133,7 +127,8 @@ def _command(target: ServerTarget, name: str | None, words: dict[str, Any]) -> s
     if words["session"]:
         found += ["--session", words["session"]]
         for word, usual in (("open", "session.open"), ("close", "session.close")):
-            found += [f"--{word}", words[word]] if words[word] != usual else []
+            tool = words[f"{word}_tool"]
+            found += [f"--{word}", tool] if tool != usual else []
     found += [part for one in words["hide"] for part in ("--hide", one)]
     found += [f"--{flag.replace('_', '-')}" for flag in ("no_target", "stamp") if words[flag]]
     found += [] if words["out"] is None else ["-o", words["out"]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,9 +38,7 @@ YES = click.option("--yes", is_flag=True, help="Do not ask before calls that may
 @FILL
 @YES
 @server_options
-async def replay(
-    target: ServerTarget, words: tuple[str, ...], go_on: bool, fill: tuple[str, ...], yes: bool
-) -> int:
+async def replay(target: ServerTarget, words: tuple[str, ...], **given: Any) -> int:
     """Send the calls of a log again, and compare each outcome with the recorded one.
 
     \b
@@ -50,16 +48,25 @@ async def replay(
     from holdfast.calllog.replay import replay as play
 
     server, (log,) = target.take(words, "LOG")
-    path, values = _path(log), _fills(fill)
-    async with target.client(server) as client:
-        report = await play(
-            client,
-            path,
-            stop=not go_on,
-            fill=values,
-            ask=_asker(),
-            confirm=None if yes else _confirm,
-        )
+    path = _path(log)
+    return await _played(target, play, target.client(server), path, **given)
+
+
+async def _played(
+    target: ServerTarget,
+    play: Callable[..., Awaitable[ReplayReport]],
+    client: Any,
+    path: Path,
+    *,
+    go_on: bool,
+    fill: tuple[str, ...],
+    yes: bool,
+) -> int:
+    values = {name: _value(text) for name, text in pairs("--fill", fill, "=").items()}
+    ask = _ask if is_interactive() else None
+    confirm = None if yes else _confirm
+    async with client:
+        report = await play(client, path, stop=not go_on, fill=values, ask=ask, confirm=confirm)
     return _reported(target, report)
 
 
@@ -79,50 +86,31 @@ async def replay(
 @OPEN
 @CLOSE
 @server_options
-def run(
+async def run(
     target: ServerTarget,
-    *,
     words: tuple[str, ...],
-    go_on: bool,
-    fill: tuple[str, ...],
-    yes: bool,
+    *,
     session: str | None,
     session_key: str,
     open_tool: str,
     close_tool: str,
-) -> Any:
+    **given: Any,
+) -> int:
     """Run a stored sequence of calls: JSON lines, without a session.
 
     \b
     holdfast run browser login.jsonl --session test
     """
-    server, (file,) = target.take(words, "FILE")
-    options: dict[str, Any] = {"stop": not go_on, "fill": _fills(fill), "ask": _asker()}
-    options["confirm"] = None if yes else _confirm
-    keys = (session_key, open_tool, close_tool)
-    return _run(target, server, _path(file), options=options, session=session, keys=keys)
-
-
-async def _run(
-    target: ServerTarget,
-    server: str | None,
-    path: Path,
-    *,
-    options: dict[str, Any],
-    session: str | None,
-    keys: tuple[str, str, str],
-) -> int:
     from holdfast.calllog.replay import run_sequence
     from holdfast.handles import Handle, ParameterSession
 
-    client = target.client(server)
-    if session is None:
-        async with client:
-            return _reported(target, await run_sequence(client, path, **options))
-    key, open_tool, close_tool = keys
-    adapter = ParameterSession(key=key, open_tool=open_tool, close_tool=close_tool)
-    async with Handle(client, session=session, adapter=adapter) as handle:
-        return _reported(target, await run_sequence(handle, path, **options))
+    server, (file,) = target.take(words, "FILE")
+    path = _path(file)
+    client: Any = target.client(server)
+    if session is not None:
+        adapter = ParameterSession(session_key, open_tool, close_tool)
+        client = Handle(client, session=session, adapter=adapter)
+    return await _played(target, run_sequence, client, path, **given)
 
 
 @click.command()
@@ -219,11 +207,6 @@ def _path(name: str) -> Path:
     return path
 
 
-def _fills(texts: tuple[str, ...]) -> dict[str, Any]:
-    """Values for what is blacked out."""
-    return {name: _value(text) for name, text in pairs("--fill", texts, "=").items()}
-
-
 def _value(text: str) -> Any:
     """Return the value of a text that is JSON, else the text."""
     try:
@@ -232,11 +215,7 @@ def _value(text: str) -> Any:
         return text
 
 
-def _asker() -> Callable[[Entry, str], Any] | None:
-    """Return what asks for a blacked-out value at a terminal; elsewhere nobody is asked."""
-    return _ask if is_interactive() else None
-
-
 def _ask(entry: Entry, name: str) -> Any:
+    """Ask for a blacked-out value at the terminal."""
     question = visible(f"{name} of {entry.name}")
     return _value(click.prompt(question, hide_input=True, err=True))
