@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -103,6 +104,14 @@ def test_a_cache_that_cannot_be_written_is_done_without(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/x")
     tool_cache.save("git", [TOOL])
+    assert tool_cache.load("git") is None
+
+
+def test_a_list_that_is_nested_too_deep_is_not_kept(home: Path) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(100_000):
+        deep = {"a": deep}
+    tool_cache.save("git", [{"name": "x", "inputSchema": deep}])
     assert tool_cache.load("git") is None
 
 

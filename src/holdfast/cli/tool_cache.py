@@ -63,7 +63,7 @@ def save(key: str, tools: Iterable[dict[str, Any]], source: str = "") -> None:
         make_private_folder(folder())
         lines = json.dumps(tool_lines(tools)).encode()
         write_atomic(path, data + lines, private=True)
-    except (OSError, UnicodeError):
+    except (OSError, UnicodeError, RecursionError):
         return
 
 
@@ -75,7 +75,7 @@ def load(key: str, *, only_lines: bool = False) -> CachedTools | None:
     """
     path = path_for(key)
     try:
-        head, tools, lines = map(bytes, read_bytes(path, MOST_BYTES).split(b"\n"))
+        head, tools, lines = read_bytes(path, MOST_BYTES).split(b"\n")
         facts, seen = json.loads(head), os.stat(path).st_mtime
         if only_lines and facts["version"] != __version__:
             return None
