@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from typing import Any, Final, TypeGuard
 
 from holdfast.agents.schemas import (
@@ -21,7 +22,6 @@ from holdfast.agents.schemas import (
     object_root,
     rewrite,
     tell,
-    types_of,
     without_all_of,
 )
 from holdfast.schema.walk import Schema
@@ -268,15 +268,44 @@ def _lone_reference(node: Schema) -> Schema:
 
 def revive(value: Any, schema: Any) -> Any:
     """Return arguments with the objects that were passed as JSON text read again."""
-    if not isinstance(schema, dict):
-        return value
-    if isinstance(value, str) and "object" in types_of(schema) and "string" not in types_of(schema):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    if isinstance(value, dict) and isinstance(inner := schema.get("properties"), dict):
-        return {key: revive(one, inner.get(key)) for key, one in value.items()}
+    nodes = list(_alternatives(schema))
+    kinds = {kind for node in nodes for kind in inferred_types(node)}
+    if isinstance(value, str) and "object" in kinds and "string" not in kinds:
+        value = _object(value)
+    if isinstance(value, dict):
+        found = [node["properties"] for node in nodes if isinstance(node.get("properties"), dict)]
+        return {
+            key: revive(one, {"anyOf": [inner[key] for inner in found if key in inner]})
+            for key, one in value.items()
+        }
     if isinstance(value, list):
-        return [revive(one, schema.get("items")) for one in value]
+        return [revive(one, {"anyOf": _items(nodes, at)}) for at, one in enumerate(value)]
     return value
+
+
+def _alternatives(schema: Any) -> Iterator[Schema]:
+    """Return a schema and all that it is an alternative of, each without ``allOf``."""
+    if isinstance(schema, dict):
+        node = without_all_of(schema, "", Losses())
+        yield node
+        for choice in (*(node.get("anyOf") or ()), *(node.get("oneOf") or ())):
+            yield from _alternatives(choice)
+
+
+def _items(nodes: list[Schema], at: int) -> list[Any]:
+    """Return the schemas of the item at one place of a list."""
+    found = []
+    for node in nodes:
+        items = node.get("items")
+        first = items if isinstance(items, list) else node.get("prefixItems") or []
+        found.append(first[at] if at < len(first) else items)
+    return found
+
+
+def _object(text: str) -> Any:
+    """Return the object that a text is the JSON of; any other text as it is."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return found if isinstance(found, dict) else text
