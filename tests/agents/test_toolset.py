@@ -151,6 +151,10 @@ def test_definitions_can_be_left_to_the_provider_s_tool_search() -> None:
     assert search_tool(responses) == {"type": "tool_search"}
     assert all(one["defer_loading"] for one in responses.definitions[1:])
     assert responses.read(call("openai-responses", {}, "fs__list")).tool == "list"
+    named = Toolset("anthropic", [TOOL, OTHER], defer="fs__list").definitions
+    assert [one["name"] for one in named if "defer_loading" in one] == ["fs__list"]
+    none = Toolset("anthropic", [TOOL, OTHER], defer=["git__*"])
+    assert len(none.definitions) == 2, "no search where there is nothing to find"
     with pytest.raises(ValidationError, match=r"defer: shape 'gemini' has no tool search"):
         Toolset("gemini", [TOOL], defer=True)
 
@@ -162,6 +166,9 @@ def test_too_many_tools_for_openai_are_warned_of(caplog: pytest.LogCaptureFixtur
     Toolset("anthropic", many)
     Toolset("openai-responses", many, defer=True)
     assert not caplog.records
+    Toolset("openai-responses", many, defer=["nothing*"])
+    assert "129 tools" in caplog.text, "those that are not deferred count"
+    caplog.clear()
     Toolset("openai", many)
     assert "129 tools: OpenAI takes 128 at most" in caplog.text
 
@@ -174,6 +181,11 @@ def test_a_fenced_description_cannot_end_its_fence() -> None:
     assert found["description"].startswith("<description by='fs'>\nLists.")
     assert found["description"].count("</description>") == 1
     assert found["description"].endswith("\n</description>")
+
+
+@pytest.mark.req("D4")
+def test_a_fence_needs_something_to_hold() -> None:
+    assert "description" not in Toolset("anthropic", [OTHER], fence=True).definitions[0]
 
 
 @pytest.mark.req("D4")
@@ -202,3 +214,38 @@ def test_an_object_that_gemini_is_given_as_text_comes_back_as_an_object() -> Non
     given = {"map": '{"a": 1}', "deep": ["{}"], "note": '{"b": 2}'}
     read = Toolset("gemini", [tool]).read(call("gemini", given, "fs__put"))
     assert read.arguments == {"map": {"a": 1}, "deep": [{}], "note": '{"b": 2}'}
+
+
+FREE = {"type": "object"}
+A, TEXT = {"a": 1}, '{"a": 1}'
+
+
+@pytest.mark.req("D4")
+@pytest.mark.parametrize(
+    ("schema", "given", "read"),
+    [
+        ({"anyOf": [FREE, {"type": "null"}], "default": None}, TEXT, A),
+        ({"oneOf": [FREE, {"type": "integer"}]}, TEXT, A),
+        ({"anyOf": [{"anyOf": [FREE]}, {"type": "null"}]}, TEXT, A),
+        ({"type": ["object", "null"]}, TEXT, A),
+        ({"additionalProperties": {"type": "integer"}}, TEXT, A),
+        ({"allOf": [{"$ref": "#/$defs/Map"}]}, TEXT, A),
+        ({"$ref": "#/$defs/Map"}, TEXT, A),
+        ({"type": "object", "properties": {"in": FREE}}, {"in": TEXT}, {"in": A}),
+        ({"anyOf": [{"properties": {"in": FREE}}, {"type": "null"}]}, {"in": TEXT}, {"in": A}),
+        ({"type": "array", "items": {"anyOf": [FREE, {"type": "integer"}]}}, [TEXT, 3], [A, 3]),
+        ({"type": "array", "prefixItems": [FREE, {"type": "string"}]}, [TEXT, TEXT], [A, TEXT]),
+        ({"type": "array", "items": [FREE]}, [TEXT], [A]),
+        ({"anyOf": [FREE, {"type": "string"}]}, TEXT, TEXT),
+        ({"type": "object"}, "[1]", "[1]"),
+        ({"type": "object"}, "not JSON", "not JSON"),
+        (True, TEXT, TEXT),
+    ],
+)
+def test_an_object_of_any_keys_comes_back_wherever_it_stands(
+    schema: Any, given: Any, read: Any
+) -> None:
+    whole = {"type": "object", "properties": {"it": schema}, "$defs": {"Map": FREE}}
+    tool = ModelTool("fs", Tool.make("put", input_schema=whole), "fs__put", never)
+    found = Toolset("gemini", [tool]).read(call("gemini", {"it": given}, "fs__put"))
+    assert found.arguments == {"it": read}

@@ -105,7 +105,9 @@ def shaped(
 
 
 def _fenced(text: str, server: str) -> str:
-    """Return a description between marks that it cannot forge."""
+    """Return a description between marks that it cannot forge; none stays none."""
+    if not text:
+        return text
     inner = text.replace("<", "‹").replace(">", "›")
     return f"<description by={server!r}>\n{inner}\n</description>"
 

@@ -63,9 +63,9 @@ class Toolset:
         media: bool = True,
         failures: Iterable[Failure] = (),
         fence: bool = False,
-        defer: bool | Iterable[str] = False,
+        defer: bool | str | Iterable[str] = False,
     ) -> None:
-        patterns = ("*",) if defer is True else () if defer is False else tuple(defer)
+        patterns = _patterns(defer)
         self.shape = shape
         self.failures: tuple[Failure, ...] = tuple(failures)
         self._media = media
@@ -81,10 +81,11 @@ class Toolset:
                 defer=any(fnmatchcase(one.name, pattern) for pattern in patterns),
             )
             self._tools[one.name] = (one, found)
-        self._deferred = bool(patterns)
-        if shape.startswith("openai") and len(self) > MOST_OPENAI and not self._deferred:
+        self._deferred = sum("defer_loading" in one.definition for _, one in self._tools.values())
+        loaded = len(self) - self._deferred
+        if shape.startswith("openai") and loaded > MOST_OPENAI:
             text = "%d tools: OpenAI takes %d at most; choose servers, use finder, or defer=True"
-            log.warning(text, len(self), MOST_OPENAI)
+            log.warning(text, loaded, MOST_OPENAI)
 
     def __repr__(self) -> str:
         return f"<Toolset {self.shape} {len(self._tools)} tools>"
@@ -95,7 +96,7 @@ class Toolset:
     @property
     def definitions(self) -> list[dict[str, Any]]:
         """The tools, as the provider wants them."""
-        search = [dict(SEARCH_TOOLS[self.shape])] if self._deferred and self._tools else []
+        search = [dict(SEARCH_TOOLS[self.shape])] if self._deferred else []
         return [*search, *(found.definition for _, found in self._tools.values())]
 
     @property
@@ -156,6 +157,13 @@ class Toolset:
         except HoldfastError as error:
             return self.answer(call, error)
         return self.answer(read, await self.run(read))
+
+
+def _patterns(defer: bool | str | Iterable[str]) -> tuple[str, ...]:
+    """Return the patterns of the names of deferred tools."""
+    if isinstance(defer, bool):
+        return ("*",) if defer else ()
+    return (defer,) if isinstance(defer, str) else tuple(defer)
 
 
 def _own(tool: Tool) -> Schema:
