@@ -76,8 +76,7 @@ def _server_class() -> Any:
             meta: dict[str, Any] | None = None,
         ) -> Any:
             """Call a tool; an error is a result that the model can read."""
-            tool = await self._tools.tool(tool_name)
-            outcome = await tool.call(arguments, meta=meta)
+            outcome = await self._tools.call(tool_name, arguments, meta=meta)
             return types.CallToolResult.model_validate(_result(outcome))
 
         async def list_prompts(self) -> Any:
@@ -102,12 +101,15 @@ def _definition(tool: ModelTool) -> dict[str, Any]:
 
 
 def _result(outcome: ToolOutcome) -> dict[str, Any]:
-    items = outcome.parts(PICTURES).items
-    found: dict[str, Any] = {"content": [_block(one) for one in items], "isError": outcome.is_error}
-    if outcome.is_error:
+    parts = outcome.parts(PICTURES)
+    found: dict[str, Any] = {
+        "content": [_block(one) for one in parts.items],
+        "isError": parts.is_error,
+    }
+    if parts.is_error:
         return {**found, "_meta": {"holdfast": outcome.facts()}}
-    if isinstance(outcome.structured, dict):
-        found["structuredContent"] = outcome.structured
+    if isinstance(parts.structured, dict):
+        found["structuredContent"] = parts.structured
     return found
 
 

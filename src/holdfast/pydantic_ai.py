@@ -97,7 +97,7 @@ def _toolset_class() -> Any:
 
         async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
             """Call a tool; raise the framework's own errors."""
-            outcome = await (await self._source.tool(name)).call(tool_args)
+            outcome = await self._source.call(name, tool_args)
             if outcome.kind == "validation":
                 raise ModelRetry(outcome.text) from outcome.error
             if outcome.is_error:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast
-from holdfast import Servers, ToolPolicy, ToolResult, ValidationError
-from holdfast.agents.results import shorten
-from holdfast.testing import Peer
-from holdfast.types.content import TextContent
+from holdfast import Handlers, RpcError, Servers, ToolPolicy, ValidationError
+from holdfast.agents.budget import cut
+from holdfast.openai_agents import _result
+from holdfast.pydantic_ai import _value
+from holdfast.testing import Incoming, Peer, RequestError
 
 LINES = "\n".join(f"line {number} of many" for number in range(2000))
+TEXT = {"type": "text", "text": "ok"}
 
 
 def talkative() -> Peer:
@@ -95,12 +98,166 @@ async def test_providers_get_the_cut_result_and_developers_the_structure() -> No
             assert len(answer.outcome.structured["rows"]) == 2000
 
 
+ROWS = {"rows": [f"row {number}" for number in range(2000)]}
+LINK = {"type": "resource_link", "uri": "file:///a", "name": "a"}
+LONG: dict[str, Any] = {
+    "structure beside a short text": {"content": [TEXT], "structuredContent": ROWS},
+    "structure alone": {"content": [], "structuredContent": ROWS},
+    "links": {"content": [LINK] * 500},
+    "contents of an unknown kind": {"content": [{"type": "hologram"}] * 500},
+    "a tool's failure": {"content": [{"type": "text", "text": LINES}], "isError": True},
+    "an error of the server": RequestError(-32000, LINES),
+}
+
+
+@pytest.mark.req("D1")
+@pytest.mark.parametrize("kind", LONG)
+async def test_whatever_a_model_would_read_is_held_to_the_budget(kind: str) -> None:
+    peer = Peer("odd")
+    peer.tool("odd")(lambda: "")
+    answer(peer, LONG[kind])
+    async with holdfast.connect(peer, tools=ToolPolicy(budget=500)) as client:
+        for shape in ("openai", "openai-responses", "anthropic", "gemini"):
+            toolset = await client.toolset(shape)
+            found = await client.perform(toolset, {"id": "1", "name": "odd", "args": {}})
+            assert "left out here" in str(found.message)
+            assert len(str(found.message)) < 1000
+        tools = {tool.name: tool for tool in await client.model_tools()}
+        outcome = await tools["odd"].call()
+        assert len(outcome.text) < 700
+        assert len(str(_result(outcome)["content"])) < 900
+        assert len(str(_result(outcome).get("structuredContent"))) < 500
+        assert outcome.is_error or len(str(_value(outcome))) < 900
+        whole = outcome.details if outcome.result is None else str(outcome.result.full.raw)
+        assert len(whole) > 10_000
+
+
+def answer(peer: Peer, found: Any) -> None:
+    def call(incoming: Incoming) -> Any:
+        if isinstance(found, RequestError):
+            raise found
+        return found
+
+    peer.on("tools/call", call)
+
+
+@pytest.mark.req("D1")
+async def test_a_failure_that_was_cut_can_be_read_on_and_stays_a_failure() -> None:
+    peer = talkative()
+    answer(peer, RequestError(-32000, LINES))
+    async with holdfast.connect(peer, tools=ToolPolicy(budget=500)) as client:
+        tools = {tool.name: tool for tool in await client.model_tools()}
+        outcome = await tools["long"].call()
+        assert (outcome.kind, type(outcome.error)) == ("jsonrpc", RpcError)
+        more = await tools["read_more"].call({"handle": "talk-1", "offset": 400})
+        assert more.text[:100] in outcome.details
+
+
+@pytest.mark.req("D1")
+@pytest.mark.parametrize(
+    "structured",
+    [{"a": 1, "b": [2, 3]}, {"result": "twice"}, {"result": ["one", "two"]}, {"result": [1, 2]}],
+)
+async def test_what_a_server_says_twice_counts_once(structured: dict[str, Any]) -> None:
+    inner = structured.get("result", structured)
+    items = inner if isinstance(inner, list) else [inner]
+    texts = [one if isinstance(one, str) else msgspec.json.encode(one).decode() for one in items]
+    peer = talkative()
+    content = [{"type": "text", "text": text} for text in texts]
+    answer(peer, {"content": content, "structuredContent": structured})
+    budget = len("\n".join(texts))
+    async with holdfast.connect(peer, tools=ToolPolicy(budget=budget)) as client:
+        tools = {tool.name: tool for tool in await client.model_tools()}
+        assert (await tools["short"].call()).text == "\n".join(texts)
+        toolset = await client.toolset("gemini")
+        found = await client.perform(toolset, {"id": "1", "name": "short", "args": {}})
+        assert found.message["functionResponse"]["response"] == {"output": structured}
+
+
+@pytest.mark.req("D1")
+@pytest.mark.parametrize(
+    ("asked", "most"),
+    [({}, 1100), ({"length": 10**9}, 10_100), ({"offset": 0.0, "length": 10.0}, 100)],
+)
+async def test_more_of_a_result_is_bounded_too(asked: dict[str, Any], most: int) -> None:
+    async with holdfast.connect(talkative(), tools=ToolPolicy(budget=1000)) as client:
+        tools = {tool.name: tool for tool in await client.model_tools()}
+        await tools["long"].call()
+        more = await tools["read_more"].call({"handle": "talk-1", "offset": 0, **asked})
+        assert more.text.startswith("line 0")
+        assert len(more.text) < most
+
+
+@pytest.mark.req("D1")
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"offset": -1},
+        {"offset": True},
+        {"offset": "5"},
+        {"offset": 0.5},
+        {"offset": 0, "length": 0},
+        {"offset": 0, "handle": []},
+        {},
+    ],
+)
+async def test_more_that_cannot_be_read_is_refused(asked: dict[str, Any], many: bool) -> None:
+    talk = holdfast.connect(talkative(), tools=ToolPolicy(budget=1000))
+    async with Servers({"talk": talk}) as servers:
+        source: Any = servers if many else servers["talk"]
+        tools = {tool.tool.name: tool for tool in await source.model_tools()}
+        await tools["long"].call()
+        assert (await tools["read_more"].call({"handle": "talk-1", **asked})).kind == "validation"
+
+
+async def test_a_finder_without_a_result_to_read_says_so() -> None:
+    async with Servers({"talk": talkative()}) as servers:
+        asked = {"name": "read_more", "arguments": {"handle": "talk-1", "offset": 0}}
+        call = {"id": "1", "name": "call_tool", "input": asked}
+        found = await servers.perform(servers.finder("anthropic"), call)
+        assert "no result 'talk-1'" in found.message["content"]
+
+
+@pytest.mark.req("D1")
+async def test_a_tool_of_that_name_keeps_its_place() -> None:
+    peer = talkative()
+    peer.tool("read_more")(lambda: "the server's own")
+    async with holdfast.connect(peer, tools=ToolPolicy(budget=1000)) as client:
+        tools = {tool.tool.name: tool for tool in await client.model_tools() if tool.server}
+        assert tools["read_more"].name != "read_more"
+        assert (await tools["read_more"].call()).text == "the server's own"
+
+
+@pytest.mark.req("D1")
+async def test_old_results_are_forgotten_first() -> None:
+    async with holdfast.connect(talkative(), tools=ToolPolicy(budget=1000)) as client:
+        tools = {tool.name: tool for tool in await client.model_tools()}
+        for _ in range(33):
+            await tools["long"].call()
+        asked = [{"handle": f"talk-{number}", "offset": 0} for number in (1, 2)]
+        assert [(await tools["read_more"].call(one)).is_error for one in asked] == [True, False]
+
+
+@pytest.mark.req("D1", "D3")
+async def test_a_long_question_stays_one_that_can_be_answered() -> None:
+    peer = talkative()
+    form = {"type": "object", "properties": {"name": {"type": "string"}}}
+    params = {"message": LINES, "requestedSchema": form}
+    asked = {"method": "elicitation/create", "params": params}
+    answer(peer, {"resultType": "input_required", "inputRequests": {"q": asked}})
+    handlers, policy = Handlers(elicitation="return"), ToolPolicy(budget=500)
+    async with holdfast.connect(peer, handlers=handlers, tools=policy) as client:
+        tools = {tool.name: tool for tool in await client.model_tools()}
+        outcome = await tools["long"].call()
+        assert len(outcome.text) < 700
+        assert outcome.result is not None
+        assert list(outcome.result.pending.questions) == ["q"]
+
+
 @given(st.text(min_size=50, max_size=400), st.integers(1, 49))
 def test_nothing_is_lost_or_doubled(text: str, budget: int) -> None:
-    whole = ToolResult(content=[TextContent(text=text)])
-    cut = shorten(whole, budget, lambda at: f"at {at}")
-    assert cut.full is whole
-    shown = cut.text
+    shown = cut(text, budget, lambda at: f"at {at}")
     note = r"\[(\d+) of (\d+) characters left out here; the rest: at (\d+)\]"
     left, total, at = map(int, re.findall(note, shown)[-1])
     assert total == len(text)

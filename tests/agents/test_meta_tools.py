@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.agents.providers import Shape
 from holdfast.servers import Servers
+from holdfast.testing import Peer
 from tests.servers.processes import DEMO, GONE
 
 
@@ -69,6 +70,24 @@ async def test_arguments_written_down_as_text_are_understood() -> None:
     async with Servers({"demo": DEMO}) as servers:
         call = ask("call_tool", name="demo__echo", arguments='{"text": "hi"}')
         assert said((await servers.perform(servers.finder("anthropic"), call)).message) == "hi"
+
+
+@pytest.mark.req("Y6")
+async def test_tools_for_applications_alone_are_neither_found_nor_called() -> None:
+    peer = Peer("board")
+    peer.tool("show_board", description="Shows the board.")(lambda: "shown")
+    hidden = peer.tool("move_board", description="Moves it.", meta={"ui": {"visibility": ["app"]}})
+    hidden(lambda: "moved")
+    async with Servers({"board": peer}) as servers:
+        toolset = servers.finder("anthropic")
+        found = await servers.perform(toolset, ask("search_tools", query="board"))
+        names = [one["name"] for one in json.loads(said(found.message))["tools"]]
+        assert names == ["board__show_board"]
+        answer = await servers.perform(toolset, ask("call_tool", name="board__move_board"))
+        assert "no tool of board is called 'move_board'" in said(answer.message)
+        assert not any(one.method == "tools/call" for one in peer.received)
+        answer = await servers.perform(toolset, ask("call_tool", name="board__show_board"))
+        assert said(answer.message) == "shown"
 
 
 @pytest.mark.req("F3")

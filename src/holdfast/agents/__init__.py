@@ -4,7 +4,8 @@ outcome     what came of a call, for the model and for the developer       (pure
 listing     tools in one list, ready to be called, and what could not be listed
 naming      names for language models                                   (pure)
 providers   definitions for OpenAI, Anthropic and Gemini                (pure)
-results     results for the same, within a budget                       (pure)
+results     results for the same                                        (pure)
+budget      results that are too long for a model, and their rest       (pure)
 toolset     both, and the way back from a model's call
 search      tools by keywords; searching and calling as two tools of their own
 """

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 from msgspec import Struct
 
 from holdfast._core.calls.options import CallOptions
-from holdfast.agents.naming import LIMIT, VALID, Names
+from holdfast.agents.budget import READ_MORE, budget_of
+from holdfast.agents.naming import LIMIT, NEAR, VALID, Names, hint
 from holdfast.agents.outcome import ToolOutcome
-from holdfast.agents.results import READ_MORE, budget_of
 from holdfast.agents.schemas import Losses, object_root, sound
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, ValidationError
 from holdfast.schema.walk import Schema
 from holdfast.servers.member import Failure
 from holdfast.types.tools import Tool, ToolAnnotations, ToolResult
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Caller: TypeAlias = Callable[..., Awaitable[ToolResult]]
+Caller: TypeAlias = Callable[..., Awaitable[ToolResult | ToolOutcome]]
 """Called like `Client.call_tool`."""
 
 
@@ -60,8 +60,8 @@ class ModelTool(ServerTool, frozen=True):
     """
 
     caller: Caller
-    fit: Callable[[str, ToolResult], ToolResult] | None = None
-    """Cuts a result to the tool's budget."""
+    fit: Callable[[str, ToolOutcome], ToolOutcome] | None = None
+    """Cuts an outcome to the tool's budget."""
 
     @property
     def input_schema(self) -> Schema:
@@ -79,10 +79,11 @@ class ModelTool(ServerTool, frozen=True):
     ) -> ToolOutcome:
         """Call the tool. A failure is an outcome too; cancelling this cancels the call."""
         try:
-            result = await self.caller(self.tool.name, arguments, **options)
+            found = await self.caller(self.tool.name, arguments, **options)
+            outcome = found if isinstance(found, ToolOutcome) else ToolOutcome(found)
         except HoldfastError as error:
-            return ToolOutcome(error=error)
-        return ToolOutcome(result if self.fit is None else self.fit(self.tool.name, result))
+            outcome = ToolOutcome(error=error)
+        return outcome if self.fit is None else self.fit(self.tool.name, outcome)
 
 
 def describe(tool: Tool) -> str:
@@ -99,7 +100,7 @@ def for_models(tool: Tool) -> bool:
     """
     ui = (tool.meta or {}).get("ui")
     visibility = ui.get("visibility") if isinstance(ui, dict) else None
-    return tool.enabled and (not isinstance(visibility, list) or "model" in visibility)
+    return tool.enabled and (not isinstance(visibility, list | str) or "model" in visibility)
 
 
 class Partial(list[T]):
@@ -123,7 +124,10 @@ def tools_of_one(client: Client, tools: Iterable[Tool]) -> Partial[ModelTool]:
     found: Partial[ModelTool] = Partial()
     for tool in filter(for_models, tools):
         plain = VALID.fullmatch(tool.name) and len(tool.name) <= LIMIT
-        name = tool.name if plain else names.add(client.name, tool.name)
+        if not plain or (budget.wanted and tool.name == READ_MORE.name):
+            name = names.add(client.name, tool.name)
+        else:
+            name = tool.name
         found.append(ModelTool(client.name, tool, name, client.call_tool, budget.fit))
     if budget.wanted:
         found.append(ModelTool("", READ_MORE, READ_MORE.name, budget.read))
@@ -169,8 +173,15 @@ class ToolSource:
         self._last = {**{tool.name: tool for tool in found}, **kept}
         return self._last
 
-    async def tool(self, name: str) -> ModelTool:
-        """Return one tool, of the list seen last where it is there."""
-        if name not in self._last:
-            await self.tools()
-        return self._last[name]
+    async def call(
+        self, name: str, arguments: Mapping[str, Any] | None, **options: Unpack[CallOptions]
+    ) -> ToolOutcome:
+        """Call a tool of the list seen last; one that is not there is an outcome too."""
+        try:
+            tool = self._last.get(name) or (await self.tools()).get(name)
+        except HoldfastError as error:
+            return ToolOutcome(error=error)
+        if tool is None:
+            text = f"no tool is called {name!r}{hint(name, self._last, NEAR)}"
+            return ToolOutcome(error=ValidationError(text))
+        return await tool.call(arguments, **options)

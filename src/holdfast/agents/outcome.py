@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from holdfast._core.text import truncate
 from holdfast.agents.schemas import Losses, below
 from holdfast.errors import HoldfastError
 from holdfast.types.content import (
@@ -48,9 +49,14 @@ class OutcomeParts(Struct):
     report: Losses
 
     @property
+    def texts(self) -> list[str]:
+        """The text parts."""
+        return [one for one in self.items if isinstance(one, str)]
+
+    @property
     def text(self) -> str:
         """The text parts, joined."""
-        return "\n".join(one for one in self.items if isinstance(one, str))
+        return "\n".join(self.texts)
 
 
 class ToolOutcome(Struct, frozen=True):
@@ -62,10 +68,12 @@ class ToolOutcome(Struct, frozen=True):
     Attributes:
         result: The result, if the server gave one.
         error: The error, if it did not.
+        message: What a model reads of the error, where that was cut to a budget.
     """
 
     result: ToolResult | None = None
     error: BaseException | None = None
+    message: str | None = None
 
     @property
     def is_error(self) -> bool:
@@ -128,7 +136,8 @@ class ToolOutcome(Struct, frozen=True):
         """
         report = Losses()
         if self.result is None:
-            return OutcomeParts([_message(self.error)], True, msgspec.UNSET, report)
+            text = _message(self.error) if self.message is None else self.message
+            return OutcomeParts([text], True, msgspec.UNSET, report)
         items: list[str | Media] = []
         for index, content in enumerate(self.result.content):
             found = _content(content, takes, below("", "content", index), report)
@@ -144,6 +153,37 @@ def _message(error: BaseException | None) -> str:
     if isinstance(error, HoldfastError):
         return error.redacted
     return str(error) or type(error).__name__
+
+
+def text_of(content: Any) -> str | None:
+    """Return the text that a model reads in the place of a content; None for media."""
+    inner = content.resource if isinstance(content, EmbeddedResource) else content
+    if isinstance(inner, ImageContent | AudioContent | BlobResourceContents):
+        return None
+    found = _content(inner, None, "", Losses())
+    return found if isinstance(found, str) else None
+
+
+def says_the_same(texts: list[str], value: Any) -> bool:
+    """Return True if texts repeat a structured result, as servers do for those who read only text.
+
+    Servers that can return only objects wrap other values as ``{"result": …}``.
+    """
+    wrapped = isinstance(value, dict) and value.keys() == {"result"}
+    whole = "\n".join(texts)
+    said = (_read(whole), [_read(one) for one in texts], whole)
+    try:
+        return value in said or (wrapped and value["result"] in said)
+    except RecursionError:
+        return False
+
+
+def _read(text: str) -> Any:
+    """Return the value of a text that is JSON; any other as it is."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return text
 
 
 def _content(content: Any, takes: Container[str] | None, where: str, report: Losses) -> str | Media:
@@ -168,7 +208,7 @@ def _media(
     where: str,
     report: Losses,
 ) -> str | Media:
-    kind = content.mime_type or "application/octet-stream"
+    kind = truncate(content.mime_type or "application/octet-stream", 100)
     try:
         data = content.bytes
     except ValueError as error:

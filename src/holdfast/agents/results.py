@@ -6,23 +6,14 @@ go is named in its place, so that the model knows it is there, and reported as a
 
 from __future__ import annotations
 
-import json
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
-import msgspec
 from msgspec import UNSET, Struct
 
-from holdfast.agents.outcome import Media, OutcomeParts, ToolOutcome
+from holdfast.agents.outcome import Media, OutcomeParts, ToolOutcome, says_the_same
 from holdfast.agents.schemas import Loss, below
-from holdfast.errors import ValidationError
-from holdfast.policies import ToolPolicy
-from holdfast.types.content import EmbeddedResource, TextContent, TextResourceContents
-from holdfast.types.tools import Tool, ToolResult
-
-if TYPE_CHECKING:
-    from holdfast.client import Client
+from holdfast.types.tools import ToolResult
 
 PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 PDF: Final = "application/pdf"
@@ -122,11 +113,11 @@ def _gemini(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
     response: dict[str, Any]
     if parts.is_error:
         response = {"error": parts.text or "The tool failed and gave no reason."}
-    elif parts.structured is msgspec.UNSET:
+    elif parts.structured is UNSET:
         response = {"output": parts.text}
     else:
         response = {"output": parts.structured}
-        if parts.text and not _says_the_same(parts.text, parts.structured):
+        if parts.text and not says_the_same(parts.texts, parts.structured):
             response["text"] = parts.text
     found: dict[str, Any] = {"name": name, "response": response}
     if call_id:
@@ -139,14 +130,6 @@ def _gemini(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
     return {"functionResponse": found}
 
 
-def _says_the_same(text: str, value: Any) -> bool:
-    """Servers repeat a structured result as text, for those who read only that."""
-    try:
-        return bool(msgspec.json.decode(text) == value)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-
-
 _GEMINI_MEDIA: Final = (PICTURES - {"image/gif"}) | {PDF}
 
 _Build: TypeAlias = Callable[[OutcomeParts, str, str], dict[str, Any]]
@@ -157,135 +140,3 @@ _SHAPES: Final[dict[str, tuple[frozenset[str], _Build]]] = {
     "gemini": (_GEMINI_MEDIA, _gemini),
     "gemini-json": (_GEMINI_MEDIA, _gemini),
 }
-
-
-# Budgets
-
-
-MOST: Final = 32
-"""Results whose rest can be read; the oldest are forgotten first."""
-PAGE: Final = 10_000
-"""Characters of the rest that one call reads, unless told otherwise."""
-
-READ_MORE: Final = Tool.make(
-    "read_more",
-    description=(
-        "Read more of a result that was too long to be shown whole. Gives the characters from "
-        "offset on."
-    ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "handle": {"type": "string", "description": "The handle, as the result named it"},
-            "offset": {"type": "integer", "minimum": 0},
-            "length": {"type": "integer", "minimum": 1, "description": f"{PAGE} if left out"},
-        },
-        "required": ["handle", "offset"],
-    },
-)
-
-
-class ResultBudget:
-    """Cuts results to the budgets of a client's tools, and keeps the whole texts by handle."""
-
-    def __init__(self, name: str, policy: ToolPolicy) -> None:
-        self.wanted: bool = policy.budget is not None
-        self._name = name
-        self._policy = policy
-        self._texts: OrderedDict[str, str] = OrderedDict()
-        self._count = 0
-
-    def __contains__(self, handle: object) -> bool:
-        return handle in self._texts
-
-    def fit(self, name: str, result: ToolResult) -> ToolResult:
-        """Return the result of a tool, cut to the tool's budget if it is longer."""
-        budget = self._policy.budget_of(name)
-        if budget is None or len(text := whole_text(result)) <= budget:
-            return result
-        self._count += 1
-        handle = f"{self._name}-{self._count}"
-        self._texts[handle] = text
-        if len(self._texts) > MOST:
-            self._texts.popitem(last=False)
-        return shorten(result, budget, lambda at: f"read_more(handle={handle!r}, offset={at})")
-
-    async def read(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:
-        """Answer a call of `READ_MORE`."""
-        handle, offset = arguments.get("handle"), arguments.get("offset")
-        length = arguments.get("length", PAGE)
-        if not isinstance(offset, int) or not isinstance(length, int):
-            raise ValidationError("read_more: offset and length must be whole numbers")
-        text = self._texts.get(str(handle))
-        if text is None:
-            raise ValidationError(f"read_more: there is no result {handle!r}, or no longer")
-        part = text[offset : offset + max(length, 1)]
-        end = offset + len(part)
-        if end < len(text):
-            part += f"\n[{len(text) - end} characters follow; go on at offset {end}]"
-        return ToolResult(content=[TextContent(text=part)])
-
-
-def budget_of(client: Client) -> ResultBudget:
-    """Return the budget of a client: one, so that handles outlive a list of tools."""
-    kept = client.__dict__
-    if "_budget" not in kept:
-        kept["_budget"] = ResultBudget(client.name, client._policy.tools)
-    found: ResultBudget = kept["_budget"]
-    return found
-
-
-def whole_text(result: ToolResult) -> str:
-    """Return all text of a result; the structured result if there is no text."""
-    texts = [text for text in map(_text_of, result.content) if text is not None]
-    if not texts and result.structured_content is not UNSET:
-        return json.dumps(result.structured_content, ensure_ascii=False)
-    return "\n".join(texts)
-
-
-def shorten(result: ToolResult, budget: int, more: Any) -> ToolResult:
-    """Return a result whose text has a head, a note and a tail; `full` is the whole one.
-
-    Args:
-        result: A result whose text is longer than the budget.
-        budget: The characters of head and tail together.
-        more: Called with the length of the head; returns how to read what follows it.
-    """
-    text = whole_text(result)
-    head = _clean_end(text[: budget - budget // 4])
-    tail = _clean_start(text[len(text) - budget // 4 :]) if budget // 4 else ""
-    left = len(text) - len(head) - len(tail)
-    note = f"[{left} of {len(text)} characters left out here; the rest: {more(len(head))}]"
-    media = [one for one in result.content if _text_of(one) is None]
-    content = TextContent(text=f"{head}\n{note}\n{tail}".rstrip("\n"))
-    found = ToolResult(content=[content, *media], is_error=result.is_error)
-    found.__dict__["_full"] = result
-    return found
-
-
-def _text_of(content: Any) -> str | None:
-    if isinstance(content, EmbeddedResource):
-        content = content.resource
-    return content.text if isinstance(content, TextContent | TextResourceContents) else None
-
-
-_MARKS: Final = (("\n", 2), (" ", 5))
-"""A line may cost half of the text to end cleanly, a word a fifth."""
-
-
-def _clean_end(text: str) -> str:
-    """Return a text without its last, broken line or word."""
-    for mark, part in _MARKS:
-        at = text.rfind(mark)
-        if at >= len(text) - len(text) // part:
-            return text[:at]
-    return text
-
-
-def _clean_start(text: str) -> str:
-    """Return a text without its first, broken line or word."""
-    for mark, part in _MARKS:
-        at = text.find(mark)
-        if 0 <= at < len(text) // part:
-            return text[at + 1 :]
-    return text

@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from holdfast._core.text import close_matches
-from holdfast.agents.listing import ModelTool, ServerTool
-from holdfast.agents.results import READ_MORE, budget_of
+from holdfast.agents.budget import READ_MORE, budget_of
+from holdfast.agents.listing import ModelTool, ServerTool, for_models
+from holdfast.agents.naming import hint
+from holdfast.agents.outcome import ToolOutcome
 from holdfast.errors import ValidationError
 from holdfast.schema.walk import properties
 from holdfast.types.content import TextContent
@@ -228,10 +230,10 @@ def _described(one: ServerTool) -> dict[str, Any]:
 
 
 async def _call(
-    servers: Servers, name: Any, arguments: Mapping[str, Any], **options: Any
-) -> ToolResult:
-    name, given = arguments.get("name"), arguments.get("arguments")
-    if not isinstance(name, str):
+    servers: Servers, name: str, arguments: Mapping[str, Any], **options: Any
+) -> ToolResult | ToolOutcome:
+    wanted, given = arguments.get("name"), arguments.get("arguments")
+    if not isinstance(wanted, str):
         raise ValidationError("call_tool: name must be a text")
     if isinstance(given, str):
         # Models often write an object as text.
@@ -241,8 +243,15 @@ async def _call(
             pass
     if given is not None and not isinstance(given, Mapping):
         raise ValidationError("call_tool: arguments must be an object")
-    if name == READ_MORE.name:
-        return await servers._read_more(name, given or {})
-    server, tool = servers.model_names.resolve(name)
+    if wanted == READ_MORE.name:
+        return await servers._read_more(wanted, given or {})
+    server, tool = servers.model_names.resolve(wanted)
     client = servers[server]
-    return budget_of(client).fit(tool, await client.call_tool(tool, given, **options))
+    if tool not in client.tools:
+        await client.list_tools()
+    definition = client.tools.get(tool)
+    if definition is None or not for_models(definition):
+        known = (one for one, listed in client.tools.items() if for_models(listed))
+        raise ValidationError(f"no tool of {server} is called {tool!r}{hint(tool, known)}")
+    found = ModelTool(server, definition, wanted, client.call_tool, budget_of(client).fit)
+    return await found.call(given, **options)

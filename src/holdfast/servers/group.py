@@ -290,7 +290,7 @@ class Servers:
         servers: Collection[str] | None = None,
         timeout: float | None = None,
     ) -> Partial[Hit]:
-        """Return the tools that match some words best, best first.
+        """Return the tools for language models that match some words best, best first.
 
         Args:
             query: The words.
@@ -298,13 +298,15 @@ class Servers:
             servers: Names of those to search. Default: all that are not disabled.
             timeout: Seconds for which one server may delay the others.
         """
+        from holdfast.agents.listing import for_models
         from holdfast.agents.search import Index, signature
 
-        tools = await self.list_tools(servers, timeout=timeout)
+        listed = await self.list_tools(servers, timeout=timeout)
+        tools = [one for one in listed if for_models(one.tool)]
         now = signature(tools)
         if self._index is None or self._index[0] != now:
             self._index = (now, Index(tools))
-        return Partial(self._index[1].search(query, limit), tools.failures)
+        return Partial(self._index[1].search(query, limit), listed.failures)
 
     # For language models
 
@@ -317,8 +319,8 @@ class Servers:
             servers: Names of those to list. Default: all that are not disabled.
             timeout: Seconds for which one server may delay the others.
         """
+        from holdfast.agents.budget import READ_MORE, budget_of
         from holdfast.agents.listing import ModelTool, for_models
-        from holdfast.agents.results import READ_MORE, budget_of
 
         listed = await self.list_tools(servers, timeout=timeout)
         found: Partial[ModelTool] = Partial([], listed.failures)
@@ -337,13 +339,13 @@ class Servers:
         self, name: str, arguments: Mapping[str, Any], **options: Any
     ) -> ToolResult:
         """Read more of a result that was cut: only its own client has the handle."""
-        from holdfast.agents.results import budget_of
+        from holdfast.agents.budget import budget_of, no_result
 
         clients = [member.client for member in self._members.values()]
-        budgets = [budget_of(client) for client in clients if client is not None]
-        handle = arguments.get("handle")
-        fitting = [budget for budget in budgets if handle in budget] or budgets
-        return await fitting[0].read(name, arguments, **options)
+        for budget in [budget_of(client) for client in clients if client is not None]:
+            if arguments.get("handle") in budget:
+                return await budget.read(name, arguments, **options)
+        raise no_result(arguments.get("handle"))
 
     async def toolset(
         self,

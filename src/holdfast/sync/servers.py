@@ -197,7 +197,7 @@ class Servers:
         servers: Collection[str] | None = None,
         timeout: float | None = None,
     ) -> Partial[Hit]:
-        """Return the tools that match some words best, best first.
+        """Return the tools for language models that match some words best, best first.
 
         Args:
             query: The words.

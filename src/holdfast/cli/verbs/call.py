@@ -109,13 +109,13 @@ def within(result: ToolResult, budget: int | None, name: str, save: str | None) 
     """Return a result that is too long as its head and tail; the whole goes to a file."""
     if budget is None:
         return result
-    from holdfast.agents.results import shorten, whole_text
+    from holdfast.agents.budget import cut, shorten, whole_text
 
     text = whole_text(result)
     if len(text) <= budget:
         return result
     path = SaveFolder(save, name).add(text.encode("utf-8", "surrogatepass"), ".txt")
-    return shorten(result, budget, lambda at: f"{path}, from character {at}")
+    return shorten(result, cut(text, budget, lambda at: f"{path}, from character {at}"))
 
 
 def show(target: ServerTarget, result: ToolResult, name: str, save: str | None) -> int:

@@ -1,0 +1,179 @@
+"""Results that are too long for a model: cut to a budget, the rest kept to be read by handle."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, structs
+
+from holdfast._core.text import truncate
+from holdfast.agents.outcome import ToolOutcome, says_the_same, text_of
+from holdfast.errors import ValidationError
+from holdfast.policies import ToolPolicy
+from holdfast.types.content import TextContent
+from holdfast.types.tools import Tool, ToolResult
+
+if TYPE_CHECKING:
+    from holdfast.client import Client
+
+MOST: Final = 32
+"""Results whose rest can be read; the oldest are forgotten first."""
+MOST_CHARACTERS: Final = 1 << 26
+"""Characters of all of them together."""
+PAGE: Final = 10_000
+"""Characters that one call may read, where the budget is smaller."""
+
+READ_MORE: Final = Tool.make(
+    "read_more",
+    description=(
+        "Read more of a result that was too long to be shown whole. Gives the characters from "
+        "offset on."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {
+            "handle": {"type": "string", "description": "The handle, as the result named it"},
+            "offset": {"type": "integer", "minimum": 0},
+            "length": {"type": "integer", "minimum": 1, "description": "How many at most"},
+        },
+        "required": ["handle", "offset"],
+    },
+)
+
+
+class ResultBudget:
+    """Cuts outcomes to the budgets of a client's tools, and keeps the whole texts by handle."""
+
+    def __init__(self, name: str, policy: ToolPolicy) -> None:
+        self.wanted: bool = policy.budget is not None
+        self._name = name
+        self._policy = policy
+        self._texts: OrderedDict[str, tuple[str, int]] = OrderedDict()
+        """Each text with the budget that it was cut to."""
+        self._count = 0
+
+    def __contains__(self, handle: object) -> bool:
+        return str(handle) in self._texts
+
+    def fit(self, name: str, outcome: ToolOutcome) -> ToolOutcome:
+        """Return the outcome of a call, cut to the tool's budget if it is longer."""
+        budget = self._policy.budget_of(name)
+        if budget is None:
+            return outcome
+        text = outcome.text if outcome.result is None else whole_text(outcome.result)
+        if len(text) <= budget:
+            return outcome
+        handle = self._keep(text, budget)
+        shown = cut(text, budget, lambda at: f"read_more(handle={handle!r}, offset={at})")
+        if outcome.result is None:
+            return structs.replace(outcome, message=shown)
+        return ToolOutcome(shorten(outcome.result, shown))
+
+    def _keep(self, text: str, budget: int) -> str:
+        self._count += 1
+        handle = f"{self._name}-{self._count}"
+        self._texts[handle] = (text, budget)
+        total = sum(len(text) for text, _ in self._texts.values())
+        while len(self._texts) > MOST or (total > MOST_CHARACTERS and len(self._texts) > 1):
+            total -= len(self._texts.popitem(last=False)[1][0])
+        return handle
+
+    async def read(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:
+        """Answer a call of `READ_MORE`."""
+        handle = str(arguments.get("handle"))
+        if handle not in self._texts:
+            raise no_result(handle)
+        text, budget = self._texts[handle]
+        offset = _count(arguments, "offset", 0)
+        length = _count(arguments, "length", 1) if "length" in arguments else budget
+        part = text[offset : offset + min(length, max(budget, PAGE))]
+        end = offset + len(part)
+        if end < len(text):
+            part += f"\n[{len(text) - end} characters follow; go on at offset {end}]"
+        return ToolResult(content=[TextContent(text=part)])
+
+
+def no_result(handle: Any) -> ValidationError:
+    """Return the error for a handle that is unknown, or forgotten."""
+    text = truncate(repr(handle), 100)
+    return ValidationError(f"read_more: there is no result {text}, or no longer")
+
+
+def _count(arguments: Mapping[str, Any], name: str, least: int) -> int:
+    """Return a whole number of a model's; some models write every number as a fraction."""
+    value = arguments.get(name)
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    if type(value) is not int or value < least:
+        raise ValidationError(f"read_more: {name} must be a whole number, {least} or more")
+    return value
+
+
+def budget_of(client: Client) -> ResultBudget:
+    """Return the budget of a client: one, so that handles outlive a list of tools."""
+    kept = client.__dict__
+    if "_budget" not in kept:
+        kept["_budget"] = ResultBudget(client.name, client._policy.tools)
+    found: ResultBudget = kept["_budget"]
+    return found
+
+
+def whole_text(result: ToolResult) -> str:
+    """Return all that a model could read of a result: its texts, and then its structured result.
+
+    A structured result that the texts repeat counts once.
+    """
+    texts = [text for text in map(text_of, result.content) if text]
+    value = result.structured_content
+    if value is not UNSET and not says_the_same(texts, value):
+        texts.append(json.dumps(value, ensure_ascii=False))
+    return "\n".join(texts)
+
+
+def shorten(result: ToolResult, shown: str) -> ToolResult:
+    """Return a result with one text, and its media; `full` is the whole one."""
+    media = [one for one in result.content if text_of(one) is None]
+    content = [TextContent(text=shown), *media]
+    found = structs.replace(result, content=content, structured_content=UNSET)
+    found.__dict__.update(_full=result, _pending=result.pending)
+    return found
+
+
+def cut(text: str, budget: int, more: Callable[[int], str]) -> str:
+    """Return head and tail of a text, and a note between them.
+
+    Args:
+        text: A text that is longer than the budget.
+        budget: The characters of head and tail together.
+        more: Called with the length of the head; returns how to read what follows it.
+    """
+    head = _clean_end(text[: budget - budget // 4])
+    tail = _clean_start(text[len(text) - budget // 4 :]) if budget // 4 else ""
+    left = len(text) - len(head) - len(tail)
+    note = f"[{left} of {len(text)} characters left out here; the rest: {more(len(head))}]"
+    return f"{head}\n{note}\n{tail}".rstrip("\n")
+
+
+_MARKS: Final = (("\n", 2), (" ", 5))
+"""A line may cost half of the text to end cleanly, a word a fifth."""
+
+
+def _clean_end(text: str) -> str:
+    """Return a text without its last, broken line or word."""
+    for mark, part in _MARKS:
+        at = text.rfind(mark)
+        if at >= len(text) - len(text) // part:
+            return text[:at]
+    return text
+
+
+def _clean_start(text: str) -> str:
+    """Return a text without its first, broken line or word."""
+    for mark, part in _MARKS:
+        at = text.find(mark)
+        if 0 <= at < len(text) // part:
+            return text[at + 1 :]
+    return text
