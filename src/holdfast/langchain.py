@@ -46,7 +46,7 @@ async def tools(source: Client | Servers) -> list[StructuredTool]:
     found = (await ToolSource(source).tools()).values()
 
     def make(tool: ModelTool) -> StructuredTool:
-        async def call(**arguments: Any) -> tuple[Any, Any]:
+        async def call(arguments: dict[str, Any]) -> tuple[Any, Any]:
             return _answer(tool.name, await tool.call(arguments))
 
         return _tool(tool, coroutine=call)
@@ -70,7 +70,7 @@ def sync_tools(source: SyncClient | SyncServers) -> list[StructuredTool]:
         log.warning("%s", failure)
 
     def make(tool: SyncModelTool) -> StructuredTool:
-        def call(**arguments: Any) -> tuple[Any, Any]:
+        def call(arguments: dict[str, Any]) -> tuple[Any, Any]:
             return _answer(tool.name, tool.call(arguments))
 
         return _tool(tool, func=call)
@@ -130,6 +130,15 @@ def _tool_class() -> Any:
 
         def run(self, *args: Any, tool_call_id: str | None = None, **options: Any) -> Any:
             return named(super().run(*args, tool_call_id=tool_call_id, **options), tool_call_id)
+
+        # LangChain looks for its own parameters in these, such as ``config`` and ``run_manager``,
+        # and would take a server's parameters of those names for them.
+
+        async def _arun(self, /, **arguments: Any) -> Any:
+            return await self.coroutine(arguments)
+
+        def _run(self, /, **arguments: Any) -> Any:
+            return self.func(arguments)
 
     def named(answer: Any, tool_call_id: str | None) -> Any:
         if isinstance(answer, ToolMessage) and answer.status == "error":

@@ -19,6 +19,7 @@ from holdfast.agents.outcome import Media, ToolOutcome
 if TYPE_CHECKING:
     from pydantic_ai.toolsets import AbstractToolset
 
+    from holdfast.agents.listing import ModelTool
     from holdfast.client import Client
     from holdfast.servers.group import Servers
 
@@ -71,20 +72,9 @@ def _toolset_class() -> Any:
 
         async def get_tools(self, ctx: Any) -> dict[str, Any]:
             """Return the tools that the agent may use now."""
-            found = {}
-            for name, tool in (await self._source.tools()).items():
-                hints = tool.annotations
-                definition = ToolDefinition(
-                    name=name,
-                    description=tool.description,
-                    parameters_json_schema=tool.input_schema,
-                    metadata={
-                        "meta": tool.tool.meta,
-                        "annotations": None if hints is None else hints.raw,
-                    },
-                )
-                found[name] = await self.get_tool_for_tool_def(definition, ctx)
-            return found
+            tools = (await self._source.tools()).values()
+            definitions = [ToolDefinition(**_definition(tool)) for tool in tools]
+            return {one.name: await self.get_tool_for_tool_def(one, ctx) for one in definitions}
 
         async def get_tool_for_tool_def(self, tool_def: Any, ctx: Any) -> Any:
             """Return the tool of a definition."""
@@ -105,6 +95,17 @@ def _toolset_class() -> Any:
             return ToolReturn(_value(outcome), metadata=outcome.facts())
 
     return HoldfastToolset
+
+
+def _definition(tool: ModelTool) -> dict[str, Any]:
+    hints = tool.annotations
+    annotations = None if hints is None else hints.raw
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters_json_schema": tool.input_schema,
+        "metadata": {"meta": tool.tool.meta, "annotations": annotations},
+    }
 
 
 @cache

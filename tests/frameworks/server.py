@@ -18,11 +18,14 @@ PNG = (
 )
 STEP = {"type": "object", "properties": {"step": {"type": "integer"}}, "required": ["step"]}
 NONE: dict[str, Any] = {"type": "object", "properties": {}}
+NAMES = ("config", "run_manager", "callbacks", "self", "ctx", "name", "tool_args", "a b")
+NAMED = {"type": "object", "properties": {name: {"type": "string"} for name in NAMES}}
 TOOLS: list[dict[str, Any]] = [
     {"name": "record", "description": "Records a step.", "inputSchema": STEP},
     {"name": "recorded", "inputSchema": NONE, "annotations": {"readOnlyHint": True}},
     {"name": "picture", "description": "A pixel.", "inputSchema": NONE},
     {"name": "refuse", "description": "Fails.", "inputSchema": NONE},
+    {"name": "named", "description": "Says its arguments.", "inputSchema": NAMED},
     {"name": "wait", "description": "Waits until cancelled.", "inputSchema": NONE},
 ]
 
@@ -71,6 +74,8 @@ class Dying:
             return {"content": [{"type": "image", "data": PNG, "mimeType": "image/png"}]}
         if name == "refuse":
             return {"content": [{**text, "text": "not today"}], "isError": True}
+        if name == "named":
+            return {"content": [{**text, "text": json.dumps(arguments)}]}
         write_line(self.ledger, "waiting")
         return None
 

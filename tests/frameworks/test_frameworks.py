@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.frameworks.running import PINS, latest, report
+from tests.frameworks.server import NAMES
 from tests.interop.install import NotHere
 
 pytestmark = pytest.mark.hang(600)
@@ -58,6 +59,12 @@ def test_many_servers_are_taken_too(name: str) -> None:
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_the_three_lines_of_its_page_work(name: str) -> None:
     assert '"steps"' in of(name)["snippet"]
+
+
+@pytest.mark.req("Y5")
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_parameters_may_be_called_what_the_framework_calls_its_own(name: str) -> None:
+    assert json.loads(of(name)["named"]) == dict.fromkeys(NAMES, "here")
 
 
 @pytest.mark.req("Y5")

@@ -13,6 +13,7 @@ from langchain_mcp_adapters.client import MultiServerMCPClient
 
 import holdfast
 from tests.frameworks.scripts.story import (
+    NAMED,
     Once,
     cancelled,
     connect,
@@ -61,6 +62,8 @@ async def parts(folder: Path) -> dict[str, Any]:
         for name in ("picture", "recorded", "refuse", "record"):
             ended = await run(tools, Once(name))
             found[name] = ended["messages"][-2].model_dump(mode="json")
+        ended = await run(tools, Once("named", **NAMED))
+        found["named"] = ended["messages"][-2].content
         found["plain"] = await by_name["refuse"].ainvoke({})
         found["schema"] = by_name["record"].tool_call_schema
         found["cancelled"] = await cancelled(lambda: run(tools, Once("wait")), folder / "ours")

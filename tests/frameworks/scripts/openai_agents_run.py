@@ -17,6 +17,7 @@ from openai.types.responses import (
 
 import holdfast
 from tests.frameworks.scripts.story import (
+    NAMED,
     Once,
     cancelled,
     connect,
@@ -86,6 +87,8 @@ async def parts(folder: Path) -> dict[str, Any]:
             found[name] = {"output": item.output, "custom": getattr(item, "custom_data", None)}
             result = await ours.call_tool(name, {})
             found[name]["result"] = result.model_dump(mode="json", by_alias=True)
+        ended = await run(ours, Once("named", **NAMED))
+        found["named"] = ended.new_items[1].output["text"]
         tools = await ours.list_tools()
         found["annotations"] = tools[1].annotations.model_dump(mode="json", by_alias=True)
         found["cancelled"] = await cancelled(lambda: run(ours, Once("wait")), folder / "ours")

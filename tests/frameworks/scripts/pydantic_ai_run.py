@@ -16,6 +16,7 @@ from pydantic_ai.toolsets import WrapperToolset
 
 import holdfast
 from tests.frameworks.scripts.story import (
+    NAMED,
     Once,
     cancelled,
     connect,
@@ -72,6 +73,8 @@ async def parts(folder: Path) -> dict[str, Any]:
                 "type": type(part.content).__name__,
                 "metadata": getattr(part, "metadata", None),
             }
+        ended = await run(ours, Once("named", **NAMED))
+        found["named"] = ended.all_messages()[2].parts[-1].content
         found["failures"] = Watching.failures
         # Every tool but the one that waits for ever.
         calm = ours.filtered(lambda ctx, definition: definition.name != "wait")

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import holdfast
+from tests.frameworks.server import NAMES
 
 LAST = 5
 MOST = 15
 CALLS = 20
+NAMED = dict.fromkeys(NAMES, "here")
 SERVER = Path(__file__).resolve().parents[1] / "server.py"
 
 
@@ -64,8 +66,8 @@ class Script:
 class Once:
     """A model that asks for one call."""
 
-    def __init__(self, name: str, **arguments: Any) -> None:
-        self.calls = [(name, arguments)]
+    def __init__(self, tool: str, /, **arguments: Any) -> None:
+        self.calls = [(tool, arguments)]
 
     def next(self, answer: str | None) -> Any:
         return self.calls.pop() if self.calls else None
