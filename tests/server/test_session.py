@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+import holdfast
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast._core.server.incoming import SILENCE, Incoming
 from holdfast._core.server.server import Server
 from holdfast._core.wire.codes import RequestError
+from holdfast.testing import Peer
 from tests.server.wire import Client, Wire
 
 
@@ -258,3 +260,40 @@ def test_fields_of_later_revisions_are_left_out_unless_the_server_is_verbatim(
     client = Client(Wire(server), HANDSHAKE[-1])
     assert client.result("tools/call") == (result if verbatim else {"content": []})
     assert client.request("tools/list")["result"] == []
+
+
+@pytest.mark.req("P4", "D3")
+async def test_a_handler_may_ask_one_question_after_another(version: str) -> None:
+    """In the stateless era each answer comes with its own round, and the handler begins anew."""
+
+    async def ask(incoming: Incoming) -> dict[str, Any]:
+        texts = []
+        for key in ("first", "second", "third"):
+            question = {"message": key, "requestedSchema": {"type": "object", "properties": {}}}
+            found = await incoming.ask("elicitation/create", question, key)
+            texts.append(found["content"]["said"])
+        return {"content": [{"type": "text", "text": " ".join(texts)}]}
+
+    peer = Peer("asks", versions=[version])
+    peer.tool("ask", task=True)(lambda: "unused")
+    peer.catalog.tools["ask"] = peer.catalog.tools["ask"]._replace(
+        run=lambda incoming, arguments: ask(incoming)
+    )
+    asked: list[str] = []
+
+    def elicit(request: Any) -> dict[str, Any]:
+        asked.append(request.message)
+        return {"action": "accept", "content": {"said": request.message.upper()}}
+
+    async with holdfast.connect(peer, handlers=holdfast.Handlers(elicitation=elicit)) as client:
+        assert (await client.call_tool("ask")).text == "FIRST SECOND THIRD"
+        assert (await client.call_tool("ask", task=True)).text == "FIRST SECOND THIRD"
+    assert asked == ["first", "second", "third"] * 2
+    if version in HANDSHAKE:
+        return
+    async with holdfast.connect(peer, handlers=holdfast.Handlers(elicitation="return")) as client:
+        result = await client.call_tool("ask")
+        for key in ("first", "second", "third"):
+            answer = {"action": "accept", "content": {"said": key}}
+            result = await client.resume(result.pending, {key: answer})
+        assert (result.text, result.pending) == ("first second third", None)

@@ -305,15 +305,28 @@ def mark(stream: int | str) -> Json:
     return {"_meta": {SUBSCRIPTION: stream}}
 
 
-def request_state(params: Json) -> str:
-    """Return a ``requestState`` that fits this request alone.
+def request_state(params: Json, answers: Json) -> str:
+    """Return a ``requestState`` that fits this request alone, and carries the answers so far.
 
     It carries no secret and needs no signature: whoever forges it gets a refusal, or what they
     could have had by asking again. It survives a restart, because nothing of it is stored.
     """
     target = [params.get("name"), params.get("uri"), params.get("arguments")]
     asked = json.dumps(target, sort_keys=True)
-    return f"state-{zlib.crc32(asked.encode('utf-8', 'surrogatepass')):08x}"
+    mark = f"state-{zlib.crc32(asked.encode('utf-8', 'surrogatepass')):08x}"
+    return mark + json.dumps(answers) if answers else mark
+
+
+def answers_before(params: Json) -> Json | None:
+    """Return the answers that a ``requestState`` carries; None if it is of another request."""
+    state, mark = params.get("requestState"), request_state(params, {})
+    if not isinstance(state, str) or not state.startswith(mark):
+        return None
+    try:
+        found = json.loads(state[len(mark) :] or "{}")
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _offers(capabilities: Json, method: str) -> bool:

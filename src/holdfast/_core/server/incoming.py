@@ -10,6 +10,7 @@ from holdfast._core.eras.serving import (
     ClientRefused,
     Json,
     ServingEra,
+    answers_before,
     request_state,
 )
 from holdfast._core.wire.codes import INVALID_PARAMS, RequestError
@@ -124,13 +125,20 @@ class Incoming:
         self.era.require(method)
         if self.era.asks:
             return _object(await self._request(method, params), f"the result of {method}")
-        state = request_state(self.params)
-        answers = _object(self.params.get("inputResponses", {}), "inputResponses")
+        answers = self._answers()
         if key not in answers:
+            state = request_state(self.params, answers)
             raise InputRequired({key: {"method": method, "params": params}}, state)
-        if self.params.get("requestState") != state:
-            raise RequestError(INVALID_PARAMS, "requestState is not the one of this request")
         return _object(answers[key], f"inputResponses[{key!r}]")
+
+    def _answers(self) -> Json:
+        """Return the answers of this round, and of those before it, by key."""
+        if not {"inputResponses", "requestState"} & self.params.keys():
+            return {}
+        before = answers_before(self.params)
+        if before is None:
+            raise RequestError(INVALID_PARAMS, "requestState is not the one of this request")
+        return {**before, **_object(self.params.get("inputResponses", {}), "inputResponses")}
 
     async def _request(self, method: str, params: Json) -> Any:
         try:

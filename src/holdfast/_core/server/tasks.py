@@ -136,7 +136,7 @@ class TaskTable:
         given = {key: value for key, value in answers.items() if key in open_keys}
         if given:
             params = task.incoming.params
-            params["requestState"] = request_state(params)
+            params["requestState"] = request_state(params, {})
             params["inputResponses"] = {**params.get("inputResponses", {}), **given}
             task.become("working")
             self._start(task)
