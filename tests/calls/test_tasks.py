@@ -524,6 +524,83 @@ async def test_internal_errors_of_polls_are_tried_again_a_few_times() -> None:
         assert caught.value.outcome_unknown
 
 
+# Pushed
+
+
+class Teller(Worker):
+    """A server that wants to be polled seldom, and may say when a task changes."""
+
+    def __init__(self, grants: list[str] | None, every: int = 60_000) -> None:
+        super().__init__()
+        self.seed = {"pollIntervalMs": every}
+        self.grants = grants
+        self.listeners: list[Incoming] = []
+        self.most = 0
+        self.on("subscriptions/listen", self.listen)
+
+    def listen(self, incoming: Incoming) -> Any:
+        if self.grants is None:
+            raise RequestError(-32601, "method not found")
+        self.listeners.append(incoming)
+        self.most = max(self.most, sum(not one.cancelled for one in self.listeners))
+        self.tell("subscriptions/acknowledged", {"notifications": {"taskIds": self.grants}})
+        return SILENCE
+
+    def tell(self, name: str, params: dict[str, Any]) -> None:
+        listener = self.listeners[-1]
+        meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": listener.id}}
+        listener.session.notify(f"notifications/{name}", {**params, **meta})
+
+    def get(self, incoming: Incoming) -> Any:
+        for _ in range(50 if self.grants == ["t-1"] else 0):
+            self.tell("tasks", self.task({"status": "working"}))
+            self.tell("tasks", {"taskId": "t-2", "status": "completed"})
+            self.tell("tasks", {"status": "odd"})
+        return super().get(incoming)
+
+
+async def test_a_change_that_the_server_tells_of_ends_the_pause() -> None:
+    peer = Teller(["t-1"])
+    slow = {"status": "working", "pollIntervalMs": 60_000}
+    peer.script = [slow, slow, *peer.script]
+    async with connect(peer) as client, asyncio.timeout(50):
+        assert (await client.call_tool("work", task=True)).text == "done"
+        assert peer.count("tasks/get") == 3, "told of without end, it polls no faster than it may"
+        (listen,) = [one for one in peer.received if one.method == "subscriptions/listen"]
+        assert listen.params["notifications"] == {"taskIds": ["t-1"]}
+        assert TASKS in listen.meta[CAPABILITIES]["extensions"]
+        await client.list_tools()
+        assert peer.listeners[0].cancelled, "the stream ends with the task"
+
+
+@pytest.mark.parametrize("grants", [None, [], ["t-2"]])
+async def test_a_server_that_tells_nothing_is_polled(grants: list[str] | None) -> None:
+    peer = Teller(grants, every=1_001)
+    peer.script = [{"status": "working", **peer.seed}, *peer.script]
+    async with connect(peer) as client:
+        assert (await client.call_tool("work", task=True)).text == "done"
+        assert (peer.count("subscriptions/listen"), peer.count("tasks/get")) == (1, 2)
+
+
+async def test_only_some_of_many_tasks_have_a_stream() -> None:
+    peer = Teller([f"t-{number}" for number in range(20)])
+    ids = iter(peer.grants or ())
+
+    def call(incoming: Incoming) -> Any:
+        made = peer.task({"status": "working", "pollIntervalMs": 1_001})
+        return {"resultType": "task", **made, "taskId": next(ids)}
+
+    peer.on("tools/call", call)
+    peer.on(
+        "tasks/get",
+        lambda incoming: peer.task(peer.script[0]) | {"taskId": incoming.params["taskId"]},
+    )
+    async with connect(peer) as client:
+        calls = [client.call_tool("work", task=True) for _ in range(20)]
+        assert {one.text for one in await asyncio.gather(*calls)} == {"done"}
+        assert 1 <= peer.most <= 8
+
+
 @FORMS
 async def test_at_the_end_of_its_time_a_task_is_cancelled(version: str) -> None:
     peer = Worker(version)

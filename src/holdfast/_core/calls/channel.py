@@ -63,6 +63,8 @@ class Channel:
         """Handlers for the progress of every call."""
         self.task_progress: dict[WireId, Callable[[list[Progress]], None]] = {}
         """What takes the progress of calls that became tasks, by their tokens."""
+        self.task_changes: dict[str, Callable[[], None]] = {}
+        """What is called when the server says that a task has changed, by its id."""
         self.started: Driver | None = None
         """The driver, if anything has been asked of it yet."""
         self._start = start

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -20,6 +21,7 @@ from holdfast._core.engine import messages
 from holdfast._core.eras import tasks
 from holdfast._core.eras.base import Invalid, OutgoingRequest
 from holdfast._core.eras.tasks import TaskForm, TaskState
+from holdfast._core.mailbox import log
 from holdfast._core.text import visible
 from holdfast._core.wire.codes import INVALID_PARAMS
 from holdfast.errors import (
@@ -42,6 +44,8 @@ CANCEL_TIME: Final = 5.0
 """Seconds for a cancellation that nobody waits for."""
 MOST_QUESTIONS: Final = 1000
 """Questions of one task."""
+MOST_STREAMS: Final = 8
+"""Tasks of one client that have a stream of their changes; others are polled alone."""
 MOST_ERRORS: Final = 3
 """Polls in a row that a server may answer with an internal error."""
 
@@ -138,6 +142,9 @@ class Following:
         self._answers: dict[str, Any] = {}
         """Answers that the server has not confirmed."""
         self._errors = self._logins = 0
+        self._changed = asyncio.Event()
+        """Set when the server says that the task has changed."""
+        self._stream: asyncio.Task[None] | None = None
 
     async def run(self, seed: TaskState | None) -> tuple[Raw, ToolResult]:
         try:
@@ -163,6 +170,9 @@ class Following:
             # An error of the server's is an outcome; all others leave it open.
             error.outcome_unknown = error.outcome_unknown or not isinstance(error, RpcError)
             raise
+        finally:
+            if self._stream is not None:
+                self._stream.cancel()
 
     def _left(self) -> HoldfastError:
         """Return the error of a caller that does not wait any longer."""
@@ -251,11 +261,47 @@ class Following:
             if now >= self._began + state.ttl:
                 raise self._error(RequestTimeout, "its time to live is over, without an outcome")
             wait = min(wait, self._began + state.ttl - now)
-        await asyncio.sleep(max(0.0, min(wait, until - now)))
+        wait = max(0.0, min(wait, until - now))
+        await asyncio.sleep(min(wait, tasks.SHORTEST))
+        if wait > tasks.POLL:
+            self._listen()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait - tasks.SHORTEST):
+                # A change ends the pause early. What has changed is for the next poll to say.
+                await self._changed.wait()
+        self._changed.clear()
         if self._loop.time() >= until:
             self._cancel()
             text = "not done in the time for the whole (total_timeout); the server was told to stop"
             raise self._error(RequestTimeout, text)
+
+    def _listen(self) -> None:
+        """Have the server say when the task changes, where it wants to be polled seldom."""
+        form, waiting = self._current(), self._channel.task_changes
+        if self._stream is not None or form is None or not form.inline:
+            return
+        if self._id not in waiting and len(waiting) < MOST_STREAMS:
+            waiting[self._id] = self._changed.set
+            self._stream = self._loop.create_task(self._hold_stream(form))
+            self._stream.add_done_callback(lambda _: waiting.pop(self._id))
+
+    async def _hold_stream(self, form: TaskForm) -> None:
+        """Hold the stream of a task's changes. Where there is none, polls alone go on."""
+
+        def acknowledged(params: Raw) -> None:
+            if tasks.will_tell(self._id, params):
+                self._changed.set()  # it may have changed before the stream stood
+            elif self._stream is not None:
+                self._stream.cancel()
+
+        request = tasks.listen(self._id)
+        call = Call(request.method, request.params, lasting=True, extensions=form.extensions)
+        try:
+            await self._channel.driver.request(call, on_related=acknowledged)
+        except TransportError:
+            self._stream = None
+        except HoldfastError as error:
+            log.debug("%s: no stream of task %r: %s", self._channel.name, self._id, error)
 
     # What an answer leads to
 

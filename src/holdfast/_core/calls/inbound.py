@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 log: logging.Logger = logging.getLogger("holdfast")
 
 PROGRESS = "notifications/progress"
+TASK_CHANGED = "notifications/tasks"
 TOOLS_CHANGED = "notifications/tools/list_changed"
 _OF_TASK = b"related-task"
 
@@ -98,6 +99,8 @@ class Inbound:
             self._task_progress(params)
             return
         self._cache.noticed(method, params)
+        if method == TASK_CHANGED:
+            self._task_changed(params)
         if method == TOOLS_CHANGED:
             self._tools.forget()
         elif method == UPDATED and self._subscriptions.is_unwanted(params):
@@ -122,6 +125,14 @@ class Inbound:
             sink = self._channel.task_progress.get(progress.progress_token)  # type: ignore[call-overload]
             if sink is not None:
                 sink([progress])
+
+    def _task_changed(self, params: Raw | None) -> None:
+        if self._channel.task_changes:
+            from holdfast._core.eras import tasks
+
+            wake = self._channel.task_changes.get(tasks.changed(params) or "")
+            if wake is not None:
+                wake()
 
     def asked(self, asked: Asked) -> None:
         driver = self._channel.driver

@@ -159,6 +159,27 @@ def update(task_id: str, answers: dict[str, Any]) -> OutgoingRequest:
     return OutgoingRequest("tasks/update", {"taskId": task_id, "inputResponses": answers})
 
 
+def listen(task_id: str) -> OutgoingRequest:
+    """Return the request for a stream on which the server says that a task has changed."""
+    return OutgoingRequest("subscriptions/listen", {"notifications": {"taskIds": [task_id]}})
+
+
+def changed(params: Raw | None) -> str | None:
+    """Return the id of the task that a notification is about."""
+    try:
+        return None if params is None else _changed.decode(params).taskId
+    except jsonrpc.MALFORMED:
+        return None
+
+
+def will_tell(task_id: str, acknowledgement: Raw) -> bool:
+    """Return True if a server has agreed to say when a task changes."""
+    try:
+        return task_id in _acknowledged.decode(acknowledgement).notifications.taskIds
+    except jsonrpc.MALFORMED:
+        return False
+
+
 def _capability(capabilities: Raw, name: str) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(capabilities).get(name)
@@ -262,7 +283,21 @@ class _Task(Struct):
     error: Raw = Raw()
 
 
+class _Changed(Struct):
+    taskId: str  # noqa: N815
+
+
+class _Filter(Struct):
+    taskIds: list[str] = []  # noqa: N815
+
+
+class _Acknowledged(Struct):
+    notifications: _Filter = msgspec.field(default_factory=_Filter)
+
+
 _created = msgspec.json.Decoder(_Created)
 _task = msgspec.json.Decoder(_Task)
 _requests = msgspec.json.Decoder(dict[str, Raw])
 _error = msgspec.json.Decoder(ErrorObject)
+_changed = msgspec.json.Decoder(_Changed)
+_acknowledged = msgspec.json.Decoder(_Acknowledged)
