@@ -21,8 +21,10 @@ from holdfast.agents.schemas import (
     join,
     object_root,
     rewrite,
+    sieve,
     tell,
     without_all_of,
+    without_one_of,
 )
 from holdfast.schema.walk import Schema
 
@@ -83,15 +85,8 @@ class _Conversion:
             if given is False:
                 self._report.add(where, "schema", "nothing fits it; any value is accepted")
             return {}
-        node = without_all_of(given, where, self._report)
-        if "const" in node:
-            node = {**node, "enum": [node["const"]]}
-            del node["const"]
-        if "oneOf" in node:
-            self._report.add(where, "oneOf", "may fit more than one of its alternatives")
-            node = {**node, "anyOf": [*node.get("anyOf", ()), *node["oneOf"]]}
-            del node["oneOf"]
-        return node
+        node = _without_const(without_all_of(given, where, self._report))
+        return without_one_of(node, where, self._report)
 
     def _variants(self, node: Schema, where: str) -> list[Schema]:
         """Return one schema for each alternative and each type."""
@@ -184,6 +179,14 @@ class _Conversion:
             found["required"] = required
 
 
+def _without_const(node: Schema) -> Schema:
+    """Return a schema with the one value that it allows as an enum."""
+    if "const" not in node:
+        return node
+    rest = {key: value for key, value in node.items() if key != "const"}
+    return {**rest, "enum": [node["const"]]}
+
+
 def _is_null(node: Schema) -> bool:
     return node.get("type") == "null"
 
@@ -236,21 +239,16 @@ def json_schema(schema: Schema, report: Losses) -> Schema | None:
 def _pruned(node: Any, where: str, report: Losses) -> Any:
     if not isinstance(node, dict):
         return node
-    node = without_all_of(node, where, report)
-    kept: Schema = {}
-    notes: dict[str, Any] = {}
-    for key, value in node.items():
-        if key in KEPT:
-            kept[key] = value
-        elif key == "const":
-            kept["enum"] = [value]
-        elif key in _TOLD:
-            notes[key] = value
-            report.add(where, key, "is stated in the description only")
-        elif key not in SILENT:
-            report.add(where, key, "is not among the words that Gemini reads")
-    kept = _lone_reference(tell(kept, notes))
-    return rewrite(kept, lambda one, place: _pruned(one, place, report), where)
+    node = _without_const(without_all_of(node, where, report))
+    kept = sieve(
+        node,
+        where,
+        report,
+        fits=lambda key, value: key in KEPT,
+        told=_TOLD,
+        lost="is not among the words that Gemini reads",
+    )
+    return rewrite(_lone_reference(kept), lambda one, place: _pruned(one, place, report), where)
 
 
 def _lone_reference(node: Schema) -> Schema:

@@ -11,16 +11,16 @@ import re
 from typing import Any, Final
 
 from holdfast.agents.schemas import (
-    SILENT,
     Expansion,
     Losses,
     accepts_null,
     inferred_types,
     object_root,
     rewrite,
-    tell,
+    sieve,
     types_of,
     without_all_of,
+    without_one_of,
 )
 from holdfast.schema.walk import Schema
 
@@ -37,7 +37,7 @@ KEPT: Final = frozenset(
 )
 _TOLD: Final = frozenset(
     {"minLength", "maxLength", "default", "uniqueItems", "minProperties", "maxProperties"}
-    | {"examples", "minContains", "maxContains"}
+    | {"examples", "minContains", "maxContains", "format", "pattern"}
 )
 _LOOKS_AROUND: Final = re.compile(r"\(\?<?[=!]")
 
@@ -77,16 +77,14 @@ class _Tightening:
         if level > LEVELS:
             raise NotStrict(where, "schema", f"is nested deeper than {LEVELS} levels")
         node = without_all_of(node, where, self._report)
-        if "oneOf" in node:
-            self._report.add(where, "oneOf", "may fit more than one of its alternatives")
-            node = {**node, "anyOf": [*node.get("anyOf", ()), *node["oneOf"]]}
-            del node["oneOf"]
+        node = without_one_of(node, where, self._report)
         kinds = inferred_types(node)
         if not kinds and not {"anyOf", "const"} & node.keys():
             raise NotStrict(where, "type", "takes any value")
         if kinds and not types_of(node) and "anyOf" not in node:
             node = {**node, "type": kinds[0] if len(kinds) == 1 else kinds}
-        node = self._without_unknown(node, where)
+        lost = "is not part of strict mode"
+        node = sieve(node, where, self._report, fits=_fits, told=_TOLD, lost=lost)
         node = self._closed(node, where) if "object" in kinds else node
         if "array" in kinds and not isinstance(node.get("items"), dict):
             raise NotStrict(where, "items", "a list of any values")
@@ -94,26 +92,6 @@ class _Tightening:
         inner = level + ("object" in kinds)
         found = rewrite(node, lambda one, place: self._node(one, place, inner), where)
         return self._all_required(found, node) if "object" in kinds else found
-
-    def _without_unknown(self, node: Schema, where: str) -> Schema:
-        kept: Schema = {}
-        notes: dict[str, Any] = {}
-        for key, value in node.items():
-            if self._fits(key, value):
-                kept[key] = value
-            elif key in _TOLD or key in ("format", "pattern"):
-                notes[key] = value
-                self._report.add(where, key, "is stated in the description only")
-            elif key not in SILENT:
-                self._report.add(where, key, "is not part of strict mode")
-        return tell(kept, notes)
-
-    def _fits(self, key: str, value: Any) -> bool:
-        if key == "format":
-            return value in FORMATS
-        if key == "pattern":
-            return isinstance(value, str) and _LOOKS_AROUND.search(value) is None
-        return key in KEPT
 
     def _closed(self, node: Schema, where: str) -> Schema:
         more = node.get("additionalProperties", None)
@@ -139,6 +117,14 @@ class _Tightening:
             raise NotStrict(where, "properties", f"more than {PROPERTIES} properties in all")
         if self._enums > ENUMS:
             raise NotStrict(where, "enum", f"more than {ENUMS} enum values in all")
+
+
+def _fits(key: str, value: Any) -> bool:
+    if key == "format":
+        return value in FORMATS
+    if key == "pattern":
+        return isinstance(value, str) and _LOOKS_AROUND.search(value) is None
+    return key in KEPT
 
 
 def _nullable(node: Schema) -> Schema:

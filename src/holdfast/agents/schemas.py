@@ -155,6 +155,15 @@ def without_all_of(node: Schema, where: str, report: Losses) -> Schema:
     return join(found, where, report)
 
 
+def without_one_of(node: Schema, where: str, report: Losses) -> Schema:
+    """Return a schema with its ``oneOf`` among its ``anyOf``: no provider counts what fits."""
+    if "oneOf" not in node:
+        return node
+    report.add(where, "oneOf", "may fit more than one of its alternatives")
+    choices = [*node.get("anyOf", ()), *node["oneOf"]]
+    return {**{key: value for key, value in node.items() if key != "oneOf"}, "anyOf": choices}
+
+
 # Types
 
 
@@ -211,6 +220,33 @@ def tell(node: Schema, notes: Mapping[str, Any]) -> Schema:
     text = "; ".join(f"{key}: {_short(value)}" for key, value in notes.items())
     before = node.get("description")
     return {**node, "description": f"{before} ({text})" if before else text}
+
+
+def sieve(
+    node: Schema,
+    where: str,
+    report: Losses,
+    *,
+    fits: Callable[[str, Any], bool],
+    told: frozenset[str],
+    lost: str,
+) -> Schema:
+    """Return a schema with the keywords that fit.
+
+    Of the others, those in ``told`` are stated in its description, and the rest is lost, for the
+    reason ``lost``.
+    """
+    kept: Schema = {}
+    notes: dict[str, Any] = {}
+    for key, value in node.items():
+        if fits(key, value):
+            kept[key] = value
+        elif key in told:
+            notes[key] = value
+            report.add(where, key, "is stated in the description only")
+        elif key not in SILENT:
+            report.add(where, key, lost)
+    return tell(kept, notes)
 
 
 def _short(value: Any, most: int = 200) -> str:
