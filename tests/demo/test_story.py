@@ -165,8 +165,8 @@ def write_to_terminal(
     monkeypatch.setenv("COLUMNS", str(columns))
     with open(theirs, "w", encoding="utf-8") as terminal, open(ours, "rb", buffering=0) as side:
         screen = Screen(terminal, environment)
-        screen.error("word " * 60)
-        screen.note("the end")
+        screen.line("!!", "word " * 60)
+        screen.line("", "the end")
         text = ""
         while "the end" not in text:
             text += side.read(10_000).decode()

@@ -31,6 +31,7 @@ SERVER: Final = ("sh", "-c", 'echo "pid $$" >&2; exec "$0" -m holdfast.demo.serv
 """The process id goes to stderr first, so that the story can kill the real process."""
 
 _BOLD, _DIM, _RED, _GREEN = "1", "2", "31", "32"
+_COLOURS: Final = {"!!": _RED, "log": _DIM, "ok": _GREEN}
 
 
 class Screen:
@@ -51,32 +52,9 @@ class Screen:
             for line in self._wrap(intro, ""):
                 self._write(self._paint(line, _DIM))
 
-    def note(self, text: str) -> None:
-        """Print a remark."""
-        self._line("", text)
-
-    def call(self, what: str) -> None:
-        """Print a call."""
-        self._line("call", what)
-
-    def result(self, what: str) -> None:
-        """Print a result."""
-        self._line("  ->", what)
-
-    def error(self, what: str) -> None:
-        """Print an error."""
-        self._line("  !!", what, _RED)
-
-    def log(self, what: str) -> None:
-        """Print a log line."""
-        self._line(" log", what, _DIM)
-
-    def good(self, text: str) -> None:
-        """Print a check that passed."""
-        self._line("  ok", text, _GREEN)
-
-    def _line(self, mark: str, text: str, colour: str = "") -> None:
-        """Print one entry; its lines after the first stand under its text."""
+    def line(self, mark: str, text: str) -> None:
+        """Print one entry after its mark; its lines after the first stand under its text."""
+        colour = _COLOURS.get(mark, "")
         for line in text.splitlines() or [""]:
             indent = line[: len(line) - len(line.lstrip())]
             for part in self._wrap(line.strip(), indent):
@@ -108,7 +86,7 @@ class _LogHandler(logging.Handler):
         """Show one record."""
         first = record.getMessage().partition("\n")[0].strip()
         try:
-            self._screen.log(f"{record.levelname} {record.name} {first}")
+            self._screen.line("log", f"{record.levelname} {record.name} {first}")
         except BrokenPipeError:
             pass  # the next line of the story meets it too
 
@@ -158,7 +136,7 @@ class Story:
         info = client.server_info
         self._check(info is not None and client.is_connected, "the client is connected")
         assert info is not None
-        self.show.note(f"{info.name} {info.version}, protocol {client.protocol_version}")
+        self.show.line("", f"{info.name} {info.version}, protocol {client.protocol_version}")
 
     async def _call_tools(self) -> None:
         self.show.heading(
@@ -175,7 +153,7 @@ class Story:
         steps: list[float] = []
 
         def on_progress(step: Progress) -> None:
-            self.show.result(f"progress {step.progress}/{step.total}: {step.message}")
+            self.show.line("->", f"progress {step.progress}/{step.total}: {step.message}")
             steps.append(step.progress)
 
         counted = await self._call("countdown", on_progress=on_progress, steps=3, seconds=0.1)
@@ -212,7 +190,7 @@ class Story:
         )
         running = await self._start_slow_call()
         victim = self._server_pid()
-        self.show.note(f"kill -9 {victim}")
+        self.show.line("", f"kill -9 {victim}")
         os.kill(victim, signal.SIGKILL)
         try:
             await running
@@ -262,7 +240,7 @@ class Story:
 
     async def _time(self, what: str, work: Awaitable[T]) -> T:
         """Show a call, await it and measure how long it takes."""
-        self.show.call(what)
+        self.show.line("call", what)
         started = time.perf_counter()
         try:
             return await work
@@ -270,7 +248,7 @@ class Story:
             self._took = (time.perf_counter() - started) * 1000
 
     def _result(self, text: str) -> None:
-        self.show.result(f"{text}  [{self._took:.1f}ms]")
+        self.show.line("->", f"{text}  [{self._took:.1f}ms]")
 
     async def _read_tides(self) -> str:
         return (await self._client.read_resource("demo://tides")).text
@@ -280,11 +258,11 @@ class Story:
         under_way = asyncio.Event()
 
         def on_progress(progress: Progress) -> None:
-            self.show.result(f"progress {progress.progress}/{progress.total}")
+            self.show.line("->", f"progress {progress.progress}/{progress.total}")
             under_way.set()
 
         arguments = {"steps": 100, "seconds": 0.1}
-        self.show.call(f"countdown {json.dumps(arguments)}")
+        self.show.line("call", f"countdown {json.dumps(arguments)}")
         running = self._client.start_tool("countdown", arguments, on_progress=on_progress)
         await under_way.wait()
         return running
@@ -294,14 +272,14 @@ class Story:
         return int([line for line in self._stderr if line.startswith("pid ")][-1].split()[1])
 
     def _show_error(self, error: Exception, *facts: str) -> None:
-        self.show.error(f"{type(error).__name__}: {error}")
-        self.show.note("  ".join((*facts, f"state={self._client.state}")))
+        self.show.line("!!", f"{type(error).__name__}: {error}")
+        self.show.line("", "  ".join((*facts, f"state={self._client.state}")))
 
     def _check(self, passed: bool, what: str) -> None:
         if not passed:
             raise CheckFailedError(f"check failed: {what}")
         self.passed += 1
-        self.show.good(what)
+        self.show.line("ok", what)
 
 
 async def play(screen: Screen) -> None:
@@ -336,6 +314,6 @@ def main(*, verbose: bool = False) -> int:
     except KeyboardInterrupt:
         return 130
     except (CheckFailedError, holdfast.HoldfastError, TimeoutError) as error:
-        screen.error(f"{type(error).__name__}: {error}")
+        screen.line("!!", f"{type(error).__name__}: {error}")
         return 1
     return 0
