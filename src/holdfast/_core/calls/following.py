@@ -8,9 +8,9 @@ there is at most one poll under way, no faster than `eras.tasks` allows.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
@@ -39,6 +39,9 @@ from holdfast.types.base import decode
 from holdfast.types.lifecycle import Progress, Task
 from holdfast.types.tools import ToolResult
 
+if TYPE_CHECKING:
+    from holdfast._core.calls.tasks import Tasks
+
 CANCEL: Final = "tasks/cancel"
 CANCEL_TIME: Final = 5.0
 """Seconds for a cancellation that nobody waits for."""
@@ -51,11 +54,6 @@ MOST_ERRORS: Final = 3
 
 _PASSING: Final = (TransportError, BackpressureError, RequestTimeout)
 """Failures after which the same poll is worth another try."""
-
-Require: TypeAlias = Callable[[float], Awaitable[TaskForm]]
-"""Connects before a time, and returns the form of tasks there."""
-Current: TypeAlias = Callable[[], TaskForm | None]
-"""Returns the form of tasks on the connection there is."""
 
 
 class TaskView:
@@ -120,20 +118,27 @@ def public(state: TaskState) -> Task:
 
 
 class Following:
-    """One task, followed to its end."""
+    """One task, followed to its end.
 
-    times: Times
-    view: TaskView
+    Args:
+        owner: The tasks of its client.
+        task_id: Its id.
+        subject: The call that it came of, for messages.
+        times: The time that it has.
+        view: What its caller sees of it.
+    """
 
     def __init__(
-        self, channel: Channel, require: Require, current: Current, task_id: str, subject: str
+        self, owner: Tasks, task_id: str, subject: str, times: Times, view: TaskView
     ) -> None:
-        self._channel = channel
-        self._require = require
-        self._current = current
-        self._loop = channel.driver.loop
+        self._channel = owner.channel
+        self._require = owner.require
+        self._current = owner.form
+        self._loop = owner.channel.driver.loop
         self._id = task_id
         self._subject = subject
+        self._times = times
+        self._view = view
         self._form: TaskForm | None = None
         """That of the connection that answered last."""
         self._began = self._loop.time()
@@ -149,7 +154,7 @@ class Following:
     async def run(self, seed: TaskState | None) -> tuple[Raw, ToolResult]:
         try:
             if seed is not None:
-                self.view.show(seed, self._channel)
+                self._view.show(seed, self._channel)
                 if seed.status == "working":
                     await self._pause(seed)
             while True:
@@ -158,7 +163,7 @@ class Following:
                     await self._pause(seed)
                     continue
                 seed = state
-                self.view.show(state, self._channel)
+                self._view.show(state, self._channel)
                 if (result := await self._advance(state)) is not None:
                     return result, self._read(result)
                 await self._pause(state)
@@ -176,7 +181,7 @@ class Following:
 
     def _left(self) -> HoldfastError:
         """Return the error of a caller that does not wait any longer."""
-        if self.view.detached:
+        if self._view.detached:
             text = "no longer waited for, and goes on"
         else:
             self._cancel()
@@ -200,7 +205,7 @@ class Following:
     async def _poll(self) -> TaskState | None:
         """Return the task as it is now; None if it could not be asked for, for the time being."""
         try:
-            raw = await self._ask(tasks.get(self._id), self.times.idle)
+            raw = await self._ask(tasks.get(self._id), self._times.idle)
         except RpcError as error:
             self._errors += 1
             # Tasks, Protocol Errors: -32602 is the answer for a task that is unknown or expired.
@@ -223,8 +228,8 @@ class Following:
     async def _ask(self, request: OutgoingRequest, idle: float) -> Raw | None:
         """Send a request that may be repeated; None if the server could not be reached."""
         try:
-            form = self._form = await self._require(self.times.until)
-            left = self.times.until - self._loop.time()
+            form = self._form = await self._require(self._times.until)
+            left = self._times.until - self._loop.time()
             if left <= 0:
                 return None
             call = Call(
@@ -240,7 +245,7 @@ class Following:
             return await self._channel.driver.request(call)
         except LoginRequired as error:
             self._logins += 1
-            await self._channel.logins.recover(error, self._logins, self.times.until)
+            await self._channel.logins.recover(error, self._logins, self._times.until)
             self._channel.driver.retry_now()
         except _PASSING as error:
             if error.final:
@@ -254,7 +259,7 @@ class Following:
 
     async def _pause(self, state: TaskState | None) -> None:
         """Wait until the next poll; raise once the time of the call, or of the task, is over."""
-        now, until = self._loop.time(), self.times.until
+        now, until = self._loop.time(), self._times.until
         wait = tasks.POLL if state is None else state.poll
         if state is not None and state.ttl is not None:
             # By our own clock from the first answer: the server's may be set differently.
@@ -337,7 +342,7 @@ class Following:
     async def _fetch(self, state: TaskState) -> Raw | None:
         """Fetch a result; the questions of a task come while the server holds the answer."""
         try:
-            return await self._ask(tasks.result(self._id), self.times.until - self._loop.time())
+            return await self._ask(tasks.result(self._id), self._times.until - self._loop.time())
         except RpcError as error:
             if state.status == "failed" or error.code != INVALID_PARAMS:
                 error.message = f"{self._channel.name}: {self._subject}: {_told(error)}"
@@ -350,7 +355,7 @@ class Following:
         new = {key: raw for key, raw in questions.items() if self._is_new(key, raw)}
         if new:
             try:
-                async with asyncio.timeout_at(self.times.until):
+                async with asyncio.timeout_at(self._times.until):
                     self._answers |= await self._channel.inputs.answer_all(self._channel.name, new)
             except TimeoutError as error:
                 if isinstance(error, HoldfastError):
@@ -363,7 +368,7 @@ class Following:
         if not waiting:
             return
         try:
-            confirmed = await self._ask(tasks.update(self._id, waiting), self.times.idle)
+            confirmed = await self._ask(tasks.update(self._id, waiting), self._times.idle)
         except RpcError as error:
             if error.code != INVALID_PARAMS:
                 raise self._error(type(error), _told(error), error) from error

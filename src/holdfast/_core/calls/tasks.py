@@ -34,11 +34,11 @@ class Tasks:
     """The tasks of one client."""
 
     def __init__(self, channel: Channel) -> None:
-        self._channel = channel
+        self.channel = channel
 
     def form(self) -> TaskForm | None:
         """Return the form of tasks on the connection there is; None: the server has none."""
-        engine = self._channel.driver.engine
+        engine = self.channel.driver.engine
         if engine.era is None or engine.facts is None:
             return None
         return engine.era.tasks(engine.facts.capabilities)
@@ -56,7 +56,7 @@ class Tasks:
         at all, is waited for then, and cancelled: nobody else could. What had not been sent by
         then is not sent.
         """
-        driver, sent = self._channel.driver, False
+        driver, sent = self.channel.driver, False
         caller = asyncio.current_task()
         assert caller is not None
         before = caller.cancelling()
@@ -82,14 +82,14 @@ class Tasks:
                 driver.loop.call_later(NAMING, asking.cancel)
             else:
                 asking.cancel()
-            error.__cause__ = messages.cancelled(self._channel.name, call, sent=sent)
+            error.__cause__ = messages.cancelled(self.channel.name, call, sent=sent)
             raise
 
     def _named_late(self, form: TaskForm, asking: asyncio.Future[Raw]) -> None:
         if not asking.cancelled() and asking.exception() is None:
             task = form.created(asking.result())
             if isinstance(task, TaskState):
-                send_cancel(self._channel, form, task.id)
+                send_cancel(self.channel, form, task.id)
 
     def view(self, options: CallOptions) -> TaskView:
         """Return what the caller of a task that these options begin will see of it."""
@@ -104,17 +104,9 @@ class Tasks:
     ) -> tuple[Raw, ToolResult]:
         """Return the result of the task that answered a call; ``call.idle`` is for one poll."""
         if isinstance(task, Invalid):
-            raise self._channel.broken(call, task.reason)
-        times = Times(call.idle, self._channel.driver.loop.time() + total)
-        return await self.follow(task.id, messages.subject(call), times, view, task)
-
-    async def follow(
-        self, task_id: str, subject: str, times: Times, view: TaskView, seed: TaskState | None
-    ) -> tuple[Raw, ToolResult]:
-        """Return the result of a task, once it has one."""
-        following = Following(self._channel, self.require, self.form, task_id, subject)
-        following.times, following.view = times, view
-        return await following.run(seed)
+            raise self.channel.broken(call, task.reason)
+        times = Times(call.idle, self.channel.driver.loop.time() + total)
+        return await Following(self, task.id, messages.subject(call), times, view).run(task)
 
     async def resume(
         self,
@@ -124,7 +116,7 @@ class Tasks:
         on_task: Callable[[Task], Any] | None,
     ) -> ToolResult:
         """Follow a task that another call, or another process, has begun."""
-        channel = self._channel
+        channel = self.channel
         self._check(task_id)
         deadline = channel.deadline(GET, timeout, total_timeout)
         least = 0.0 if total_timeout else max(channel.policy.timeouts.total, deadline.idle)
@@ -134,7 +126,7 @@ class Tasks:
             watch = channel.observers.begin(GET, task_id, {"taskId": task_id})
         try:
             view = TaskView(on_task)
-            raw, result = await self.follow(task_id, "resume_task", times, view, None)
+            raw, result = await Following(self, task_id, "resume_task", times, view).run(None)
         except BaseException as error:
             if watch is not None:
                 watch.end(error=error)
@@ -144,22 +136,22 @@ class Tasks:
         return result
 
     async def list(self, cached: Cached, timeout: float | None) -> Listing[Task]:
-        deadline = self._channel.deadline(LIST, timeout)
-        await self._channel.connected(deadline)
+        deadline = self.channel.deadline(LIST, timeout)
+        await self.channel.connected(deadline)
         if not (await self.require(deadline.until)).lists:
-            raise StateError(f"{self._channel.name}: the server does not offer {LIST}")
+            raise StateError(f"{self.channel.name}: the server does not offer {LIST}")
         return await cached.listing(LIST, "tasks", Task, deadline, "bypass")
 
     async def get(self, task_id: str, timeout: float | None) -> Task:
         """Ask for a task once."""
         form, call = await self._request(tasks.get(task_id), timeout)
-        return public(self._read(form, call, task_id, await self._channel.driver.request(call)))
+        return public(self._read(form, call, task_id, await self.channel.driver.request(call)))
 
     async def cancel(self, task_id: str, timeout: float | None) -> None:
         form, call = await self._request(tasks.cancel(task_id), timeout)
         if not form.cancels:
-            raise StateError(f"{self._channel.name}: the server does not offer tasks/cancel")
-        await self._channel.driver.request(call)
+            raise StateError(f"{self.channel.name}: the server does not offer tasks/cancel")
+        await self.channel.driver.request(call)
 
     async def require(self, until: float) -> TaskForm:
         """Connect, and return the form of tasks.
@@ -167,10 +159,10 @@ class Tasks:
         Raises:
             StateError: The server does not offer tasks.
         """
-        await self._channel.reconnected(until)
+        await self.channel.reconnected(until)
         form = self.form()
         if form is None:
-            raise StateError(f"{self._channel.name}: the server does not offer tasks")
+            raise StateError(f"{self.channel.name}: the server does not offer tasks")
         return form
 
     async def _request(
@@ -178,10 +170,10 @@ class Tasks:
     ) -> tuple[TaskForm, Call]:
         about = (request.params or {}).get("taskId")
         self._check(about)
-        deadline = self._channel.deadline(request.method, timeout)
-        await self._channel.connected(deadline)
+        deadline = self.channel.deadline(request.method, timeout)
+        await self.channel.connected(deadline)
         form = await self.require(deadline.until)
-        call = self._channel.call(
+        call = self.channel.call(
             request.method, request.params, deadline, about=str(about), repeatable=True
         )
         return form, msgspec.structs.replace(call, extensions=form.extensions)
@@ -189,10 +181,10 @@ class Tasks:
     def _check(self, task_id: Any) -> None:
         if not isinstance(task_id, str) or not 0 < len(task_id) <= tasks.LONGEST_ID:
             text = f"{visible(repr(task_id), 80)} is not the id of a task; nothing was sent"
-            raise ValidationError(f"{self._channel.name}: {text}")
+            raise ValidationError(f"{self.channel.name}: {text}")
 
     def _read(self, form: TaskForm, call: Call, task_id: str, raw: Raw) -> TaskState:
         state = form.read(task_id, raw)
         if isinstance(state, Invalid):
-            raise self._channel.broken(call, state.reason)
+            raise self.channel.broken(call, state.reason)
         return state
