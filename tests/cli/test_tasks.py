@@ -34,6 +34,8 @@ def test_a_task_is_detached_and_waited_for(cli: Cli, shop: Shop) -> None:
     assert (done.code, done.out) == (0, "built all\n")
     found = cli("tasks", "get", task_id, "--url", shop.url, "--json").value
     assert found["tasks"][0]["status"] == "completed"
+    cut = cli("tasks", "wait", task_id, "--budget", "4", "--url", shop.url).out
+    assert "of 9 characters left out here; the rest: " in cut
     assert shop.runs == 1
 
 

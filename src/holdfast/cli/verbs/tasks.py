@@ -61,10 +61,19 @@ async def list_(target: ServerTarget, server: tuple[str, ...]) -> int:
 @click.option(
     "--save", metavar="DIR", shell_complete=folders, help="Where pictures and other files go."
 )
+@click.option(
+    "--budget", type=click.IntRange(1), metavar="N", help="Show N characters; the rest is saved."
+)
 @server_options
-async def wait(target: ServerTarget, words: tuple[str, ...], total: float, save: str | None) -> int:
+async def wait(
+    target: ServerTarget,
+    words: tuple[str, ...],
+    total: float,
+    save: str | None,
+    budget: int | None,
+) -> int:
     """Wait for the result of a task, whoever began it. Ctrl-C leaves the task running."""
-    from holdfast.cli.verbs.call import show
+    from holdfast.cli.verbs.call import show, within
 
     server, (task_id,) = target.take(words, "TASK_ID")
     async with target.client(server) as client:
@@ -81,7 +90,7 @@ async def wait(target: ServerTarget, words: tuple[str, ...], total: float, save:
                 raise
             except HoldfastError as error:
                 raise _advised(error, target, server) from None
-    return show(target, result, "result", save)
+    return show(target, within(result, budget, "result", save), "result", save)
 
 
 @tasks.command("cancel", cls=ServerCommand)
