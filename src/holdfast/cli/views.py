@@ -173,8 +173,21 @@ def description(definition: Definition, called: str, server: str = "") -> str:
         parts.append(f"The server says: {said}")
     if definition.get("outputSchema") is not None:
         parts.append("Gives structured results: see --json for their schema.")
+    parts.append(_app(definition.get("_meta")))
     parts.append(f"{called}{example(schema)}{server}")
     return "\n\n".join(part for part in parts if part)
+
+
+def _app(meta: Any) -> str:
+    """Return what MCP Apps (SEP-1865) says of a tool: its page, and that it is for pages alone."""
+    ui = meta.get("ui") if isinstance(meta, Mapping) else None
+    if not isinstance(ui, Mapping):
+        return ""
+    uri, seen = ui.get("resourceUri"), ui.get("visibility")
+    told = [f"Its app is the resource {_flat(uri)}."] if isinstance(uri, str) else []
+    if isinstance(seen, list | str) and "model" not in seen:
+        told.append("It is for applications, and is not offered to models.")
+    return " ".join(told)
 
 
 def _parameters(schema: Definition) -> str:
