@@ -175,6 +175,15 @@ async def test_a_form_has_a_type_of_its_own() -> None:
 
 
 @pytest.mark.req("D5")
+def test_the_type_of_a_form_takes_any_names() -> None:
+    names = ["a b", "_field_0", "field_0", "class", "__init__", "self", ""]
+    schema = {"properties": {name: {"type": "integer"} for name in names}, "required": names}
+    kind = FormElicitation(message="?", requested_schema=schema).response_type
+    made = msgspec.to_builtins(kind(*range(len(names))))
+    assert made == dict(zip(names, range(len(names)), strict=True))
+
+
+@pytest.mark.req("D5")
 async def test_an_instance_with_wrong_values_and_none() -> None:
     wrong: Any = Sailor(5)  # type: ignore[arg-type]
     async with holdfast.connect(

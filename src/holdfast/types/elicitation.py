@@ -51,7 +51,8 @@ class FormElicitation(Elicitation, kw_only=True):
         made: list[Any] = []
         for at, (name, schema) in enumerate(named):
             kind = _KINDS.get(str(schema.get("type")), Any)
-            own = name if name.isidentifier() and not iskeyword(name) else f"field_{at}"
+            plain = name.isidentifier() and not iskeyword(name) and not name.startswith("_")
+            own = name if plain else f"_field_{at}"
             optional = (own, kind | msgspec.UnsetType, msgspec.UNSET) if kind is not Any else None
             made.append((own, kind) if name in wanted else optional or (own, Any, msgspec.UNSET))
         renamed = {one[0]: name for one, (name, _) in zip(made, named, strict=True)}
