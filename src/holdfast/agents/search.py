@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from holdfast._core.text import close_matches
+from holdfast._core.text import close_matches, truncate
 from holdfast.agents.budget import READ_MORE, budget_of
 from holdfast.agents.listing import ModelTool, ServerTool, for_models
 from holdfast.agents.naming import hint
@@ -38,7 +38,7 @@ LENGTH: Final = 0.6
 BEGINNING: Final = 0.6
 SLIP: Final = 0.4
 LONGEST: Final = 4000
-"""Characters of a description that are looked at."""
+"""Characters of a description that are looked at, and shown."""
 
 _RUNS: Final = re.compile(r"[^\W_]+")
 _SEAMS: Final = re.compile(
@@ -224,7 +224,7 @@ def _within(limit: float) -> int:
 def _described(one: ServerTool) -> dict[str, Any]:
     return {
         "name": one.name,
-        "description": one.description,
+        "description": truncate(one.description, LONGEST),
         "parameters": one.tool.input_schema,
     }
 
