@@ -32,7 +32,7 @@ async def greet(incoming: Incoming) -> Any:
 
 async def refuse(incoming: Incoming) -> Any:
     await incoming.sleep(0)
-    raise RequestError(-32050, "no")
+    raise RequestError(-32050, "no", {"why": "busy"})
 
 
 async def fail(incoming: Incoming) -> Any:
@@ -101,7 +101,8 @@ def test_the_extension_has_the_outcome_in_the_poll() -> None:
     assert poll(client)["result"] == {"content": [], "resultType": "complete"}
     begin(client, "refuse")
     found = poll(client, "t-2")
-    assert (found["status"], found["error"]) == ("failed", {"code": -32050, "message": "no"})
+    refused = {"code": -32050, "message": "no", "data": {"why": "busy"}}
+    assert (found["status"], found["error"]) == ("failed", refused)
     begin(client, "fail")
     assert poll(client, "t-3")["error"]["message"] == "KeyError: 'lost'"
 
@@ -111,7 +112,8 @@ def test_the_core_has_the_outcome_in_its_result() -> None:
     begin(client, "quick")
     assert client.result("tasks/result", {"taskId": "t-1"}) == {"content": []}
     begin(client, "refuse")
-    assert client.error("tasks/result", {"taskId": "t-2"})["code"] == -32050
+    refused = client.error("tasks/result", {"taskId": "t-2"})
+    assert (refused["code"], refused["data"]) == (-32050, {"why": "busy"})
     listed = client.result("tasks/list")["tasks"]
     assert [task["status"] for task in listed] == ["completed", "failed"]
 
@@ -185,3 +187,10 @@ def test_the_oldest_tasks_are_forgotten_first() -> None:
         begin(client, "quick")
     assert client.error("tasks/get", {"taskId": "t-1"})["code"] == -32602
     assert poll(client, "t-2")["status"] == "completed"
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+def test_a_client_that_does_not_declare_tasks_may_not_ask_about_them(method: str) -> None:
+    error = make(EXTENSION, ALL_CAPABILITIES).error(method, {"taskId": "t-1"})
+    assert error["code"] == -32021
+    assert error["data"] == {"requiredCapabilities": {"extensions": {TASKS: {}}}}

@@ -137,6 +137,9 @@ class HandshakeServing:
         """Return whether a call may be answered with a task."""
         return self.version == CORE_TASKS and isinstance(params.get("task"), dict)
 
+    def require_tasks(self) -> None:
+        """Raise unless the client may ask about tasks."""
+
     def created(self, task: Json) -> Json:
         """Return the answer to a call that became a task."""
         return {"task": task}
@@ -200,6 +203,12 @@ class StatelessServing:
     def takes_task(self, params: Json) -> bool:
         extensions = self.capabilities.get("extensions")
         return isinstance(extensions, dict) and TASKS in extensions
+
+    def require_tasks(self) -> None:
+        # Tasks extension, Protocol Errors: those who do not declare it may not ask.
+        if not self.takes_task({}):
+            needed = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+            raise RequestError(MISSING_CAPABILITY, "the client does not declare tasks", needed)
 
     def created(self, task: Json) -> Json:
         return {**task, "resultType": "task"}

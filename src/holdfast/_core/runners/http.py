@@ -239,7 +239,6 @@ def _event(line: bytes) -> bytes:
 
 
 def _refused(request_id: Any, error: RequestError) -> web.Response:
-    fault: Json = {"code": error.code, "message": error.message}
     named = {"id": request_id} if is_id(request_id) else {}
-    body = encode({"jsonrpc": "2.0", **named, "error": fault})
+    body = encode({"jsonrpc": "2.0", **named, "error": error.fault})
     return web.Response(body=body, status=400, content_type="application/json")

@@ -298,11 +298,8 @@ class ServerSession:
         return True
 
     def _send_error(self, request_id: int | str | None, error: RequestError, write: Write) -> None:
-        fault: Json = {"code": error.code, "message": error.message}
-        if error.data is not None:
-            fault["data"] = error.data
         # MCP, Basic: Requests: ids are never null, so an unreadable one is left out.
-        self.send(write, **({} if request_id is None else {"id": request_id}), error=fault)
+        self.send(write, **({} if request_id is None else {"id": request_id}), error=error.fault)
 
     def close(self) -> None:
         """Cancel what runs, and answer the requests that opened streams: they ended in order."""

@@ -119,10 +119,10 @@ class TaskTable:
         except TaskCancelled:
             task.become("cancelled")
         except RequestError as error:
-            task.become("failed", error={"code": error.code, "message": error.message})
+            task.become("failed", error=error.fault)
         except Exception as error:
-            told = {"code": INTERNAL_ERROR, "message": f"{type(error).__name__}: {error}"}
-            task.become("failed", error=told)
+            told = RequestError(INTERNAL_ERROR, f"{type(error).__name__}: {error}")
+            task.become("failed", error=told.fault)
         else:
             task.become("completed", result=result)
 
@@ -160,9 +160,10 @@ class TaskTable:
         if task.status == "completed":
             return task.fields["result"]
         error = task.fields.get("error", {"code": INTERNAL_ERROR, "message": "cancelled"})
-        raise RequestError(error["code"], error["message"])
+        raise RequestError(error["code"], error["message"], error.get("data"))
 
     def _find(self, incoming: Incoming) -> ServerTask:
+        incoming.era.require_tasks()
         found = self._tasks.get(str(incoming.params.get("taskId")))
         if found is None:
             raise RequestError(INVALID_PARAMS, "Task not found")

@@ -33,3 +33,9 @@ class RequestError(Exception):
         self.code: int = code
         self.message: str = message
         self.data: Any = data
+
+    @property
+    def fault(self) -> dict[str, Any]:
+        """The error as it is sent."""
+        more = {} if self.data is None else {"data": self.data}
+        return {"code": self.code, "message": self.message, **more}
