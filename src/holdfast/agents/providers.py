@@ -96,7 +96,7 @@ def shaped(
     text = _cut(describe(tool), description_limit, report)
     schema = sound(tool.input_schema, report)
     if fence is not None:
-        text, schema = _fenced(text, fence), _fenced_schema(schema, fence)
+        text, schema = fenced(text, fence), fenced_schema(schema, fence)
     parts = _Parts(name or tool.name, text, schema, report, strict)
     found = build(parts)
     if defer:
@@ -104,7 +104,7 @@ def shaped(
     return found
 
 
-def _fenced(text: str, server: str) -> str:
+def fenced(text: str, server: str) -> str:
     """Return a description between marks that it cannot forge; none stays none."""
     if not text:
         return text
@@ -112,13 +112,13 @@ def _fenced(text: str, server: str) -> str:
     return f"<description by={server!r}>\n{inner}\n</description>"
 
 
-def _fenced_schema(node: Any, server: str) -> Any:
+def fenced_schema(node: Any, server: str) -> Any:
     """Return a schema whose descriptions are fenced, at every depth."""
     if not isinstance(node, dict):
         return node
-    found = rewrite(node, lambda part, where: _fenced_schema(part, server))
+    found = rewrite(node, lambda part, where: fenced_schema(part, server))
     words = {key: found[key] for key in ("title", "description") if isinstance(found.get(key), str)}
-    return {**found, **{key: _fenced(text, server) for key, text in words.items()}}
+    return {**found, **{key: fenced(text, server) for key, text in words.items()}}
 
 
 def _cut(text: str, limit: int | None, report: Losses) -> str:

@@ -23,6 +23,8 @@ from holdfast.agents.budget import READ_MORE, budget_of
 from holdfast.agents.listing import ModelTool, ServerTool, for_models
 from holdfast.agents.naming import hint
 from holdfast.agents.outcome import ToolOutcome
+from holdfast.agents.providers import fenced, fenced_schema
+from holdfast.agents.schemas import Losses, sound
 from holdfast.errors import ValidationError
 from holdfast.schema.walk import properties
 from holdfast.types.content import TextContent
@@ -194,16 +196,16 @@ _CALL: Final = Tool.make(
 )
 
 
-def finder_tools(servers: Servers) -> list[ModelTool]:
-    """Return the two. They belong to no server."""
+def finder_tools(servers: Servers, *, fence: bool = False) -> list[ModelTool]:
+    """Return the two. They belong to no server; what they find is fenced where that is asked."""
     return [
-        ModelTool("", tool, tool.name, partial(run, servers))
-        for tool, run in ((_SEARCH, _search), (_CALL, _call))
+        ModelTool("", _SEARCH, _SEARCH.name, partial(_search, servers, fence)),
+        ModelTool("", _CALL, _CALL.name, partial(_call, servers)),
     ]
 
 
 async def _search(
-    servers: Servers, name: str, arguments: Mapping[str, Any], **options: Any
+    servers: Servers, fence: bool, name: str, arguments: Mapping[str, Any], **options: Any
 ) -> ToolResult:
     query, limit = arguments.get("query"), arguments.get("limit")
     if not isinstance(query, str):
@@ -211,7 +213,7 @@ async def _search(
     if limit is not None and not isinstance(limit, int | float):
         raise ValidationError("search_tools: limit must be a number")
     hits = await servers.search(query, limit=5 if limit is None else _within(limit))
-    found: dict[str, Any] = {"tools": [_described(hit.tool) for hit in hits]}
+    found: dict[str, Any] = {"tools": [_described(hit.tool, fence) for hit in hits]}
     if hits.failures:
         found["unavailable"] = [failure.server for failure in hits.failures]
     return ToolResult(content=[TextContent(text=json.dumps(found, ensure_ascii=False))])
@@ -221,12 +223,11 @@ def _within(limit: float) -> int:
     return 1 if not limit >= 1 else MOST if limit > MOST else int(limit)
 
 
-def _described(one: ServerTool) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "description": truncate(one.description, LONGEST),
-        "parameters": one.tool.input_schema,
-    }
+def _described(one: ServerTool, fence: bool) -> dict[str, Any]:
+    text, schema = truncate(one.description, LONGEST), sound(one.tool.input_schema, Losses())
+    if fence:
+        text, schema = fenced(text, one.server), fenced_schema(schema, one.server)
+    return {"name": one.name, "description": text, "parameters": schema}
 
 
 async def _call(

@@ -77,7 +77,7 @@ class Toolset:
                 name=one.name,
                 strict=strict,
                 description_limit=description_limit,
-                fence=one.server if fence else None,
+                fence=one.server if fence and one.server else None,
                 defer=any(fnmatchcase(one.name, pattern) for pattern in patterns),
             )
             self._tools[one.name] = (one, found)

@@ -366,7 +366,8 @@ class Servers:
         from holdfast.agents.search import finder_tools
         from holdfast.agents.toolset import Toolset
 
-        return Toolset(shape, finder_tools(self), **options)
+        tools = finder_tools(self, fence=bool(options.get("fence")))
+        return Toolset(shape, tools, **options)
 
     async def perform(self, toolset: Toolset, call: Any) -> ModelAnswer:
         """Make the call that a model asked for, and return the message that answers it.
