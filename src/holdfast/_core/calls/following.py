@@ -13,10 +13,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from holdfast._core.boundary import Call, WireId
 from holdfast._core.calls.channel import UNREADABLE, Channel, ProgressSink
+from holdfast._core.calls.options import Deadline
 from holdfast._core.engine import messages
 from holdfast._core.eras import tasks
 from holdfast._core.eras.base import Invalid, OutgoingRequest
@@ -97,13 +98,6 @@ class TaskView:
                 ProgressSink(channel.name, [self.on_task], channel.post)([task])
 
 
-class Times(Struct, frozen=True):
-    """The time that a task has: ``idle`` seconds for each poll, all of it before ``until``."""
-
-    idle: float
-    until: float
-
-
 def public(state: TaskState) -> Task:
     """Return a task as callers see it, in either form."""
     return Task(
@@ -124,12 +118,12 @@ class Following:
         owner: The tasks of its client.
         task_id: Its id.
         subject: The call that it came of, for messages.
-        times: The time that it has.
+        deadline: Its time: ``idle`` for each poll, all of it before ``until``.
         view: What its caller sees of it.
     """
 
     def __init__(
-        self, owner: Tasks, task_id: str, subject: str, times: Times, view: TaskView
+        self, owner: Tasks, task_id: str, subject: str, deadline: Deadline, view: TaskView
     ) -> None:
         self._channel = owner.channel
         self._require = owner.require
@@ -137,7 +131,7 @@ class Following:
         self._loop = owner.channel.driver.loop
         self._id = task_id
         self._subject = subject
-        self._times = times
+        self._deadline = deadline
         self._view = view
         self._form: TaskForm | None = None
         """That of the connection that answered last."""
@@ -205,7 +199,7 @@ class Following:
     async def _poll(self) -> TaskState | None:
         """Return the task as it is now; None if it could not be asked for, for the time being."""
         try:
-            raw = await self._ask(tasks.get(self._id), self._times.idle)
+            raw = await self._ask(tasks.get(self._id), self._deadline.idle)
         except RpcError as error:
             self._errors += 1
             # Tasks, Protocol Errors: -32602 is the answer for a task that is unknown or expired.
@@ -228,8 +222,8 @@ class Following:
     async def _ask(self, request: OutgoingRequest, idle: float) -> Raw | None:
         """Send a request that may be repeated; None if the server could not be reached."""
         try:
-            form = self._form = await self._require(self._times.until)
-            left = self._times.until - self._loop.time()
+            form = self._form = await self._require(self._deadline.until)
+            left = self._deadline.until - self._loop.time()
             if left <= 0:
                 return None
             call = Call(
@@ -245,7 +239,7 @@ class Following:
             return await self._channel.driver.request(call)
         except LoginRequired as error:
             self._logins += 1
-            await self._channel.logins.recover(error, self._logins, self._times.until)
+            await self._channel.logins.recover(error, self._logins, self._deadline.until)
             self._channel.driver.retry_now()
         except _PASSING as error:
             if error.final:
@@ -259,7 +253,7 @@ class Following:
 
     async def _pause(self, state: TaskState | None) -> None:
         """Wait until the next poll; raise once the time of the call, or of the task, is over."""
-        now, until = self._loop.time(), self._times.until
+        now, until = self._loop.time(), self._deadline.until
         wait = tasks.POLL if state is None else state.poll
         if state is not None and state.ttl is not None:
             # By our own clock from the first answer: the server's may be set differently.
@@ -342,7 +336,7 @@ class Following:
     async def _fetch(self, state: TaskState) -> Raw | None:
         """Fetch a result; the questions of a task come while the server holds the answer."""
         try:
-            return await self._ask(tasks.result(self._id), self._times.until - self._loop.time())
+            return await self._ask(tasks.result(self._id), self._deadline.until - self._loop.time())
         except RpcError as error:
             if state.status == "failed" or error.code != INVALID_PARAMS:
                 error.message = f"{self._channel.name}: {self._subject}: {_told(error)}"
@@ -355,7 +349,7 @@ class Following:
         new = {key: raw for key, raw in questions.items() if self._is_new(key, raw)}
         if new:
             try:
-                async with asyncio.timeout_at(self._times.until):
+                async with asyncio.timeout_at(self._deadline.until):
                     self._answers |= await self._channel.inputs.answer_all(self._channel.name, new)
             except TimeoutError as error:
                 if isinstance(error, HoldfastError):
@@ -368,7 +362,7 @@ class Following:
         if not waiting:
             return
         try:
-            confirmed = await self._ask(tasks.update(self._id, waiting), self._times.idle)
+            confirmed = await self._ask(tasks.update(self._id, waiting), self._deadline.idle)
         except RpcError as error:
             if error.code != INVALID_PARAMS:
                 raise self._error(type(error), _told(error), error) from error

@@ -13,8 +13,8 @@ from msgspec import Raw
 from holdfast._core.boundary import Call, WireId
 from holdfast._core.calls.cached import Cached, Listing
 from holdfast._core.calls.channel import Channel
-from holdfast._core.calls.following import Following, TaskView, Times, public, send_cancel
-from holdfast._core.calls.options import CallOptions
+from holdfast._core.calls.following import Following, TaskView, public, send_cancel
+from holdfast._core.calls.options import CallOptions, Deadline
 from holdfast._core.engine import messages
 from holdfast._core.eras import tasks
 from holdfast._core.eras.base import Invalid, OutgoingRequest
@@ -105,8 +105,8 @@ class Tasks:
         """Return the result of the task that answered a call; ``call.idle`` is for one poll."""
         if isinstance(task, Invalid):
             raise self.channel.broken(call, task.reason)
-        times = Times(call.idle, self.channel.driver.loop.time() + total)
-        return await Following(self, task.id, messages.subject(call), times, view).run(task)
+        deadline = Deadline(call.idle, total, self.channel.driver.loop.time())
+        return await Following(self, task.id, messages.subject(call), deadline, view).run(task)
 
     async def resume(
         self,
@@ -120,13 +120,13 @@ class Tasks:
         self._check(task_id)
         deadline = channel.deadline(GET, timeout, total_timeout)
         least = 0.0 if total_timeout else max(channel.policy.timeouts.total, deadline.idle)
-        times = Times(deadline.idle, deadline.since + max(deadline.total, least))
+        whole = Deadline(deadline.idle, max(deadline.total, least), deadline.since)
         watch = None
         if channel.observers.all:
             watch = channel.observers.begin(GET, task_id, {"taskId": task_id})
         try:
             view = TaskView(on_task)
-            raw, result = await Following(self, task_id, "resume_task", times, view).run(None)
+            raw, result = await Following(self, task_id, "resume_task", whole, view).run(None)
         except BaseException as error:
             if watch is not None:
                 watch.end(error=error)

@@ -207,7 +207,7 @@ class StatelessServing:
     def require_tasks(self) -> None:
         # Tasks extension, Protocol Errors: those who do not declare it may not ask.
         if not self.takes_task({}):
-            needed = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+            needed: Json = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
             raise RequestError(MISSING_CAPABILITY, "the client does not declare tasks", needed)
 
     def created(self, task: Json) -> Json:
