@@ -11,12 +11,14 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.skipping import SkippingLoop
 
 # No test reads or writes the logins of whoever runs it.
 os.environ["HOLDFAST_AUTH_STORE"] = "memory"
@@ -32,10 +34,22 @@ REQUIRE_ALL = os.environ.get("HOLDFAST_REQUIRE_ALL") == "1"
 settings.register_profile(
     "default", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile(
-    "ci", settings.get_profile("default"), max_examples=200, derandomize=True, print_blob=True
-)
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if REQUIRE_ALL or os.environ.get("CI") else "default")
+
+# What takes long is begun first: nobody waits for it at the end
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+# No deadline passes because the machine is slow
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"skipping": SkippingLoop}
+
 
 # No skips where everything must run (HOLDFAST_REQUIRE_ALL=1)
 

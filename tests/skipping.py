@@ -1,25 +1,95 @@
-"""Deadlines that pass without being waited for."""
+"""The clock of the tests: deadlines pass without being waited for.
+
+As long as nothing but a timer can wake the loop, the clock stands still while the program works,
+so that no deadline passes because a machine is slow, and jumps to the next timer where it would
+wait. Where a process, a socket or a thread may answer it goes on as clocks do, but no wait goes
+past a timer that has yet to fire.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import selectors
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
-class SkippingLoop(asyncio.SelectorEventLoop):
-    """A loop whose clock can be put forward: deadlines pass without being waited for."""
+class _Selector(selectors.DefaultSelector):
+    """Tells the time, by how long the loop waits and for what."""
 
-    skipped = 0.0
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = self._last = time.monotonic()
+        self.jobs = 0
+        """Functions that run in the loop's executor."""
+        self._threads = set(threading.enumerate())
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        waits = timeout is None or timeout > 0
+        alone = not self._serves_others() and not (waits and self._has_threads())
+        events = super().select(0 if alone and timeout is not None else timeout)
+        last, self._last = self._last, time.monotonic()
+        if not alone:
+            passed = self._last - last
+            self.now += min(passed, timeout) if timeout is not None and waits else passed
+        elif timeout is not None and not events:
+            self.now += max(0.0, timeout)
+        return events
+
+    def _serves_others(self) -> bool:
+        """Whether processes, sockets or jobs may wake the loop, besides its own socket pair."""
+        return len(self.get_map()) > 1 or self.jobs > 0
+
+    def _has_threads(self) -> bool:
+        """Whether threads were started meanwhile, but for those that wait for jobs."""
+        return any(
+            not thread.name.startswith("asyncio_")
+            for thread in set(threading.enumerate()) - self._threads
+        )
+
+
+class SkippingLoop(asyncio.SelectorEventLoop):
+    """A loop with the clock of the tests."""
+
+    def __init__(self) -> None:
+        self._clock = _Selector()
+        super().__init__(self._clock)
 
     def time(self) -> float:
-        return super().time() + self.skipped
+        return self._clock.now
+
+    def skip(self, seconds: float) -> None:
+        self._clock.now += seconds
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        future = super().run_in_executor(executor, func, *args)
+        self._clock.jobs += 1
+        future.add_done_callback(self._job_done)
+        return future
+
+    def _job_done(self, _: asyncio.Future[Any]) -> None:
+        self._clock.jobs -= 1
 
 
 def skip(seconds: float) -> None:
+    """Put the clock forward."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, SkippingLoop)
-    loop.skipped += seconds
+    loop.skip(seconds)
+
+
+@contextmanager
+def ends_within(seconds: float) -> Iterator[None]:
+    """Fail if what is inside takes longer, by this clock."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    yield
+    assert loop.time() <= until, f"{loop.time() - until:g} s later than it should have ended"
 
 
 def run_skipping(work: Coroutine[Any, Any, None]) -> None:

@@ -7,7 +7,6 @@ import contextvars
 import logging
 import math
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -25,7 +24,7 @@ from holdfast.client import Client
 from holdfast.policies import Policy
 from holdfast.testing import SILENCE, Incoming, Peer, RequestError
 from holdfast.types import PromptReference
-from tests.skipping import run_skipping, skip
+from tests.skipping import ends_within, skip
 
 LONG = Timeouts(request=30, handshake=30)
 NUMBER = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -186,10 +185,8 @@ async def test_a_timeout_covers_connecting(verb: str, when_down: Any) -> None:
     for method in ("server/discover", "initialize"):
         peer.on(method, SILENCE)
     async with holdfast.connect(peer, timeouts=LONG, when_down=when_down) as client:
-        began = time.monotonic()
-        with pytest.raises(TimeoutError):
+        with ends_within(0.06), pytest.raises(TimeoutError):
             await VERBS[verb](client)
-        assert time.monotonic() - began < 10
 
 
 @pytest.mark.req("R3")
@@ -198,7 +195,7 @@ async def test_opening_ends_with_its_timeout() -> None:
     for method in ("server/discover", "initialize"):
         peer.on(method, SILENCE)
     async with holdfast.connect(peer, timeouts=LONG) as client:
-        with pytest.raises(holdfast.RequestTimeout):
+        with ends_within(0.06), pytest.raises(holdfast.RequestTimeout):
             await client.open(timeout=0.05)
 
 
@@ -248,7 +245,7 @@ async def test_a_timeout_ends_a_request_that_is_not_answered(
         if versions == STATELESS and sends_nothing:
             await VERBS[verb](client)
             return
-        with pytest.raises(TimeoutError):
+        with ends_within(0.06), pytest.raises(TimeoutError):
             await VERBS[verb](client)
 
 
@@ -271,7 +268,7 @@ async def test_listing_the_tools_first_counts_against_the_timeout() -> None:
     peer = shop()
     peer.on("tools/list", SILENCE)
     async with holdfast.connect(peer, timeouts=LONG, tools=CHECKED) as client:
-        with pytest.raises(TimeoutError):
+        with ends_within(0.06), pytest.raises(TimeoutError):
             await client.call_tool("double", {"a": 1}, timeout=0.05)
 
 
@@ -303,20 +300,21 @@ async def test_a_call_that_fails_while_its_tool_is_looked_up_has_not_run(how: st
 @pytest.mark.req("R3")
 @pytest.mark.parametrize(
     ("options", "total"),
-    [({"timeout": 100}, 300), ({"timeout": 100, "total_timeout": 150}, 150), ({}, 250)],
-    ids=["timeout", "total_timeout", "policy"],
+    [
+        ({"timeout": 100}, 300),
+        ({"timeout": 100, "total_timeout": 150}, 150),
+        ({"meta": {}}, 250),
+        ({}, 250),
+    ],
+    ids=["timeout", "total_timeout", "policy", "no options"],
 )
-def test_progress_keeps_a_call_alive_up_to_its_total(options: Any, total: float) -> None:
-    run_skipping(_progress_keeps_a_call_alive_up_to_its_total(options, total))
-
-
-async def _progress_keeps_a_call_alive_up_to_its_total(options: Any, total: float) -> None:
+async def test_progress_keeps_a_call_alive_up_to_its_total(options: Any, total: float) -> None:
     peer, heard = shop(), asyncio.Event()
     peer.on("tools/call", SILENCE)
     async with holdfast.connect(peer, timeouts=Timeouts(request=100, total=250)) as client:
         await client.list_tools()
-        work = client.call_tool("double", {"a": 1}, on_progress=lambda _: heard.set(), **options)
-        call = asyncio.create_task(work)
+        client.on_progress(lambda _: heard.set())
+        call = asyncio.create_task(client.call_tool("double", {"a": 1}, **options))
         incoming = await peer.expect("tools/call")
         passed = 0
         while passed + 90 < total:

@@ -607,7 +607,7 @@ async def test_at_the_end_of_its_time_a_task_is_cancelled(version: str) -> None:
     peer.script = [{"status": "working"}]
     async with connect(peer) as client:
         with pytest.raises(RequestTimeout, match="total_timeout") as caught:
-            await client.call_tool("work", task=True, total_timeout=0.15)
+            await client.call_tool("work", task=True, total_timeout=0.1505)  # between two polls
         cancel = await peer.expect("tasks/cancel")
     assert cancel.params["taskId"] == "t-1"
     assert (caught.value.outcome_unknown, caught.value.task_id) == (True, "t-1")

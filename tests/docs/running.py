@@ -98,7 +98,8 @@ def environment(home: str) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if name != "MCP_SERVER_URL" and not name.startswith(("XDG_", "HOLDFAST_"))
+        if name not in ("MCP_SERVER_URL", "COLUMNS", "LINES")
+        and not name.startswith(("XDG_", "HOLDFAST_"))
     }
     return {**kept, "HOME": home, "PATH": path, "TERM": "xterm", "NO_COLOR": "1"}
 

@@ -23,6 +23,7 @@ from tests.faults.harness import (
     quiet,
 )
 from tests.faults.rows import Fault, in_folder
+from tests.skipping import skip
 
 SLACK = 8.0
 """Seconds that a machine may be slow by."""
@@ -121,7 +122,7 @@ ACCEPTED = {"action": "accept", "content": {}}
 
 
 def handlers(kind: str, holder: list[holdfast.Client], gate: asyncio.Event) -> holdfast.Handlers:
-    """Handlers that are good, raise, block, wait, answer nonsense or call the client back."""
+    """Handlers that are good, raise, block, wait, take long, answer nonsense or call back."""
 
     async def respond(result: Any) -> Any:
         if kind == "raising":
@@ -130,6 +131,8 @@ def handlers(kind: str, holder: list[holdfast.Client], gate: asyncio.Event) -> h
             await asyncio.Event().wait()
         if kind == "gated":
             await gate.wait()
+        if kind == "long":
+            skip(12.0)
         if kind == "calling":
             await holder[0].call_tool("echo")
         return object() if kind == "nonsense" else result
@@ -247,10 +250,10 @@ async def crashloop(bench: Bench) -> None:
     backoff = {"first": 0.05, "max": 5.0, "healthy_after": 10.0}
     client = bench.connect(backoff=backoff)
     until = asyncio.get_running_loop().time() + 0.7
-    while asyncio.get_running_loop().time() < until:
+    while asyncio.get_running_loop().time() < until or len(bench.log.spawns) < 2:
         bench.judge(await bench.call(client, "echo", timeout=0.3))
     await bench.close(client)
-    assert 2 <= len(bench.log.spawns) <= bench.fault.count, "not started again, or too often"
+    assert len(bench.log.spawns) <= bench.fault.count, "started again too often"
 
 
 # Calling.

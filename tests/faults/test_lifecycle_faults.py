@@ -311,8 +311,11 @@ async def _wait(running: Any) -> Any:
 async def test_a_foreign_timeout_around_a_call_tells_the_server(log: Log) -> None:
     async with opened(log, *SILENT) as client:
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.1):
-                await client.call_tool("fault")
+            async with asyncio.timeout(None) as limit:
+                call = fault(client)
+                await arrived(log)
+                limit.reschedule(asyncio.get_running_loop().time())
+                await call
         await answers(client)
         assert len(log.messages("notifications/cancelled")) == 1
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 MARK = "HOLDFAST_INTEROP_MARK"
-PATIENCE = 5.0
+PATIENCE = 60.0
 """Seconds for the kernel to carry out a signal."""
 
 

@@ -10,9 +10,9 @@ import pytest
 
 import holdfast
 from holdfast.events import Event, RequestStop
-from holdfast.testing import Incoming, Peer
+from holdfast.testing import Incoming, Peer, RequestError
 
-DELAY = 0.2
+DELAY = 0.05
 """Seconds for which the tool works."""
 
 
@@ -21,8 +21,12 @@ async def test_every_observer_measures_in_its_own_unit() -> None:
     peer = Peer()
 
     async def work(incoming: Incoming) -> object:
-        await asyncio.sleep(DELAY)  # the duration is what is tested, not waited for
+        await asyncio.to_thread(time.sleep, DELAY)  # the duration is what is tested, not waited for
         return {"content": [{"type": "text", "text": "done"}]}
+
+    async def fail(incoming: Incoming) -> object:
+        await work(incoming)
+        raise RequestError(-32000, "not today")
 
     peer.tool("work")(lambda: "")
     peer.on("tools/call", work)
@@ -42,7 +46,14 @@ async def test_every_observer_measures_in_its_own_unit() -> None:
         invocation = await client.invoke_tool("work")
         longest = time.perf_counter() - began
         assert invocation.success
+        peer.on("tools/call", fail)
+        began = time.perf_counter()
+        failed = await client.invoke_tool("work")
+        longest_failed = time.perf_counter() - began
+        assert not failed.success
+    assert DELAY * 0.9 <= failed.duration <= longest_failed
     assert DELAY * 0.9 <= invocation.duration <= longest
     assert DELAY * 0.9 <= records[0].duration <= longest
     assert DELAY * 0.9 <= stops[0].duration <= longest
-    assert DELAY * 900 <= json.loads(lines[-1])["_ms"] <= longest * 1000 + 1
+    assert DELAY * 900 <= json.loads(lines[1])["_ms"] <= longest * 1000 + 1
+    assert DELAY * 900 <= json.loads(lines[3])["_ms"] <= longest_failed * 1000 + 1

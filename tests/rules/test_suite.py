@@ -28,7 +28,8 @@ def run_suite(folder: Path, sources: dict[str, str], *, require_all: bool) -> di
     tests = folder / "tests"
     tests.mkdir(parents=True)
     shutil.copy(PROJECT / "pyproject.toml", folder)
-    shutil.copy(TESTS / "conftest.py", tests)
+    for name in ("conftest.py", "skipping.py"):
+        shutil.copy(TESTS / name, tests)
     for name, source in sources.items():
         (tests / f"test_{name}.py").write_text(f"import pytest\n{source}\n", encoding="utf-8")
     env = {name: value for name, value in os.environ.items() if not _is_ours(name)}
@@ -41,7 +42,7 @@ def run_suite(folder: Path, sources: dict[str, str], *, require_all: bool) -> di
         env=env,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=200,
         check=False,
     )
     assert (folder / "out.xml").exists(), done.stdout + done.stderr
