@@ -72,11 +72,8 @@ def answers() -> Iterator[Fault]:
     )
     for name, identifier in {
         "unknown": b"99999999",
-        "negative": b"-1",
         "null": b"null",
         "list": b"[1]",
-        "object": b'{"a":1}',
-        "true": b"true",
         "huge": b"1" + b"0" * 40,
         "text": b'"abc"',
         "fraction": b"0.5",
@@ -89,9 +86,12 @@ def answers() -> Iterator[Fault]:
             ANSWER,
             ends=good,
         )
-        yield row(
-            f"id-{name}-only", f"answers the id {identifier.decode()} instead", stray, ends=silent
-        )
+    yield row(
+        "id-unknown-only",
+        "answers an id that nobody waits for instead",
+        line(b'{"jsonrpc":"2.0","id":99999999,"result":{}}'),
+        ends=silent,
+    )
     yield row(
         "id-as-string",
         "answers with the id as a string",
@@ -134,10 +134,7 @@ def answers() -> Iterator[Fault]:
     )
     for name, body in {
         "list": b"[]",
-        "string": b'"done"',
-        "number": b"7",
         "null": b"null",
-        "true": b"true",
     }.items():
         for era in ("legacy", "modern"):
             yield row(
@@ -149,19 +146,12 @@ def answers() -> Iterator[Fault]:
             )
     for name, body in {
         "string": b'"no"',
-        "list": b"[1]",
-        "number": b"-32603",
         "null": b"null",
-        "true": b"true",
         "empty": b"{}",
         "no-code": b'{"message":"no"}',
-        "null-code": b'{"code":null,"message":"no"}',
         "string-code": b'{"code":"E_NO","message":"no"}',
-        "float-code": b'{"code":-32000.5,"message":"no"}',
         "huge-code": b'{"code":%s,"message":"no"}' % (b"9" * 30),
-        "list-code": b'{"code":[],"message":"no"}',
         "no-message": b'{"code":-32000}',
-        "null-message": b'{"code":-32000,"message":null}',
         "object-message": b'{"code":-32000,"message":{"en":"no"}}',
     }.items():
         yield row(
@@ -171,7 +161,7 @@ def answers() -> Iterator[Fault]:
             ends=("protocol", "rpc"),
             reqs=("R2", "E3"),
         )
-    for code in (-32700, -32600, -32601, -32602, -32603, -32000, -32002, -32042, 0, 1):
+    for code in (-32601, -32002, 0, 1):
         yield row(
             f"error{code:+d}",
             f"answers with error {code} and data",

@@ -168,7 +168,8 @@ def batches() -> Iterator[Fault]:
         ),
     }
     for version in ("2025-03-26", "2025-06-18", ""):
-        for name, (data, does, legal) in shapes.items():
+        tried = shapes.items() if version == "2025-03-26" else [("mixed", shapes["mixed"])]
+        for name, (data, does, legal) in tried:
             allowed = version == "2025-03-26"
             if legal is None or (legal and allowed):
                 ends: tuple[str, ...] = ("ok",)
@@ -196,13 +197,10 @@ def junk() -> Iterator[Fault]:
         "many-blanks": b"\n" * 5000,
         "text": b"DEBUG handling tools/call",
         "null": b"null",
-        "true": b"true",
-        "number": b"42",
         "string": b'"hello"',
         "object": b"{}",
         "only-jsonrpc": b'{"jsonrpc":"2.0"}',
         "method-number": b'{"jsonrpc":"2.0","method":5}',
-        "method-null": b'{"jsonrpc":"2.0","method":null}',
         "not-utf8": b"\xff\xfe\xfd\x80",
         "nul": b"\0\0\0",
         "ansi": b"\x1b[2J\x1b[1;1Hworking",
@@ -213,7 +211,7 @@ def junk() -> Iterator[Fault]:
     }
     for name, data in lines.items():
         yield _before_answer(f"junk-{name}", data, junk=True)
-    for name in ("blank", "text", "null", "object", "not-utf8", "half-json"):
+    for name in ("text", "half-json"):
         yield _before_answer(f"junk-{name}-modern", lines[name], junk=True, era="modern")
 
 
@@ -221,7 +219,6 @@ def notes() -> Iterator[Fault]:
     """Odd notifications before a good answer."""
     params = {
         "params-list": ("message", b"[1]"),
-        "params-string": ("message", b'"x"'),
         "params-null": ("message", b"null"),
         "unknown": ("rogue", b"{}"),
         "long": ("message", b'{"level":"info","data":"@PAD:1048576@"}'),
@@ -239,11 +236,13 @@ def notes() -> Iterator[Fault]:
         ),
         "meta-wrong": ("message", b'{"_meta":7}'),
     }
+    again = ("updated-wrong", "cancelled-ours", "acknowledged-wrong")
     for era in ("legacy", "modern"):
         suffix = "-modern" if era == "modern" else ""
         for name, (method, body) in params.items():
-            data = note(b"notifications/" + method.encode(), body)[:-1]
-            yield _before_answer(f"note-{name}{suffix}", data, era=era)
+            if era == "legacy" or name in again:
+                data = note(b"notifications/" + method.encode(), body)[:-1]
+                yield _before_answer(f"note-{name}{suffix}", data, era=era)
         bare = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
         yield _before_answer(f"note-bare{suffix}", bare, era=era)
     yield _before_answer("note-method-empty", b'{"jsonrpc":"2.0","method":""}')

@@ -28,8 +28,6 @@ def handshakes() -> Iterator[Fault]:
     lenient = ("ok", "protocol")
     yield row("initialize-null", "with null", result(b"null"), ends=wrong)
     yield row("initialize-list", "with a list", result(b"[]"), ends=wrong)
-    yield row("initialize-string", "with a string", result(b'"ready"'), ends=wrong)
-    yield row("initialize-number", "with a number", result(b"1"), ends=wrong)
     yield row("initialize-empty", "with an empty object", result(b"{}"), ends=wrong)
 
     def body(version: bytes, capabilities: bytes = b"{}", info: bytes = b"") -> bytes:
@@ -43,11 +41,8 @@ def handshakes() -> Iterator[Fault]:
     known = b'"2025-06-18"'
     for name, version in {
         "unknown": b'"2099-01-01"',
-        "empty": b'""',
         "number": b"20250618",
         "null": b"null",
-        "list": b'["2025-06-18"]',
-        "nonsense": b'"latest"',
     }.items():
         yield row(
             f"initialize-version-{name}",
@@ -118,7 +113,7 @@ def handshakes() -> Iterator[Fault]:
         ANSWER,
         ends=("ok",),
     )
-    for code in (-32700, -32600, -32601, -32602, -32603, -32000, -32002, 0, 1, 2147483648):
+    for code in (-32602, -32000, 0, 2147483648):
         yield row(
             f"initialize-error{code:+d}",
             f"with error {code}",

@@ -21,7 +21,7 @@ def probes() -> Iterator[Fault]:
 
     legacy: dict[str, Any] = {"agreed": "2025-06-18", "spawns": 1}
     modern: dict[str, Any] = {"agreed": "2026-07-28", "spawns": 1, "era": "modern"}
-    for code in (-32601, -32602, -32603, -32600, -32700, -32000, 0, 42, '"-32601"', "null", "1.5"):
+    for code in (-32601, -32000, 42, '"-32601"', "null"):
         yield row(
             f"discover-error{code}".replace('"', "'"),
             f"refuses the probe with code {code} and then initializes well",
@@ -30,8 +30,6 @@ def probes() -> Iterator[Fault]:
         )
     garbage = {
         "null": b"null",
-        "list": b"[]",
-        "string": b'"hello"',
         "empty": b"{}",
         "versions-string": b'{"supportedVersions":"2026-07-28"}',
         "versions-null": b'{"supportedVersions":null,"capabilities":{}}',
@@ -107,7 +105,7 @@ def probes() -> Iterator[Fault]:
         ),
         **modern,
     )
-    for name, versions in {"unknown": b'["2099-01-01"]', "none": b"[]", "numbers": b"[7]"}.items():
+    for name, versions in {"unknown": b'["2099-01-01"]', "none": b"[]"}.items():
         yield row(
             f"discover-versions-{name}",
             f"lists the versions {versions.decode()} and is modern",
@@ -175,7 +173,7 @@ def banners() -> Iterator[Fault]:
         "answer": (b'{"jsonrpc":"2.0","id":424242,"result":{}}\n', "an answer to nobody"),
     }
     for name, (data, does) in shown.items():
-        for era in ("legacy", "modern"):
+        for era in ("legacy", "modern") if name in ("text", "notification") else ("legacy",):
             yield Fault(
                 f"banner-{name}" + ("-modern" if era == "modern" else ""),
                 f"prints {does} on stdout before anything else",

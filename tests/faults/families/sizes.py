@@ -166,14 +166,6 @@ def sizes() -> Iterator[Fault]:
         drive="flooded",
     )
     yield row(
-        "blank-lines-in-between",
-        "writes blank lines for ever, answering in between",
-        ("spew", b"\n\n\n"),
-        ANSWER,
-        reqs=("R8", "R10"),
-        drive="flooded",
-    )
-    yield row(
         "strays-for-ever",
         "answers a request nobody made for ever, and the others too",
         ("spew", b'{"jsonrpc":"2.0","id":7777777,"result":{}}\n'),
