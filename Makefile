@@ -6,6 +6,12 @@ RUN   := $(VENV)/bin/python
 STAMP := $(VENV)/.stamp
 CODE  := $(wildcard src tests tools benchmarks examples)
 ARGS  ?=
+SERVERS ?= quick
+PARALLEL := --numprocesses auto --maxprocesses 4 --dist worksteal
+ELSEWHERE := conformance frameworks interop
+
+# The tests start hundreds of interpreters, which would each compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # An editable install points at this folder by its full path: a moved checkout installs again.
 ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
@@ -30,8 +36,8 @@ demo-browser: $(STAMP) ## drive a real browser by a generated handle (needs chro
 demo-service: $(STAMP) ## a web service under load while its servers are killed
 	@$(RUN) -m examples.service.load $(ARGS)
 
-test: $(STAMP) ## run the whole test suite (ARGS="-k name" for a part of it)
-	@$(RUN) -m pytest --ignore=tests/conformance --ignore=tests/frameworks --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
+test: $(STAMP) ## run the test suite (ARGS="-k name" for a part of it)
+	@$(RUN) -m pytest $(addprefix --ignore=tests/,$(ELSEWHERE)) $(PARALLEL) $(ARGS)
 
 conformance: $(STAMP) ## run the official conformance suite (needs npm)
 	@$(RUN) -m pytest tests/conformance $(ARGS)
@@ -40,8 +46,8 @@ frameworks: $(STAMP) ## agents of real frameworks while their server dies (insta
 	@$(RUN) -m pytest tests/frameworks $(ARGS)
 	@$(RUN) -m tests.frameworks.page
 
-interop: $(STAMP) ## try every real server, the heavy ones too (installs them in .cache)
-	@HOLDFAST_INTEROP=all $(RUN) -m pytest tests/interop -v $(ARGS)
+interop: $(STAMP) ## try servers that others wrote (installs them in .cache; SERVERS=all: heavy ones too)
+	@HOLDFAST_INTEROP=$(SERVERS) $(RUN) -m pytest tests/interop $(PARALLEL) $(ARGS)
 
 lint: $(STAMP) ## check style, formatting and types
 	@$(RUN) -m ruff check $(CODE)

@@ -86,7 +86,7 @@ class Server:
     env: Callable[[Path], dict[str, str]] = field(default=lambda _: {})
     oddities: tuple[Oddity, ...] = ()
     quick: bool = False
-    """Small enough to be tried by ``make test``; the others are left to ``make interop``."""
+    """Small enough to be tried by ``make interop``; the others want ``SERVERS=all``."""
     doors: dict[Way, Door] = field(default_factory=dict, hash=False)
     """The ways in besides stdio, each with a ``quick`` of its own."""
 

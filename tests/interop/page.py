@@ -21,11 +21,12 @@ INTRODUCTION: Final = """\
 
 What Holdfast is tried against, besides servers of its own: programs that others wrote, installed
 from the registries at exactly these versions. Each is started on stdio; some also behind a URL,
-where `http` is Streamable HTTP and `sse` is HTTP+SSE of 2024-11-05. What is marked * runs with
-every `make test`; all of it runs with
+where `http` is Streamable HTTP and `sse` is HTTP+SSE of 2024-11-05. What is marked * is small
+enough to be tried with every change; the second command tries all of it.
 
 ```console
 make interop
+make interop SERVERS=all
 ```
 
 They are installed into `.cache/interop` when first needed, with `pip` and `npm`, which takes
