@@ -153,6 +153,7 @@ def checks(folder: Path) -> Iterator[Checks]:
 
 @pytest.mark.req("H1", "H3")
 @pytest.mark.parametrize("name", CHECKERS)
+@pytest.mark.long
 def test_checkers_are_content(checks: Checks, name: str) -> None:
     said, _ = checks[name].communicate()
     assert checks[name].returncode == 0, said

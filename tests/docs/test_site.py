@@ -23,7 +23,7 @@ LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link
 NOT_FETCHED = {"canonical", "next", "prev"}
 
 
-pytestmark = pytest.mark.hang(240)
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")

@@ -57,6 +57,7 @@ def test_the_typed_handle_is_made_and_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("N4")
+@pytest.mark.long
 def test_the_recording_is_made_and_replayed(tmp_path: Path) -> None:
     test = str(EXAMPLES / "test_with_recording.py")
     options = ["-p", "no:cacheprovider", "-o", "asyncio_mode=auto", "--rootdir", str(tmp_path)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -75,6 +75,7 @@ def unit_of(name: str) -> str:
     return f"_core.{rest.partition('.')[0]}" if first == "_core" and rest else first
 
 
+@cache
 def modules(src: Path = SRC) -> list[Module]:
     """Every module of the package; ``__init__`` is the package itself."""
     root = src / PACKAGE

@@ -15,7 +15,7 @@ import holdfast
 from holdfast import Backoff, HoldfastError, Limits
 
 SERVER = Path(__file__).with_name("server.py")
-CALLS = 100_000
+CALLS = 30_000
 AT_ONCE = 64
 
 
@@ -86,8 +86,8 @@ class Soak:
 
 
 @pytest.mark.req("R2", "L5", "L8", "V1")
-@pytest.mark.hang(240)
-async def test_a_hundred_thousand_calls_leave_nothing_behind() -> None:
+@pytest.mark.long
+async def test_thirty_thousand_calls_leave_nothing_behind() -> None:
     command = [sys.executable, str(SERVER)]
     options = {"backoff": Backoff(first=0.01, max=0.02), "limits": Limits(tombstones=1000)}
     async with holdfast.connect(command, when_down="wait", **options) as client:  # type: ignore[arg-type]
@@ -106,7 +106,7 @@ async def test_a_hundred_thousand_calls_leave_nothing_behind() -> None:
         gc.collect()
         fds, tasks, memory = (descriptors(), len(asyncio.all_tasks()), resident())
         assert (fds, tasks) == before[:2]
-        assert memory - before[2] < 24 * 1024 * 1024
+        assert memory - before[2] < 8 * 1024 * 1024
         assert sum(soak.outcomes.values()) == CALLS
         expected = {"ok", "cancelled", "timeout", "transport"}
         # On a busy machine some calls end before the server has read them.
