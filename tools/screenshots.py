@@ -12,6 +12,7 @@ import base64
 import contextlib
 import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,7 +26,7 @@ import aiohttp
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 WIDTHS: Final = {"desktop": (1280, 900), "phone": (390, 844)}
-PATIENCE: Final = 30.0
+PATIENCE: Final = 120.0
 
 # Blocks of code and tables may scroll inside their own box on a phone; nothing may widen the page.
 # On a desktop a table shall fit as it is, and so shall code, but for lines over 100 characters.
@@ -123,14 +124,17 @@ def chromium() -> str | None:
 @contextlib.asynccontextmanager
 async def browser(program: str) -> AsyncIterator[Tab]:
     with tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as profile:
-        process = subprocess.Popen(  # noqa: ASYNC220 (it is there at once)
-            [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-             "--no-first-run", "--hide-scrollbars", "--remote-debugging-port=0",
-             "--allow-file-access-from-files", f"--user-data-dir={profile}", "about:blank"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        process = await asyncio.create_subprocess_exec(
+            program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            "--no-first-run", "--hide-scrollbars", "--remote-debugging-port=0",
+            "--allow-file-access-from-files", f"--user-data-dir={profile}", "about:blank",
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip
+        assert process.stderr is not None
+        drained = None
         try:
-            port = await _port(Path(profile, "DevToolsActivePort"), process)
+            port = await _port(process.stderr)
+            drained = asyncio.create_task(process.stderr.read())
             async with aiohttp.ClientSession() as session:
                 async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
                     tabs = await answer.json(content_type=None)
@@ -138,23 +142,24 @@ async def browser(program: str) -> AsyncIterator[Tab]:
                 async with session.ws_connect(address, max_msg_size=0) as socket:
                     tab = Tab(socket)
                     await tab.send("Page.enable")
+                    await tab.send("Network.enable")
+                    # Every page would read the index of all; nothing of that is seen.
+                    await tab.send("Network.setBlockedURLs", urls=["*search_index*"])
                     yield tab
         finally:
             process.terminate()
-            process.wait()
+            await process.wait()
+            if drained is not None:
+                await drained
 
 
-async def _port(file: Path, process: subprocess.Popen[bytes]) -> str:
-    """Wait until the browser has written where it listens."""
+async def _port(said: asyncio.StreamReader) -> str:
+    """Wait until the browser has said where it listens."""
     async with asyncio.timeout(PATIENCE):
-        while not (found := _written(file)).count("\n"):
-            assert process.poll() is None, "Chromium ended"
-            await asyncio.sleep(0.05)
-    return found.split("\n")[0]
-
-
-def _written(file: Path) -> str:
-    return file.read_text(encoding="utf-8") if file.exists() else ""
+        async for line in said:
+            if found := re.search(rb"DevTools listening on ws://[^:/]+:(\d+)/", line):
+                return found[1].decode()
+    raise AssertionError("Chromium ended")
 
 
 async def look(program: str, site: Path, pages: Iterable[str], *, draw: bool) -> list[Seen]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,11 @@ from tests.interop.install import Broken, NotHere, install
 
 EVERY_SERVER = os.environ.get("HOLDFAST_INTEROP") == "all"
 HERE = Path(__file__).parent
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """An ordinary clock: processes of others are waited for, also where nothing tells of them."""
+    return {"plain": asyncio.new_event_loop}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
