@@ -99,7 +99,7 @@ async def main():
     second = (await client.call_tool("echo")).text
     started = time.monotonic()
     await client.close()
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 60
     if how == "fork":
         os.kill(holder, signal.SIGKILL)
     print("restarted" if first != second else "same", flush=True)

@@ -420,9 +420,9 @@ ONLY_WORDING = ("long texts",)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_schema_costs_little_and_is_never_called_safe(name: str) -> None:
     before, after = HOSTILE[name]
-    started = time.monotonic()
+    started = time.process_time()
     found = report(before, after)
-    assert time.monotonic() - started < 10, "a guard against hanging, not a measurement"
+    assert time.process_time() - started < 10, "a guard against hanging, not a measurement"
     assert sum(len(one.text) for one in found.changes) < 60_000
     impact = worst(ARGUMENT_IMPACTS[effect] for effect in found.effects)
     assert impact == ("wording" if name in ONLY_WORDING else "breaking")

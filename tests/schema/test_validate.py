@@ -28,9 +28,9 @@ BOUND = 10.0
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    began = time.monotonic()
+    began = time.process_time()
     yield
-    assert time.monotonic() - began < BOUND
+    assert time.process_time() - began < BOUND
 
 
 def compiled(schema: Any) -> Checker:
