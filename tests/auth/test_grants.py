@@ -271,6 +271,16 @@ def test_a_token_answer_is_read() -> None:
     assert read(TOKENS).scopes is None
 
 
+@pytest.mark.req("A36")
+def test_a_token_is_bound_to_the_key_if_that_was_asked_for_and_only_then() -> None:
+    bound = {**TOKENS, "token_type": "dpop"}
+    assert grants.read_tokens(ok(bound), ISSUER, dpop=True).token_type == "DPoP"
+    with pytest.raises(GrantError, match="Bearer token, but a DPoP-bound one"):
+        grants.read_tokens(ok(TOKENS), ISSUER, dpop=True)
+    with pytest.raises(GrantError, match="cannot be used"):
+        grants.read_tokens(ok(bound), ISSUER)
+
+
 @pytest.mark.req("B23")
 def test_lenient_reading() -> None:
     form = Fetched(200, b"access_token=x&token_type=bearer&scope=a+b&expires_in=60")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -165,6 +166,7 @@ async def test_failures_are_marked_by_their_kind(bench: Bench) -> None:
 @pytest.mark.req("M2")
 async def test_operations_and_sessions_are_measured(bench: Bench) -> None:
     down = Backoff(first=0.001, max=0.001)
+    began = time.perf_counter()
     async with bench.connect(backoff=down) as client:
         await client.call_tool("greet")
         await client.call_tool("greet")
@@ -173,7 +175,9 @@ async def test_operations_and_sessions_are_measured(bench: Bench) -> None:
         while client.is_connected:  # noqa: ASYNC110
             await asyncio.sleep(0)
         await client.wait_ready(5)
+    passed = time.perf_counter() - began
     operations = bench.measured("mcp.client.operation.duration")
+    assert 0 < sum(point.sum for point in operations) <= passed, "one after the other, in seconds"
     counts = {
         (point.attributes["gen_ai.tool.name"], point.attributes.get("error.type")): point.count
         for point in operations
@@ -185,6 +189,7 @@ async def test_operations_and_sessions_are_measured(bench: Bench) -> None:
     sessions = bench.measured("mcp.client.session.duration")
     ends = {point.attributes.get("error.type"): point.count for point in sessions}
     assert ends == {"transport": 1, None: 1}
+    assert 0 < sum(point.sum for point in sessions) <= passed
 
 
 @pytest.mark.req("M2")
