@@ -661,6 +661,20 @@ async def test_what_the_mailbox_cannot_hold_is_dropped_oldest_first(
 
 
 @pytest.mark.req("P6")
+async def test_a_handler_of_one_method_hears_no_other(peer: Peer, client: holdfast.Client) -> None:
+    one: list[str] = []
+    every: list[str] = []
+    client.on_notification(lambda heard: one.append(heard.method), "notifications/message")
+    client.on_notification(lambda heard: every.append(heard.method))
+    await client.open()
+    for method in ("tools/list_changed", "message", "prompts/list_changed"):
+        peer.notify(f"notifications/{method}", {"level": "info", "data": 1})
+    while len(every) < 3:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    assert one == ["notifications/message"]
+
+
+@pytest.mark.req("P6")
 async def test_a_removed_handler_hears_nothing_more(peer: Peer, client: holdfast.Client) -> None:
     heard: list[Any] = []
     remove = client.on_notification(heard.append)

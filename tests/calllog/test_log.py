@@ -121,6 +121,16 @@ async def test_without_sidecars_a_long_result_is_only_summarised(
 
 
 @pytest.mark.req("G2")
+async def test_up_to_two_hundred_characters_stand_in_the_line_unless_set(peer: Peer) -> None:
+    lines: list[str] = []
+    async with connect(peer, lines.append) as client:
+        for size in (197, 198):
+            await client.call_tool("say", {"text": "x" * size})
+    assert json.loads(lines[1])["_result"] == "x" * 197
+    assert json.loads(lines[3])["_result"] == "[text 198 chars]"
+
+
+@pytest.mark.req("G2")
 async def test_threshold_and_folder_can_be_set(peer: Peer, tmp_path: Path) -> None:
     lines: list[str] = []
     log = CallLog(lines.append, threshold=5, sidecars=tmp_path / "kept")

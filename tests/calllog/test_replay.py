@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,19 @@ async def test_a_failure_that_was_recorded_does_not_stop_it(peer: Peer) -> None:
         await client.call_tool("fail")
         await client.call_tool("say")
         assert (await replay(client, lines)).ok
+
+
+@pytest.mark.req("G3")
+async def test_a_replayed_call_is_measured_in_milliseconds() -> None:
+    class Slow:
+        def call_tool(self, name: str, arguments: Any) -> Any:
+            time.sleep(0.05)
+            return {}
+
+    began = time.perf_counter()
+    report = await replay(Slow(), '{"name":"a"}')
+    passed = time.perf_counter() - began
+    assert [45 <= one.ms <= passed * 1000 + 1 for one in report] == [True]
 
 
 async def test_a_caller_that_raises_for_tools_is_understood(peer: Peer) -> None:
