@@ -458,6 +458,21 @@ def form(schema: Any) -> dict[str, Any]:
     return {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": schema}}
 
 
+@pytest.mark.req("R3", "P4")
+async def test_a_question_that_is_never_answered_ends_with_the_time_of_its_call() -> None:
+    peer = shop(STATELESS)
+    asking(peer, {"q": form({"type": "object"})})
+
+    async def ponder(request: Any) -> Any:
+        await asyncio.Event().wait()
+
+    handlers = holdfast.Handlers(elicitation=ponder)
+    async with holdfast.connect(peer, timeouts=LONG, handlers=handlers) as client:
+        await client.list_tools()
+        with ends_within(5.1), pytest.raises(TimeoutError, match="question was not answered"):
+            await client.call_tool("double", {"a": 1}, total_timeout=5)
+
+
 SAMPLE = {
     "method": "sampling/createMessage",
     "params": {
