@@ -103,6 +103,27 @@ def test_hostile_text_takes_linear_time(pieces: list[str], first: str) -> None:
     assert time.process_time() - began < 4
 
 
+READ_TWICE = [
+    *("pass:", "pwd=/!", "token==", "token!=", "token%3Dx%26", "seed_phrase:", "?key=", "&code="),
+    *("\\" * 20 + '"Authorization: x\\n', "'Cookie: a' ", '"Cookie: a\\n', "eyJ" + "a" * 8),
+    *("token=[x", "tokens=(x", '"token","', "<password>x", "--token x ", 'token "$A', "token: |"),
+]
+
+
+def cpu_time(text: str) -> float:
+    began = time.process_time()
+    redactor.text(text)
+    return time.process_time() - began
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize("unit", READ_TWICE)
+def test_a_text_of_values_is_read_once(unit: str) -> None:
+    short, long = (cpu_time(unit * (size // len(unit)) + ".") for size in (10_000, 80_000))
+    # Eight times the text takes eight times as long; read to its end from each value, 64 times.
+    assert long < 24 * short + 0.05
+
+
 def test_what_is_too_long_to_search_is_hidden_whole() -> None:
     long = "x" * (MOST_CHARACTERS + 1)
     assert redactor.text(long) == HIDDEN

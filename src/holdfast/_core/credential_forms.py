@@ -151,8 +151,14 @@ def _is_random(token: str) -> bool:
 
 
 def has_digits_and_letters(text: str, least: int) -> bool:
-    kinds = {char.isdigit() for char in text[:256] if char.isalnum()}
-    return len(text) >= least and len(kinds) == 2
+    """Return True for a text of at least so many characters with digits and letters in it."""
+    if len(text) < least or _DIGIT.search(text, 0, 256) is None:
+        return False
+    return _LETTER.search(text, 0, 256) is not None
+
+
+_DIGIT: Final = re.compile(r"\d")
+_LETTER: Final = re.compile(r"[^\W\d_]")
 
 
 # Tokens that have a form of their own
@@ -178,9 +184,8 @@ _IDENTIFIED: Final = re.compile(
 _AWS_SECRET: Final = re.compile(
     r"(A(?:KIA|SIA)[A-Z0-9]{16}[\s:/,;|\"']{1,10})[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])"
 )
-_WRAPPED: Final = re.compile(
-    r"(?:eyJ|LS0tLS1CRUdJTi)[A-Za-z0-9+/_-]{8}[A-Za-z0-9+/_-]*+={0,2}(?!\.)"
-)
+_WRAPPED: Final = re.compile(r"(?:eyJ|LS0tLS1CRUdJTi)[A-Za-z0-9+/_-]{8}[A-Za-z0-9+/_-]*+={0,2}")
+_JWT_PART: Final = re.compile(r"\.[A-Za-z0-9_-]")
 _MOST_WRAPPED: Final = 64 * 1024
 
 
@@ -190,6 +195,8 @@ def hide_wrapped(text: str, hide: Callable[[str], str]) -> str:
         return text
 
     def unwrapped(match: re.Match[str]) -> str:
+        if _JWT_PART.match(text, match.end()):
+            return match[0]
         coded = match[0].rstrip("=")
         if len(coded) > _MOST_WRAPPED:
             return HIDDEN

@@ -8,7 +8,7 @@ would be quadratic: from each of n beginnings it reads to the end before it fail
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from holdfast._core.credential_forms import (
@@ -132,15 +132,19 @@ _PART: Final = re.compile(
     rf"\\{{0,9}}[\"'](?:{_NEW_LINE}[^\r\n\\]{{1,200}}){{0,3}}{_NEW_LINE}{_NEW_LINE}(?P<body>[^\r\n\\]++)"
 )
 _FLAGGED: Final = re.compile(r"[ \t]++(?:\\\r?\n[ \t]*+)?(?![-\s])(?P<open>(?:\\*+[\"'])?+)")
-_VALUE: Final = re.compile(
-    r"(?:[^\s\"'&;,\\<>]|[&;,](?![ \t\r\n]|\Z|[\w.\-]{1,40}[=:])|\\(?![nrt\"'\\])|(?<=[=:])<)++"
+_VALUE_CHARS: Final = (
+    r"(?:[^\s\"'&;,\\<>]|[&;,](?![ \t\r\n]|\Z|[\w.\-]{1,40}[=:])|\\(?![nrt\"'\\])|(?<=[=:])<)"
 )
+_VALUE: Final = re.compile(f"{_VALUE_CHARS}++")
+_ENCODED_VALUE: Final = re.compile(f"(?:(?!%2[26C]){_VALUE_CHARS})++")
 _WORD: Final = re.compile(r"\S++")
 _LINE: Final = re.compile(r"[^\r\n]++")
 _QUOTE_BEFORE: Final = re.compile(r"([\"']\\{0,9})")
-_LINE_END: Final = re.compile(r"[\r\n]|\\[rn]")
+_ENDS: Final = {quote: re.compile(quote) for quote in "\"'`"}
+_LINE_ENDS: Final = {quote: re.compile(rf"{quote}|[\r\n]|\\[rn]") for quote in "\"'"}
 _SHELL_VARIABLE: Final = re.compile(r"(?:[:=][ \t]?'?|[ \t]{1,4})\"\$[A-Z][A-Z0-9_]*\"")
-_QUERY_VALUE: Final = re.compile(r"=(?P<value>[^\s&#\"'<>]++)")
+_QUERY_HEAD: Final = re.compile(r"=[^\s&#\"'<>]{1,256}+")
+_QUERY_REST: Final = re.compile(r"[^\s&#\"'<>]*+")
 _NO_SECRET: Final = re.compile(
     r"|[|>]|(?i:null|true|false|none)|\$\{[\w:.]++\}?|\$[A-Za-z_]\w*+"
     r"|(?:\w++ )?+(?:…|<[^<>]*+>|\*++)\W*+"
@@ -199,11 +203,11 @@ def _secret_value(
         return stop, stop
     if not is_secret(name) and not _is_phrase(text, begin, name, is_secret):
         least = _QUERY_ONLY.get(name.lower()) if before in ("?", "&") else None
-        if least is None or (match := _QUERY_VALUE.match(text, stop)) is None:
+        if least is None or (match := _QUERY_HEAD.match(text, stop)) is None:
             return stop, stop
-        value = match["value"]
-        is_value = least <= 4 or has_digits_and_letters(value, least)
-        return match.span("value") if is_value else (stop, stop)
+        if least > 4 and not has_digits_and_letters(match[0][1:], least):
+            return stop, stop
+        return stop + 1, _QUERY_REST.match(text, match.end()).end()  # type: ignore[union-attr]
     context = text[max(0, begin - 48) : begin]
     if _TAG_BEFORE.search(context) and (match := _TAGGED.match(text, stop)) is not None:
         return match.span("body")
@@ -269,47 +273,50 @@ def _is_phrase(text: str, begin: int, name: str, is_secret: IsSecret) -> bool:
 
 
 def _value_end(text: str, match: re.Match[str], name: str, begin: int) -> int:
+    """Return where an assigned value ends; where it begins if it is no secret.
+
+    What can be judged by its beginning is judged before the value is read to its end: a text of n
+    such values is read once, and not from each of them to the end.
+    """
     start, line = match.end(), _is_whole_line(name)
     if match["open"]:
         return _closing(text, start, match["open"])
     quote = _QUOTE_BEFORE.match(text[max(0, begin - 10) : begin][::-1]) if line else None
     if quote is not None:
         # A header in quotes, whose own value may hold quotes: "Authorization: Digest a=\\"b\\"".
-        closing = _closing(text, start, quote[1][::-1])
-        if (end := _LINE_END.search(text, start, closing)) is not None:
-            closing = end.start()
+        closing = _closing(text, start, quote[1][::-1], _LINE_ENDS)
         return start if _NO_SECRET.fullmatch(text, start, closing) else closing
     whole = None if line else _whole(text, start, name)
     if whole is not None:
         return whole.end()
     if text.startswith(HIDDEN, start) or (not line and text.startswith(("{", "["), start)):
         return start  # an object follows, and is searched by itself
-    value = (_LINE if line else _VALUE).match(text, start)
-    body = "" if value is None else value[0].rstrip(" \t)]},.")
-    if match["sep"].startswith("%"):
-        body = re.split(r"%2[26C]", body, maxsplit=1)[0]
-    if _NO_SECRET.fullmatch(body):
-        return start
     loose = match["sep"] in (":", "->") and not line
+    if _is_other(text, match, name, loose and not _has_login(text, begin)):
+        return start
+    chars = _LINE if line else _ENCODED_VALUE if match["sep"].startswith("%") else _VALUE
+    value = chars.match(text, start)
+    body = "" if value is None else value[0].rstrip(" \t)]},.")
+    if _NO_SECRET.fullmatch(body) or (name.lower() == "pass" and body.isdigit()):
+        return start
     if loose and _is_prose(body, text, start + len(body)):
         return start
-    return (
-        start
-        if _is_other(body, match, name, loose and not _has_login(text, begin))
-        else (start + len(body))
-    )
+    return start + len(body)
 
 
-def _is_other(body: str, match: re.Match[str], name: str, loose: bool) -> bool:
-    """Return True if a value is no secret, for all that its name is that of one."""
-    small = name.lower()
+def _is_other(text: str, match: re.Match[str], name: str, loose: bool) -> bool:
+    """Return True if a value is no secret by its beginning, for all that its name is that of one."""
+    small, start = name.lower(), match.end()
     if match["sep"][-2:] in ("==", "!="):
         return True  # code that compares
     if small == "pass":
-        return loose or body.isdigit()  # "pass: 12" counts what did not fail
+        return loose  # "pass: 12" counts what did not fail
     if small == "pwd":
-        return is_path(body)
-    return small.endswith(("phrase", "mnemonic")) and _is_whole_line(name) and body.count(" ") < 3
+        return is_path(text[start : start + 3])
+    if not small.endswith(("phrase", "mnemonic")) or not _is_whole_line(name):
+        return False
+    words = _LINE.match(text, start, start + 512)
+    return words is None or words[0].rstrip(" \t)]},.").count(" ") < 3
 
 
 def _has_login(text: str, begin: int) -> bool:
@@ -344,20 +351,23 @@ def _is_prose(word: str, text: str, end: int) -> bool:
     return word.rstrip(".,;:!?").lower() in _NOT_VALUES or bool(_MORE_WORDS.match(text, end))
 
 
-def _closing(text: str, start: int, opening: str) -> int:
+def _closing(
+    text: str, start: int, opening: str, ends: Mapping[str, re.Pattern[str]] = _ENDS
+) -> int:
     """Return where a quoted value ends: at a quote with as few backslashes as the opening one."""
     if len(opening.lstrip("\\")) > 1:  # three quotes, or one that is encoded
         end = text.find(opening, start)
         return len(text) if end < 0 else end
     quote, depth = opening[-1], len(opening) - 1
-    at = text.find(quote, start)
-    while at >= 0:
+    for match in ends[quote].finditer(text, start):
+        at = match.start()
+        if match[0] != quote:
+            return at  # the end of the line
         slashes = 0
-        while at - slashes > start and text[at - slashes - 1] == "\\":
+        while slashes <= depth and at - slashes > start and text[at - slashes - 1] == "\\":
             slashes += 1
         if slashes <= depth:
             return at - slashes
-        at = text.find(quote, at + 1)
     return len(text)
 
 
