@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -193,3 +194,27 @@ def test_every_call_is_accounted_for(one: Any, other: Any) -> None:
     assert both + sum(change.second is None for change in found) == len(one)
     assert both + sum(change.first is None for change in found) == len(other)
     assert bool(found) is (one != other)
+
+
+@pytest.mark.req("G5")
+def test_logs_that_repeat_their_calls_are_compared_in_linear_time() -> None:
+    """The time of `difflib` grew with the third power: 12 s for a tenth of this."""
+
+    def log(names: str) -> list[dict[str, Any]]:
+        return [{"name": name, "arguments": {}} for name in names]
+
+    began = time.process_time()
+    found = compare(log("ab" * 5000), log("bba" * 5000))
+    assert time.process_time() - began < 30
+    assert found.same > 7400
+
+
+@given(st.text("abc", max_size=12), st.text("abc", max_size=12))
+def test_every_call_of_both_logs_is_accounted_for(first: str, second: str) -> None:
+    def log(names: str) -> list[dict[str, Any]]:
+        return [{"name": name, "arguments": {}} for name in names]
+
+    found = compare(log(first), log(second))
+    kinds = [change.kind for change in found]
+    assert found.same + kinds.count("removed") == len(first)
+    assert found.same + kinds.count("added") == len(second)

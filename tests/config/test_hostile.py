@@ -308,6 +308,24 @@ def test_the_file_of_variables_is_shown_as_it_is_used(world: World) -> None:
     )
 
 
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("name", ["ca", "cert", "key"])
+def test_a_certificate_of_the_project_is_bound_as_it_was_seen(world: World, name: str) -> None:
+    """Whoever decides which certificates are trusted decides where everything is sent."""
+    mine = world.write(world.root / "mine.pem", "one")
+    file = world.write("x.pem", "one")
+    entry = world.entry(url="https://a.example", holdfast={name: "x.pem"})
+    shown = preview(world.load(), "one")
+    assert shown.definition[f"{name} (content)"].startswith("sha256:")
+    approve(world.load(), "one", seen=shown)
+    file.write_text("two")
+    assert entry.trust().changes == (f"{name} (content) is different",)
+    own = world.entry(url="https://a.example", holdfast={name: str(mine)})
+    approve(world.load(), "one")
+    mine.write_text("two")
+    assert own.trust().ok
+
+
 def test_an_approval_is_not_borrowed_through_a_link(world: World) -> None:
     """The same file in another folder would run in that folder."""
     world.entry(command="./run")
@@ -340,6 +358,11 @@ def test_a_path_in_the_project_does_not_lead_out_by_a_link(world: World, field: 
         ({"command": "node", "args": ["-e", "x"]}, "have code in them"),
         ({"url": "https://good.example@evil.example/"}, "the server is evil.example"),
         ({"url": "${U}"}, "depends on a variable"),
+        ({"url": "https://${HOST:-a.example}/mcp"}, "depends on a variable"),
+        ({"command": "node", "args": ["--eval=x"]}, "have code in them"),
+        ({"command": "python3", "args": ["-cimport os"]}, "have code in them"),
+        ({"command": "a", "env": {"GCONV_PATH": "."}}, "env.GCONV_PATH can change which code"),
+        ({"command": "a", "env": {"_JAVA_OPTIONS": "x"}}, "can change which code runs"),
         ({"url": "https://g\u043eod.example"}, "U+043E"),
         ({"command": "a", "args": ["x" + " " * 400 + "; evil"]}, "read it to its end"),
         ({"command": "a", "holdfast": {"validate": "off"}}, "checks are switched off: validate"),
@@ -451,6 +474,14 @@ def hostile_files() -> dict[str, tuple[str, str]]:
         "tables": (".codex/config.toml", "".join(f"[mcp_servers.s{n}]\n" for n in range(2_500))),
         "one word": (".codex/config.toml", "a" * 65_000),
         "one number": (".codex/config.toml", "a=" + "1_" * 30_000 + "1"),
+        "hexadecimal": (
+            ".codex/config.toml",
+            f"[mcp_servers.a]\ncommand='a'\n[mcp_servers.a.env]\nX=0x{'f' * 8000}",
+        ),
+        "long number": (
+            ".mcp.json",
+            servers(holdfast={"limits": {"pages": 10**4000}, "budget": 10**4000}),
+        ),
         "open string": (".codex/config.toml", "a='''" + "'" * 60_000),
         "arrays": (".codex/config.toml", "a=" + "[" * 60_000),
     }

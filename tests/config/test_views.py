@@ -77,6 +77,16 @@ def test_an_explanation(world: World) -> None:
     assert "hunter2" not in str(msgspec.to_builtins(found))
 
 
+def test_a_secret_of_the_settings_is_not_shown(world: World) -> None:
+    world.own(
+        one={"url": "https://a.example", "oauth": {"clientId": "me", "clientSecret": "zq9-kw7"}},
+        two={"url": "https://a.example", "oauth": {"clientSecret": "${SECRET:-zq9-kw7}"}},
+    )
+    one, two = (explain(world.load(), name).settings["oauth"] for name in ("one", "two"))
+    assert one == {"client_id": "me", "client_secret": "[redacted]"}
+    assert two == {"client_secret": "${SECRET:-[redacted]}"}
+
+
 def test_an_input_is_explained_by_the_variable_that_answers_it(world: World) -> None:
     world.write(".vscode/mcp.json", (DATA / "vscode.mcp.json").read_bytes())
     rows = {row.name: row for row in explain(world.load(), "perplexity").variables}

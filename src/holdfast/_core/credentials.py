@@ -305,7 +305,7 @@ def _value_end(text: str, match: re.Match[str], name: str, begin: int) -> int:
 
 
 def _is_other(text: str, match: re.Match[str], name: str, loose: bool) -> bool:
-    """Return True if a value is no secret by its beginning, for all that its name is that of one."""
+    """Return True if a value is no secret, by its beginning, whatever its name says."""
     small, start = name.lower(), match.end()
     if match["sep"][-2:] in ("==", "!="):
         return True  # code that compares

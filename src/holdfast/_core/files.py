@@ -305,7 +305,7 @@ def write_atomic(
 
     target = os.path.abspath(path)
     folder, name = os.path.split(target)
-    spare = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
+    spare = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOEXEC | _BINARY
     descriptor = os.open(spare, flags, PRIVATE_FILE if private else 0o666)
     try:

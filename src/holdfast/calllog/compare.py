@@ -5,8 +5,9 @@ The order of keys is ignored, 1 equals 1.0, and secrets are compared in their re
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Struct
@@ -199,40 +200,74 @@ _Pair: TypeAlias = "tuple[Entry | None, Entry | None]"
 
 
 def _aligned(
-    one: RecordedLog, two: RecordedLog, ones: list[bytes], twos: list[bytes]
+    first: Sequence[Entry], second: Sequence[Entry], ones: list[bytes], twos: list[bytes]
 ) -> Iterator[_Pair]:
     """Pair the calls of both logs; None where there is no counterpart."""
-    start = _common(ones, twos)
-    end = _common(ones[start:][::-1], twos[start:][::-1])
-    yield from zip(one[:start], two[:start], strict=True)
-    first, second = one[start : len(one) - end], two[start : len(two) - end]
-    matcher = SequenceMatcher(
-        None, ones[start : len(ones) - end], twos[start : len(twos) - end], autojunk=False
-    )
-    for tag, a, b, c, d in matcher.get_opcodes():
-        if tag == "equal":
-            yield from zip(first[a:b], second[c:d], strict=True)
-        else:
-            yield from _by_name(first[a:b], second[c:d])
-    yield from zip(one[len(one) - end :], two[len(two) - end :], strict=True)
-
-
-def _common(ones: Sequence[bytes], twos: Sequence[bytes]) -> int:
-    """Return the length of the common prefix."""
-    pairs = enumerate(zip(ones, twos, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(ones), len(twos)))
+    a = b = 0
+    for at, to in _common(ones, twos):
+        yield from _by_name(first[a:at], second[b:to])
+        yield first[at], second[to]
+        a, b = at + 1, to + 1
+    yield from _by_name(first[a:], second[b:])
 
 
 def _by_name(first: Sequence[Entry], second: Sequence[Entry]) -> Iterator[_Pair]:
     """Pair calls that differ: those of one name are the same call with other arguments."""
-    names = [[entry.name for entry in entries] for entries in (first, second)]
-    matcher = SequenceMatcher(None, names[0], names[1], autojunk=False)
-    for tag, a, b, c, d in matcher.get_opcodes():
-        if tag == "equal":
-            yield from zip(first[a:b], second[c:d], strict=True)
-        else:
-            yield from ((entry, None) for entry in first[a:b])
-            yield from ((None, entry) for entry in second[c:d])
+    a = b = 0
+    pairs = _common([entry.name for entry in first], [entry.name for entry in second])
+    for at, to in [*pairs, (len(first), len(second))]:
+        yield from ((entry, None) for entry in first[a:at])
+        yield from ((None, entry) for entry in second[b:to])
+        if at < len(first):
+            yield first[at], second[to]
+        a, b = at + 1, to + 1
+
+
+def _common(ones: Sequence[Any], twos: Sequence[Any]) -> list[tuple[int, int]]:
+    """Return the places of equal items, in the order of both lists.
+
+    The n-th of several equal items is paired with the n-th, after what the lists begin and end
+    with; of those pairs the longest increasing sequence is taken. That is n log n, where the time
+    of `difflib` grows with the third power for a log that repeats its calls.
+    """
+    least = min(len(ones), len(twos))
+    start = next((at for at in range(least) if ones[at] != twos[at]), least)
+    left = least - start
+    end = next((at for at in range(left) if ones[-1 - at] != twos[-1 - at]), left)
+    places = _numbered(twos, start, len(twos) - end)
+    wanted = _numbered(ones, start, len(ones) - end)
+    middle = _increasing([(at, places[one]) for one, at in wanted.items() if one in places])
+    head = [(at, at) for at in range(start)]
+    return [*head, *middle, *((len(ones) - at, len(twos) - at) for at in range(end, 0, -1))]
+
+
+def _numbered(items: Sequence[Any], start: int, end: int) -> dict[tuple[Any, int], int]:
+    """Return where each item is, by the item and how many equal ones came before it."""
+    seen: Counter[Any] = Counter()
+    found: dict[tuple[Any, int], int] = {}
+    for at in range(start, end):
+        found[items[at], seen[items[at]]] = at
+        seen[items[at]] += 1
+    return found
+
+
+def _increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the longest part of the pairs whose second numbers increase as the first do."""
+    ends: list[int] = []
+    """The smallest last number of a sequence of each length, and in `at` which pair it is of."""
+    at: list[int] = []
+    before: list[int] = []
+    for index, (_, to) in enumerate(pairs):
+        length = bisect_left(ends, to)
+        before.append(at[length - 1] if length else -1)
+        ends[length : length + 1] = [to]
+        at[length : length + 1] = [index]
+    found = []
+    last = at[-1] if at else -1
+    while last >= 0:
+        found.append(pairs[last])
+        last = before[last]
+    return found[::-1]
 
 
 # Changes

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from holdfast._core.files import RefusedFileError, read_bytes, reason
+from holdfast._core.text import visible
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.calllog import results
 from holdfast.calllog.sinks import read_sidecar
@@ -207,7 +208,7 @@ def _check(found: dict[str, Any]) -> None:
         raise BadLine('"arguments" must be an object')
     strange = [key for key in found if key not in _FIELDS and not key.startswith("_")]
     if strange:
-        raise BadLine(f"unknown field {strange[0]!r}: a call has name and arguments")
+        raise BadLine(f"unknown field {visible(strange[0], 40)!r}: a call has name and arguments")
     if found.get("_phase", "before") not in ("before", "after"):
         raise BadLine('"_phase" must be "before" or "after"')
     if type(found.get("_seq", 0)) is not int:

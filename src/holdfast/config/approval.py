@@ -84,24 +84,28 @@ def revoke(config: Configuration, name: str) -> bool:
 def _approval(entry: ServerEntry) -> Approval:
     env_file = read_env_file(entry)
     status = ApprovalStore(entry.source.environment).status(entry, env_file)
+    parts = trust.bound_parts(entry, env_file)
     return Approval(
         name=entry.name,
         file=visible(entry.source.file),
         verdict=status.verdict,
         changes=status.changes,
-        definition=map_texts(_bound_definition(entry, env_file), visible),
+        definition=map_texts(_bound_definition(entry, env_file, parts), visible),
         variables=tuple(dict.fromkeys(visible(one.name, 120) for _, one in used_variables(entry))),
         cautions=cautions(entry, env_file),
-        fingerprint=trust.fingerprint(trust.bound_parts(entry, env_file)),
+        fingerprint=trust.fingerprint(parts),
     )
 
 
-def _bound_definition(entry: ServerEntry, env_file: EnvFile | None) -> dict[str, Any]:
+def _bound_definition(
+    entry: ServerEntry, env_file: EnvFile | None, parts: Mapping[str, str]
+) -> dict[str, Any]:
     found = definition(entry)
     if entry.url is None and entry.cwd is None and entry.source.scope == "project":
         found["cwd (the project's folder)"] = entry.source.workspace
     if entry.inputs:
         found["inputs"] = [input_definition(asked) for asked in entry.inputs.values()]
+    found |= {name: f"sha256:{one}" for name, one in parts.items() if name.endswith(" (content)")}
     if env_file is not None:
         try:
             found["envFile (content)"] = env_file.variables()
@@ -113,15 +117,17 @@ def _bound_definition(entry: ServerEntry, env_file: EnvFile | None) -> dict[str,
 # Cautions
 
 _LOADS_CODE: Final = re.compile(
-    r"LD_|DYLD_|PATH\Z|PYTHON|NODE_|BASH_ENV\Z|ENV\Z|PERL5|RUBY|JAVA_TOOL_OPTIONS\Z|JDK_JAVA|"
-    r"GIT_|SHELL\Z|IFS\Z|npm_config_|UV_|PIP_|BUN_|DENO_|GEM_|CARGO_|RUST",
+    r"LD_|DYLD_|(?:\w*_)?PATH\Z|PYTHON|NODE_|BASH_ENV\Z|ENV\Z|PERL5|RUBY|_?JAVA_|JDK_JAVA|CLASSPATH"
+    r"|GIT_|SHELL\Z|IFS\Z|npm_config_|UV_|PIP_|BUN_|DENO_|GEM_|CARGO_|RUST|LUA_|PHP|GO(?:FLAGS|ENV)"
+    r"|DOTNET_|COR_|CORECLR_|ELECTRON_|OPENSSL_|GLIBC_|GCONV_|ZDOTDIR|PROMPT_COMMAND|PS4|HOME\Z|XDG_"
+    r"|EDITOR\Z|VISUAL\Z|PAGER\Z|BROWSER\Z|\w*_ASKPASS\Z|ERL_|R_|COREPACK_|YARN_|DOCKER_HOST",
     re.I,
 )
 _SHELLS: Final = frozenset(
     {"sh", "bash", "dash", "zsh", "fish", "ksh", "env", "eval", "xargs", "busybox"}
     | {"cmd", "cmd.exe", "powershell", "pwsh", "sudo", "doas"}
 )
-_INLINE: Final = frozenset({"-c", "-e", "--eval", "-p", "--print", "-pe", "-ne", "-command"})
+_INLINE: Final = re.compile(r"-[cepr]|-ne|--eval|--print|-command", re.I)
 _INTERPRETERS: Final = re.compile(r"(?:python|node|deno|bun|perl|ruby|php|lua|osascript)[\d.]*\Z")
 _LONG: Final = 500
 _GAP: Final = re.compile(r"\s{20}")
@@ -141,7 +147,7 @@ def _of_code(entry: ServerEntry, env_file: EnvFile | None) -> Iterator[str]:
     program = re.split(r"[/\\]", command)[-1].lower()
     if program in _SHELLS:
         yield "the command is a shell: what it runs stands in the arguments"
-    elif _INTERPRETERS.match(program) and _INLINE & {one.lower() for one in entry.args}:
+    elif _INTERPRETERS.match(program) and any(_INLINE.match(one) for one in entry.args):
         yield "the arguments have code in them that is run"
     if "/" in command and not command.startswith(("/", "~", "${")):
         yield "the command is a file of the project: approving it approves what that file becomes"
@@ -168,7 +174,7 @@ def _of_url(entry: ServerEntry) -> Iterator[str]:
     if "@" in parts.netloc:
         host = visible(parts.netloc.rpartition("@")[2], 100)
         yield f"the URL has a user name in it; the server is {host}"
-    if entry.url.startswith("${"):
+    if entry.url.startswith("${") or "${" in parts.netloc:
         yield "which server is reached depends on a variable"
 
 

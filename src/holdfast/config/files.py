@@ -29,6 +29,7 @@ ENV_BYTES: Final = 1 << 16
 _SLOW_BYTES: Final = 1 << 16
 """The longest project file of a format whose parser is slow: TOML."""
 _OWN_SLOW_BYTES: Final = 1 << 20
+_NUMBER_BITS: Final = 1024
 _KEY_PARTS: Final = 32
 """Parts of a dotted key in TOML."""
 
@@ -130,6 +131,9 @@ def _check_bounds(value: Any, budget: ReadBudget) -> None:
             elif isinstance(one, list):
                 below += one
             elif isinstance(one, float) and not math.isfinite(one):
+                raise UnreadableFileError("has a number in it that is too large")
+            elif isinstance(one, int) and one.bit_length() > _NUMBER_BITS:
+                # Hexadecimal digits of TOML and YAML: thousands of them cannot be printed.
                 raise UnreadableFileError("has a number in it that is too large")
             if len(below) > budget.values:
                 raise UnreadableFileError(f"has more than {most:,} values in it")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -186,6 +186,23 @@ def read_env_file(entry: ServerEntry, environ: Mapping[str, str] | None = None) 
     except UnreadableFileError as error:
         return EnvFile(path=path, fault=str(error))
     return EnvFile(path=path, data=data, fault=None if data is not None else "does not exist")
+
+
+def project_contents(entry: ServerEntry) -> Iterator[tuple[str, bytes | None]]:
+    """Yield the files of the project whose content decides whom a server's client trusts.
+
+    By the names of their settings; None for one that cannot be read. Files elsewhere are the
+    user's own, and a renewed certificate of theirs needs no new approval.
+    """
+    resolution = _Resolution(entry, None, None)
+    for row, value in said(entry):
+        path = resolution.path(row.name, value) if row.content else None
+        folder = None if path is None else resolution.folder_of(path)
+        if path is not None and folder is not None:
+            try:
+                yield row.name, files.read(path, files.PROJECT_BYTES, inside=folder)
+            except UnreadableFileError:
+                yield row.name, None
 
 
 class _Resolution:

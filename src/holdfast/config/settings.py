@@ -65,6 +65,8 @@ class Setting(Struct, frozen=True, kw_only=True):
     """``${…}`` in its strings is expanded."""
     path: bool = False
     """It is a path: made absolute after expansion."""
+    content: bool = False
+    """An approval binds what is in the file as well, if that is one of the project."""
     unbound: str = ""
     """Why an approval does not bind it; empty: bound."""
     to: Receiver = "client"
@@ -155,9 +157,9 @@ TABLE: Final[dict[str, Setting]] = {
             **_STDIO,
         ),
         _own("grace", float, "seconds to end by itself", kind="command", to="transport"),
-        _own("ca", str, "certificates to trust", **_HTTP, path=True),
-        _own("cert", str, "a client certificate", **_HTTP, path=True),
-        _own("key", str, "its private key", **{**_HTTP, "to": "entry"}, path=True),
+        _own("ca", str, "certificates to trust", **_HTTP, path=True, content=True),
+        _own("cert", str, "a client certificate", **_HTTP, path=True, content=True),
+        _own("key", str, "its private key", **{**_HTTP, "to": "entry"}, path=True, content=True),
         _own("proxy", str, "a proxy for all requests", **_HTTP),
         _own(
             "oauth",

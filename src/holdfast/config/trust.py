@@ -2,7 +2,8 @@
 
 An approval is bound to the file's path, the server's name and a hash over everything that decides
 what runs, what is sent where and how results are treated: every setting whose row gives no reason
-(`Setting.unbound`), the inputs, the content of the file of variables, and the project's folder.
+(`Setting.unbound`), the inputs, the content of the file of variables and of certificates in the
+project, and the project's folder.
 
 The hash is over the text before variables are expanded: authors of the file control the text, the
 user controls the variables, and a new token needs no new approval. The program of a command is not
@@ -28,7 +29,7 @@ from holdfast.config import files
 from holdfast.config.entry import ServerEntry, texts
 from holdfast.config.environment import ConfigEnvironment
 from holdfast.config.files import EnvFile, UnreadableFileError
-from holdfast.config.resolution import read_env_file
+from holdfast.config.resolution import project_contents, read_env_file
 from holdfast.errors import StateError, TrustError
 
 TrustVerdict = Literal["own", "trusted", "untrusted", "changed"]
@@ -64,8 +65,9 @@ def bound_parts(entry: ServerEntry, env_file: EnvFile | None) -> dict[str, str]:
     found = {"kind": entry.kind, "folder": entry.source.workspace}
     found.update((field, text) for row, field, text in texts(entry) if not row.unbound)
     if entry.env_file is not None:
-        content = None if env_file is None else env_file.data
-        found["envFile (content)"] = "none" if content is None else _digest(content)
+        found["envFile (content)"] = _digest(None if env_file is None else env_file.data)
+    for name, content in project_contents(entry):
+        found[f"{name} (content)"] = _digest(content)
     for name, asked in entry.inputs.items():
         fields = [getattr(asked, field) for field in asked.__struct_fields__]
         found[f"inputs.{name}"] = json.dumps(fields)
@@ -78,10 +80,10 @@ def fingerprint(found: Mapping[str, str]) -> str:
     return "sha256:" + _digest(text.encode())
 
 
-def _digest(data: bytes) -> str:
+def _digest(data: bytes | None) -> str:
     import hashlib
 
-    return hashlib.sha256(data).hexdigest()
+    return "none" if data is None else hashlib.sha256(data).hexdigest()
 
 
 def _short(text: str) -> str:

@@ -25,7 +25,7 @@ from holdfast.config.expansion import (
     pieces,
 )
 from holdfast.config.loading import Configuration
-from holdfast.config.settings import map_texts, plain
+from holdfast.config.settings import plain
 from holdfast.config.trust import ApprovalStore, TrustVerdict
 
 
@@ -156,7 +156,7 @@ def explain(config: Configuration, name: str) -> ServerExplanation:
         workspace=visible(source.workspace),
         disabled=entry.disabled,
         definition=display.definition(entry),
-        settings=map_texts(settings, display.text),
+        settings=display.table(settings),
         variables=variable_rows(entry),
         trust=status.verdict,
         changes=status.changes,
@@ -234,14 +234,14 @@ class EntryDisplay:
             return self.arguments(entry.command or "", value)
         if name == "url":
             return self.url(value)
-        return self.table(value) if isinstance(value, dict) else self.text(value)
+        return self._named(name, value)
 
     def text(self, text: str) -> str:
         """Return a text without what looks like a secret."""
         return visible(self._redactor.text(text))
 
-    def table(self, values: Mapping[str, str]) -> dict[str, str]:
-        """Return variables or headers without their secrets."""
+    def table(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return variables, headers or settings without their secrets."""
         return {visible(name): self._named(name, value) for name, value in values.items()}
 
     def arguments(self, command: str, values: Sequence[str]) -> list[str]:
@@ -270,7 +270,13 @@ class EntryDisplay:
             return visible(match["head"]) + self._masked(match["value"])
         return self.text(value)
 
-    def _named(self, name: str, value: str) -> str:
+    def _named(self, name: str, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return self.table(value)
+        if isinstance(value, list | tuple):
+            return [self._named(name, item) for item in value]
+        if not isinstance(value, str):
+            return value
         return self._masked(value) if self._redactor.is_secret(name) else self.text(value)
 
     def _masked(self, value: str) -> str:

@@ -93,7 +93,7 @@ class OpenTelemetry:
         if call.error is not None:
             error = call.error
             text = str(error) if isinstance(error, HoldfastError) else type(error).__name__
-            span.set_status(Status(StatusCode.ERROR, text))
+            span.set_status(Status(StatusCode.ERROR, self._redact(text)))
         elif failure:
             span.set_status(Status(StatusCode.ERROR))
         # Only now is it certain that there is a connection, and which.
