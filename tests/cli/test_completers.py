@@ -117,6 +117,8 @@ ACTIVE = [
     "~x",
     "x\nplain,m",
     "x|m",
+    "x\u3164m",  # a letter that nobody sees: \\w takes it
+    "x\u115fm",
 ]
 
 
@@ -207,3 +209,7 @@ def test_other_shells_are_told_what_a_tool_does(
     with pytest.raises(SystemExit):
         main([])
     assert capfd.readouterr().out.split("\n")[:3] == ["plain", "git.git_log", "Commits"]
+    tool_cache.save("git", [{"name": "git_log", "description": "\x1b[2J\u202eevil"}])
+    with pytest.raises(SystemExit):
+        main([])
+    assert capfd.readouterr().out.split("\n")[2] == "\\x1b[2J\\u202eevil"

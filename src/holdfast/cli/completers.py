@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast._core.text import has_unseen, visible
 from holdfast.cli import tool_cache
 from holdfast.cli.render import first_line
 from holdfast.cli.target import VARIABLE
@@ -31,7 +32,7 @@ Suggest = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"
 def _item(value: str, kind: str = "plain", about: str | None = None) -> CompletionItem:
     from click.shell_completion import CompletionItem  # loaded at Tab alone
 
-    return CompletionItem(value, kind, about)
+    return CompletionItem(value, kind, None if about is None else visible(about))
 
 
 def _before_dashes(suggest: Suggest) -> Suggest:
@@ -53,7 +54,7 @@ def _is_plain(word: str) -> bool:
     Servers, schemas and checkouts name what is offered: behind an open double quote, Tab on
     ``docs$(…)`` would insert a command that the shell runs. Spaces are quoted by the shell.
     """
-    return _PLAIN.fullmatch(word) is not None
+    return _PLAIN.fullmatch(word) is not None and not has_unseen(word)
 
 
 @_before_dashes

@@ -259,7 +259,7 @@ class EntryDisplay:
         """Return a URL without its password and the secrets of its query."""
 
         def hide(match: re.Match[str]) -> str:
-            return match["head"] + self._named(match["name"], match["value"])
+            return f"{match['head']}{self._named(match['name'], match['value'])}"
 
         head, mark, query = url.partition("?")
         return visible(self._redactor.text(head) + _QUERY.sub(hide, mark + query))
