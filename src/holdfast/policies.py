@@ -346,7 +346,7 @@ samlresponse amzsignature amzcredential accesstoken authtoken bearertoken idtoke
 securitytoken sessiontoken apitoken pw passwort kennwort sessid connectsid mnemonic seedphrase
 recoveryphrase recoverycode backupcode verificationcode onetimecode 2facode mfacode masterkey
 sshkey rootkey subscriptionkey functionskey functionkey licensekey servicekey deploykey hmackey
-aeskey authkey sessionkey
+aeskey authkey sessionkey csrf xsrf totp idtokenhint githubpat gitlabpat azurepat devopspat
 """
 SECRETS = tuple(_SECRETS.split())
 """The words in the names of secret fields."""

@@ -50,6 +50,7 @@ _PROXY: Final = re.compile(
     r"(proxy\w{0,10}[\"']?\s?[=: ]\s?[\"']?)[^\s:/@\"']{1,64}:[^\s@\"']{1,128}(?=@)", re.I
 )
 _ORACLE: Final = re.compile(r"(jdbc:oracle:\w{1,10}:)[^\s@\"']{1,256}(?=@)", re.I)
+_GO: Final = re.compile(r"[^\s:/@\"']{1,64}:[^\s@\"']{1,128}(?=@(?:tcp|udp|unix)\()")
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]{2,64}\]|[^:]*+)(?::\d{0,5})?\Z")
 _WEBHOOK: Final = re.compile(
     r"(hooks\.slack\.com/(?:services|workflows|triggers)/|discord(?:app)?\.com/api/webhooks/\d{1,30}/"
@@ -64,6 +65,8 @@ def hide_in_urls(text: str) -> str:
     if "//" in text:
         text = _WEBHOOK.sub(rf"\g<1>{HIDDEN}", _URL.sub(_hide_userinfo, text))
         text = _ORACLE.sub(rf"\g<1>{HIDDEN}", text)
+    if "@tcp(" in text or "@udp(" in text or "@unix(" in text:
+        text = _GO.sub(HIDDEN, text)
     if "proxy" in text.lower():
         text = _PROXY.sub(rf"\1{HIDDEN}", text)
     if "%40" in text:
@@ -127,10 +130,13 @@ def _hide_scheme(match: re.Match[str]) -> str:
     elif scheme == "bearer":
         secret = len(token) >= 8 and _is_random(token)
     else:
-        secret = len(token) >= 16 and _is_random(token)
+        secret = len(token) >= 16 and _is_random(token) and not _SNAKE_CASE.fullmatch(token)
     if not secret:
         return match[0]
     return f"{match[0][: -len(rest)]}{HIDDEN}{rest[len(token) :]}"
+
+
+_SNAKE_CASE: Final = re.compile(r"[a-z]++(?:_[a-z]++)++")
 
 
 def _is_basic(token: str) -> bool:

@@ -70,7 +70,7 @@ def _hide_in_lines(text: str, is_secret: IsSecret, stems: Iterable[str]) -> str:
 _STEMS: Final = (
     *("pass", "pwd", "secret", "token", "key", "auth", "credential", "cookie", "bearer", "jwt"),
     *("session", "otp", "cvv", "cvc", "ssn", "sig", "assertion", "verifier", "saml", "code"),
-    *("pw", "tok", "phrase", "mnemonic", "sessid", "t.sid", "kennwort"),
+    *("pw", "tok", "_pat", "phrase", "mnemonic", "sessid", "t.sid", "kennwort"),
 )
 """A name without one of these is that of no secret; custom names have stems of their own."""
 _HEADER: Final = re.compile(
@@ -84,7 +84,8 @@ _QUOTE: Final = (
 )
 _ASSIGNED: Final = re.compile(
     rf"(?P<close>{_QUOTE}?+(?:\]|%5D){{0,2}}+(?:\[\])?+[*_]{{0,3}}+)[ \t]*+"
-    r"(?P<sep>=>|->|:=|[!=]==?|[:=](?![:=/]{2})|%3[AD])[*_]{0,3}+[ \t]*+"
+    r"(?P<sep>=>|->|:=|[!=]==?|[:=](?![:=/]{2})|[→：＝]|\\{1,9}u(?:2192|ff1[ad])|%3[AD])"
+    r"[*_]{0,3}+[ \t]*+"
     r"(?:!{1,2}\w{1,20}[ \t]++|&\w{1,20}[ \t]++)?+"  # a tag or an anchor of YAML
     r"(?:(?:Optional\[)?(?:str|string|bytes|SecretStr|Any)\]?(?: ?\| ?\w{1,12})?[ \t]*+=[ \t]*+)?+"
     rf"(?:(?:[A-Za-z_][\w.]{{0,40}}\(|[bBrRuUfF]{{1,2}})?(?P<open>{_QUOTE}))?+",
@@ -105,8 +106,9 @@ _STATED: Final = re.compile(
 )
 _CELL: Final = re.compile(r"[ \t]{0,20}\|[ \t]{0,20}(?P<body>[^\s|]{6,256})[ \t]{0,20}\|")
 _SPACED: Final = re.compile(
-    r"(?:[ \t]{1,20}\(?|\()(?P<open>[\"'`])|[ \t]{1,20}(?P<body>[^\s\"'`()]{6,256})"
+    r"(?:[ \t]{1,20}\(?|\()(?P<open>[\"'`])|[ \t]{1,20}\(?(?P<body>[^\s\"'`()]{6,256})"
 )
+_SPACED_RANDOM: Final = re.compile(r"[ \t]{1,20}[\"'`]?(?P<body>[\w.+=-]{16,256})(?![\w/:@(])")
 _PASSWORDS: Final = ("password", "passwd", "passphrase", "pwd")
 _SET_BEFORE: Final = re.compile(
     r"(?:^|[\s;&\"'\[({])(?:setx?|setenv|export)[ \t]+(?:-\w{1,9}[ \t]+){0,2}\Z"
@@ -126,7 +128,17 @@ _TAGGED: Final = re.compile(
     r"(?=(?:\]\]>\s{0,40})?</)"
     r"|</key>\s{0,40}<string>(?P<plist>[^<>]{1,4096})"
 )
+_TAG_VALUE: Final = re.compile(
+    r"\s[^<>]{0,200}?\bvalue=\\{0,9}[\"'](?P<body>[^\"'<>]{1,4096}?)(?=\\{0,9}[\"'])"
+)
+_NAMED_TAG_BEFORE: Final = re.compile(r"<[\w.:-]{1,24}\s(?:name|key)=\\{0,9}[\"']\Z")
+_NAMED_TAG: Final = re.compile(
+    r"\\{0,9}[\"'][^<>]{0,200}>\s{0,40}(?P<body>[^<>\s]{1,4096})(?=\s{0,40}</)"
+)
 _NEW_LINE: Final = r"(?:\r?\n|(?:\\{1,9}r)?\\{1,9}n)"
+_NEXT_LINE: Final = re.compile(
+    rf":[ \t]*+{_NEW_LINE}[ \t]*+(?P<body>[^\s\"'`:=\\]{{6,256}})[ \t]*+(?=[\r\n\\\"']|\Z)"
+)
 _PART_BEFORE: Final = re.compile(r"name=\\{0,9}[\"']\Z")
 _PART: Final = re.compile(
     rf"\\{{0,9}}[\"'](?:{_NEW_LINE}[^\r\n\\]{{1,200}}){{0,3}}{_NEW_LINE}{_NEW_LINE}(?P<body>[^\r\n\\]++)"
@@ -146,10 +158,12 @@ _SHELL_VARIABLE: Final = re.compile(r"(?:[:=][ \t]?'?|[ \t]{1,4})\"\$[A-Z][A-Z0-
 _QUERY_HEAD: Final = re.compile(r"=[^\s&#\"'<>]{1,256}+")
 _QUERY_REST: Final = re.compile(r"[^\s&#\"'<>]*+")
 _NO_SECRET: Final = re.compile(
-    r"|[|>]|(?i:null|true|false|none)|\$\{[\w:.]++\}?|\$[A-Za-z_]\w*+"
-    r"|(?:\w++ )?+(?:…|<[^<>]*+>|\*++)\W*+"
+    r"|[|>]|(?i:null|nil|none|true|false|undefined|enabled|disabled|required|optional|include|omit"
+    r"|same-origin|basic)|(?:\w++ )?+(?:\$\{[\w:.]++\}?|\$[A-Za-z_]\w*+|(?i:your)[_-][A-Za-z_-]++)"
+    r"|\$\d{1,2}|\?|%s|%\(\w{1,40}\)s|(?:\w++ )?+(?:…|<[^<>]*+>|\*++|[xX]{3,}+)\W*+"
 )
 """Nothing, the start of a block of lines, a constant, a variable, or a placeholder."""
+_PLACEHOLDER: Final = re.compile(r"<[^<>\r\n]{1,60}>")
 _WHOLE_LINE: Final = ("authorization", "cookie", "codes", "mnemonic", "_phrase")
 _QUERY_ONLY: Final = {"sig": 4, "signature": 4, "tok": 4, "code": 8, "key": 16}
 """Names that are secret in a query, and the length of a value that is no ordinary one."""
@@ -211,8 +225,14 @@ def _secret_value(
     context = text[max(0, begin - 48) : begin]
     if _TAG_BEFORE.search(context) and (match := _TAGGED.match(text, stop)) is not None:
         return match.span("body")
+    if _TAG_BEFORE.search(context) and (match := _TAG_VALUE.match(text, stop)) is not None:
+        return match.span("body")
+    if _NAMED_TAG_BEFORE.search(context) and (match := _NAMED_TAG.match(text, stop)) is not None:
+        return match.span("body")
     if context.endswith("<key>") and (match := _TAGGED.match(text, stop)) and match["plist"]:
         return match.span("plist")
+    if (match := _NEXT_LINE.match(text, stop)) and has_digits_and_letters(match["body"], 6):
+        return match.span("body")
     assigned = _HEADER if _is_whole_line(name) else _ASSIGNED
     if (match := assigned.match(text, stop)) is not None:
         return match.end(), _value_end(text, match, name, begin)
@@ -243,6 +263,9 @@ def _loose_value(text: str, begin: int, stop: int, name: str, context: str) -> t
         if match["open"]:
             return match.end(), _closing(text, match.end(), match["open"])
         return match.span("body") if has_digits_and_letters(match["body"], 6) else (stop, stop)
+    match = _SPACED_RANDOM.match(text, stop)
+    if match is not None and has_digits_and_letters(match["body"], 16):
+        return match.span("body")
     return stop, stop
 
 
@@ -297,18 +320,24 @@ def _value_end(text: str, match: re.Match[str], name: str, begin: int) -> int:
     chars = _LINE if line else _ENCODED_VALUE if match["sep"].startswith("%") else _VALUE
     value = chars.match(text, start)
     body = "" if value is None else value[0].rstrip(" \t)]},.")
-    if _NO_SECRET.fullmatch(body) or (name.lower() == "pass" and body.isdigit()):
+    if _NO_SECRET.fullmatch(body) or _is_count(body, name):
         return start
+    if body[:1] in (":", "@") and body[1:].lower() == name.lower():
+        return start  # a parameter of SQL
     if loose and _is_prose(body, text, start + len(body)):
         return start
     return start + len(body)
 
 
+def _is_count(body: str, name: str) -> bool:
+    return body.isdigit() and (name.lower() == "pass" or name.lower().endswith("tokens"))
+
+
 def _is_other(text: str, match: re.Match[str], name: str, loose: bool) -> bool:
     """Return True if a value is no secret, by its beginning, whatever its name says."""
     small, start = name.lower(), match.end()
-    if match["sep"][-2:] in ("==", "!="):
-        return True  # code that compares
+    if match["sep"][-2:] in ("==", "!=") or _PLACEHOLDER.match(text, start):
+        return True  # code that compares, or a text that explains
     if small == "pass":
         return loose  # "pass: 12" counts what did not fail
     if small == "pwd":

@@ -56,11 +56,20 @@ _ABOUT_WORDS: Final = """
     name names expiry expires expiration expired ttl policy required optional method methods mode
     scheme schemes server servers supported provider providers enabled disabled field fields label
     hint format usage budget strategy status rotation age at in index idx path file filename column
-    valid invalid version description title class ref refs arn
+    valid invalid version description title class ref refs arn ids consent
 """
 _ABOUT: Final = frozenset(_ABOUT_WORDS.split())
 """A name that ends in one of these is about a secret: ``token_type``, ``password_policy``."""
-_NAME_KEYS: Final = frozenset({"name", "key", "header", "field", "variable", "param", "parameter"})
+_NAME_KEYS: Final = frozenset(
+    {"name", "key", "header", "field", "variable", "param", "parameter", "id", "label", "property"}
+)
+_SAMPLES: Final = frozenset({"default", "const", "examples", "enum", "pattern"})
+_TYPES: Final = ("string", "number", "integer", "boolean", ["string", "null"])
+_SCHEMA_KEYS: Final = (
+    _SAMPLES
+    | {"type", "description", "title", "format", "writeOnly"}
+    | {"minLength", "maxLength", "minimum", "maximum", "deprecated"}
+)
 _VALUE_KEYS: Final = frozenset({"value", "values", "val", "content", "default", "text", "data"})
 
 
@@ -186,10 +195,21 @@ class _Copy:
         if isinstance(value, list):
             return self._list(value, levels)
         pair = self._is_secret_pair(value)
-        return {
+        found = {
             self._redactor._text(str(name), 0): self._item(str(name), item, levels, pair)
             for name, item in value.items()
         }
+        if "args" in value and isinstance(found["args"], list):
+            self._hide_arguments(value, found["args"])
+        return found
+
+    def _hide_arguments(self, value: dict[str, Any], found: list[Any]) -> None:
+        """Hide the passwords of a command whose program stands beside its arguments."""
+        program, words = value.get("command") or value.get("cmd"), value["args"]
+        if isinstance(program, str) and len(words) <= _MOST_WORDS and _all_text(words):
+            for index, at in secret_words([program, *words]):
+                if index:
+                    found[index - 1] = f"{words[index - 1][:at]}{HIDDEN}"
 
     def _list(self, value: list[Any], levels: int) -> list[Any]:
         found = [self.value(item, levels - 1) for item in value]
@@ -198,7 +218,7 @@ class _Copy:
             for index, (name, _) in enumerate(value):
                 if self._redactor.is_secret(name):
                     found[index][1] = HIDDEN
-        elif value and len(value) <= _MOST_WORDS and all(isinstance(one, str) for one in value):
+        elif value and len(value) <= _MOST_WORDS and _all_text(value):
             for index, at in secret_words(value):
                 found[index] = f"{value[index][:at]}{HIDDEN}"
             for index, (name, item) in enumerate(pairwise(value), 1):
@@ -218,6 +238,8 @@ class _Copy:
         if pair and name.lower() in _VALUE_KEYS:
             return _hide(item)
         if self._redactor.is_secret(name):
+            if _is_schema(item):
+                return {key: _hide(one) if key in _SAMPLES else one for key, one in item.items()}
             return item if _is_other(name, item) else _hide(item)
         return _hide(item) if name in self._secret else self.value(item, levels - 1)
 
@@ -234,6 +256,15 @@ def _hide(item: Any) -> Any:
     return item if item is None or isinstance(item, bool) or item == "" else HIDDEN
 
 
+def _all_text(value: list[Any]) -> bool:
+    return all(isinstance(one, str) for one in value)
+
+
+def _is_schema(value: Any) -> bool:
+    """Return True for the JSON Schema of a field: ``{"type": "string", …}``."""
+    return isinstance(value, dict) and value.get("type") in _TYPES and value.keys() <= _SCHEMA_KEYS
+
+
 def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and [type(one) for one in value] == [str, str]
 
@@ -242,7 +273,9 @@ def _is_other(name: str, item: Any) -> bool:
     """Return True for a count of tokens, or the path that ``pwd`` may be."""
     if isinstance(item, str):
         return name.lower() == "pwd" and is_path(item)
-    return isinstance(item, int | float) and _words(name)[-1:] in (["token"], ["tokens"], ["pass"])
+    counts = item if isinstance(item, list) else [item]
+    counted = _words(name)[-1:] in (["token"], ["tokens"], ["pass"])
+    return counted and all(isinstance(one, int | float) for one in counts)
 
 
 def _words(name: str) -> list[str]:

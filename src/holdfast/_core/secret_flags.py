@@ -11,7 +11,8 @@ from holdfast._core.credential_forms import HIDDEN, has_digits_and_letters
 _APART: Final = {
     **{"sshpass": "-p", "redis-cli": "-a", "zip": "-P", "unzip": "-P", "openssl": "-k"},
     **{"ldapsearch": "-w", "ldapadd": "-w", "ldapmodify": "-w", "ldapdelete": "-w"},
-    **{"ldapwhoami": "-w", "ldappasswd": "-w"},
+    **{"ldapwhoami": "-w", "ldappasswd": "-w", "sqlcmd": "-P", "bcp": "-P", "ssh-keygen": "-N"},
+    **{"keytool": "-storepass", "jarsigner": "-storepass"},
 }
 """Flags whose value, in the next word or attached, is a password."""
 _LOGIN: Final = frozenset({"docker", "podman", "az", "helm", "oc", "buildah", "skopeo", "nerdctl"})
@@ -29,7 +30,7 @@ _COMMAND: Final = re.compile(
     r"(?=[ \t])[^\r\n|;&]{1,1000}"
 )
 _WORD: Final = re.compile(r"(?:\"[^\"]*+\"|'[^']*+'|\S)++")
-_QUICK: Final = re.compile(r"[\"'\s]-[uUpPawk]|--user|--proxy-user|pass:")
+_QUICK: Final = re.compile(r"[\"'\s]-[uUpPawkN]|-storepass|--user|--proxy-user|pass:")
 
 
 def hide_in_commands(text: str) -> str:
