@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast._core.credentials import hide_credentials, is_plain
 from holdfast._core.redact import HIDDEN, MOST_CHARACTERS, Redactor
 from holdfast.policies import SECRETS, Redaction
-from tests.redaction_corpus import OPEN_TEXTS, OPEN_VALUES, TEXTS, VALUES, pem
+from tests.redaction_corpus import OPEN_TEXTS, OPEN_VALUES, TEXTS, TOKENS, VALUES, pem
 
 redactor = Redactor(Redaction())
 
@@ -122,6 +123,27 @@ def test_a_text_of_values_is_read_once(unit: str) -> None:
     short, long = (cpu_time(unit * (size // len(unit)) + ".") for size in (10_000, 80_000))
     # Eight times the text takes eight times as long; read to its end from each value, 64 times.
     assert long < 24 * short + 0.05
+
+
+@pytest.mark.req("T8")
+@given(
+    st.lists(st.sampled_from([*PIECES, *READ_TWICE, *TOKENS, "hunter2", "a b", "Qx7"]), max_size=6)
+)
+@settings(max_examples=200, deadline=None)
+def test_a_text_that_needs_no_search_has_nothing_to_find(pieces: list[str]) -> None:
+    text = " ".join(pieces)
+    found = hide_credentials(text, redactor.is_secret, redactor._stems)
+    if is_plain(text.lower(), redactor._stems):
+        assert found == text
+    if text[:1] not in ("{", "["):
+        assert redactor.text(text) == found
+
+
+@pytest.mark.req("T8")
+def test_every_credential_of_the_corpus_needs_a_search() -> None:
+    texts = [text for text, _ in TEXTS if text.isascii()]
+    assert not [text for text in texts if is_plain(text.lower(), redactor._stems)]
+    assert is_plain("hello, world: 3 of 5 found in a.txt", redactor._stems)
 
 
 def test_what_is_too_long_to_search_is_hidden_whole() -> None:

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import holdfast
-from holdfast import Observability, connect
+from holdfast import Observability, Redaction, connect
 from holdfast.cli.output import Output, show_stderr
 from holdfast.errors import HoldfastError, RpcError, ToolError, TransportError
 from holdfast.testing import Peer, RequestError
@@ -86,3 +86,22 @@ async def test_no_credential_of_a_call_is_recorded(
             kept = [lines, [str(one) for one in records], caplog.text, failure, spans]
             written = json.dumps(kept)
             assert not [part for part in parts if part in written], (text, written)
+
+
+@pytest.mark.req("T8")
+async def test_a_pattern_of_ones_own_is_hidden_in_the_status_of_a_span() -> None:
+    peer = Peer()
+
+    @peer.tool("say")
+    def say() -> str:
+        raise RequestError(-32050, "no order acme-4711")
+
+    exporter = InMemorySpanExporter()
+    tracers = TracerProvider()
+    tracers.add_span_processor(SimpleSpanProcessor(exporter))
+    own = Redaction(patterns=["acme-[0-9]+"])
+    seen = Observability(opentelemetry=True, tracer_provider=tracers, redaction=own)
+    async with connect(peer, observability=seen) as client:
+        with pytest.raises(RpcError):
+            await client.call_tool("say")
+    assert "4711" not in "".join(span.to_json() for span in exporter.get_finished_spans())

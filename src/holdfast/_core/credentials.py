@@ -45,6 +45,29 @@ def stems_of(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(one for one in stems if not any(other in one for other in stems - {one}))
 
 
+def is_plain(small: str, stems: Iterable[str]) -> bool:
+    """Return True if no search could find anything in a text, which is in lower case.
+
+    Every search needs the stem of a name, one of `_MARKS`, a flag, or a word as long as a token. In
+    a short text that is asked much faster than the searches are made.
+    """
+    for one in stems:
+        if one in small:
+            return False
+    for one in _MARKS:
+        if one in small:
+            return False
+    if "-" in small and _FLAG.search(small):
+        return False
+    return max(map(len, small.split()), default=0) < _SHORTEST_TOKEN
+
+
+_MARKS: Final = (
+    *("//", "%40", "@tcp(", "@udp(", "@unix(", "private", "proxy", "basic", "digest", "dpop"),
+    *("negotiate", "ntlm", "hmac", "eyj", "ls0tls1", "identified"),
+)
+_FLAG: Final = re.compile(r"[\"'\s]-|-storepass|--")
+_SHORTEST_TOKEN: Final = 14
 _PIECE: Final = 64 * 1024
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast._core.credential_forms import HIDDEN, is_path, is_plain_name
-from holdfast._core.credentials import hide_credentials, stems_of
+from holdfast._core.credentials import hide_credentials, is_plain, stems_of
 from holdfast._core.secret_flags import secret_words
 from holdfast.policies import Redaction
 
@@ -28,6 +28,8 @@ DEEPEST: Final = 64
 """Levels of nesting that are searched; what is deeper is hidden whole."""
 MOST_CHARACTERS: Final = 16 * 1024 * 1024
 """Characters of one value that are searched; the rest is hidden whole."""
+_SHORT: Final = 512
+"""A shorter text is searched once for anything suspicious before it is searched for each form."""
 _MOST_WORDS: Final = 200
 """Words of a list that are searched for a command's flags."""
 _EMBEDDED: Final = 8
@@ -88,6 +90,7 @@ class Redactor:
         self._stems = stems_of(words[0] for key in policy.keys if (words := _words(key)))
         self._patterns = [re.compile(one) for one in policy.patterns]
         self._is_secret = lru_cache(2048)(self._judge)
+        self._shown_name = lru_cache(2048)(self._text)
 
     def is_secret(self, name: str) -> bool:
         """Return True if a field of this name holds a secret."""
@@ -121,6 +124,10 @@ class Redactor:
 
     # Text
 
+    def name(self, name: str) -> str:
+        """Return the name of a field without what looks like a credential."""
+        return self._shown_name(name, 0) if len(name) <= 64 else self._text(name, 0)
+
     def text(self, text: str) -> str:
         """Return the text without what looks like a credential."""
         return self._text(text, _EMBEDDED)
@@ -132,7 +139,11 @@ class Redactor:
             return HIDDEN
         if embedded and text.lstrip()[:1] in ("{", "["):
             text = self._embedded_json(text, embedded - 1)
-        text = hide_credentials(text, self.is_secret, self._stems)
+        elif len(text) < _SHORT and text.isascii() and is_plain(text.lower(), self._stems):
+            return self._without_patterns(text)
+        return self._without_patterns(hide_credentials(text, self.is_secret, self._stems))
+
+    def _without_patterns(self, text: str) -> str:
         for pattern in self._patterns:
             text = pattern.sub(HIDDEN, text)
         return text
@@ -170,7 +181,27 @@ class Redactor:
                 else HIDDEN
             )
         names = secret if secret and self._schema else frozenset()
+        if not names and self._is_plain(plain):
+            return plain
         return _Copy(self, _EMBEDDED, names).value(plain, DEEPEST)
+
+    def _is_plain(self, value: Any) -> bool:
+        """Return True if a small value has nothing in it that could be hidden."""
+        if self._patterns or not self._on:
+            return False
+        try:
+            data = msgspec.json.encode(value)
+        except (ValueError, TypeError, RecursionError, OverflowError):
+            return False
+        # A backslash escapes a character: of a name, or of JSON in a string.
+        if len(data) >= _SHORT or not data.isascii() or b"\\" in data:
+            return False
+        if data.count(b"{") + data.count(b"[") >= DEEPEST:
+            return False
+        return is_plain(data.decode().lower().translate(_JSON_SIGNS), self._stems)
+
+
+_JSON_SIGNS: Final = str.maketrans("{}[],:", "      ")
 
 
 class _Copy:
@@ -196,7 +227,7 @@ class _Copy:
             return self._list(value, levels)
         pair = self._is_secret_pair(value)
         found = {
-            self._redactor._text(str(name), 0): self._item(str(name), item, levels, pair)
+            self._redactor.name(str(name)): self._item(str(name), item, levels, pair)
             for name, item in value.items()
         }
         if "args" in value and isinstance(found["args"], list):

@@ -91,7 +91,7 @@ def task_field(task: Task | None, ok: bool, redactor: Redactor) -> bytes:
 
 def printable(text: str) -> str:
     """Return text that UTF-8 can hold: lone surrogates become question marks."""
-    return text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 SUMMARY: Final = re.compile(r"\[([a-z_]+) ([0-9]+) chars(?: → (.+))?\]", re.S)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from msgspec import Raw, Struct
@@ -62,9 +64,14 @@ class ObservedCall(Struct, kw_only=True):
 
     def secret_names(self) -> frozenset[str] | None:
         """Return the arguments that the tool's schema declares secret; None: maybe all of them."""
-        from holdfast.schema.annotations import secret_names
+        return frozenset() if self.tool is None else _secrets()(self.tool.input_schema_json)
 
-        return frozenset() if self.tool is None else secret_names(self.tool.input_schema_json)
+
+@cache
+def _secrets() -> Callable[[Raw], frozenset[str] | None]:
+    from holdfast.schema.annotations import secret_names
+
+    return secret_names
 
 
 class Observer(Protocol):
@@ -193,9 +200,7 @@ def safely(action: Callable[..., Any], *arguments: Any) -> Any:
 
 def correlation_id() -> str:
     """Return a new name for one call."""
-    from secrets import token_hex
-
-    return token_hex(8)
+    return os.urandom(8).hex()
 
 
 def reason(error: BaseException) -> str:

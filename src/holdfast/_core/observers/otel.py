@@ -40,7 +40,7 @@ class OpenTelemetry:
         self, policy: Observability, network: dict[str, Any], link: Callable[[], Era | None]
     ) -> None:
         self._era = link
-        self._redact = Redactor(policy.redaction).text
+        self._redactor = Redactor(policy.redaction)
         self._tracer = trace.get_tracer("holdfast", tracer_provider=policy.tracer_provider)
         meter = metrics.get_meter("holdfast", meter_provider=policy.meter_provider)
         self._operations = meter.create_histogram(
@@ -62,7 +62,7 @@ class OpenTelemetry:
         """Start a span, and have the request carry it."""
         if call.refused:
             return None
-        about = self._redact(call.about)
+        about = self._redactor.name(call.about)
         known = self._common() | _about(call.method, about)
         resource = {"mcp.resource.uri": about} if "uri" in (call.params or {}) else {}
         span = self._tracer.start_span(
@@ -93,7 +93,7 @@ class OpenTelemetry:
         if call.error is not None:
             error = call.error
             text = str(error) if isinstance(error, HoldfastError) else type(error).__name__
-            span.set_status(Status(StatusCode.ERROR, self._redact(text)))
+            span.set_status(Status(StatusCode.ERROR, self._redactor.text(text)))
         elif failure:
             span.set_status(Status(StatusCode.ERROR))
         # Only now is it certain that there is a connection, and which.
