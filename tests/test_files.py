@@ -43,6 +43,28 @@ def test_what_is_not_a_regular_file_is_refused(tmp_path: Path, kind: str) -> Non
 
 
 @posix
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    for use in (
+        lambda: files.read_bytes(path, 9),
+        lambda: files.read_bytes(path, 9, inside=tmp_path),
+        lambda: files.read_without_links(path, 9),
+        lambda: files.write_atomic(path, b""),
+        lambda: files.open_for_append(path),
+        lambda: files.open_folder(path, create=True),
+        lambda: files.resolve_output(path),
+    ):
+        with pytest.raises(RefusedFileError, match="no file can have"):
+            use()
+
+
+def test_a_long_name_of_any_script_is_written(tmp_path: Path) -> None:
+    path = tmp_path / ("\u6f22" * 80)
+    files.write_atomic(path, b"x")
+    assert path.read_bytes() == b"x"
+
+
 def test_a_link_may_not_lead_out_of_a_project(tmp_path: Path) -> None:
     inside, outside = tmp_path / "in", tmp_path / "out"
     inside.mkdir()

@@ -380,6 +380,13 @@ def test_relative_paths_become_absolute_and_variables_stay(world: World) -> None
     assert entry.env_file == "${userHome}/e"
 
 
+def test_a_program_is_imported_as_the_one_that_was_meant(world: World) -> None:
+    """From another folder ``./run`` would be whatever a stranger calls so there."""
+    path = world.servers("a/mcp.json", one={"command": "./run"}, two={"command": "npx"})
+    found = import_(path, start=world.project, environ={}, home=world.home)
+    assert [entry.command for entry in again(found.text)] == [f"{world.project}/a/run", "npx"]
+
+
 def test_a_server_without_a_way_to_it_is_left_out_and_told(world: World) -> None:
     path = world.servers("x.json", bad={"type": "ws"}, good={"command": "a"})
     found = import_(path, start=world.project, environ={}, home=world.home)

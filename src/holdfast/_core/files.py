@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Final, Literal, TypeAlias
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
+Owned: TypeAlias = Literal[False, True, "group"]
 
 PRIVATE_FILE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700
@@ -55,7 +56,7 @@ def reason(error: OSError | ValueError) -> str:
 
 
 def read_bytes(
-    path: StrPath, limit: int, *, inside: StrPath | None = None, owned: bool = False
+    path: StrPath, limit: int, *, inside: StrPath | None = None, owned: Owned = False
 ) -> bytes:
     """Read a regular file of at most ``limit`` bytes.
 
@@ -64,8 +65,9 @@ def read_bytes(
         limit: Most bytes; a longer file is refused.
         inside: Follow links only as long as they stay in this folder: a repository has no
             business with files that it did not bring.
-        owned: Refuse a file that another user owns or may write.
+        owned: Refuse a file that another user owns or may write; ``"group"``: the user's group may.
     """
+    _require_path(path)
     if inside is not None:
         os.lstat(path)  # raises FileNotFoundError for what is not there at all
         path = _resolve_inside(path, inside)
@@ -74,24 +76,21 @@ def read_bytes(
         descriptor = os.open(path, os.O_RDONLY | _CAREFUL | _BINARY)
     try:
         facts = _require_regular(descriptor, path)
-        if owned:
-            _require_owned(facts, path)
+        _require_owned(facts, path, owned)
         return _read_all(descriptor, path, facts, limit)
     finally:
         os.close(descriptor)
 
 
-def read_without_links(path: StrPath, limit: int, *, owned: bool = False) -> bytes:
+def read_without_links(path: StrPath, limit: int, *, owned: Owned = False) -> bytes:
     """Read a regular file of at most ``limit`` bytes, following no link on the way.
 
     A hard link is refused as well: it is another file under a name that somebody chose.
-    ``owned`` refuses a file that another user owns or may write.
     """
     descriptor = open_without_links(path, os.O_RDONLY)
     try:
         facts = _require_regular(descriptor, path)
-        if owned:
-            _require_owned(facts, path)
+        _require_owned(facts, path, owned)
         if facts.st_nlink > 1:
             raise RefusedFileError(path, "has a second name (a hard link); not read")
         return _read_all(descriptor, path, facts, limit)
@@ -139,6 +138,7 @@ def open_without_links(path: StrPath, flags: int, mode: int = PRIVATE_FILE) -> i
     A relative path starts at the current folder. Links that only the system administrator can have
     made (``/tmp`` on macOS) are followed.
     """
+    _require_path(path)
     flags |= _CAREFUL | _BINARY
     if not _BY_PARTS:
         _refuse_links(path)
@@ -181,6 +181,7 @@ def _open_for_write(path: StrPath, flags: int) -> int:
 
 def open_folder(path: StrPath, *, create: bool = False) -> int:
     """Open a folder part by part, following no link; ``create`` a private one if there is none."""
+    _require_path(path)
     if create:
         with _parent(path) as (folder, name), suppress(FileExistsError):
             os.mkdir(name, PRIVATE_FOLDER, dir_fd=folder)
@@ -270,6 +271,16 @@ def _refuse_links(path: StrPath) -> None:
             raise RefusedFileError(path, _link_text(part.name, path), errno.ELOOP)
 
 
+def _require_path(path: StrPath) -> None:
+    """Refuse what no file can be named, which the system reports in other ways than `OSError`."""
+    try:
+        possible = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise RefusedFileError(path, "has a character in its name that no file can have")
+
+
 def _require_regular(descriptor: int, path: StrPath) -> os.stat_result:
     facts = os.fstat(descriptor)
     if not stat.S_ISREG(facts.st_mode):
@@ -277,12 +288,12 @@ def _require_regular(descriptor: int, path: StrPath) -> os.stat_result:
     return facts
 
 
-def _require_owned(facts: os.stat_result, path: StrPath) -> None:
-    if os.name != "posix":
+def _require_owned(facts: os.stat_result, path: StrPath, owned: Owned) -> None:
+    if os.name != "posix" or not owned:
         return
     if facts.st_uid not in (os.geteuid(), 0):
         raise RefusedFileError(path, "belongs to another user; not used")
-    if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if facts.st_mode & (stat.S_IWOTH if owned == "group" else stat.S_IWGRP | stat.S_IWOTH):
         raise RefusedFileError(path, "can be written by other users; not used (chmod 600)")
 
 
@@ -303,6 +314,7 @@ def write_atomic(
     """
     import secrets  # slow to load, and most commands only read
 
+    _require_path(path)
     target = os.path.abspath(path)
     folder, name = os.path.split(target)
     spare = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
@@ -351,6 +363,7 @@ def resolve_output(path: StrPath) -> str:
     Links are followed as long as they stay in the current folder, or in the path's own if that is
     elsewhere: one that came with a repository must not decide which file is written (CWE-59).
     """
+    _require_path(path)
     whole = os.path.abspath(path)
     here = os.getcwd()
     inside = _is_inside(whole, here)

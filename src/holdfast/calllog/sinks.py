@@ -113,8 +113,6 @@ def _refuse_hopeless(given: str, path: str) -> None:
     folder = os.path.dirname(path)
     if not given or os.path.isdir(path):
         why = "is a folder" if given else "an empty path"
-    elif "\0" in path:
-        why = "has a NUL character in it"
     elif not os.path.isdir(folder):
         why = f"there is no folder {folder}"
     elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
@@ -404,6 +402,6 @@ def read_sidecar(shown: str, base: Path, folders: tuple[Path, ...]) -> str:
         data = read_without_links(
             Path(os.path.realpath(folder)) / path.relative_to(folder), LONGEST_READ
         )
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise NotRecorded(f"its sidecar {shown} cannot be read: it {reason(error)}") from None
     return data.decode("utf-8", "replace")

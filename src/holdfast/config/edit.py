@@ -372,5 +372,8 @@ def at_home(entry: ServerEntry) -> ServerEntry:
         return absolute(path, source.base, str(source.environment.home))
 
     moved = {row.name: map_strings(row.name, value, move) for row, value in said(entry) if row.path}
+    if entry.cwd is None and entry.command and "/" in entry.command:
+        # From another folder it would run whatever has this name there.
+        moved["command"] = move("command", entry.command)
     own = {name: moved.pop(name) for name in list(moved) if name in entry.settings}
     return replace(entry, settings={**entry.settings, **own}, **moved)

@@ -10,7 +10,6 @@ import json
 import math
 import os
 import re
-import stat
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -61,28 +60,15 @@ def read(path: str, limit: int, *, inside: str | None = None, owned: bool = Fals
         owned: Refuse a file that other users own or can write.
     """
     try:
-        if owned:
-            _require_owned(path)
-        return read_bytes(path, limit, inside=inside)
+        return read_bytes(path, limit, inside=inside, owned="group" if owned else False)
     except (FileNotFoundError, NotADirectoryError):
         if os.path.islink(path):
             raise UnreadableFileError("is a link that leads nowhere") from None
         return None
     except RefusedFileError as error:
         raise UnreadableFileError(error.strerror) from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise UnreadableFileError(f"cannot be read: {reason(error).lower()}") from None
-
-
-def _require_owned(path: str) -> None:
-    """Refuse a file that decides what runs without approval, if others decide what is in it."""
-    facts = os.stat(path)
-    if os.name != "posix" or not stat.S_ISREG(facts.st_mode):
-        return
-    if facts.st_uid not in (os.geteuid(), 0):
-        raise UnreadableFileError("belongs to another user; not used")
-    if facts.st_mode & stat.S_IWOTH:
-        raise UnreadableFileError("can be written by other users; not used (chmod o-w)")
 
 
 def parse(path: str, data: bytes, budget: ReadBudget | None = None) -> Mapping[str, Any]:

@@ -28,6 +28,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from holdfast._core.files import read_bytes, write_atomic
 from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall
 from holdfast._core.server.incoming import Incoming
 from holdfast._core.text import truncate
@@ -98,6 +99,7 @@ class NotesLog(CallLog):
 
 
 VERSION: Final = 1
+MOST_BYTES: Final = 1 << 20
 MANIFEST: Final = "recording.json"
 LONGEST_NAME: Final = 80
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -254,7 +256,7 @@ class Recording:
         parts = [log.part(self._folder) for log in self._logs]
         manifest = msgspec.to_builtins(Manifest(test=self._nodeid, clients=parts))
         text = json.dumps(manifest, indent=2, ensure_ascii=False)
-        (self._home / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
+        write_atomic(self._home / MANIFEST, f"{text}\n".encode())
 
 
 _NOT_RECORDED: Final = (
@@ -331,7 +333,8 @@ class Replay:
     def _read(self) -> Manifest:
         path = self._home / MANIFEST
         try:
-            found = msgspec.json.decode(path.read_bytes(), type=Manifest)
+            data = read_bytes(path, MOST_BYTES, inside=self._folder)
+            found = msgspec.json.decode(data, type=Manifest)
         except FileNotFoundError:
             raise MissingRecording(
                 f"there is no recording of this test ({path}); {self._again}"
