@@ -87,7 +87,7 @@ class Redactor:
         self._schema = policy.schema
         self._keys = frozenset("".join(_words(key)) for key in policy.keys)
         self._endings = tuple(one for one in _ENDINGS if one in self._keys)
-        self._stems = stems_of(words[0] for key in policy.keys if (words := _words(key)))
+        self._stems = stems_of(max(words, key=len) for key in policy.keys if (words := _words(key)))
         self._patterns = [re.compile(one) for one in policy.patterns]
         self._is_secret = lru_cache(2048)(self._judge)
         self._shown_name = lru_cache(2048)(self._text)

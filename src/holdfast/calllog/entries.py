@@ -65,7 +65,7 @@ class Entry(Struct, kw_only=True):
     """The task that the call became."""
 
     def __str__(self) -> str:
-        return f"{self.name!r} (line {self.line})"
+        return f"'{visible(self.name, 120)}' (line {self.line})"
 
 
 class LogProblem(Struct, frozen=True):
