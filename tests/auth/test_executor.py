@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 from aiohttp import web
 
-from holdfast import MemoryLogins, OAuth
+from holdfast import MemoryLogins
 from holdfast._core.auth import jws
-from holdfast._core.auth.authorizer import MACHINE_TIME, Authorizer
+from holdfast._core.auth.as_client import Reach
 from holdfast._core.auth.credentials import Login
+from holdfast._core.auth.executor import MACHINE_TIME, Executor
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Read
 from holdfast.errors import TransportError
 from tests.auth.test_as_client import serving
@@ -36,9 +38,9 @@ async def test_what_needs_no_person_ends_in_time_however_many_steps_it_has() -> 
             steps += 1
             yield Read("a", Login)
 
-    authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=SlowLogins()))
+    executor = Executor(Reach(), time.time, SlowLogins())
     with pytest.raises(TransportError, match=f"within {MACHINE_TIME:g} s"):
-        await authorizer.run(conversation())
+        await executor.run(conversation())
     assert steps <= MACHINE_TIME / 10 + 2
 
 
@@ -60,9 +62,9 @@ async def test_a_nonce_is_honoured_once_with_a_new_proof() -> None:
         def conversation() -> Conversation[object]:
             return (yield Ask(url=f"{url}/token", form={}, proof=key, pinned=True))
 
-        authorizer = Authorizer(f"{url}/mcp", OAuth(store=MemoryLogins()))
-        authorizer.network = "loopback"
-        answer = await authorizer.run(conversation())
+        executor = Executor(Reach(), time.time, MemoryLogins())
+        executor.network = "loopback"
+        answer = await executor.run(conversation())
     assert isinstance(answer, Fetched)
     assert answer.status == 400
     assert len(set(proofs)) == len(proofs) == 2
