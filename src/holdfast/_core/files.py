@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Final, Literal, TypeAlias
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
-Owned: TypeAlias = Literal[False, True, "group"]
+Owned: TypeAlias = 'Literal[False, True, "group"]'
 
 PRIVATE_FILE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700
