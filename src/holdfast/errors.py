@@ -31,7 +31,17 @@ is True when it had left for the server and no answer came.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from typing import TypedDict, Unpack
+
+    class ErrorFields(TypedDict, total=False):
+        """The fields of every error, besides its message. For type checkers: slow to make."""
+
+        code: int | None
+        data: Any
+        outcome_unknown: bool
 
 
 def _redacted(text: str) -> str:
@@ -39,14 +49,6 @@ def _redacted(text: str) -> str:
     from holdfast._core.redact import redact_text
 
     return redact_text(text)
-
-
-class ErrorFields(TypedDict, total=False):
-    """The fields of every error, besides its message."""
-
-    code: int | None
-    data: Any
-    outcome_unknown: bool
 
 
 class HoldfastError(Exception):

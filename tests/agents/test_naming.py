@@ -122,3 +122,13 @@ def test_what_is_known_shows() -> None:
     names = Names([("a", "b")])
     assert list(names) == ["a__b"]
     assert repr(names) == "<Names 1 tools>"
+
+
+@pytest.mark.req("F3")
+def test_names_are_bounded_and_the_oldest_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.agents.naming.MOST", 3)
+    names = Names(("s", f"t{number}") for number in range(3))
+    names.add("s", "t0")
+    names.add("s", "new")
+    assert list(names) == ["s__t1", "s__t2", "s__new"]
+    assert names.add("s", "t0") == "s__t0"

@@ -801,6 +801,30 @@ def test_a_token_in_the_place_of_a_keyword_is_not_repeated() -> None:
     assert "TOKEN-SECRET" not in str(caught.value)
 
 
+@pytest.mark.req("B20")
+@pytest.mark.parametrize(
+    ("kind", "wrong", "message"),
+    [
+        (OAuth, {"scopes": 3}, "scopes=3: must be a string or a list of them"),
+        (OAuth, {"client_id": b"SECRET"}, "OAuth(client_id=…): must be a string, not bytes"),
+        (OAuth, {"insecure": 1}, "OAuth(insecure=…): must be True or False, not int"),
+        (OAuth, {"account": 3}, "OAuth(account=…): must be a string or a function, not int"),
+        (OAuth, {"timeout": "a"}, "OAuth(timeout=…): must be a number, not str"),
+        (
+            holdfast.Bearer,
+            {"token": b"SECRET"},
+            "Bearer(token=…): must be a string or a function, not bytes",
+        ),
+    ],
+)
+def test_an_option_of_a_wrong_type_is_refused_without_its_value(
+    kind: Any, wrong: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValidationError) as caught:
+        kind(**wrong)
+    assert str(caught.value) == message
+
+
 def test_keywords() -> None:
     auto, oauth = options_for("auto"), options_for("oauth")
     assert isinstance(auto, OAuth)

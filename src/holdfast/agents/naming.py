@@ -32,6 +32,8 @@ LIMIT: Final = 64
 LEAST: Final = 32
 """Below this a hash leaves no room for anything to read."""
 DIGITS: Final = 8
+MOST: Final = 200_000
+"""Names that are remembered: twice the longest list."""
 NEAR: Final = 0.8
 """How like one another names must be to be taken for each other: they all begin alike."""
 
@@ -116,6 +118,9 @@ class Names:
             name = name_of(server, tool, limit=self.limit, digits=digits)
         self._names[pair] = name
         self._pairs[name] = pair
+        if len(self._pairs) > MOST:
+            # A server may rename its tools in every list. The oldest name is forgotten.
+            del self._names[self._pairs.pop(next(iter(self._pairs)))]
         return name
 
     def resolve(self, name: str) -> tuple[str, str]:

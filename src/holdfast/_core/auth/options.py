@@ -7,7 +7,7 @@ import inspect
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 from msgspec import structs
 
@@ -41,6 +41,7 @@ class _Options(Secretive, frozen=True, kw_only=True):
     """Its name in ``capabilities``."""
 
     def __post_init__(self) -> None:
+        _check_types(self)
         structs.force_setattr(self, "scopes", _scopes(self.scopes))
         _check_url("issuer", self.issuer, self.insecure)
         if isinstance(self.resource, str) and not _URI.fullmatch(self.resource):
@@ -134,6 +135,8 @@ class Bearer(Secretive, frozen=True):
     def __post_init__(self) -> None:
         if isinstance(self.token, str):
             check_token(self.token)
+        elif not callable(self.token):
+            raise _wrong_type(self, "token", "a string or a function")
 
 
 class ClientCredentials(_Options, frozen=True, kw_only=True):
@@ -264,10 +267,38 @@ def bearer_headers(options: Bearer, own: Any) -> Any:
     return headers
 
 
+_TYPES: Final[dict[str, tuple[Any, str]]] = {
+    "str": (str, "a string"),
+    "str | None": (str | None, "a string"),
+    "bool": (bool, "True or False"),
+    "float": (int | float, "a number"),
+    "TokenSource": (str | Callable, "a string or a function"),
+    "AccountSource": (str | Callable, "a string or a function"),
+}
+
+
+def _check_types(options: _Options) -> None:
+    """Refuse texts, flags and numbers of another type."""
+    for kind in type(options).__mro__:
+        for name, annotation in getattr(kind, "__annotations__", {}).items():
+            expected, words = _TYPES.get(annotation, (object, ""))
+            if not isinstance(getattr(options, name), expected):
+                raise _wrong_type(options, name, words)
+
+
+def _wrong_type(options: Any, name: str, expected: str) -> ValidationError:
+    """Return the error for an option; its value may be a secret and is not shown."""
+    owner, given = type(options).__name__, type(getattr(options, name)).__name__
+    return ValidationError(f"{owner}({name}=…): must be {expected}, not {given}")
+
+
 def _scopes(scopes: Any) -> tuple[str, ...] | None:
     if scopes is None:
         return None
-    text = scopes if isinstance(scopes, str) else " ".join(scopes)
+    try:
+        text = scopes if isinstance(scopes, str) else " ".join(scopes)
+    except TypeError:
+        raise ValidationError(f"scopes={scopes!r}: must be a string or a list of them") from None
     return split_scope(text)
 
 
