@@ -59,9 +59,10 @@ def refusal(
     """
     fault = fault_in(body)
     said = (fault.message if fault else None) or snippet(body.strip()) or reason or ""
+    said = said.removeprefix(f"{status}: ").removeprefix(f"{status} ")
     text = f"{origin} answered with HTTP status {status}: {said}"
     if status in _NO_ENDPOINT and fault is None and not named and not _ENDPOINT.search(path):
-        text += f"; is its MCP endpoint at another path, such as {path.rstrip('/')}/mcp?"
+        text += f" (its MCP endpoint may be at another path, such as {path.rstrip('/')}/mcp)"
     if status == UNAUTHORIZED:
         error: HoldfastError = AuthError(f"{text}; check the credentials (headers=…)", code=status)
         return Refused(error, Meaning.UNAUTHORIZED, processed=False)
