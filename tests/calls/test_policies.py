@@ -32,7 +32,7 @@ REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "polici
             "ToolPolicy(timeouts={'a': 0}): must be a number, more",
         ),
         (lambda: Cache(ttl=-1), "Cache(ttl=-1): must be a number, 0 or more"),
-        (lambda: Cache(entries=0), "Cache(entries=0): must be a number, more than 0"),
+        (lambda: Cache(entries=0), "Cache(entries=0): must be a whole number, more than 0"),
         (lambda: Cache(mode="on"), "mode='on': must be 'use' or 'refresh' or 'bypass'"),  # type: ignore[arg-type]
         (lambda: Cache(invalidate_on="sync"), "Cache(invalidate_on='sync'): must be a list"),
         (lambda: Redaction(keys="token"), "Redaction(keys='token'): must be a list"),

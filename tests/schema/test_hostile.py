@@ -14,7 +14,8 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from holdfast.schema.cost import BUDGET, IGNORED, UNITS
+from holdfast.schema.compiling import UNITS
+from holdfast.schema.cost import BUDGET, IGNORED
 from holdfast.schema.explain import Unusable
 from holdfast.schema.validate import Checker
 from holdfast.schema.walk import LIMITS, rewrite

@@ -1,9 +1,9 @@
-"""Upper bounds on the time that compiling a schema, and checking a value against it, takes.
+"""Upper bounds on the time that checking a value against a schema takes, once it is compiled.
 
-The validator has no limit of time, so the work is counted before it is done: in units of about
-2 µs for compiling, in steps of about 20 ns for checking. Counting is linear in the size of the
-schema; where the value has to be looked at too, a `Budget` bounds it. The figures were measured
-on jsonschema-rs with the schemas that ``tests/schema/hostile.py`` generates.
+The validator has no limit of time, so the work is counted before it is done: in steps of about
+20 ns (compiling is counted by `compiling`, in units of about 2 µs). Counting is linear in the
+size of the schema; where the value has to be looked at too, a `Budget` bounds it. The figures
+were measured on jsonschema-rs with the schemas that ``tests/schema/hostile.py`` generates.
 
 There are three bounds for checking, each for the schemas that the one before is no use for:
 
@@ -15,14 +15,14 @@ work        of one given value.
 
 from __future__ import annotations
 
-import re
 from math import log2
 from typing import Any, Final, NamedTuple
 
+from holdfast.schema import compiling
+from holdfast.schema.compiling import collects
 from holdfast.schema.graph import Graph, Node, ordered, patterns
 from holdfast.schema.walk import (
     LIMITS,
-    REFERENCES,
     Budget,
     Schema,
     SchemaLimits,
@@ -32,8 +32,6 @@ from holdfast.schema.walk import (
 
 BUDGET: Final = 1_000_000
 """Steps of one check: 20 ms."""
-UNITS: Final = 5_000
-"""Units of one compilation, and of counting before it: 25 ms."""
 CHARACTER: Final = 300
 """Steps for one character under the worst pattern that is compiled."""
 FRACTION: Final = 4_000
@@ -61,8 +59,6 @@ _REPEATS: Final = frozenset(
 )
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _COMPARES: Final = frozenset({*_BOUNDS, "multipleOf", "const", "enum", "uniqueItems"})
-_COLLECTS: Final = ("unevaluatedProperties", "unevaluatedItems")
-_COUNTED: Final = re.compile(r"\{(\d{1,4})(?:,(\d{1,4}))?")
 
 
 _CHEAP: Final = frozenset(
@@ -109,15 +105,17 @@ class Outline:
     """
 
     def __init__(self, root: Any, limits: SchemaLimits = LIMITS) -> None:
-        units = _compile_units(root, limits)
-        if units > UNITS:
+        units = compiling.units(root, limits)
+        if units > compiling.UNITS:
             raise SchemaTooComplex("it would take too long to compile")
         graph = Graph(root, limits)
         inner = [node for node in graph.nodes if not node.leaf]
         in_place = ordered(inner, lambda node: node.here)
         if in_place is None:
             raise SchemaTooComplex("it refers to itself without an end")
-        if any(map(_collects, inner)) and units + _expansion_units(inner) > UNITS:
+        if any(map(collects, inner)):
+            units += compiling.expansion_units(inner)
+        if units > compiling.UNITS:
             raise SchemaTooComplex("it would take too long to compile")
         self._top = graph.top
         self.patterns: set[str] = patterns(graph.nodes)
@@ -132,7 +130,7 @@ class Outline:
         order = ordered([graph.top], Node.all)
         self.bound: Bound | None = None
         """None: only `work` can tell."""
-        if order is not None and not any(node.foreign or _collects(node) for node in order):
+        if order is not None and not any(node.foreign or collects(node) for node in order):
             self.bound = _bound(order)
 
     def work(self, value: Any, budget: Budget | None = None) -> Work:
@@ -145,78 +143,6 @@ class Outline:
             return _Count(budget or Budget(), self.skipped).of(self._top, value)
         except RecursionError:
             raise SchemaTooComplex("it is too deep to check") from None
-
-
-def _collects(node: Node) -> bool:
-    return not node.leaf and any(map(node.collects, _COLLECTS))
-
-
-# Compiling
-
-
-def _compile_units(root: Any, limits: SchemaLimits) -> int:
-    """Return the units of all JSON values in a schema, wherever they stand."""
-    units = values = 0
-    level: list[tuple[Any, int, int]] = [(root, 0, 0)]
-    for _ in range(2 * limits.depth):
-        following: list[tuple[Any, int, int]] = []
-        for value, copies, path in level:
-            # The validator keeps a copy of what is under ``not``, and a pointer to each part.
-            units += 1 + copies // 8 + path // 400
-            if isinstance(value, dict):
-                units += 2 + _reference_units(value)
-                for key, item in value.items():
-                    following.append((item, copies + (key == "not"), path + len(key)))
-            elif isinstance(value, list):
-                following += [(item, copies, path + 2) for item in value]
-            elif isinstance(value, int) and value.bit_length() > 64:
-                units += value.bit_length()
-        values += len(level)
-        if values + len(following) > limits.nodes:
-            raise SchemaTooComplex(f"it has more than {limits.nodes} parts")
-        if not following:
-            return units
-        level = following
-    raise SchemaTooComplex(f"it is more than {2 * limits.depth} levels deep")
-
-
-def _reference_units(schema: Schema) -> int:
-    units = 0
-    for keyword in REFERENCES:
-        reference = schema.get(keyword)
-        if isinstance(reference, str):
-            units += 6 + 3 * reference.count("/") // 2 + len(reference) // 64
-    return units + 8 * (isinstance(schema.get("$id"), str) or isinstance(schema.get("id"), str))
-
-
-def _expansion_units(inner: list[Node]) -> int:
-    """Return the units of ``unevaluated*``, for which every way in place is followed anew."""
-    order = ordered(inner, _expanded)
-    if order is None:
-        raise SchemaTooComplex("it would take too long to compile")
-    ways: dict[int, int] = {}
-    units = 0
-    for node in order:
-        refers = 8 * any(keyword in node.schema for keyword in REFERENCES)
-        total = 1 + refers + len(node.schema) // 8 + len(node.properties) // 4
-        total += sum(ways[id(one)] for one in node.here)
-        if "unevaluatedItems" in node.schema:
-            total += 2 * sum(ways[id(one)] for one in node.item_besides)
-        ways[id(node)] = min(_CAP, total)
-        if _collects(node):
-            units += ways[id(node)]
-    return units
-
-
-def _expanded(node: Node) -> list[Node]:
-    """Return what ``unevaluated*`` compiles once more; ``contains`` and all inside it too."""
-    return [*node.here, *node.item_besides] if "unevaluatedItems" in node.schema else node.here
-
-
-def pattern_units(pattern: str) -> int:
-    """Return the units of compiling one regular expression."""
-    counted = sum(int(high or low) for low, high in _COUNTED.findall(pattern[:4096]))
-    return 40 + len(pattern) // 2 + min(counted, 4_000)
 
 
 # Checking, whatever the value
@@ -420,7 +346,7 @@ class _Count:
         if isinstance(value, dict):
             regexes = sum(map(self._matched, named(schema, "patternProperties")))
             texts += CHARACTER * regexes * sum(map(len, value)) if regexes else 0
-        if isinstance(value, dict | list | tuple) and _collects(node):
+        if isinstance(value, dict | list | tuple) and collects(node):
             steps += (again + len(node.properties) + 1) * (1 + len(value))
         if steps + texts > 1000 * BUDGET or steps > BUDGET:
             raise SchemaTooComplex("it would take too long to check")

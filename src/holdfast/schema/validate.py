@@ -20,6 +20,7 @@ from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast.schema import cost
 from holdfast.schema.annotations import without_defaulted
+from holdfast.schema.compiling import pattern_units
 from holdfast.schema.cost import Outline
 from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, describe
 from holdfast.schema.walk import NAMED, Budget, Elsewhere, SchemaTooComplex
@@ -265,7 +266,7 @@ def _unusable_patterns(outline: Outline) -> set[str]:
     """Return the patterns that are not linear, too large, or too many to compile in time."""
     left = PATTERN_UNITS
     unused: set[str] = set()
-    for units, pattern in sorted((cost.pattern_units(one), one) for one in outline.patterns):
+    for units, pattern in sorted((pattern_units(one), one) for one in outline.patterns):
         left -= 2 * units
         if left < 0 or not _takes([pattern]):
             unused.add(pattern)
