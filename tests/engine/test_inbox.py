@@ -632,6 +632,15 @@ def test_an_unreadable_answer_to_nobody_is_counted_only() -> None:
     assert [type(effect) for effect in effects] == [Violated]
 
 
+@pytest.mark.req("R10")
+@pytest.mark.parametrize("end", [b"}", b""], ids=["whole", "cut off"])
+def test_an_unreadable_notification_is_counted_only(end: bytes) -> None:
+    rig = ready()
+    rig.request()
+    effects = feed(rig, b'{"jsonrpc":"2.0","method":"notifications/message","params":NaN%b\n' % end)
+    assert [type(effect) for effect in effects] == [Violated]
+
+
 @pytest.mark.req("R10", "L5")
 def test_an_answer_that_is_cut_off_by_the_end_of_the_stream_leaves_its_call_to_the_loss() -> None:
     rig = ready()

@@ -154,3 +154,30 @@ def test_a_refusal_may_require_a_task() -> None:
 )
 def test_the_result_of_a_task_is_neither_a_task_nor_a_question(result: Any, good: bool) -> None:
     assert tasks.is_result(raw(result)) is good
+
+
+def test_a_stream_of_changes_is_asked_for_by_the_id_of_a_task() -> None:
+    request = tasks.listen("t")
+    assert request.method == "subscriptions/listen"
+    assert request.params == {"notifications": {"taskIds": ["t"]}}
+
+
+@pytest.mark.parametrize(
+    ("params", "task_id"),
+    [(task(), "t"), ({"taskId": 5}, None), ([], None), (None, None)],
+)
+def test_a_notification_says_which_task_has_changed(params: Any, task_id: str | None) -> None:
+    assert tasks.changed(None if params is None else raw(params)) == task_id
+
+
+@pytest.mark.parametrize(
+    ("agreed", "tells"),
+    [
+        ({"taskIds": ["t", "u"]}, True),
+        ({"taskIds": ["u"]}, False),
+        ({"toolsListChanged": True}, False),
+        ({"taskIds": "t"}, False),
+    ],
+)
+def test_an_acknowledgement_says_which_tasks_it_covers(agreed: Any, tells: bool) -> None:
+    assert tasks.will_tell("t", raw({"notifications": agreed})) is tells

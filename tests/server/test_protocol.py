@@ -497,6 +497,10 @@ def test_stateless_a_foreign_request_state_is_refused(modern: Client) -> None:
         error = modern.error("tools/call", {**other, **state})
         assert error["code"] == -32602
         assert "requestState" in error["message"]
+    same = {"name": "summarise", "arguments": {"text": "one"}, "inputResponses": answers}
+    for forged in ("{", "[]", "[" * 100_000):
+        state = {"requestState": asked["requestState"] + forged}
+        assert modern.error("tools/call", {**same, **state})["code"] == -32602
 
 
 def test_stateless_a_missing_answer_is_asked_for_again(modern: Client) -> None:
