@@ -95,6 +95,21 @@ def test_a_lock_file_that_cannot_be_trusted_stops_it_too(path: Path) -> None:
 
 
 @pytest.mark.req("H8")
+@pytest.mark.parametrize("broken", ["edited", "missing", "another server"])
+def test_the_advice_of_a_client_can_be_pasted_whatever_is_wrong(path: Path, broken: str) -> None:
+    reach = "--env FOO=1 -- python server.py"
+    if broken == "edited":
+        path.write_text(path.read_text().replace("Adds two", "Sends two"))
+    elif broken == "missing":
+        path.unlink()
+    lock = Lock(path, server="elsewhere" if broken == "another server" else None)
+    with pytest.raises(DriftError) as caught:
+        lock.guard("demo", reach)([ADD], None)
+    name = "elsewhere" if broken == "another server" else "demo"
+    assert f"holdfast lock --lock {path} --as {name} {reach}" in str(caught.value)
+
+
+@pytest.mark.req("H8")
 def test_where_only_a_warning_is_wanted_a_missing_file_is_one(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -125,14 +125,20 @@ def compare_skills(
     return before, now
 
 
-def entry_name(file: LockFile, server: str | None, client: str | None, path: str = NAME) -> str:
+def entry_name(
+    file: LockFile,
+    server: str | None,
+    client: str | None,
+    path: str = NAME,
+    reach: str | None = None,
+) -> str:
     """Return the name of the entry that a client is held to."""
     if server is not None:
         if server in file.servers:
             return server
         raise ValidationError(
             f"{path}: has no server {quote(server)}; it has {_names(file)}; "
-            f"{lock_command(path, server)} adds it"
+            f"{lock_command(path, server, reach)} adds it"
         )
     if client is not None and client in file.servers:
         return client
@@ -141,7 +147,7 @@ def entry_name(file: LockFile, server: str | None, client: str | None, path: str
     wanted = "" if client is None else f", and none named {quote(client)}"
     raise ValidationError(
         f"{path}: which server is meant? It has {_names(file)}{wanted}; "
-        f"name one with Lock(…, server=…), or add it with: {lock_command(path, client)}"
+        f"name one with Lock(…, server=…), or add it with: {lock_command(path, client, reach)}"
     )
 
 
@@ -184,10 +190,13 @@ class _Guard:
             return
         try:
             file = read(self._lock.path)
-            name = entry_name(file, self._lock.server, self._client, self._lock.path)
+            name = entry_name(file, self._lock.server, self._client, self._lock.path, self._reach)
             changes = compared(file.servers[name])
         except ValidationError as error:
-            self._object(f"its {what} cannot be checked: {error}", None, error)
+            # Whoever reads a file does not know how its server is reached.
+            known = lock_command(self._lock.path, self._lock.server or self._client, self._reach)
+            text = str(error).replace(lock_command(self._lock.path), known)
+            self._object(f"its {what} cannot be checked: {text}", None, error)
         else:
             if changes:
                 self._object(self._explain(name, changes), changes, None)
