@@ -287,7 +287,7 @@ def _reach(target: Target, options: Mapping[str, Any], protocol: str | None) -> 
 
     said = {
         name: getattr(target, name, None) or options.get(name)
-        for name in ("env", "cwd", "headers", "transport")
+        for name in ("env", "inherit_env", "cwd", "headers", "transport")
     }
     if callable(said["headers"]):
         said["headers"] = None

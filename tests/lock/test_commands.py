@@ -26,6 +26,8 @@ def test_a_command_line_leads_to_the_same_server() -> None:
     assert shlex.split(words) == [
         *("--env", "HOME=/x y", "--cwd", "/tmp/q'", "--protocol", "p", "--", "python", "a b.py")
     ]
+    for given, word in ((True, "--inherit-env=*"), (["A", "b"], "--inherit-env=A,b")):
+        assert shlex.split(reach(["x"], inherit_env=given)) == [word, "--", "x"]
     words = reach("https://x/mcp?a=1&b", headers={"X-Team": "a b"}, transport="sse")
     assert shlex.split(words) == [
         *("--url", "https://x/mcp?a=1&b", "--header", "X-Team: a b", "--transport", "sse")

@@ -174,6 +174,7 @@ class ServerTarget:
         return reach(
             self.command or self.url,
             env=self.stdio.get("env"),
+            inherit_env=self.stdio.get("inherit_env"),
             cwd=self.stdio.get("cwd"),
             headers=self.http.get("headers"),
             transport=self.http.get("transport"),

@@ -33,6 +33,7 @@ def reach(
     target: str | Iterable[str] | None,
     *,
     env: Mapping[str, str] | None = None,
+    inherit_env: Iterable[str] | bool | None = None,
     cwd: object = None,
     headers: Mapping[str, str] | None = None,
     transport: str | None = None,
@@ -48,6 +49,9 @@ def reach(
         words += ["--header", _valued(f"{name}: ", name, value)]
     for name, value in (env or {}).items():
         words += ["--env", _valued(f"{name}=", name, value)]
+    if inherit_env:
+        names = "*" if inherit_env is True else ",".join(inherit_env)
+        words.append(quote(f"--inherit-env={names}"))
     plain = (("--cwd", cwd), ("--transport", transport), ("--protocol", protocol))
     for option, said in (*plain, ("--config", config)):
         words += [] if not said else [option, quote(str(said))]
