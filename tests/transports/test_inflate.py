@@ -123,3 +123,10 @@ def test_input_that_only_costs_work_is_refused(
             chunk = start + more(number) if number == 0 else more(number)
             produced += sum(map(len, inflater.feed(chunk)))
     assert produced < 20_000
+
+
+@pytest.mark.req("R9", "X2")
+@pytest.mark.parametrize("size", [PIECE - 1, PIECE, PIECE + 1, 40 * PIECE])
+def test_members_that_expand_to_many_pieces_follow_each_other(size: int) -> None:
+    body = gzip.compress(b" " * size) * 3
+    assert sum(len(data) for data in Inflater("gzip").feed(body)) == 3 * size

@@ -84,6 +84,9 @@ def _pieces(inflate: Any, chunk: bytes) -> Iterator[bytes]:
             raise BadBody(str(error)) from None
         if data:
             yield data
+        if inflate.eof:
+            # The rest is in ``unused_data``; ``unconsumed_tail`` may be that of an earlier call.
+            return
         chunk = inflate.unconsumed_tail
         if not chunk and len(data) < PIECE:
             return
