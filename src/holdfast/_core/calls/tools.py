@@ -188,14 +188,15 @@ class ToolTable:
     def _learn(self, found: Listing[Tool], epoch: int) -> None:
         """Take over a list. What was set on a record before stays set on its successor."""
         former, self._tools = self._tools, {}
+        timeouts, rules = self._policy.timeouts, self._policy.deny or self._policy.allow is not None
         for tool in found:
-            own = tool.__dict__
-            own.setdefault("_timeout", self._policy.timeout(tool.name))
-            own.setdefault("_enabled", self._policy.enables(tool.name))
-            before = former.get(tool.name)
-            if before is not None:
-                own.update(_timeout=before.timeout, _enabled=before.enabled)
-            self._tools.setdefault(tool.name, tool)
+            own, name = tool.__dict__, tool.name
+            if name in former:
+                own.update(_timeout=former[name].timeout, _enabled=former[name].enabled)
+            else:
+                own.setdefault("_timeout", self._policy.timeout(name) if timeouts else None)
+                own.setdefault("_enabled", not rules or self._policy.enables(name))
+            self._tools.setdefault(name, tool)
         self.ready.clear()
         self._pages = found.pages
         self._current = not found.stale

@@ -84,13 +84,9 @@ def environment(
         ours: The environment to take them from.
     """
     named = frozenset() if isinstance(inherit, bool) else frozenset(inherit)
-    passed = {
-        name: value
-        for name, value in ours.items()
-        if inherit is True or name in named or is_passed(name)
-    }
+    passed = (name for name in ours if inherit is True or name in named or is_passed(name))
     # CVE-2014-6271: old versions of bash run functions found in values that begin with "()".
-    safe = {name: value for name, value in passed.items() if not value.startswith("()")}
+    safe = {name: ours[name] for name in passed if not ours[name].startswith("()")}
     return {**safe, **(extra or {})}
 
 
