@@ -119,6 +119,7 @@ class Driver:
         ticket, effects = self.engine.call(call, self.loop.time())
         self._waiters[ticket] = Waiter(future, on_progress, on_related, on_sent, context)
         self._apply(effects)
+        del effects  # They hold the frame, which is not needed while waiting.
         try:
             return await future
         except asyncio.CancelledError as cancelled:

@@ -24,11 +24,9 @@ GATHER = 512
 """Frames in one gathered write (systems allow 1024)."""
 
 
-_NOTHING = memoryview(b"")
-
-
 class _Frame(Struct, gc=False, eq=False):
-    left: memoryview
+    left: bytes | memoryview
+    """All of it, or a view of what is left of a frame that was written in part."""
     wire_id: WireId | None
 
 
@@ -96,7 +94,7 @@ class Writer:
         if frame is None:
             return False
         self._backlog -= len(frame.left)
-        frame.left = _NOTHING
+        frame.left = b""
         self._withdrawn += 1
         if 2 * self._withdrawn > len(self._queue):
             # Half of the frames are removed at a time: a fixed cost for each of them.
@@ -134,7 +132,7 @@ class Writer:
             os.close(self._fd)
 
     def _enqueue(self, frame: bytes, wire_id: WireId | None, written: int = 0) -> bool:
-        left = memoryview(frame)[written:]
+        left = memoryview(frame)[written:] if written else frame
         # A message that has no answer cannot be offered again: it has the same space once more.
         limit = self._limit if wire_id is not None else 2 * self._limit
         if self._backlog and self._backlog + len(left) > limit:
@@ -177,7 +175,8 @@ class Writer:
             if first.wire_id is not None and written:
                 self._frames.pop(first.wire_id, None)
             if written < size:
-                first.left = first.left[written:]
+                if written:
+                    first.left = memoryview(first.left)[written:]
                 return
             self._queue.popleft()
             written -= size
