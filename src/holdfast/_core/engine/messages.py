@@ -174,10 +174,3 @@ def died_of_probe(first: HoldfastError, second: HoldfastError) -> HoldfastError:
     error.message = f"{second.message} (and before that: {first.message})"
     error.__cause__ = first
     return error
-
-
-def oversize(size: int, limit: int) -> HoldfastError:
-    return TransportError(
-        f"the server sent a message of more than {limit} bytes ({size} read so far)",
-        hint="Limits(frame_bytes=…) allows longer ones",
-    )
