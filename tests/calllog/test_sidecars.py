@@ -79,12 +79,13 @@ def test_a_second_run_does_not_overwrite_the_first(tmp_path: Path) -> None:
 def test_the_folder_has_at_most_so_many_files(tmp_path: Path) -> None:
     folder = tmp_path / "log"
     folder.mkdir()
-    (folder / "mine.txt").write_text("not a sidecar")
+    (folder / "2024-report.txt").write_text("not a sidecar")
+    (folder / "2024-report.txt").chmod(0o644)
     cars = sidecars(folder, most_files=3)
     for seq in range(1, 7):
         keep(cars, seq, "t", "x")
         os.utime(folder / f"{seq}-t.txt", ns=(seq, seq))
-    assert sorted(os.listdir(folder)) == ["4-t.txt", "5-t.txt", "6-t.txt", "mine.txt"]
+    assert sorted(os.listdir(folder)) == ["2024-report.txt", "4-t.txt", "5-t.txt", "6-t.txt"]
 
 
 def test_the_folder_has_at_most_so_many_bytes(tmp_path: Path) -> None:
@@ -100,6 +101,7 @@ def test_the_folder_has_at_most_so_many_bytes(tmp_path: Path) -> None:
 def test_files_that_another_process_removes_meanwhile_are_passed_over(tmp_path: Path) -> None:
     for seq in range(5):
         (tmp_path / f"{seq}-t.txt").write_text("x")
+        (tmp_path / f"{seq}-t.txt").chmod(0o600)
     folder = os.open(tmp_path, os.O_RDONLY)
     files = _files(folder)
     first = next(files)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast._core.files import (
+    PRIVATE_FILE,
     create_file,
     open_folder,
     open_for_append,
@@ -372,14 +373,18 @@ class Sidecars:
 
 
 def _files(folder: int) -> Iterator[tuple[int, str, int]]:
-    """Yield our files: time of writing, name and size."""
+    """Yield our files: time of writing, name and size.
+
+    A folder that was chosen may hold ``2024-report.txt`` of its owner, which only looks like ours:
+    all of ours are private.
+    """
     with os.scandir(folder) as entries:
         for entry in entries:
             if _OURS.fullmatch(entry.name):
                 # Another process may keep the same folder within the same bounds.
                 with suppress(FileNotFoundError):
                     status = entry.stat(follow_symlinks=False)
-                    if stat.S_ISREG(status.st_mode):
+                    if status.st_mode == stat.S_IFREG | PRIVATE_FILE:
                         yield status.st_mtime_ns, entry.name, status.st_size
 
 
