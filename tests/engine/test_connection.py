@@ -32,7 +32,6 @@ from holdfast._core.boundary import (
     Violated,
     WireId,
 )
-from holdfast._core.engine import messages
 from holdfast._core.engine.inflight import NEVER
 from holdfast._core.engine.recovery import MOST_RESTARTS
 from holdfast._core.engine.state import TABLE, State, Step
@@ -742,7 +741,7 @@ def test_matrix_busy_until_the_deadline_then_backpressure() -> None:
 def test_an_oversized_frame_fails_what_is_under_way_buries_it_and_leads_to_backoff() -> None:
     rig = ready()
     asked = [rig.request() for _ in range(3)]
-    effects = rig.lose(messages.oversize(17_000_000, 16_777_216))
+    effects = rig.lose(TransportError("the server sent more than 16777216 bytes"))
     assert one(effects, Close).generation == Generation(1)
     for ticket, _ in asked:
         assert "more than 16777216 bytes" in rig.error(ticket).message

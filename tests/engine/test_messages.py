@@ -184,11 +184,3 @@ def test_a_server_that_cannot_be_reached_is_named() -> None:
     error = messages.unconnected("srv", LOSS)
     assert error.message == "srv: exited with code 3"
     assert error.__cause__ is LOSS
-
-
-@pytest.mark.req("R9", "E2")
-def test_a_message_that_is_too_long_names_the_setting() -> None:
-    error = messages.oversize(20, 16)
-    assert isinstance(error, TransportError)
-    assert "more than 16 bytes (20 read so far)" in error.message
-    assert "Limits(frame_bytes=…)" in str(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,14 @@ def test_other_servers_stay_as_they_are(path: Path) -> None:
     assert (list(servers["one"].tools), list(servers["two"].tools)) == (["ping"], ["ping"])
     write(path, locked(ADD, name="three"), keep_others=False)
     assert list(read(path).servers) == ["three"]
+
+
+@pytest.mark.req("H8")
+def test_writers_at_the_same_time_keep_each_others_servers(path: Path) -> None:
+    names = [f"server-{number}" for number in range(24)]
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(lambda name: write(path, locked(ADD, name=name)), names))
+    assert sorted(read(path).servers) == sorted(names)
 
 
 @pytest.mark.req("H8")

@@ -160,8 +160,8 @@ class Driver:
         while self._links:
             # The teardown is bounded and goes on even if this closer is cancelled.
             await asyncio.shield(self._changed)
-        while not self._keeper.done() and self._keeper is not asyncio.current_task():
-            await asyncio.sleep(0)
+        if not self._keeper.done() and self._keeper is not asyncio.current_task():
+            await asyncio.wait([self._keeper])
         return first
 
     def caller_context(self) -> Context | None:

@@ -425,9 +425,12 @@ def xdg_path(
 
 
 @contextmanager
-def locked(path: StrPath, timeout: float = 10.0) -> Iterator[None]:
-    """Hold an advisory lock on a file that is created, and stays; `TimeoutError` after a while."""
-    descriptor = _open_for_write(path, os.O_CREAT)
+def locked(path: StrPath, timeout: float = 10.0, *, folder: bool = False) -> Iterator[None]:
+    """Hold an advisory lock on a file that is created, and stays, or on a folder.
+
+    Raises `TimeoutError` after a while.
+    """
+    descriptor = os.open(path, os.O_RDONLY) if folder else _open_for_write(path, os.O_CREAT)
     try:
         until = time.monotonic() + timeout
         while not try_lock(descriptor):

@@ -23,7 +23,14 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
 
-from holdfast._core.files import RefusedFileError, read_bytes, reason, resolve_output, write_atomic
+from holdfast._core.files import (
+    RefusedFileError,
+    locked,
+    read_bytes,
+    reason,
+    resolve_output,
+    write_atomic,
+)
 from holdfast._core.text import label, quote, show_json, visible, visible_json
 from holdfast.errors import ValidationError
 from holdfast.lock.changes import ALL
@@ -321,17 +328,19 @@ def write(path: PathLike, file: LockFile, *, keep_others: bool = True) -> bool:
     Entries of other servers stay as they are, word for word, unless ``keep_others`` is False.
     """
     target = Path(_output(path))
-    exists = target.exists()
     entries = {name: _entry(server) for name, server in file.servers.items()}
-    if keep_others and exists:
-        entries = {**_servers(_load(target), path), **entries}
-    data = _render(entries)
     try:
-        if exists and read_bytes(target, MOST_BYTES) == data:
-            return False
-        write_atomic(target, data)
+        # Two that write at once take turns, so that each keeps the other's entry.
+        with locked(target.parent, folder=True):
+            exists = target.exists()
+            if keep_others and exists:
+                entries = {**_servers(_load(target), path), **entries}
+            data = _render(entries)
+            if exists and read_bytes(target, MOST_BYTES) == data:
+                return False
+            write_atomic(target, data)
     except OSError as error:
-        raise ValidationError(f"{_shown(path)}: cannot be written: {error.strerror}") from error
+        raise ValidationError(f"{_shown(path)}: cannot be written: {reason(error)}") from error
     return True
 
 

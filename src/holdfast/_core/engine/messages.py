@@ -14,7 +14,6 @@ from holdfast.errors import (
     RpcError,
     ShutdownError,
     StateError,
-    TransportError,
     ValidationError,
 )
 
