@@ -62,6 +62,8 @@ TOKENS: list[str] = [
     "123456789" + ":AA" + ALNUM[:33],
     "AGE-SECRET-KEY-1" + ALNUM.upper(),
     JWT,
+    *(f"EAAG{ALNUM}{ALNUM}", f"CFPAT-{ALNUM}", f"phx_{ALNUM}", f"FLWSECK_TEST-{HEX}-X"),
+    *(f"sk_{HEX}{HEX}", f"MTk{ALNUM[:22]}.GxYz12.{ALNUM[:38]}", f"mfa.{ALNUM}{ALNUM}"),
 ]
 
 TEXTS: list[tuple[str, tuple[str, ...]]] = [
@@ -225,6 +227,7 @@ TEXTS: list[tuple[str, tuple[str, ...]]] = [
     (json.dumps({"a": json.dumps({"apiKey": "hunter2"})}), ("hunter2",)),
     (json.dumps({"a": json.dumps({"b": json.dumps({"token": "hunter2"})})}), ("hunter2",)),
     (json.dumps([{"value": "hunter2", "name": "Authorization"}]), ("hunter2",)),
+    ("Incorrect API key provided: Zx9Kq7Lm2Pw4", ("Zx9Kq7",)),
 ]
 
 _SECRET_NAMES = """
@@ -266,6 +269,8 @@ VALUES: list[tuple[Any, tuple[str, ...]]] = [
     ({"password": {"type": "string", "default": "hunter2"}}, ("hunter2",)),
     ({"csrf": "hunter2"}, ("hunter2",)),
     *(({"note": text}, parts) for text, parts in TEXTS),
+    ({"k": "password", "v": "hunter2"}, ("hunter2",)),
+    ({"field": "password", "old_value": "hunter1", "new_value": "hunter2"}, ("hunter",)),
 ]
 
 OPEN_TEXTS: list[str] = [
@@ -462,6 +467,12 @@ OPEN_TEXTS: list[str] = [
     "credentials: same-origin",
     "unexpected token identifier_with_name at 1:2",
     '<field name="token">the API token</field>',
+    "Usage: login [--password PASSWORD] [--github-token GITHUB_TOKEN]",
+    "--password <password>",
+    "const token = await getToken()",
+    "password: process.env.PASSWORD",
+    "token: ${{ secrets.GITHUB_TOKEN }}",
+    'apiKey: os.environ["API_KEY"]',
 ]
 
 OPEN_VALUES: list[Any] = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from collections.abc import Callable
 from contextlib import redirect_stderr
 from typing import Any
@@ -16,7 +17,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import holdfast
 from holdfast import Observability, Redaction, connect
 from holdfast.cli.output import Output, show_stderr
-from holdfast.errors import HoldfastError, RpcError, ToolError, TransportError
+from holdfast.errors import LONGEST, HoldfastError, RpcError, ToolError, TransportError
 from holdfast.testing import Peer, RequestError
 from tests.redaction_corpus import TEXTS
 
@@ -105,3 +106,35 @@ async def test_a_pattern_of_ones_own_is_hidden_in_the_status_of_a_span() -> None
         with pytest.raises(RpcError):
             await client.call_tool("say")
     assert "4711" not in "".join(span.to_json() for span in exporter.get_finished_spans())
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize("fails", ["result", "error"])
+async def test_a_failure_of_any_length_is_recorded_in_a_moment(fails: str) -> None:
+    said = "?key=" * 800_000
+    peer = Peer()
+
+    @peer.tool("say")
+    def say() -> str:
+        if fails == "error":
+            raise RequestError(-32050, said)
+        raise RuntimeError(said)
+
+    records: list[Any] = []
+    lines: list[str] = []
+    seen = Observability(audit=records.append)
+    async with connect(peer, log=lines.append, observability=seen) as client:
+        began = time.process_time()
+        with pytest.raises(HoldfastError) as raised:
+            (await client.call_tool("say")).raise_for_error()
+        shown = f"{raised.value} {raised.value!r}"
+    # To search the whole takes many seconds, which every other call would wait for.
+    assert time.process_time() - began < 4
+    assert len(raised.value.message) > len(said)
+    assert max(map(len, [shown, *lines, str(records)])) < 50_000
+
+
+def test_a_secret_across_the_end_of_what_is_shown_is_hidden() -> None:
+    said = "x " * (LONGEST // 2 - 4) + "token=" + "hunter2" * 20
+    assert "hunter" not in str(RpcError(said, hint="try again"))
+    assert str(RpcError(said, hint="try again")).endswith("…; try again")

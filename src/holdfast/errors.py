@@ -31,7 +31,7 @@ is True when it had left for the server and no answer came.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 if TYPE_CHECKING:
     from typing import TypedDict, Unpack
@@ -44,11 +44,15 @@ if TYPE_CHECKING:
         outcome_unknown: bool
 
 
+LONGEST: Final = 16 * 1024
+"""Characters of a message that are shown; ``message`` has them all."""
+
+
 def _redacted(text: str) -> str:
     """Return a text without credentials: errors are logged, and a server decides what they say."""
-    from holdfast._core.redact import redact_text
+    from holdfast._core.redact import redact_beginning
 
-    return redact_text(text)
+    return redact_beginning(text, LONGEST)
 
 
 class HoldfastError(Exception):
@@ -79,7 +83,8 @@ class HoldfastError(Exception):
         self.outcome_unknown = outcome_unknown
 
     def __str__(self) -> str:
-        return _redacted(f"{self.message}; {self.hint}" if self.hint else self.message)
+        message = _redacted(self.message)
+        return f"{message}; {_redacted(self.hint)}" if self.hint else message
 
     def __repr__(self) -> str:
         code = "" if self.code is None else f", code={self.code}"

@@ -244,7 +244,7 @@ _TOKEN: Final = re.compile(
     r"|npm_[A-Za-z0-9]{30}\w*+|pypi-[\w-]{16}[\w-]*+|hf_[A-Za-z0-9]{20}\w*+"
     r"|do[opr]_v1_[a-f0-9]{40}\w*+|SG\.[\w-]{16,40}\.[\w-]{16}[\w-]*+|SK[0-9a-f]{32}(?!\w)"
     r"|key-[0-9a-f]{32}(?!\w)|shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}\w*+|sq0[a-z]{3}-[\w-]{20}[\w-]*+"
-    r"|EAAA[\w-]{50}[\w-]*+|dapi[0-9a-f]{32}[\w-]*+|hv[sbr]\.[\w-]{20}[\w-]*+"
+    r"|EAA[A-Z][\w-]{48}[\w-]*+|dapi[0-9a-f]{32}[\w-]*+|hv[sbr]\.[\w-]{20}[\w-]*+"
     r"|lin_(?:api|oauth)_\w{20}\w*+|ntn_[A-Za-z0-9]{20}\w*+|secret_[A-Za-z0-9]{40}\w*+"
     r"|figd_[\w-]{20}[\w-]*+|AT[AC]TT3[\w=-]{20}[\w=-]*+|dp\.(?:pt|st|ct|sa)\.[\w.-]{20}[\w.-]*+"
     r"|pscale_[a-z]{2,10}_[\w.-]{20}[\w.-]*+|glsa_\w{20}\w*+|glc_[\w=+/]{20}[\w=+/]*+"
@@ -253,6 +253,8 @@ _TOKEN: Final = re.compile(
     r"|pplx-[A-Za-z0-9]{20}\w*+|tvly-[\w-]{16}[\w-]*+|AGE-SECRET-KEY-1[A-Z0-9]{20}[A-Z0-9]*+"
     r"|sntry[su]_[\w=+/]{20}[\w=+/]*+|tskey-[\w-]{16}[\w-]*+|whsec_[\w+/=]{16}[\w+/=]*+"
     r"|\d{8,10}:AA[\w-]{30}[\w-]*+|vc[pa]_[A-Za-z0-9]{20}\w*+|rnd_[A-Za-z0-9]{20}\w*+"
+    r"|CFPAT-[\w-]{30}[\w-]*+|ph[cx]_[A-Za-z0-9]{30}\w*+|FLWSECK(?:_TEST)?-\w{12}[\w-]*+"
+    r"|sk_[a-f0-9]{40}\w*+|[MNO][\w-]{20,28}\.[\w-]{6}\.[\w-]{27}[\w-]*+|mfa\.[\w-]{40}[\w-]*+"
     r"|pul-[a-f0-9]{40}|rubygems_[a-f0-9]{40}|EZ[AT]K\w{40}\w*+|ops_eyJ\w{20}\w*+"
     r")"
 )

@@ -124,6 +124,7 @@ _LISTED: Final = re.compile(r"\\{0,9}[\"']\s{0,9},\s{0,9}[bu]?(\\{0,9}[\"'])")
 _LISTED_BEFORE: Final = re.compile(r"[(\[]\s{0,9}[bu]?\\{0,9}[\"']\Z")
 """Around the name in ``("Authorization", "…")`` and ``["--password", "…"]``."""
 _STATED: Final = re.compile(
+    r"(?: (?:provided|given|supplied|entered|received|used))?"
     r"(?: for [^\s:]{1,60}(?: [^\s:]{1,60})?)?(?: (?:is|was)(?: ?:)?|(?<!\w.):|(?<=\w.): ) "
     r"?[\"'`]?+(?P<body>[^\s\"'`]{4,256})"
 )
@@ -183,6 +184,7 @@ _QUERY_REST: Final = re.compile(r"[^\s&#\"'<>]*+")
 _NO_SECRET: Final = re.compile(
     r"|[|>]|(?i:null|nil|none|true|false|undefined|enabled|disabled|required|optional|include|omit"
     r"|same-origin|basic)|(?:\w++ )?+(?:\$\{[\w:.]++\}?|\$[A-Za-z_]\w*+|(?i:your)[_-][A-Za-z_-]++)"
+    r"|(?:process|import\.meta)\.env(?:\.\w++)?+|os\.(?:environ|getenv)\W?+(?:get\()?+|await|\$?+\{\{"
     r"|\$\d{1,2}|\?|%s|%\(\w{1,40}\)s|(?:\w++ )?+(?:…|<[^<>]*+>|\*++|[xX]{3,}+)\W*+"
 )
 """Nothing, the start of a block of lines, a constant, a variable, or a placeholder."""
@@ -277,7 +279,7 @@ def _loose_value(text: str, begin: int, stop: int, name: str, context: str) -> t
         return match.span("body")
     if flag or (name.isupper() and _SET_BEFORE.search(context)):
         match = _FLAGGED.match(text, stop)
-        return (stop, stop) if match is None else (match.end(), _flag_end(text, match))
+        return (stop, stop) if match is None else (match.end(), _flag_end(text, match, name))
     if (match := _STATED.match(text, stop)) and _is_stated(match["body"], name):
         return match.span("body")
     if (match := _CELL.match(text, stop)) and has_digits_and_letters(match["body"], 6):
@@ -386,14 +388,22 @@ def _whole(text: str, start: int, name: str) -> re.Match[str] | None:
     return _BRACED.match(text, start)
 
 
-def _flag_end(text: str, match: re.Match[str]) -> int:
+def _flag_end(text: str, match: re.Match[str], name: str) -> int:
     start = match.end()
     if match["open"]:
         return _closing(text, start, match["open"])
     word = _WORD.match(text, start)
     if word is None or word[0] == HIDDEN or _is_prose(word[0], text, word.end()):
         return start
-    return word.end()
+    return start if _is_metavariable(word[0].rstrip("])|,."), name) else word.end()
+
+
+def _is_metavariable(word: str, name: str) -> bool:
+    """Return True for the value in a line of help: ``--token TOKEN``, ``--password <text>``."""
+    if _PLACEHOLDER.fullmatch(word):
+        return True
+    last = name.replace("-", "_").strip("_").rpartition("_")[2].upper()
+    return word.isupper() and word.isascii() and word.rpartition("_")[2] == last
 
 
 def _is_prose(word: str, text: str, end: int) -> bool:

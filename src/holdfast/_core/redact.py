@@ -20,14 +20,17 @@ import msgspec
 from holdfast._core.credential_forms import HIDDEN, is_path, is_plain_name
 from holdfast._core.credentials import hide_credentials, is_plain, stems_of
 from holdfast._core.secret_flags import secret_words
+from holdfast._core.text import truncate
 from holdfast.policies import Redaction
 
-__all__ = ["HIDDEN", "Redactor", "default_redactor", "redact_text"]
+__all__ = ["HIDDEN", "Redactor", "default_redactor", "redact_beginning", "redact_text"]
 
 DEEPEST: Final = 64
 """Levels of nesting that are searched; what is deeper is hidden whole."""
 MOST_CHARACTERS: Final = 16 * 1024 * 1024
 """Characters of one value that are searched; the rest is hidden whole."""
+_FURTHER: Final = 8 * 1024
+"""Characters behind a beginning that are searched with it: a secret in it may end there."""
 _SHORT: Final = 512
 """A shorter text is searched once for anything suspicious before it is searched for each form."""
 _MOST_WORDS: Final = 200
@@ -63,7 +66,8 @@ _ABOUT_WORDS: Final = """
 _ABOUT: Final = frozenset(_ABOUT_WORDS.split())
 """A name that ends in one of these is about a secret: ``token_type``, ``password_policy``."""
 _NAME_KEYS: Final = frozenset(
-    {"name", "key", "header", "field", "variable", "param", "parameter", "id", "label", "property"}
+    {"name", "key", "k", "header", "field", "variable", "param", "parameter", "id", "label"}
+    | {"property"}
 )
 _SAMPLES: Final = frozenset({"default", "const", "examples", "enum", "pattern"})
 _TYPES: Final = ("string", "number", "integer", "boolean", ["string", "null"])
@@ -72,7 +76,10 @@ _SCHEMA_KEYS: Final = (
     | {"type", "description", "title", "format", "writeOnly"}
     | {"minLength", "maxLength", "minimum", "maximum", "deprecated"}
 )
-_VALUE_KEYS: Final = frozenset({"value", "values", "val", "content", "default", "text", "data"})
+_VALUE_KEYS: Final = frozenset(
+    {"value", "values", "val", "v", "content", "default", "text", "data"}
+    | {"new_value", "old_value", "newvalue", "oldvalue"}
+)
 
 
 class Redactor:
@@ -132,13 +139,21 @@ class Redactor:
         """Return the text without what looks like a credential."""
         return self._text(text, _EMBEDDED)
 
+    def beginning(self, text: str, most: int) -> str:
+        """Return at most so many characters of a redacted text; little more of it is searched."""
+        return truncate(self.text(text[: most + _FURTHER]), most)
+
     def _text(self, text: str, embedded: int) -> str:
         if not self._on or len(text) < 4:
             return text
         if len(text) > MOST_CHARACTERS:
             return HIDDEN
         if embedded and text.lstrip()[:1] in ("{", "["):
-            text = self._embedded_json(text, embedded - 1)
+            found = self._embedded_json(text, embedded - 1)
+            if found is not None and embedded < _EMBEDDED:
+                # The text around it is searched too: once is enough, however deep this is.
+                return self._without_patterns(found)
+            text = found or text
         elif len(text) < _SHORT and text.isascii() and is_plain(text.lower(), self._stems):
             return self._without_patterns(text)
         return self._without_patterns(hide_credentials(text, self.is_secret, self._stems))
@@ -148,8 +163,8 @@ class Redactor:
             text = pattern.sub(HIDDEN, text)
         return text
 
-    def _embedded_json(self, text: str, embedded: int) -> str:
-        """Redact a string that is JSON itself by its structure; it is unchanged if nothing is."""
+    def _embedded_json(self, text: str, embedded: int) -> str | None:
+        """Redact a string that is JSON itself by its structure; return None if it is not."""
         try:
             value = msgspec.json.decode(text)
             found = _Copy(self, embedded).value(value, DEEPEST)
@@ -157,7 +172,7 @@ class Redactor:
                 return text
             return msgspec.json.encode(found).decode()
         except (ValueError, RecursionError, OverflowError):
-            return text
+            return None
 
     # Values
 
@@ -327,3 +342,8 @@ def default_redactor() -> Redactor:
 def redact_text(text: str) -> str:
     """Return a text without what looks like a credential, by the default policy."""
     return default_redactor().text(text)
+
+
+def redact_beginning(text: str, most: int) -> str:
+    """Return at most so many characters of a redacted text, by the default policy."""
+    return default_redactor().beginning(text, most)

@@ -21,7 +21,6 @@ from msgspec import UNSET
 
 from holdfast._core.boundary import Moved
 from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall
-from holdfast._core.text import truncate
 from holdfast.calllog.results import (
     Shown,
     before_line,
@@ -187,13 +186,15 @@ class CallLog:
         if isinstance(ending, ToolResult):
             if not ending.is_error:
                 return None
-            text = redacted_text(ending.text, self._redactor)
-            return _short(text or "The tool failed and gave no reason.")
+            return self._short(ending.text) or "The tool failed and gave no reason."
         if isinstance(ending, HoldfastError):
-            return _short(self._redactor.text(_without_call(ending, name)))
+            return self._short(_without_call(ending, name))
         if isinstance(ending, asyncio.CancelledError | GeneratorExit):
             return "cancelled"
-        return _short(self._redactor.text(f"{type(ending).__name__}: {ending}"))
+        return self._short(f"{type(ending).__name__}: {ending}")
+
+    def _short(self, text: str) -> str:
+        return self._redactor.beginning(text, LONGEST_ERROR)
 
 
 def _without_call(error: HoldfastError, name: str) -> str:
@@ -203,10 +204,6 @@ def _without_call(error: HoldfastError, name: str) -> str:
         places = "; ".join(f"{one.path or '/'}: {one.keyword}" for one in faults)
         return f"the arguments do not fit its schema; nothing was sent: {places}"
     return error.message.partition(f"tools/call {name!r}: ")[2] or error.message
-
-
-def _short(text: str) -> str:
-    return truncate(text, LONGEST_ERROR)
 
 
 def open_log(where: To | CallLog, redaction: Redaction) -> CallLog:

@@ -126,8 +126,7 @@ class Audit:
         return self._short(error.message)
 
     def _short(self, text: str) -> str:
-        text = self._redactor.text(text)
-        return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+        return self._redactor.beginning(text, LONGEST)
 
     def _write(self, record: AuditRecord) -> None:
         if audit_log.isEnabledFor(logging.INFO):
