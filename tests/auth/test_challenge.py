@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast._core.auth.challenge import Challenge, parse, read_challenge, split_scope
+from holdfast._core.auth.challenge import (
+    MAX_HEADER,
+    Challenge,
+    parse,
+    read_challenge,
+    split_scope,
+)
 
 PRM = "https://mcp.example/.well-known/oauth-protected-resource"
 
@@ -56,6 +62,10 @@ def test_what_cannot_be_read_is_skipped(header: str) -> None:
 
 def test_an_open_quote_does_not_take_long() -> None:
     assert parse(['Bearer a="' + '\\"' * 100_000]) == [("bearer", {})]
+
+
+def test_many_challenges_do_not_take_long() -> None:
+    assert len(parse(["a ," * 2600] * 100)) <= MAX_HEADER // 3 + 1
 
 
 @settings(max_examples=50)

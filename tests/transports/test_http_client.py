@@ -9,12 +9,14 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from email.utils import formatdate
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from multidict import CIMultiDict
 
 from holdfast._core.boundary import Meaning, Refused
-from holdfast._core.transports.http_client import JSON, Headers, HttpClient, HttpSettings
+from holdfast._core.transports.http_client import JSON, PIECE, Headers, HttpClient, HttpSettings
 from holdfast.errors import AuthError, ProtocolError, TransportError, ValidationError
 from tests.http.rogue import Handler, Reply, Request, Rogue, fault, nobody
 
@@ -277,6 +279,33 @@ async def test_a_bomb_is_stopped_where_it_passes_the_limit() -> None:
     found = await refusal(drop)
     assert str(LIMIT) in found.error.message
     assert time.process_time() - started < 10
+
+
+@pytest.mark.req("R8", "R9")
+async def test_other_tasks_run_while_many_members_are_unpacked() -> None:
+    """A gzip member takes as long as kilobytes of text, and one read brings thousands of them."""
+    flood = gzip.compress(b"x" * 64) * 3000
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    content = asyncio.StreamReader()
+    content.readany = lambda: content.read(len(flood))  # type: ignore[attr-defined]
+    content.feed_data(flood)
+    content.feed_eof()
+    response: Any = SimpleNamespace(
+        content=content, headers=CIMultiDict({"Content-Encoding": "gzip"})
+    )
+    async with web("http://example.invalid") as found:
+        counting = asyncio.create_task(count())
+        size = sum([len(piece) async for piece in found.chunks(response)])
+        counting.cancel()
+    assert size == 3000 * 64
+    assert turns >= len(flood) // PIECE
 
 
 @pytest.mark.req("X2", "E2")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+from typing import cast
 
 import pytest
 
 from holdfast._core.boundary import WireId
-from holdfast._core.transports.pipes import CHUNK, TURNS, PipeReader, Writer
+from holdfast._core.transports.pipes import CHUNK, TURN, TURNS, PipeReader, Writer
 
 
 def pipe_writer(limit: int = 100) -> tuple[int, Writer, list[OSError]]:
@@ -134,6 +135,40 @@ async def test_one_turn_reads_a_bounded_amount() -> None:
     assert max(sizes) <= TURNS * CHUNK
     reader.close()
     os.close(writing)
+
+
+@pytest.mark.req("R8")
+def test_what_took_long_is_the_last_that_is_read_in_a_turn() -> None:
+    """64 KiB of junk, line by line, take far longer than 64 KiB of a message."""
+    reading, writing = os.pipe()
+    clock, got = Clock(), []
+
+    def take(data: bytes) -> None:
+        got.append(data)
+        clock.now += 2 * TURN
+        os.write(writing, data)
+
+    reader = PipeReader(reading, cast("asyncio.AbstractEventLoop", clock), take, lambda: None)
+    os.write(writing, b"x" * CHUNK)
+    reader.read()
+    assert got == [b"x" * CHUNK]
+    reader.close()
+    os.close(writing)
+
+
+class Clock:
+    """As much of a loop as a reader needs."""
+
+    now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+    def add_reader(self, fd: int, callback: object) -> None:
+        pass
+
+    def remove_reader(self, fd: int) -> None:
+        pass
 
 
 def keep_writing(fd: int, size: int) -> None:

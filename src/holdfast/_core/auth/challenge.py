@@ -11,7 +11,7 @@ from msgspec import Struct
 from holdfast._core.auth.credentials import Secretive
 
 MAX_HEADER: Final = 16 * 1024
-"""Characters of one header that are read; a challenge is far shorter."""
+"""Characters of a response's challenges that are read; they are far shorter."""
 MAX_SCOPES: Final = 200
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -92,8 +92,10 @@ def parse(headers: Iterable[str]) -> list[tuple[str, dict[str, str]]]:
     What cannot be read is skipped up to the next comma; nothing raises.
     """
     found: list[tuple[str, dict[str, str]]] = []
+    left = MAX_HEADER
     for header in headers:
-        _parse(header[:MAX_HEADER], found)
+        _parse(header[:left], found)
+        left = max(0, left - len(header))
     return found
 
 

@@ -44,8 +44,9 @@ _MAX_REDIRECTS: Final = 5
 _ERROR_BODY: Final = 64 * 1024
 _LARGE: Final = 1024 * 1024
 _GOOD: Final = 300
-PIECE: Final = 64 * 1024
-"""Bytes of a stream that are read before other tasks run: a flood of tiny lines costs time."""
+PIECE: Final = 16 * 1024
+"""Bytes of a stream, compressed or not, that are read before other tasks run: a flood of tiny
+lines, or of tiny gzip members, costs time."""
 JSON, EVENTS = "application/json", "text/event-stream"
 BROKEN: Final = (aiohttp.ClientError, OSError, TimeoutError)
 """The exceptions that may end a connection at any moment."""
@@ -299,8 +300,10 @@ class HttpClient:
         inflater = Inflater(coding)
         try:
             while chunk := await readany():
-                for data in inflater.feed(chunk):
-                    yield data
+                for start in range(0, len(chunk), PIECE):
+                    for data in inflater.feed(chunk[start : start + PIECE]):
+                        yield data
+                    await asyncio.sleep(0)
             inflater.close()
         except BadBody as error:
             raise self._unreadable(coding, str(error)) from None

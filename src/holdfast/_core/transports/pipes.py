@@ -17,6 +17,8 @@ CHUNK = 64 * 1024
 """As much as a pipe holds."""
 TURNS = 4
 """Reads in one turn of the loop: a flood must not starve the others."""
+TURN = 0.01
+"""Seconds after which no more is read in a turn: what a flood of junk costs is not known before."""
 BURST = 2
 """Frames written at once between two reads; more of them are gathered into one write."""
 NEWLINE = ord("\n")
@@ -220,6 +222,7 @@ class PipeReader:
         loop.add_reader(fd, self.read)
 
     def read(self) -> None:
+        until = self._loop.time() + TURN
         for _ in range(TURNS):
             if self._closed:
                 return
@@ -233,7 +236,7 @@ class PipeReader:
                 self._end()
                 return
             self._on_data(data)
-            if len(data) < CHUNK:
+            if len(data) < CHUNK or self._loop.time() > until:
                 return
 
     def drain(self) -> None:
