@@ -149,13 +149,14 @@ def _responses(parts: _Parts) -> Shaped:
 
 def _parameters(parts: _Parts) -> tuple[Schema, bool]:
     if parts.strict:
-        found = Losses(parts.report)
+        found = Losses()
         try:
             schema = openai_strict.tighten(parts.schema, found)
         except openai_strict.NotStrict as why:
             parts.report.add(why.where, why.keyword, f"not in strict mode: {why.text}")
         else:
-            parts.report[:] = found
+            for loss in found:
+                parts.report.add(loss.where, loss.keyword, loss.text)
             return schema, True
     return _with_items(object_root(parts.schema, parts.report), ""), False
 

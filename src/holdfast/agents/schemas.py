@@ -59,10 +59,15 @@ class Loss(Struct, frozen=True):
 class Losses(list[Loss]):
     """The losses so far."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: set[Loss] = set()
+
     def add(self, where: str, keyword: str, text: str) -> None:
         """Add a loss, unless it is there."""
         loss = Loss(where, keyword, text)
-        if loss not in self:
+        if loss not in self._known:
+            self._known.add(loss)
             self.append(loss)
 
 
@@ -104,7 +109,8 @@ class Expansion:
     def _expand(self, node: Any, where: str, trail: tuple[str, ...]) -> Any:
         if not isinstance(node, dict):
             return node
-        if not self._budget.afford() or where.count("/") > 2 * DEEPEST:
+        deep = where.count("/") > 2 * DEEPEST or len(trail) > DEEPEST
+        if deep or not self._budget.afford():
             self._report.add(where, "schema", "too large or too deep; any value is accepted")
             return {}
         reference = node.get("$ref")

@@ -7,7 +7,7 @@ or ``format: password`` says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -42,7 +42,7 @@ def demanded(schema: Any, root: Any) -> list[str]:
     try:
         return _Defaults(root).without(required(schema), schema)
     except SchemaTooComplex:
-        return required(schema)
+        return list(required(schema))
 
 
 def without_defaulted(root: Any) -> Any:
@@ -96,7 +96,7 @@ class _Defaults:
                 copy[keyword] = {**copy[keyword], **less}
         return copy
 
-    def without(self, names: list[Any], *schemas: Any) -> list[Any]:
+    def without(self, names: Collection[Any], *schemas: Any) -> list[Any]:
         """Return the names of properties that have no default in any of the schemas."""
         together = [one for schema in schemas for one in self._together(schema)] if names else ()
         return [name for name in names if not self._is_filled(name, together)]

@@ -147,11 +147,11 @@ def properties(schema: Any) -> dict[str, Any]:
     return named(schema, "properties")
 
 
-def required(schema: Any) -> list[str]:
-    """Return the names in ``required``, each once."""
+def required(schema: Any) -> dict[str, None]:
+    """Return the names in ``required``, in their order; there may be very many to look up."""
     found = schema.get("required") if isinstance(schema, Mapping) else None
     names = [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
-    return list(dict.fromkeys(names))
+    return dict.fromkeys(names)
 
 
 def branches(schema: Any, keyword: str) -> list[Any]:
