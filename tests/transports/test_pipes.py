@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from holdfast._core.boundary import WireId
-from holdfast._core.transports.pipes import CHUNK, TURN, TURNS, PipeReader, Writer
+from holdfast._core.transports.pipes import CHUNK, LEAST, TURN, TURNS, PipeReader, Writer
 
 
 def pipe_writer(limit: int = 100) -> tuple[int, Writer, list[OSError]]:
@@ -138,20 +138,24 @@ async def test_one_turn_reads_a_bounded_amount() -> None:
 
 
 @pytest.mark.req("R8")
-def test_what_took_long_is_the_last_that_is_read_in_a_turn() -> None:
+def test_what_took_long_is_the_last_that_is_read_in_a_turn_and_makes_the_next_reads_small() -> None:
     """64 KiB of junk, line by line, take far longer than 64 KiB of a message."""
     reading, writing = os.pipe()
-    clock, got = Clock(), []
+    clock, got, cost = Clock(), [], 2 * TURN
 
     def take(data: bytes) -> None:
-        got.append(data)
-        clock.now += 2 * TURN
+        got.append(len(data))
+        clock.now += cost
         os.write(writing, data)
 
     reader = PipeReader(reading, cast("asyncio.AbstractEventLoop", clock), take, lambda: None)
     os.write(writing, b"x" * CHUNK)
+    for _ in range(4):
+        reader.read()
+    assert got == [CHUNK, CHUNK // 4, LEAST, LEAST], "one read a turn, of less and less"
+    cost = 0.0
     reader.read()
-    assert got == [b"x" * CHUNK]
+    assert got[4:] == [LEAST, 2 * LEAST, 4 * LEAST, 8 * LEAST]
     reader.close()
     os.close(writing)
 

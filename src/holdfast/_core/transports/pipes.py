@@ -18,7 +18,10 @@ CHUNK = 64 * 1024
 TURNS = 4
 """Reads in one turn of the loop: a flood must not starve the others."""
 TURN = 0.01
-"""Seconds after which no more is read in a turn: what a flood of junk costs is not known before."""
+"""Seconds after which no more is read in a turn, and less at once from then on: what a flood of
+junk costs is not known before."""
+LEAST = 4 * 1024
+"""Bytes that are read at once in a flood of junk."""
 BURST = 2
 """Frames written at once between two reads; more of them are gathered into one write."""
 NEWLINE = ord("\n")
@@ -218,16 +221,16 @@ class PipeReader:
         self._on_data = on_data
         self._on_end = on_end
         self._closed = False
+        self._size = CHUNK
         os.set_blocking(fd, False)
         loop.add_reader(fd, self.read)
 
     def read(self) -> None:
-        until = self._loop.time() + TURN
         for _ in range(TURNS):
             if self._closed:
                 return
             try:
-                data = os.read(self._fd, CHUNK)
+                data = os.read(self._fd, self._size)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
@@ -235,8 +238,17 @@ class PipeReader:
             if not data:
                 self._end()
                 return
+            if len(data) < LEAST:
+                self._on_data(data)
+                return
+            began = self._loop.time()
             self._on_data(data)
-            if len(data) < CHUNK or self._loop.time() > until:
+            if self._loop.time() > began + TURN:
+                self._size = max(LEAST, self._size // 4)
+                return
+            more = len(data) == self._size
+            self._size = min(CHUNK, self._size * 2)
+            if not more:
                 return
 
     def drain(self) -> None:

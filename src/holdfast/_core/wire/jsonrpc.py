@@ -120,6 +120,9 @@ def _decode_slowly(data: bytes, batches: bool) -> list[Envelope | Junk]:
     if not lines[-1]:
         lines.pop()
     for line in lines:
+        if len(line) < _SHORTEST and (reason := _too_short(line)) in junk:
+            junk[reason].count += 1
+            continue
         for item in _decode_line(line, batches):
             if type(item) is Junk and item.id is None:
                 if item.reason in junk:
@@ -128,6 +131,23 @@ def _decode_slowly(data: bytes, batches: bool) -> list[Envelope | Junk]:
                 junk[item.reason] = item
             found.append(item)
     return found
+
+
+_SHORTEST: Final = len('{"method":""}')
+"""Attack: of all bytes that are no message, those in the shortest lines cost the most time."""
+
+
+def _too_short(line: bytes) -> str:
+    """Return the kind of junk that a short line is; nothing if it may be a message or a batch."""
+    text = line.strip()
+    if not text:
+        return "blank line"
+    try:
+        if not text.startswith((b"[", _BOM)):
+            _decode(text)
+    except MALFORMED as error:
+        return _reason(text, error)
+    return ""
 
 
 _BOM: Final = codecs.BOM_UTF8
