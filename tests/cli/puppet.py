@@ -14,6 +14,8 @@
     fatal     methods that end it
     brief     whether it ends once it has notified
 
+A text "@1e400@" is sent without its quotes, as the number.
+
 It speaks the handshake's revisions, and imports little, so as to start at once.
 """
 
@@ -34,7 +36,8 @@ tools = told.get("tools", ["echo"])
 
 
 def send(message: "Json") -> None:
-    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False) + "\n")
+    text = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False)
+    sys.stdout.write(text.replace('"@', "").replace('@"', "") + "\n")
     sys.stdout.flush()
 
 

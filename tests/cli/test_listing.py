@@ -112,3 +112,22 @@ def test_a_search_without_servers_says_how_to_add_one(cli: Cli) -> None:
     done = cli("search", "echo")
     assert (done.code, done.out) == (1, "")
     assert "No server is configured. Add one: holdfast add" in done.err
+
+
+@pytest.mark.req("T8", "F3")
+def test_a_tool_that_cannot_be_read_costs_no_other(cli: Cli) -> None:
+    number = {"type": "object", "properties": {"x": {"maximum": "@1e400@"}}}
+    digits = {"readOnlyHint": True, "x": f"@{'9' * 5000}@"}
+    odd = [
+        {"name": "number", "inputSchema": number},
+        {"name": "digits", "annotations": digits},
+        {"name": "type", "annotations": {"readOnlyHint": "perhaps"}, "description": 7},
+    ]
+    server = puppet(tools=[*odd, "log"])
+    assert len(cli("tools", "--", *server).out.splitlines()) == 4
+    assert cli("describe", "log", "--", *server).out.startswith("log\n\nDoes log.")
+    assert cli("search", "log", "--", *server).out == "log()\tDoes log.\n"
+    assert cli("call", "log", "--", *server).out == "{}\n"
+    assert "cannot be checked" in cli("call", "number", "x=1", "--", *server).err
+    assert cli("lock", "--as", "odd", "--", *server).code == 0
+    assert "holdfast" not in cli("doctor", "--", *server).err

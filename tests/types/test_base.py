@@ -94,6 +94,14 @@ def test_nonsense_in_an_optional_field_is_absence_but_stays_readable() -> None:
     assert found.raw["title"] == {"en": "A"}
 
 
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "9" * 5000, "-" + "9" * 5000])
+def test_a_number_that_python_cannot_hold_stays_readable_as_text(number: str) -> None:
+    text = f'{{"name":"a","inputSchema":{{"maximum":{number},"minimum":1.5}},"new":[2]}}'
+    tool = t.decode(text.encode(), t.Tool)
+    assert tool.raw["inputSchema"] == {"maximum": number, "minimum": 1.5}
+    assert tool.extra == {"new": [2]}
+
+
 def test_numbers_as_text_are_read() -> None:
     progress = t.decode(b'{"progressToken":1,"progress":"3","total":10.0}', t.Progress)
     assert (progress.progress, progress.total) == (3, 10)

@@ -8,6 +8,7 @@ and read when asked for; an object inside another one keeps only the way to its 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast
 
@@ -44,7 +45,10 @@ class Wire(
 
     @property
     def raw(self) -> dict[str, Any]:
-        """The JSON object as it came; for an object made here, what it would be sent as."""
+        """The JSON object as it came; for an object made here, what it would be sent as.
+
+        A number that Python cannot hold, such as 1e400, is there as text.
+        """
         source = self.__dict__.get("_source")
         found = msgspec.json.decode(encode(self)) if source is None else resolve(source)
         return cast("dict[str, Any]", found)
@@ -205,11 +209,29 @@ def attach(obj: Any, source: Source) -> None:
 def resolve(source: Source) -> Any:
     """Return the JSON value at a source."""
     if isinstance(source, Raw):
-        return msgspec.json.decode(source)
+        return plain_json(source)
     found = resolve(source[0])
     for step in source[1:]:
         found = found[step]
     return found
+
+
+def plain_json(text: Raw) -> Any:
+    """Return JSON as Python values, with the text of a number that is none (1e400)."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.ValidationError:
+        import json
+
+        return json.loads(bytes(text), parse_float=_number, parse_int=_number)
+
+
+def _number(text: str) -> float | str:
+    try:
+        found = int(text) if text.lstrip("-").isdigit() else float(text)
+    except ValueError:  # more digits than Python reads
+        return text
+    return text if math.isinf(found) else found
 
 
 def wire_names(kind: type[Wire]) -> frozenset[str]:

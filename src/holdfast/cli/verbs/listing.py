@@ -326,11 +326,10 @@ async def _asked(target: ServerTarget) -> list[ServerTool]:
 
 
 def _named(server: str, tools: Iterable[dict[str, Any]]) -> list[ServerTool]:
-    import msgspec
-
     from holdfast import Tool
     from holdfast.agents.listing import ServerTool
+    from holdfast.types.base import decode, encode
 
-    found = [msgspec.json.decode(msgspec.json.encode(raw), type=Tool) for raw in tools]
+    found = [decode(encode(raw), Tool) for raw in tools]
     dot = f"{server}." if server else ""
     return [ServerTool(server, tool, f"{dot}{tool.name}") for tool in found]
