@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from holdfast import RpcError
+from holdfast import Backoff, Client, RpcError
 from tests.http.harness import connect, failure, say
-from tests.http.rogue import LEGACY, MODERN, Legacy, Modern, Reply, Request, Rogue, event, fault
+from tests.http.rogue import (
+    LEGACY,
+    MODERN,
+    OLD,
+    Legacy,
+    Modern,
+    Old,
+    Reply,
+    Request,
+    Rogue,
+    event,
+    fault,
+)
 
 
 class Gateway(Rogue):
@@ -32,15 +45,14 @@ class Strict(Modern):
     """Takes only its own revision, as the specification says."""
 
     status = 400
+    refusal = fault(None, -32022, "Unsupported protocol version", {"supported": [MODERN]})
 
     async def handle(self, request: Request, reply: Reply) -> None:
         version = request.header("MCP-Protocol-Version")
         if request.method != "POST":
             await reply.status(405)
         elif version != MODERN:
-            data = {"supported": [MODERN], "requested": version}
-            body = fault(request.id, -32022, "Unsupported protocol version", data)
-            await reply.json(body, self.status)
+            await reply.json({**self.refusal, "id": request.id}, self.status)
         else:
             await super().handle(request, reply)
 
@@ -94,6 +106,7 @@ REFUSALS = [
     (200, fault(None, -32000, "Server not initialized")),
     (200, fault(None, -32002, "Received request before initialization was complete")),
     (200, fault(None, -32600, "Bad Request: Mcp-Session-Id header is required")),
+    (200, fault(None, -32602, "Invalid request parameters", "")),
     (200, fault(None, -32022, "Unsupported protocol version", {"supported": [LEGACY]})),
 ]
 
@@ -113,13 +126,100 @@ async def test_a_modern_server_replaced_by_a_legacy_one_is_recognised(
 
 
 @pytest.mark.req("L3", "X2")
-async def test_a_modern_error_in_a_good_response_is_recognised() -> None:
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Strict.refusal,
+        fault(None, -32020, "Mcp-Method is missing"),
+        fault(None, -32602, "Invalid params: _meta is required"),
+        fault(None, -32602, "params._meta['io.modelcontextprotocol/protocolVersion'] is missing"),
+    ],
+)
+async def test_a_modern_error_is_recognised(refusal: dict[str, Any], status: int) -> None:
     async with Gateway(modern=False) as gateway, connect(gateway) as client:
         assert await say(client) == "ahoy"
-        gateway.modern.status = 200
+        gateway.modern.refusal, gateway.modern.status = refusal, status
         gateway.is_modern = True
         assert await say(client, "after") == "after"
         assert client.protocol_version == MODERN
+
+
+class Moved(Rogue):
+    """A server of HTTP+SSE that is replaced by a newer one at the same URL."""
+
+    def __init__(self, heir: Rogue) -> None:
+        super().__init__()
+        self.old = Old()
+        self.heir = heir
+        self.is_replaced = False
+        self.refusal = 404
+
+    async def handle(self, request: Request, reply: Reply) -> None:
+        if not self.is_replaced:
+            await self.old.handle(request, reply)
+        elif request.path != self.path:
+            await reply.status(self.refusal)
+        else:
+            await self.heir.handle(request, reply)
+
+
+@pytest.mark.req("L3", "X2")
+@pytest.mark.parametrize("stream", ["open", "ended"])
+@pytest.mark.parametrize(("heir", "version"), [(Strict, MODERN), (Demanding, LEGACY)])
+@pytest.mark.parametrize("refusal", [400, 404, 405, 410])
+async def test_http_sse_replaced_by_streamable_http_is_recognised(
+    heir: type[Rogue], version: str, refusal: int, stream: str
+) -> None:
+    once = Backoff(first=0.01, max=0.05, jitter=0, healthy_after=0, attempts=1)
+    async with Moved(heir()) as server, connect(server, backoff=once, when_down="wait") as client:
+        server.refusal = refusal
+        assert await say(client) == "ahoy"
+        assert client.protocol_version == OLD
+        server.is_replaced = True
+        if stream == "ended":
+            assert server.old.stream is not None
+            server.old.stream.close()
+            while client.is_connected:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        assert await say(client, "after") == "after"
+        assert client.protocol_version == version
+
+
+@pytest.mark.req("L3", "X2")
+@pytest.mark.parametrize("modern", [True, False])
+@pytest.mark.parametrize("verb", ["ping", "subscribe", "unsubscribe", "level"])
+async def test_what_has_another_form_in_each_era_is_sent_in_the_new_one(
+    verb: str, modern: bool
+) -> None:
+    verbs: dict[str, Callable[[Client], Awaitable[None]]] = {
+        "ping": lambda client: client.ping(),
+        "subscribe": lambda client: client.subscribe_resource("file:///b"),
+        "unsubscribe": lambda client: client.unsubscribe_resource("file:///a"),
+        "level": lambda client: client.set_log_level("error"),
+    }
+    methods = {"resources/subscribe", "resources/unsubscribe", "logging/setLevel", "ping"}
+    async with Gateway(modern=modern) as gateway, connect(gateway) as client:
+        gateway.modern.on["subscriptions/listen"] = acknowledge
+        async with asyncio.timeout(20):
+            await client.subscribe_resource("file:///a")
+            gateway.is_modern = not modern
+            await verbs[verb](client)
+            assert await say(client, "after") == "after"
+        assert client.protocol_version == (LEGACY if modern else MODERN)
+        wrong = {"server/discover", "subscriptions/listen"} if modern else methods
+        heir = gateway.legacy if modern else gateway.modern
+        known = [one for one in heir.requests if one.header("Mcp-Session-Id") or not modern]
+        assert not wrong & {one.message.get("method") for one in known[1:]}
+
+
+async def acknowledge(request: Request, reply: Reply) -> None:
+    """Stand as a subscription, until the client ends it."""
+    meta = {"io.modelcontextprotocol/subscriptionId": request.id}
+    granted = {"notifications": request.params["notifications"], "_meta": meta}
+    method = "notifications/subscriptions/acknowledged"
+    await reply.stream(event({"jsonrpc": "2.0", "method": method, "params": granted}))
+    await reply.gone()
 
 
 @pytest.mark.req("L3", "R11")
@@ -146,12 +246,8 @@ async def test_the_stream_of_a_subscription_does_not_outlive_its_era() -> None:
     open_streams: list[Any] = []
 
     async def listening(request: Request, reply: Reply) -> None:
-        meta = {"io.modelcontextprotocol/subscriptionId": request.id}
-        notice = {"notifications": {"resourceSubscriptions": ["file:///a"]}, "_meta": meta}
-        method = "notifications/subscriptions/acknowledged"
-        await reply.stream(event({"jsonrpc": "2.0", "method": method, "params": notice}))
         open_streams.append(request.id)
-        await reply.gone()
+        await acknowledge(request, reply)
         open_streams.remove(request.id)
         gateway.changed()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context, copy_context
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 from msgspec import Raw
 
-from holdfast._core.boundary import Call, WireId
+from holdfast._core.boundary import Call, LinkChanged, WireId
 from holdfast._core.callbacks import EXITS
 from holdfast._core.calls.handlers import ProgressHandler
 from holdfast._core.calls.inputs import Inputs
@@ -21,7 +21,14 @@ from holdfast._core.calls.logins import Logins
 from holdfast._core.calls.options import Deadline, seconds
 from holdfast._core.engine import messages
 from holdfast._core.engine.state import State
-from holdfast._core.eras.base import COMPLETE, Era, Invalid, NeedsInput, Reading
+from holdfast._core.eras.base import (
+    COMPLETE,
+    Era,
+    Invalid,
+    NeedsInput,
+    OutgoingRequest,
+    Reading,
+)
 from holdfast._core.mailbox import handling, log
 from holdfast._core.observers.observer import TOOL_CALL, Observers
 from holdfast.errors import HoldfastError, LoginRequired, ProtocolError, StateError
@@ -131,6 +138,15 @@ class Channel:
         assert driver.engine.era is not None
         return driver.engine.era
 
+    async def in_era(self, deadline: Deadline, work: Callable[[Era], Awaitable[None]]) -> None:
+        """Do what has another form in each era; do it anew if the server is replaced by then."""
+        while True:
+            era = await self.connected(deadline)
+            try:
+                return await work(era)
+            except LinkChanged:
+                continue
+
     async def reconnected(self, until: float) -> Era:
         """Wait for a connection over failed attempts, and return its era."""
         driver = self.driver
@@ -198,6 +214,7 @@ class Channel:
         *,
         about: str = "",
         repeatable: bool = False,
+        epoch: int | None = None,
     ) -> Call:
         return Call(
             method,
@@ -208,11 +225,18 @@ class Channel:
             about=about,
             repeatable=repeatable,
             progress=bool(self.progress_handlers),
+            epoch=epoch,
         )
 
     async def request(self, call: Call, deadline: Deadline) -> Raw:
         """Send a request, answer what the server asks, and return the final result."""
         return (await self.exchange(call, deadline))[0]
+
+    async def send(self, outgoing: OutgoingRequest, deadline: Deadline, about: str = "") -> None:
+        """Send a request of the era that is in force, in no other."""
+        epoch = self.driver.engine.epoch
+        call = self.call(outgoing.method, outgoing.params, deadline, about=about, epoch=epoch)
+        await self.request(call, deadline)
 
     async def exchange(self, call: Call, deadline: Deadline) -> tuple[Raw, int]:
         """Like ``request``; return the number of rounds of questions as well."""

@@ -13,6 +13,7 @@ from holdfast.types.base import Wire
 from holdfast.types.prompts import PromptResult
 
 if TYPE_CHECKING:
+    from holdfast._core.eras.base import Era
     from holdfast.types.prompts import Completion, Reference
 
 W = TypeVar("W", bound=Wire)
@@ -62,9 +63,7 @@ class SimpleRequests:
 
     async def ping(self, timeout: float | None) -> None:
         deadline = self._channel.deadline("ping", timeout)
-        request = (await self._channel.connected(deadline)).ping()
-        call = self._channel.call(request.method, request.params, deadline)
-        await self._channel.request(call, deadline)
+        await self._channel.in_era(deadline, lambda era: self._channel.send(era.ping(), deadline))
 
     async def set_log_level(self, level: str, timeout: float | None) -> None:
         from holdfast.types.lifecycle import LOG_LEVELS
@@ -72,10 +71,12 @@ class SimpleRequests:
         if level not in LOG_LEVELS:
             raise ValidationError(f"log level {level!r}: must be one of {', '.join(LOG_LEVELS)}")
         deadline = self._channel.deadline("logging/setLevel", timeout)
-        request = (await self._channel.connected(deadline)).log_level(level)
-        if request is not None:
-            call = self._channel.call(request.method, request.params, deadline)
-            await self._channel.request(call, deadline)
+
+        async def tell(era: Era) -> None:
+            if (request := era.log_level(level)) is not None:
+                await self._channel.send(request, deadline)
+
+        await self._channel.in_era(deadline, tell)
         self._channel.driver.engine.log_level = level
 
     async def send(

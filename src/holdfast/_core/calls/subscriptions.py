@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from holdfast._core.boundary import Call
+from holdfast._core.boundary import Call, LinkChanged
 from holdfast._core.calls.channel import Channel
 from holdfast._core.calls.options import Deadline
 from holdfast._core.calls.tools import ToolTable
@@ -60,12 +60,15 @@ class Subscriptions:
 
     async def subscribe(self, uri: str, deadline: Deadline) -> None:
         self._ended.pop(uri, None)
-        era = await self._channel.connected(deadline)
-        if era.listens:
-            await self._add_to_stream(uri, deadline)
-        else:
-            await self._ask(era.watch(uri), uri, deadline)
-            self._uris.add(uri)
+
+        async def watch(era: Era) -> None:
+            if era.listens:
+                await self._add_to_stream(uri, deadline)
+            else:
+                await self._channel.send(era.watch(uri), deadline, uri)
+                self._uris.add(uri)
+
+        await self._channel.in_era(deadline, watch)
 
     async def unsubscribe(self, uri: str, deadline: Deadline) -> None:
         known = uri in self._uris
@@ -73,11 +76,14 @@ class Subscriptions:
         self._ended[uri] = None
         if len(self._ended) > MOST_ENDED:
             del self._ended[next(iter(self._ended))]
-        era = await self._channel.connected(deadline)
-        if not era.listens:
-            await self._ask(era.unwatch(uri), uri, deadline)
-        elif known:
-            await self._open_stream(deadline)
+
+        async def unwatch(era: Era) -> None:
+            if not era.listens:
+                await self._channel.send(era.unwatch(uri), deadline, uri)
+            elif known:
+                await self._open_stream(deadline)
+
+        await self._channel.in_era(deadline, unwatch)
 
     def is_unwanted(self, params: Raw | None) -> bool:
         """Return True for the update of a resource whose subscription has been ended."""
@@ -109,8 +115,8 @@ class Subscriptions:
             if self._channel.driver.engine.epoch != epoch:
                 return
             if uri in self._uris:
-                request = self._ask(era.watch(uri), uri, self._channel.deadline(SUBSCRIBE))
-                await self._restored(request)
+                deadline = self._channel.deadline(SUBSCRIBE)
+                await self._restored(self._channel.send(era.watch(uri), deadline, uri))
 
     async def _restored(self, work: Coroutine[Any, Any, object]) -> None:
         """Ask again for one thing; a server that does not offer it any more may offer the rest."""
@@ -118,10 +124,6 @@ class Subscriptions:
             await work
         except HoldfastError as error:
             log.warning("%s: a subscription was not restored: %s", self._channel.name, error)
-
-    async def _ask(self, request: OutgoingRequest, uri: str, deadline: Deadline) -> None:
-        call = self._channel.call(request.method, request.params, deadline, about=uri)
-        await self._channel.request(call, deadline)
 
     # The stream of the stateless era
 
@@ -157,7 +159,7 @@ class Subscriptions:
         era = driver.engine.era
         assert era is not None
         if not era.listens:
-            raise TransportError(f"{driver.engine.name}: the server was replaced by an older one")
+            raise LinkChanged(f"{driver.engine.name}: the server was replaced by an older one")
         changes = self._changes()
         request = era.listen(self._uris, changes) if self._uris or changes else None
         former = self._stream

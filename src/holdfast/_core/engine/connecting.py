@@ -163,6 +163,8 @@ class Connector:
             return
         if pending.epoch != self.link.epoch:
             self.requests.submit(pending, out)
+        elif not self.link.streams:
+            self.restart(StartAgain(None), now, out)
         elif report.meaning is b.Meaning.NO_SUCH_SESSION:
             self.renew("the server ended the session", now, out)
         else:

@@ -280,6 +280,8 @@ class Connection:
             self._connector.move(Step.LOST, out)
         elif self._recovery.died_of_probe(self._link.negotiator):
             self._connector.restart(StartAgain("initialize", None, report.error), now, out)
+        elif self.state is State.STARTING and self._recovery.is_presuming:
+            self._connector.restart(StartAgain(None), now, out)
         elif self.state in _LIVE:
             self._connector.lose(report.error, now, out, report.unsent)
 

@@ -45,5 +45,8 @@ class LinkState(Struct):
         """Return True if a refusal shows that the agreed session or revision is not in force."""
         if report.meaning is Meaning.NO_SUCH_SESSION:
             return True
+        if not self.streams:
+            # HTTP+SSE: the stream that named this endpoint belongs to a server that is gone.
+            return report.meaning is Meaning.NOT_UNDERSTOOD
         unsuited = report.meaning in (Meaning.NOT_UNDERSTOOD, Meaning.REJECTED)
         return unsuited and self.era is not None and self.era.contradicted_by(report.fault)

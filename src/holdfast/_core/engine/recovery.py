@@ -68,7 +68,14 @@ class Recovery:
         self._restarts = 0
         self._ready_since = now
 
-    def restart(self, opening: Opening, variant: str | None, error: HoldfastError | None) -> bool:
+    @property
+    def is_presuming(self) -> bool:
+        """True if this attempt goes by the variant of the last connection."""
+        return self.variant is not None and not self._restarts
+
+    def restart(
+        self, opening: Opening | None, variant: str | None, error: HoldfastError | None
+    ) -> bool:
         """Note a restart with another opening; return False if there were too many."""
         self._restarts += 1
         if self._restarts > MOST_RESTARTS:

@@ -104,7 +104,7 @@ class StartAgain(Exception):  # noqa: N818  (a turn of the conversation, not a f
 
     def __init__(
         self,
-        opening: Opening,
+        opening: Opening | None,
         variant: str | None = None,
         error: HoldfastError | None = None,
     ) -> None:

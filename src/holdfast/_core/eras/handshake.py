@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw
 
@@ -12,10 +13,14 @@ from holdfast._core.eras import headers
 from holdfast._core.eras.base import COMPLETE, OutgoingRequest, Reading
 from holdfast._core.eras.revisions import BATCHING, CORE_TASKS, MODERN_ERRORS
 from holdfast._core.wire import jsonrpc
+from holdfast._core.wire.codes import INVALID_PARAMS
 from holdfast._core.wire.jsonrpc import ErrorObject, Id
 
 if TYPE_CHECKING:
     from holdfast._core.eras.tasks import TaskForm
+
+_NO_META: Final = r"(?i)\b_meta\b|\bio\.modelcontextprotocol/|\bprotocol ?version\b"
+"""The words of a server of the stateless revisions for a request without its ``_meta``."""
 
 
 class Handshake:
@@ -89,11 +94,13 @@ class Handshake:
         return cancelled(wire_id, reason)
 
     def contradicted_by(self, fault: ErrorObject | None) -> bool:
-        # 2026-07-28 basic/versioning: a recognized modern error identifies a modern server.
-        return fault is None or fault.code in MODERN_ERRORS
+        return fault is None or self.disowned_by("", fault)
 
     def disowned_by(self, method: str, fault: ErrorObject) -> bool:
-        return fault.code in MODERN_ERRORS
+        # 2026-07-28 basic/versioning: a recognized modern error identifies a modern server.
+        # One that looks for the fields of _meta first answers with -32602.
+        malformed = fault.code == INVALID_PARAMS and re.search(_NO_META, fault.message or "")
+        return fault.code in MODERN_ERRORS or bool(malformed)
 
     def farewell(self) -> StreamOptions | None:
         # basic/transports, Session Management: clients that no longer need a session "SHOULD

@@ -43,7 +43,7 @@ _MODERN: Final = (
 """The errors with which a server of this era refuses a request (schema, error codes)."""
 _UNINITIALIZED: Final = (
     r"(?i)\b(not|never|before)\b[\w ]{0,20} initiali[sz]|\buninitiali[sz]ed"
-    r"|\b(missing|no valid) session|\bmcp-session-id"
+    r"|\b(missing|no valid) session|\bmcp-session-id|^invalid request parameters$"
 )
 """The words of servers of the handshake era for a request without a handshake."""
 

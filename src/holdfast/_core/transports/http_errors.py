@@ -28,7 +28,7 @@ _BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _PROXY_LOGIN, _MISDIRECTED = 400, 403, 404
 _BUSY: Final = frozenset({408, 425, 429, 503})
 _RETRY_AFTER: Final = frozenset({429, 503})
 """RFC 9110 §15.6.4 and RFC 6585 §4: turned away, and nothing was done."""
-_WRONG_ADDRESS: Final = frozenset({400, 404, 405, 501})
+_WRONG_ADDRESS: Final = frozenset({400, 404, 405, 410, 501})
 _NO_ENDPOINT: Final = frozenset({404, 405})
 _ENDPOINT: Final = re.compile(r"/(mcp|sse|messages?)\b", re.IGNORECASE)
 _MAY_HAVE_RUN: Final = frozenset({303, 408})
