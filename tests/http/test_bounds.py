@@ -210,7 +210,10 @@ def forbidding(body: bytes, status: int = 403, **headers: str) -> Handler:
         (b"", 421),
         (b"Forbidden: Origin not allowed", 403),
         (b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Invalid Origin: x"}}', 403),
-        (b"DNS rebinding protection: host 127.0.0.1:80 is not in the list", 403),
+        (b"DNS rebinding protection", 403),
+        (b"DisallowedHost at /mcp", 403),
+        (b'{"error":"host_not_allowed"}', 403),
+        (b"CORS: not allowed", 403),
     ],
 )
 async def test_a_check_of_host_or_origin_is_no_matter_of_credentials(
@@ -230,6 +233,7 @@ async def test_a_check_of_host_or_origin_is_no_matter_of_credentials(
     "handler",
     [
         forbidding(b"no"),
+        forbidding(b"your token may not read this host"),
         forbidding(b"you are not the origin of this", WWW_Authenticate='Bearer error="x"'),
     ],
 )

@@ -33,7 +33,10 @@ _NO_ENDPOINT: Final = frozenset({404, 405})
 _ENDPOINT: Final = re.compile(r"/(mcp|sse|messages?)\b", re.IGNORECASE)
 _MAY_HAVE_RUN: Final = frozenset({303, 408})
 _SERVER_ERROR: Final = 500
-_REBINDING: Final = re.compile(r"\b(origin|host)\b", re.IGNORECASE)
+_REBINDING: Final = re.compile(
+    r"(?<![a-z])(origin|host)(s|names?)?(?![a-z])|disallowedhost|rebinding|\bcors\b", re.IGNORECASE
+)
+_PERMISSION: Final = re.compile(r"token|scope|credential|permission|login|api.?key", re.IGNORECASE)
 
 
 def refusal(
@@ -85,8 +88,8 @@ def _forbidden(status: int, text: str, said: str, headers: Mapping[str, str]) ->
     Origin with 403; many check the Host header in the same way (DNS rebinding), some with 421
     (RFC 9110 §15.5.20).
     """
-    rebinding = "WWW-Authenticate" not in headers and _REBINDING.search(said)
-    if status == _MISDIRECTED or rebinding:
+    named = _REBINDING.search(said) and not _PERMISSION.search(said)
+    if status == _MISDIRECTED or (named and "WWW-Authenticate" not in headers):
         hint = "it does not accept the Host or Origin header: use the host name it was set up for"
         return TransportError(f"{text}; {hint}", code=status)
     hint = "the credentials (headers=…) do not allow this, or it admits only certain hosts"
