@@ -21,7 +21,7 @@ class OddError(BaseException):
     """None that ``except Exception`` catches."""
 
 
-ODD = [OddError, asyncio.CancelledError, ValueError]
+ODD = [OddError, asyncio.CancelledError, GeneratorExit, ValueError]
 odd = pytest.mark.parametrize("kind", ODD)
 
 
@@ -151,3 +151,7 @@ async def test_only_the_task_s_own_cancellation_ends_it() -> None:
         await asyncio.sleep(0)
     assert ends_task(caught.value)
     task.uncancel()
+
+
+def test_a_coroutine_that_is_closed_ends() -> None:
+    assert ends_task(GeneratorExit())

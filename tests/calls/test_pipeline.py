@@ -701,6 +701,10 @@ async def cancels(_: Any) -> Any:
     raise asyncio.CancelledError
 
 
+async def closes(_: Any) -> Any:
+    raise GeneratorExit
+
+
 async def exits(_: Any) -> Any:
     raise SystemExit(3)
 
@@ -714,7 +718,9 @@ FAILING: dict[str, Callable[[Any], Any]] = {
     "surrogate": fails_with(ValueError("half \ud83d")),
     "exit": fails_with(SystemExit(3)),
     "stop": fails_with(StopIteration(5)),
+    "closed": fails_with(GeneratorExit()),
     "async-exit": exits,
+    "async-closed": closes,
     "async-cancelled": cancels,
     "none": lambda _: None,
     "number": lambda _: 5,

@@ -18,4 +18,14 @@ def ends_task(error: BaseException) -> bool:
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and task.cancelling() > 0
-    return isinstance(error, (*EXITS, GeneratorExit))
+    if isinstance(error, GeneratorExit):
+        # Python throws it into a coroutine that is closed; then no task runs.
+        return not _in_task()
+    return isinstance(error, EXITS)
+
+
+def _in_task() -> bool:
+    try:
+        return asyncio.current_task() is not None
+    except RuntimeError:  # there is no loop any more
+        return False
