@@ -96,7 +96,7 @@ async def test_progress_that_fails_in_any_way_costs_no_answer_over_http(
 
         server.on["tools/call"] = respond
         async with connect(server) as client:
-            assert await say(client, on_progress=make(kind), timeout=5) == "done"
+            assert await say(client, on_progress=make(kind), timeout=20) == "done"
 
 
 @pytest.mark.req("X5", "R12")
