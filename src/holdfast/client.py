@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from holdfast._core.calls.cache import AnswerCache, partition
 from holdfast._core.calls.cached import Cached, Listing
 from holdfast._core.calls.channel import ENDED, Channel
-from holdfast._core.calls.handlers import Handlers, Notification, ProgressHandler, added
+from holdfast._core.calls.handlers import Handlers, Notification, ProgressHandler, added, plain
 from holdfast._core.calls.inbound import Inbound
 from holdfast._core.calls.inputs import Inputs
 from holdfast._core.calls.logins import Logins
@@ -282,7 +282,7 @@ class Client:
         Returns:
             A function that removes the check.
         """
-        remove = self._tools.guard(check)
+        remove = self._tools.guard(plain("check", check))
         self._subscriptions.changes_wanted()
         return remove
 
@@ -604,7 +604,7 @@ class Client:
         Returns:
             A function that removes the check.
         """
-        return added(self._skills.guards, check)
+        return added(self._skills.guards, plain("check", check))
 
     # Prompts and completion
 

@@ -28,6 +28,17 @@ def make_peer(versions: tuple[str, ...] = VERSIONS) -> Peer:
     return peer
 
 
+@pytest.mark.req("H8")
+async def test_a_guard_that_could_not_refuse_is_refused() -> None:
+    async def check(*_: object) -> None:
+        raise AssertionError
+
+    async with holdfast.connect(make_peer()) as client:
+        for guard in (client.guard_tools, client.guard_skills):
+            with pytest.raises(holdfast.ValidationError, match="give a plain function"):
+                guard(check)  # type: ignore[operator]
+
+
 class Watch:
     """A guard that writes down what it saw, and refuses when told to."""
 

@@ -6,7 +6,6 @@ after a while.
 
 from __future__ import annotations
 
-import inspect
 import io
 import json
 import logging
@@ -22,6 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from holdfast._core.calls.handlers import plain
 from holdfast._core.files import (
     PRIVATE_FILE,
     create_file,
@@ -172,11 +172,8 @@ class CallbackSink(Sink):
     """Calls a function with each line."""
 
     def __init__(self, callback: Callable[[str], Any]) -> None:
-        if inspect.iscoroutinefunction(callback):
-            text = f"log={callback!r}: give a plain function; a coroutine cannot be awaited here"
-            raise ValidationError(text)
         self.label = "the function that takes the call log"
-        self._callback = callback
+        self._callback = plain("log", callback)
 
     def write(self, line: bytes) -> None:
         """Call the function with a line."""

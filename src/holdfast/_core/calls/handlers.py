@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from holdfast.errors import ValidationError
 from holdfast.policies import refused
 from holdfast.types.lifecycle import Progress
 
@@ -119,6 +120,7 @@ class Handlers(Struct, frozen=True, kw_only=True):
         return frozenset(declared)
 
 
+F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 
@@ -137,6 +139,14 @@ def is_async(handler: Any) -> bool:
     """Return True for a function, method or object whose call gives a coroutine."""
     call = getattr(handler, "__call__", None)  # noqa: B004
     return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)
+
+
+def plain(option: str, function: F) -> F:
+    """Refuse a coroutine function where nothing would await it: a check would never refuse."""
+    if is_async(function):
+        text = "give a plain function; a coroutine cannot be awaited here"
+        raise ValidationError(f"{option}={function!r}: {text}")
+    return function
 
 
 def in_thread(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
