@@ -36,7 +36,7 @@ async def test_a_guard_that_could_not_refuse_is_refused() -> None:
     async with holdfast.connect(make_peer()) as client:
         for guard in (client.guard_tools, client.guard_skills):
             with pytest.raises(holdfast.ValidationError, match="give a plain function"):
-                guard(check)  # type: ignore[operator]
+                guard(check)  # type: ignore[arg-type]
 
 
 class Watch:

@@ -359,6 +359,12 @@ async def test_a_call_that_is_cancelled_before_it_is_sent_has_not_run() -> None:
         with pytest.raises(holdfast.CancelledCallError, match="nothing was sent") as caught:
             await listing
         assert not caught.value.outcome_unknown
+        gone = client.start_tool("silent")
+        await peer.expect("tools/list", 2)
+        peer.hang_up()
+        with pytest.raises(holdfast.TransportError, match="'silent' was not sent") as lost:
+            await gone
+        assert not lost.value.outcome_unknown
     assert asked(peer, "tools/call") == 0
 
 
@@ -996,6 +1002,11 @@ async def test_without_checks_an_unknown_tool_is_always_the_servers_to_refuse(
         (0, "Unknown resource: mem://a", True),
         (-32001, "Resource not found", True),
         (404, "File not found", True),
+        (-32000, "RESOURCE_NOT_FOUND", True),
+        (-32000, "ResourceNotFound: mem://a", True),
+        (-32000, "mem://a could not be found", True),
+        (-32000, "Cannot find mem://a", True),
+        (-32000, "Unknown URI", True),
         (-32002, "whatever", True),
         (-32602, "whatever", True),
         (-32000, "Session not found", False),

@@ -7,6 +7,7 @@ tool call has ended in between: it may have changed what the answer says.
 from __future__ import annotations
 
 import asyncio
+import re
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
@@ -50,7 +51,9 @@ _UNREACHABLE: Final = (TransportError, RequestTimeout, BackpressureError, StateE
 _PREDEFINED: Final = (PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INTERNAL_ERROR)
 MOST_FAULTS: Final = 20
 """Malformed items of a page that are logged one by one."""
-_NOT_FOUND: Final = ("not found", "no such", "not exist", "n't exist", "unknown resource")
+_NOT_FOUND: Final = re.compile(
+    r"not ?(be )?found|no such|(not|n't) exist|(not|n't) find|unknown (resource|uri)"
+)
 
 
 class Listing(list[W], Generic[W]):
@@ -257,8 +260,8 @@ def not_found(error: RpcError) -> RpcError:
     elif error.code in _PREDEFINED:
         found = True
     else:
-        text = error.message.partition(f"error {error.code}: ")[2].lower()
-        found = "session" in text or not any(one in text for one in _NOT_FOUND)
+        text = error.message.partition(f"error {error.code}: ")[2].lower().replace("_", " ")
+        found = "session" in text or not _NOT_FOUND.search(text)
     if found:
         return error
     return ResourceNotFoundError(error.message, code=error.code, data=error.data)

@@ -236,6 +236,9 @@ class Pipeline:
                 # A server that asks has begun: an error of ours leaves open what it has done.
                 may_have_run = may_have_run or (rounds > 0 and not isinstance(error, RpcError))
                 if may_have_run or not sending:
+                    if error.outcome_unknown and not may_have_run:
+                        # It is the list of tools that may have been read.
+                        error.message = f"{error.message}; {CALL} {name!r} was not sent"
                     error.outcome_unknown = may_have_run
             unsettled = task is None and (call is None or rounds)
             if isinstance(error, asyncio.CancelledError) and unsettled:
