@@ -16,6 +16,7 @@ from msgspec import Raw
 
 from holdfast import types as t
 from holdfast.types import base
+from holdfast.types.page import decode_page
 
 
 class Envelope(msgspec.Struct):
@@ -100,6 +101,22 @@ def test_a_number_that_python_cannot_hold_stays_readable_as_text(number: str) ->
     tool = t.decode(text.encode(), t.Tool)
     assert tool.raw["inputSchema"] == {"maximum": number, "minimum": 1.5}
     assert tool.extra == {"new": [2]}
+
+
+@pytest.mark.parametrize("number", ["1e400", "9" * 5000], ids=["1e400", "digits"])
+def test_an_optional_field_that_cannot_be_read_is_absent(number: str) -> None:
+    schema = f'{{"maximum":{number}}}'
+    text = f'{{"name":"a","inputSchema":{schema},"annotations":{{"title":{number}}}}}'
+    tool = t.decode(text.encode(), t.Tool)
+    assert tool.annotations is None
+    assert bytes(tool.input_schema_json) == schema.encode()
+    assert t.decode(b'{"name":"a","inputSchema":null,"title":7}', t.Tool).raw["inputSchema"] is None
+    page = f'{{"tools":[{text}],"ttlMs":{number},"_meta":{{"x":{number}}}}}'
+    found = decode_page(page.encode(), t.Tool, "tools")
+    assert ([one.name for one in found.items], found.ttl_ms, found.meta) == (["a"], None, None)
+    for vital in ('"isError"', '"structuredContent"', '"content"'):
+        with pytest.raises(msgspec.ValidationError, match=f"range.*{vital[1:-1]}"):
+            t.decode(f"{{{vital}:{number}}}".encode(), t.ToolResult)
 
 
 def test_numbers_as_text_are_read() -> None:

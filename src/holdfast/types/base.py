@@ -169,10 +169,10 @@ def decode(raw: bytes | Raw, kind: type[T]) -> T:
 
 
 def _decode_leniently(raw: Raw, kind: Any) -> Any:
-    from holdfast.types.lenient import rescue
+    from holdfast.types.lenient import read, rescue
 
     try:
-        return rescue(msgspec.json.decode(raw), kind)
+        return rescue(read(raw, kind), kind)
     except UnicodeDecodeError as error:
         raise msgspec.ValidationError(f"Not UTF-8: {error}") from None
 

@@ -21,6 +21,31 @@ from holdfast.types.base import Wire
 from holdfast.types.content import UnknownContent
 
 
+def read(text: Raw, kind: Any) -> Any:
+    """Decode JSON for `rescue`, field by field: one that cannot be read (1e400) is absent too."""
+    if not isinstance(kind, type) or not issubclass(kind, Wire) or kind.keeps_unknown:
+        return msgspec.json.decode(text)
+    parts = msgspec.json.decode(text, type=dict[str, Raw])
+    found: dict[str, Any] = {}
+    for info in _fields(kind):
+        part = parts.get(info.encode_name)
+        if part is None:
+            continue
+        try:
+            found[info.encode_name] = msgspec.json.decode(part, type=_unread(info.type, part))
+        except msgspec.ValidationError as error:
+            if not _is_spare(info, kind):
+                raise msgspec.ValidationError(f"{error} - at `{info.encode_name}`") from None
+    return found
+
+
+def _unread(kind: Any, text: Raw) -> Any:
+    """Return the type that leaves raw what the field leaves raw."""
+    if _list_item(kind) is Raw:
+        return list[Raw]
+    return Raw if Raw in _parts(kind) and bytes(text) != b"null" else Any
+
+
 def rescue(value: Any, kind: Any) -> Any:
     """Convert decoded JSON to a type, leniently."""
     structs = _structs(kind)
@@ -55,9 +80,14 @@ def _rescue_struct(value: Any, kind: type[Wire]) -> Wire:
         try:
             given[info.name] = rescue(found, info.type)
         except msgspec.ValidationError as error:
-            if info.default is not None or info.name in kind.vital:
+            if not _is_spare(info, kind):
                 raise msgspec.ValidationError(f"{error} - at `{info.encode_name}`") from None
     return _build(kind, given)
+
+
+def _is_spare(info: msgspec.structs.FieldInfo, kind: type[Wire]) -> bool:
+    """Return True for an optional field that may be taken for absent."""
+    return info.default is None and info.name not in kind.vital
 
 
 @functools.cache
