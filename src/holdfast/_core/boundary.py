@@ -55,6 +55,8 @@ class Call(Struct, frozen=True, gc=False):
     """Extensions to declare with this request, where each request declares them."""
     epoch: int | None = None
     """Send it only in this epoch of the connection, else fail with ``LinkChanged``."""
+    refusals: int | None = None
+    """How often it was refused for now, if its caller checks the server before each attempt."""
 
 
 # Commands: engine → driver → transport.
@@ -288,6 +290,8 @@ class Drained(Struct, frozen=True):
 
 class LinkChanged(HoldfastError):  # noqa: N818  (a turn for the caller)
     """The epoch in which a call was to be sent ended before that: the caller decides anew."""
+
+    refusals: int = 0
 
 
 class Completed(Struct, frozen=True, gc=False):

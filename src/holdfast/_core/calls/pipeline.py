@@ -71,7 +71,7 @@ class Pipeline:
         deadline = meta = sink = watch = call = None
         on_sent: Callable[[WireId], None] | None
         rounds, logins, may_have_run, relisted, pending = 0, 0, False, False, False
-        sending = False
+        sending, refusals = False, 0
         approved = not self._approval.wanted
         form, task, takes_task = None, None, self._takes_tasks
         try:
@@ -156,6 +156,7 @@ class Pipeline:
                     param_headers=None if tool.headers is None else tool.headers(given),
                     extensions=() if form is None else form.extensions,
                     epoch=tool.epoch,
+                    refusals=None if tool.epoch is None else refusals,
                 )
                 sending = True
                 try:
@@ -196,6 +197,7 @@ class Pipeline:
                 except LinkChanged as error:
                     # The tool was checked on a link that is gone: check it on this one.
                     may_have_run = may_have_run or error.outcome_unknown or rounds > 0
+                    refusals = error.refusals
                     tools.forget()
                     if driver.loop.time() >= since + total:
                         raise messages.timed_out(

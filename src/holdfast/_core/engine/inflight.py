@@ -120,6 +120,8 @@ class Inflight:
             if len(self._deadlines) >= self._crowded:
                 self._clear_deadlines()
             heappush(self._deadlines, (deadline, ticket))
+        if call.refusals:
+            pending.offers = call.refusals
         self._requests[ticket] = pending
         return pending
 

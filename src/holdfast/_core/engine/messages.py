@@ -107,9 +107,11 @@ def backpressure(name: str, call: Call, *, total: bool) -> HoldfastError:
     return BackpressureError(text)
 
 
-def link_changed(name: str, call: Call, *, repeated: bool) -> HoldfastError:
+def link_changed(name: str, call: Call, *, repeated: bool, refusals: int) -> HoldfastError:
     text = f"{name}: {subject(call)}: the connection it was checked on is gone; it was not sent"
-    return LinkChanged(text, outcome_unknown=repeated)
+    error = LinkChanged(text, outcome_unknown=repeated)
+    error.refusals = refusals
+    return error
 
 
 def unencodable(name: str, call: Call, error: BaseException) -> HoldfastError:

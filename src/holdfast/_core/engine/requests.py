@@ -57,9 +57,12 @@ class Requests:
         """Send a parked request on the current link; return the size of its frame."""
         call, link, era = pending.call, self._link, self._link.era
         assert era is not None
-        if call.epoch is not None and call.epoch != link.epoch:
+        # Whoever takes a request at the second attempt may be another server.
+        is_unchecked = call.refusals is not None and pending.offers > call.refusals
+        if is_unchecked or (call.epoch is not None and call.epoch != link.epoch):
             self.inflight.end(pending, 0.0)
-            error = messages.link_changed(self.name, call, repeated=pending.repeated)
+            repeated, refusals = pending.repeated, pending.offers
+            error = messages.link_changed(self.name, call, repeated=repeated, refusals=refusals)
             out.append(Failed(pending.ticket, error))
             return 0
         wire_id = self.inflight.dispatch(pending)
