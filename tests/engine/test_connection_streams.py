@@ -464,6 +464,17 @@ def test_refused_credentials_end_the_request_and_not_the_connection() -> None:
     assert rig.state == "ready"
 
 
+@pytest.mark.req("H8")
+def test_a_checked_call_that_is_refused_for_now_goes_back_to_its_caller() -> None:
+    rig = ready()
+    for refusals in (0, 1):
+        _, wire_id = rig.request(epoch=rig.engine.epoch, refusals=refusals)
+        refuse(rig, wire_id, Meaning.BUSY, retry_after=1.0)
+        error = one(rig.wait(1), Failed).error
+        assert isinstance(error, LinkChanged)
+        assert error.refusals == refusals + 1
+
+
 @pytest.mark.req("R11", "R3")
 def test_retry_after_is_waited_for_within_the_deadline() -> None:
     rig = ready()
@@ -889,9 +900,17 @@ def test_an_address_that_takes_no_post_is_tried_the_older_way() -> None:
     assert asked["method"] == "initialize"
     rig.answer(asked["id"], INITIALIZED)
     assert rig.state == "ready"
+    _, wire_id = rig.request()
+    fresh = one(refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD), Open)
+    assert fresh.variant is None, "its endpoint is gone: the server was replaced"
+    (asked,) = frames(refuse(rig, opened(rig)["id"], Meaning.NOT_UNDERSTOOD))
+    refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD)
+    (asked,) = frames(rig.report(Opened(rig.engine.generation)))
+    assert "tools/call" in methods(rig.answer(asked["id"], INITIALIZED))
     rig.lose()
     reopened = one(rig.wait(5), Open)
     assert reopened.variant == "sse", "the way that worked is remembered"
+    assert one(rig.lose(), Open).variant is None, "and found out anew if it does not"
 
 
 @pytest.mark.req("X3", "L3")
