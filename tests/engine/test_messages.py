@@ -121,6 +121,22 @@ def test_the_servers_error_is_passed_on(fault: ErrorObject, code: int | None, wo
     assert not error.outcome_unknown
 
 
+@pytest.mark.req("E3")
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("prompts/list", "; it offers no prompts"),
+        ("resources/read", "; perhaps it offers no resources"),
+        ("logging/setLevel", "; it offers no log levels"),
+        ("acme/own", "error -32601: nope"),
+    ],
+)
+def test_a_server_without_a_method_lacks_a_feature(method: str, words: str) -> None:
+    error = messages.refused_by_server("srv", Call(method), ErrorObject(-32601, "nope"))
+    assert str(error).endswith(words)
+    assert "offer" not in str(messages.refused_by_server("srv", Call(method), ErrorObject(0, "no")))
+
+
 def test_a_bad_answer_leaves_the_outcome_open() -> None:
     assert messages.bad_answer("srv", CALL, "why").outcome_unknown
 

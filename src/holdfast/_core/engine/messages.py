@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from holdfast._core.boundary import Call, LinkChanged, Refused
+from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast._core.wire.jsonrpc import ErrorObject
 from holdfast.errors import (
     BackpressureError,
@@ -78,7 +81,26 @@ def refused_by_server(name: str, call: Call, fault: ErrorObject) -> HoldfastErro
     code = int(fault.code) if integral else None  # type: ignore[arg-type]
     shown = fault.code if fault.code is not None else "without a code"
     text = f"{name}: {subject(call)}: the server answered with error {shown}: {message}"
-    return RpcError(text, code=code, data=fault.data)
+    hint = _LACKING.get(call.method, "") if code == METHOD_NOT_FOUND else ""
+    return RpcError(text, code=code, data=fault.data, hint=hint)
+
+
+# Some servers answer so for one tool, prompt or resource that they do not know.
+_LACKING: Final = {
+    "tools/list": "it offers no tools",
+    "tools/call": "perhaps it offers no tools",
+    "resources/list": "it offers no resources",
+    "resources/templates/list": "it offers no resource templates",
+    "resources/read": "perhaps it offers no resources",
+    "resources/subscribe": "it offers no subscriptions",
+    "resources/unsubscribe": "it offers no subscriptions",
+    "subscriptions/listen": "it offers no subscriptions",
+    "prompts/list": "it offers no prompts",
+    "prompts/get": "perhaps it offers no prompts",
+    "completion/complete": "it offers no completion",
+    "logging/setLevel": "it offers no log levels",
+}
+"""What is said of a server that does not know a method."""
 
 
 def bad_answer(name: str, call: Call, reason: str) -> HoldfastError:

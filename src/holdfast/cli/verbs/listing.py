@@ -84,7 +84,7 @@ async def _list_grouped(target: ServerTarget, names: list[str]) -> int:
 async def _list_tools(target: ServerTarget, name: str | None) -> None:
     async with target.client(name) as client:
         found = await known(target.list_tools(name, client))
-    if found is None:
+    if not found:
         target.output.note(f"{client.name} has no tools.")
     views.tools(target.output, found or [])
 
@@ -170,7 +170,7 @@ async def resources(target: ServerTarget, server: tuple[str, ...]) -> None:
     async with target.client(target.only(server)) as client:
         found = await known(client.list_resources())
         templates = await known(client.list_resource_templates())
-    if found is None and templates is None:
+    if not found and not templates:
         target.output.note(f"{client.name} has no resources.")
     views.resources(target.output, found or (), templates or ())
 
@@ -182,7 +182,7 @@ async def prompts(target: ServerTarget, server: tuple[str, ...]) -> None:
     """The prompts of a server, with their arguments."""
     async with target.client(target.only(server)) as client:
         found = await known(client.list_prompts())
-    if found is None:
+    if not found:
         target.output.note(f"{client.name} has no prompts.")
     views.prompts(target.output, found or ())
 
