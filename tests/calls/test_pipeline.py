@@ -671,6 +671,19 @@ async def test_a_question_with_an_odd_schema_is_answered(
     assert answer["action"] == "accept"
 
 
+@pytest.mark.req("P4")
+async def test_an_accepted_form_has_the_defaults_of_what_was_left_out() -> None:
+    """Whatever they are but null, which is no value of a form's field."""
+    peer = shop(HANDSHAKE)
+    defaults = {"no": False, "zero": 0, "empty": "", "own": 1, "null": None}
+    question = form({"properties": {name: {"default": one} for name, one in defaults.items()}})
+    handlers = Handlers(elicitation=lambda _: {"action": "accept", "content": {"own": 2}})
+    async with holdfast.connect(peer, handlers=handlers) as client:
+        await client.open()
+        answer = await peer.ask(question["method"], question["params"])
+    assert answer["content"] == {"no": False, "zero": 0, "empty": "", "own": 2}
+
+
 @eras
 @pytest.mark.req("P4")
 @pytest.mark.parametrize("schema", [[], None, 7, "x"])

@@ -106,6 +106,22 @@ async def test_pictures_beside_a_structured_result_are_there() -> None:
 
 
 @pytest.mark.req("H3")
+@pytest.mark.parametrize("value", ["made", 7, 1.5])
+async def test_pictures_beside_a_wrapped_value_are_there(value: object) -> None:
+    result = {"type": ["string", "number"]}
+    wrapped = {"type": "object", "properties": {"result": result}, "required": ["result"]}
+    server = Peer("shop")
+    answer = {"content": [PICTURE], "structuredContent": {"result": value}}
+    server.tool(name="shot", output_schema=wrapped)(lambda: answer)
+    async with (await module(server)).connect(target=server) as mcp:
+        found = await mcp.shot()
+        assert found == value
+        assert [one.type for one in found.content] == ["image"]
+        answer["content"] = [text("made")]
+        assert type(await mcp.shot()) is type(value)
+
+
+@pytest.mark.req("H3")
 async def test_a_wrapped_result_is_unwrapped() -> None:
     server = peer()
     made = await module(server)

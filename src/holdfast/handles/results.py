@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast._core.calls.options import CallOptions
 from holdfast.errors import ProtocolError
-from holdfast.types.content import Content
+from holdfast.types.content import Content, TextContent
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class HandleResult(ToolResult, kw_only=True):
 
     @property
     def data(self) -> Any:
-        """The structured content, else the text parsed as JSON, else the text."""
+        """The structured content, else the JSON object or array in the text, else the text."""
         kept = self.__dict__
         if "_data" not in kept:
             kept["_data"] = _data(self)
@@ -96,21 +96,43 @@ class StructuredList(list[Any]):
     content: list[Content]
 
 
+class _Text(str):
+    content: list[Content]
+
+
+class _Integer(int):
+    content: list[Content]
+
+
+class _Number(float):
+    content: list[Content]
+
+
+_WITH_CONTENT: Final[dict[type, type]] = {
+    dict: StructuredObject,
+    list: StructuredList,
+    str: _Text,
+    int: _Integer,
+    float: _Number,
+}
+"""The types that can hold contents. There can be none of bool and None."""
+
+
 def structured(server: str, tool: str, result: ToolResult, *, wrapped: bool = False) -> Any:
     """Return the structured content, which a tool with an output schema has to give."""
     if not result.has_structured:
         text = "its output schema promises structured content, and the result has none"
         raise ProtocolError(f"{server}: tools/call {tool!r}: {text}", data=result)
     value = unwrapped(result.structured) if wrapped else result.structured
-    found: StructuredObject | StructuredList
-    if isinstance(value, dict):
-        found = StructuredObject(value)
-    elif isinstance(value, list):
-        found = StructuredList(value)
-    else:
-        return value
-    found.__dict__["content"] = result.content
-    return found
+    kind = _WITH_CONTENT.get(type(value))
+    if kind in (StructuredObject, StructuredList) or (kind and _more_than_text(result)):
+        value = kind(value)
+        value.__dict__["content"] = result.content
+    return value
+
+
+def _more_than_text(result: ToolResult) -> bool:
+    return not all(isinstance(part, TextContent) for part in result.content)
 
 
 class Unset(Enum):

@@ -225,7 +225,7 @@ def fill_defaults(request: Any, result: Any) -> Any:
     defaults = {
         name: schema["default"]
         for name, schema in properties.items()
-        if isinstance(schema, dict) and "default" in schema
+        if isinstance(schema, dict) and schema.get("default") is not None
     }
     return {**builtin, "content": {**defaults, **content}}
 
