@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,13 @@ def test_a_url_is_part_of_that_line(cli: Cli) -> None:
     tool_cache.save("http://x/mcp?a=1&b", [{"name": "echo"}])
     done = cli("describe", "echo", "--offline", "--url", "http://x/mcp?a=1&b")
     assert done.out.endswith("holdfast call echo --url 'http://x/mcp?a=1&b'\n")
+
+
+def test_the_options_of_the_server_are_part_of_that_line(cli: Cli) -> None:
+    options = ["--env", "X=it's", "--protocol", "2025-06-18"]
+    done = cli("describe", "echo", *options, "--", *puppet())
+    called = done.out.splitlines()[-1].removeprefix("holdfast ")
+    assert shlex.split(called) == ["call", "echo", *options, "--", *puppet()]
 
 
 @pytest.mark.req("F3")

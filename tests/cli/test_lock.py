@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,17 @@ def test_the_lock_file_is_json_to_review(cli: Cli) -> None:
     cli("lock", "--as", "x", "--", *puppet())
     found = json.loads(Path("holdfast.lock").read_text())
     assert found["servers"]["x"]["tools"]["echo"]["definition"]["description"] == "Does echo."
+
+
+@pytest.mark.req("F3")
+def test_the_advice_about_a_broken_file_makes_it_again(cli: Cli, configure: Configure) -> None:
+    """Pasted into a shell, as it stands."""
+    configure(one=stdio(puppet(tools=["a"])))
+    for words in (["one"], ["--env", "X=it's", "--", *puppet(tools=["a"])]):
+        Path("a b.lock").write_text("{")
+        done = cli("check", "--lock", "a b.lock", *words)
+        advised = shlex.split(done.err.partition("again: holdfast ")[2])
+        assert advised[:3] == ["lock", "--lock", "a b.lock"]
+        assert advised[3:] == words
+        Path("a b.lock").unlink()
+        assert cli(*advised).code == 0

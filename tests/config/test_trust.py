@@ -59,7 +59,7 @@ def test_an_entry_of_a_project_is_refused_with_the_command_that_approves(world: 
 
 def test_the_command_that_approves_is_safe_to_paste(world: World) -> None:
     for name in ("$(rm -rf ~)", "-x", "a'b", "; ls"):
-        words = shlex.split(approving(world.entry(name, command="a")))
+        words = shlex.split(approving(world.entry(name, command="a").name))
         assert words[:3] == ["holdfast", "config", "trust"]
         assert words[-1] == name
 

@@ -362,6 +362,7 @@ def test_a_schema_that_cannot_be_read_is_locked_as_it_is_written(text: bytes) ->
         ("holdfast.lock", None, "holdfast lock TARGET"),
         ("holdfast.lock", "demo", "holdfast lock demo"),
         ("my locks/x", "a b", "holdfast lock --lock 'my locks/x' 'a b'"),
+        ("x\ny", "a\tb", "holdfast lock --lock $'x\\ny' $'a\\tb'"),
     ],
 )
 def test_commands_can_be_pasted(path: str, server: str | None, command: str) -> None:

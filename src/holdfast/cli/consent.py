@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -51,7 +50,9 @@ def agreed(approvals: Sequence[Approval]) -> bool:
         present(approval)
     names = [approval.name for approval in approvals]
     if not sys.stdin.isatty():
-        command = f"holdfast config trust --yes {shlex.join(names)}"
+        from holdfast.config.trust import approving
+
+        command = approving(*names).replace("trust", "trust --yes", 1)
         raise TrustError(f"{', '.join(names)}: nobody to ask; after reading it: {command}")
     return confirm("Approve it?" if len(names) == 1 else f"Approve these {len(names)}?")
 

@@ -39,7 +39,9 @@ class ServerHealth:
     def remedy(self) -> str:
         """Return the command that makes it usable, or else the reason why it is not."""
         if self.state == "not approved":
-            return f"holdfast config trust {shlex.quote(self.name)}"
+            from holdfast.config.trust import approving
+
+            return approving(self.name)
         if self.state == "needs login":
             return f"holdfast login {shlex.quote(self.name)}"
         return self.reason

@@ -112,18 +112,18 @@ def refusal(entry: ServerEntry, found: TrustStatus) -> str:
     trouble = "" if found.problem is None else f" ({found.problem})"
     own = next((source for source in entry.hides if source.scope == "user"), None)
     hidden = "" if own is None else f". It hides your own of {visible(str(own))}"
-    look, approve_it = _command("explain", entry), approving(entry)
+    look, approve_it = _command("explain", entry.name), approving(entry.name)
     return f"{what}{trouble}{hidden}. Look: {look}. Approve: {approve_it}"
 
 
-def approving(entry: ServerEntry) -> str:
-    """Return the command that approves an entry; safe to paste, whatever its name is."""
-    return _command("trust", entry)
+def approving(*names: str) -> str:
+    """Return the command that approves servers; safe to paste, whatever their names are."""
+    return _command("trust", *names)
 
 
-def _command(verb: str, entry: ServerEntry) -> str:
-    dashes = "-- " if entry.name.startswith("-") else ""
-    return f"holdfast config {verb} {dashes}{shlex.quote(entry.name)}"
+def _command(verb: str, *names: str) -> str:
+    dashes = "-- " if any(name.startswith("-") for name in names) else ""
+    return f"holdfast config {verb} {dashes}{shlex.join(names)}"
 
 
 def _changes(before: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:

@@ -160,7 +160,7 @@ def explain(config: Configuration, name: str) -> ServerExplanation:
         variables=variable_rows(entry),
         trust=status.verdict,
         changes=status.changes,
-        approve=None if status.ok else trust.approving(entry),
+        approve=None if status.ok else trust.approving(entry.name),
         shadows=tuple(visible(str(source)) for source in entry.hides),
         problems=tuple(map(str, entry.errors)),
         warnings=(*_warnings(entry), *([status.problem] if status.problem else [])),

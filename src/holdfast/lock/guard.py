@@ -103,6 +103,14 @@ class Lock:
         return entry.capabilities or {}
 
 
+def with_command(error: HoldfastError, path: PathLike, known: str) -> str:
+    """Return an error about a lock file with the whole command that makes it.
+
+    Whoever reads a file does not know how its server is reached.
+    """
+    return str(error).replace(lock_command(path), known)
+
+
 def compare_locked(
     locked: LockedServer,
     tools: Sequence[Tool],
@@ -193,9 +201,9 @@ class _Guard:
             name = entry_name(file, self._lock.server, self._client, self._lock.path, self._reach)
             changes = compared(file.servers[name])
         except ValidationError as error:
-            # Whoever reads a file does not know how its server is reached.
-            known = lock_command(self._lock.path, self._lock.server or self._client, self._reach)
-            text = str(error).replace(lock_command(self._lock.path), known)
+            server = self._lock.server or self._client
+            known = lock_command(self._lock.path, server, self._reach)
+            text = with_command(error, self._lock.path, known)
             self._object(f"its {what} cannot be checked: {text}", None, error)
         else:
             if changes:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -34,6 +33,7 @@ from holdfast._core.files import (
 from holdfast._core.text import label, quote, show_json, visible, visible_json
 from holdfast.errors import ValidationError
 from holdfast.lock.changes import ALL
+from holdfast.lock.commands import quote as shell_quote
 from holdfast.lock.fingerprint import definition, fingerprint, skill_definition
 from holdfast.schema.types import canonical
 from holdfast.types.skills import Skill
@@ -110,8 +110,8 @@ def check_command(path: PathLike, server: str | None = None, reach: str | None =
 
 
 def _command(verb: str, path: PathLike, server: str | None, reach: str | None) -> str:
-    elsewhere = "" if os.fspath(path) == NAME else f" --lock {shlex.quote(_shown(path))}"
-    name = None if server is None else shlex.quote(visible(server))
+    elsewhere = "" if os.fspath(path) == NAME else f" --lock {shell_quote(os.fspath(path))}"
+    name = None if server is None else shell_quote(server)
     if reach is None:
         return f"{verb}{elsewhere} {name or 'TARGET'}"
     named = "" if name is None else f" --as {name}"

@@ -145,14 +145,8 @@ def _show(
     target: ServerTarget, found: list[dict[str, Any]], wanted: str, called: list[str]
 ) -> None:
     command = shlex.join(["holdfast", "call", *called])
-    views.tool(target.output, pick(found, wanted), command, _again(target))
-
-
-def _again(target: ServerTarget) -> str:
-    """Return the words that name the server, where its name is not part of the tool's."""
-    if target.url is not None:
-        return f" --url {shlex.quote(target.url)}"
-    return f" -- {shlex.join(target.command)}" if target.command is not None else ""
+    again = f" {target.reach()}".rstrip()
+    views.tool(target.output, pick(found, wanted), command, again)
 
 
 def _seen_of(target: ServerTarget, name: str | None) -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ async def lock(target: ServerTarget, server: tuple[str, ...], label: str | None)
         tools, skills = await client.list_tools(), await offered_skills(client)
         found = locks.LockedServer.of(tools, client.instructions, declared, skills)
         label = label or name or client.name
-    before = _before(path, label)
+    before = _before(target, path, name, label)
     changed = locks.write(path, locks.LockFile({label: found}))
     if target.output.json:
         facts = {"file": path, "server": label, "tools": len(tools), "changed": changed}
@@ -56,11 +56,24 @@ async def lock(target: ServerTarget, server: tuple[str, ...], label: str | None)
     return Exit.OK
 
 
-def _before(path: str, label: str) -> Any:
+def _before(target: ServerTarget, path: str, name: str | None, label: str) -> Any:
     """Return the entry of a server in the lock file, if there is one."""
-    from holdfast.lock import guard as locks
+    return _read(target, path, name, label).servers.get(label) if os.path.exists(path) else None
 
-    return locks.read(path).servers.get(label) if os.path.exists(path) else None
+
+def _read(target: ServerTarget, path: str, name: str | None, label: str | None) -> Any:
+    """Return the lock file; say of one that is broken how it is made again."""
+    from holdfast.lock import guard as locks
+    from holdfast.lock.lockfile import lock_command
+
+    try:
+        return locks.read(path)
+    except ValidationError as error:
+        given = target.reach() if target.given else None
+        if given is None and name is None:
+            raise
+        known = lock_command(path, label or name, given)
+        raise ValidationError(locks.with_command(error, path, known)) from None
 
 
 @click.command(cls=ServerCommand)
@@ -76,9 +89,8 @@ async def check(
     The file is holdfast.lock, or what --lock names. Without a server: every server in it
     that is configured.
     """
-    from holdfast.lock import guard as locks
-
-    locked = locks.read(target.options.pop("lock", NAME))
+    path = target.options.pop("lock", NAME)
+    locked = _read(target, path, server[0] if server else None, label)
     results = [
         await _checked(target, name, entry, locked.servers[entry], breaking)
         for name, entry in _wanted(target, server, label, locked)
