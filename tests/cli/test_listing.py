@@ -88,13 +88,6 @@ def test_a_server_without_them_says_so(cli: Cli, configure: Configure, verb: str
 
 
 @pytest.mark.req("F3")
-def test_an_empty_list_says_so_too(cli: Cli, configure: Configure) -> None:
-    configure(git=stdio(puppet(tools=[])))
-    done = cli("tools", "git")
-    assert (done.code, done.out, done.err) == (0, "", "git has no tools.\n")
-
-
-@pytest.mark.req("F3")
 def test_a_server_without_tools_is_no_failure_among_others(cli: Cli, configure: Configure) -> None:
     configure(git=stdio(puppet(tools=None)), demo=stdio(DEMO))
     done = cli("tools")

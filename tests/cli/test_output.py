@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast._core.text import has_unseen, visible_lines
-from holdfast.cli.output import Output, as_said, highlight, paint, write
+from holdfast.cli.output import Output, as_said, highlight, paint, wrap_words, write
 from tests.cli.conftest import DEMO, Cli, Seen
 from tests.cli.rig import puppet
 from tests.cli.terminal import PATIENCE
@@ -230,3 +230,16 @@ def test_no_form_of_output_shows_what_cannot_be_seen(cli: Cli, words: list[str])
     notify = [["notifications/message", {"level": "error", "logger": text, "data": text}]]
     done = cli(*words, "--", *puppet(**told, notify=notify))
     assert [one for one in done.out + done.err if has_unseen(one) and one not in "\n\t"] == []
+
+
+@pytest.mark.req("F3")
+def test_a_command_to_be_pasted_is_not_wrapped() -> None:
+    """A terminal wraps it without a line feed; one inside of quotes would change it."""
+    command = "holdfast lock --as e --env 'A=some quite long value' -- python3 server.py"
+    told = f"If it is as it should be, accept it with: {command}"
+    assert wrap_words(told, 30, "", "  ").splitlines() == [
+        "If it is as it should be,",
+        "  accept it with:",
+        f"  {command}",
+    ]
+    assert wrap_words(told, 200) == told

@@ -43,7 +43,7 @@ def test_names_are_not_taken_apart_where_they_fit(seen: Seen) -> None:
 
 @pytest.mark.req("F3")
 def test_nothing_to_list_is_told_in_words(seen: Seen) -> None:
-    assert seen("tools", "--", *puppet(tools=[])).lines == ["No tools."]
+    assert seen("tools", "--", *puppet(tools=[])).lines == ["python has no tools."]
 
 
 @pytest.mark.req("F3")

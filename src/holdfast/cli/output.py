@@ -169,10 +169,14 @@ def wrap_words(text: str, columns: int, first: str = "", rest: str = "") -> str:
     """Return text in lines of whole words, indented by ``first`` and ``rest``.
 
     A word that is longer than a line, such as a link, stays whole, so that it can be copied;
-    choices (``a|b``) may be parted after a bar.
+    so does a command of ours, from its first word to the end of the text. Choices (``a|b``) may
+    be parted after a bar.
     """
     from textwrap import fill
 
+    before, colon, command = text.partition(": holdfast ")
+    if colon and len(first) + len(text) > columns:
+        return f"{wrap_words(before, columns - 1, first, rest)}:\n{rest}holdfast {command}"
     bar = "|\x02 "  # one that a line may end after
     found = fill(
         text.replace("|", bar) if "|" in text else text,

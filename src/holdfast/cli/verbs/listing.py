@@ -84,9 +84,10 @@ async def _list_grouped(target: ServerTarget, names: list[str]) -> int:
 async def _list_tools(target: ServerTarget, name: str | None) -> None:
     async with target.client(name) as client:
         found = await known(target.list_tools(name, client))
-    if not found:
+    if not found and not target.output.json:
         target.output.note(f"{client.name} has no tools.")
-    views.tools(target.output, found or [])
+    else:
+        views.tools(target.output, found or [])
 
 
 @click.command(cls=ServerCommand)
@@ -164,9 +165,10 @@ async def resources(target: ServerTarget, server: tuple[str, ...]) -> None:
     async with target.client(target.only(server)) as client:
         found = await known(client.list_resources())
         templates = await known(client.list_resource_templates())
-    if not found and not templates:
+    if not (found or templates or target.output.json):
         target.output.note(f"{client.name} has no resources.")
-    views.resources(target.output, found or (), templates or ())
+    else:
+        views.resources(target.output, found or (), templates or ())
 
 
 @click.command(cls=ServerCommand)
@@ -176,9 +178,10 @@ async def prompts(target: ServerTarget, server: tuple[str, ...]) -> None:
     """The prompts of a server, with their arguments."""
     async with target.client(target.only(server)) as client:
         found = await known(client.list_prompts())
-    if not found:
+    if not found and not target.output.json:
         target.output.note(f"{client.name} has no prompts.")
-    views.prompts(target.output, found or ())
+    else:
+        views.prompts(target.output, found or ())
 
 
 @click.command(cls=ServerCommand)
