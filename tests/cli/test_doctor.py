@@ -164,12 +164,14 @@ def test_a_url(cli: Cli, web: Web) -> None:
     assert code == 0
     assert found["address"]["text"] == f"{web.url}?token=[redacted]"
     assert found["greeting"]["text"].startswith("web 1, protocol ")
+    assert found["transport"]["text"] == "Streamable HTTP"
     web.refuse = 401
     code, found = examined(cli, "--url", web.url)
     assert code == 5
     assert "--header 'Authorization: Bearer …'" in found["failure"]["advice"]
     code, found = examined(cli, "--url", "http://127.0.0.1:1/mcp")
     assert (code, "nothing listens there" in found["failure"]["advice"]) == (3, True)
+    assert found["transport"]["text"] == "HTTP"
 
 
 def test_secrets_among_the_arguments_are_not_shown(cli: Cli) -> None:

@@ -53,6 +53,11 @@ _BY_TEXT: Final = (
         r"\b(404|405)\b|Not Found",
         "there is no MCP endpoint at this path: is it /mcp, /sse, another?",
     ),
+    (
+        r"answered with text/html|gave no answer in its response",
+        "this is no MCP endpoint: is it at another path, such as /mcp or /sse?",
+    ),
+    (r"HTTP status 5\d\d", "the server, or a proxy before it, failed: see its log, try again"),
     (r"usage:|unrecognized arguments|unknown option", "the server does not take these arguments"),
 )
 

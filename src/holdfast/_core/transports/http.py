@@ -105,6 +105,8 @@ class Http:
             self._messages = _endpoint(self._url, "message_endpoint", message_endpoint)
         old = sse_endpoint is not None or message_endpoint is not None
         self._transport: Variant = "sse" if old else transport
+        self.speaks = "HTTP"
+        """The name of the transport, once it is known which one the server speaks."""
         if ssl is not None and not isinstance(ssl, SSLContext):
             raise options.refuse("Http", "ssl", ssl, "an ssl.SSLContext")
         if type(connections) is not int or connections < 1:
@@ -200,7 +202,8 @@ class Http:
             client = HttpClient(self._settings, limits.frame_bytes)
         except OSError as error:
             raise TransportError(f"the TLS settings cannot be used: {error}") from error
-        if variant == "sse" or self._transport == "sse":
+        self.speaks = "HTTP+SSE" if "sse" in (variant, self._transport) else "Streamable HTTP"
+        if self.speaks == "HTTP+SSE":
             backlog = limits.backlog_bytes
             return SseLink(client, generation, report, backlog, self._messages)
         return StreamableLink(client, generation, report, limits.backlog_bytes)

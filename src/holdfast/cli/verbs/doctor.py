@@ -106,6 +106,8 @@ async def _examine(target: ServerTarget, name: str | None) -> AsyncIterator[Find
         began = time.perf_counter()
         await client.open()
         is_open = True
+        if not is_stdio:
+            yield Finding("transport", "note", client.transport.speaks)
         for finding in _login(client):
             yield finding
         yield _started(time.perf_counter() - began, getattr(client.transport, "command", ()))
@@ -114,6 +116,8 @@ async def _examine(target: ServerTarget, name: str | None) -> AsyncIterator[Find
         for finding in await _tools(target, name, client):
             yield finding
     except HoldfastError:
+        if not (is_stdio or is_open):
+            yield Finding("transport", "note", "HTTP")
         if violations:
             yield _pollution(violations, is_stdio)
         for finding in await _discovery(client):
@@ -182,7 +186,6 @@ def _before(client: Client) -> Iterable[Finding]:
     command = getattr(transport, "command", None)
     if command is None:
         yield Finding("address", "note", display.url(str(transport.key[1])))
-        yield Finding("transport", "note", "HTTP")
         return
     yield Finding("transport", "note", "stdio: messages through the command's stdin and stdout")
     from holdfast._core.transports.spawn import environment
