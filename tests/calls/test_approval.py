@@ -10,6 +10,7 @@ import holdfast
 from holdfast import ApprovalError, ApprovalRequest, Handlers, ToolPolicy, ValidationError
 from holdfast.testing import Peer
 from holdfast.types.tools import ToolAnnotations
+from tests.skipping import skip
 
 
 def peer() -> Peer:
@@ -68,6 +69,17 @@ async def test_an_approved_call_goes_on_and_is_asked_for_once() -> None:
     async with holdfast.connect(peer(), tools=ToolPolicy(approve=approve)) as client:
         assert (await client.call_tool("wipe", timeout=5)).text == "done"
         assert asked == ["wipe"]
+
+
+@pytest.mark.req("D2", "R3")
+@pytest.mark.parametrize("options", [{}, {"timeout": 5}], ids=["policy", "timeout"])
+async def test_the_time_of_whoever_approves_is_none_of_the_calls(options: Any) -> None:
+    async def approve(request: ApprovalRequest) -> bool:
+        skip(10_000)
+        return True
+
+    async with holdfast.connect(peer(), tools=ToolPolicy(approve=approve)) as client:
+        assert (await client.call_tool("wipe", **options)).text == "done"
 
 
 @pytest.mark.req("D2")

@@ -14,6 +14,7 @@ from holdfast import Backoff, DriftError, Tool
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
 from holdfast.events import Transition
 from holdfast.testing import SILENCE, Incoming, Peer, RequestError
+from holdfast.types.tools import ToolAnnotations
 
 AT_ONCE = Backoff(first=0.001, max=0.001, jitter=0)
 
@@ -221,3 +222,21 @@ async def test_a_guard_looks_again_when_the_stream_of_changes_ended() -> None:
         await client.ping()
         await client.call_tool("greet")
     assert len(watch.seen) == 2
+
+
+@pytest.mark.req("R8", "H4")
+async def test_a_guarded_call_is_repeated_once_and_never_a_second_time() -> None:
+    peer, watch = Peer(), Watch()
+
+    @peer.tool(annotations=ToolAnnotations(read_only_hint=True))
+    def greet() -> Any:
+        peer.hang_up()
+        return SILENCE
+
+    quick = Backoff(first=0.001)
+    async with holdfast.connect(peer, replay="safe", when_down="wait", backoff=quick) as client:
+        client.guard_tools(watch)
+        with pytest.raises(holdfast.TransportError) as caught:
+            await client.call_tool("greet")
+    assert caught.value.outcome_unknown
+    assert len([one for one in peer.received if one.method == "tools/call"]) == 2

@@ -340,6 +340,37 @@ async def test_what_the_caller_said_bounds_the_whole_and_progress_a_few_times_th
         assert deadline("ping", 90).total == 90
 
 
+@pytest.mark.req("R3")
+async def test_any_request_ends_at_its_total() -> None:
+    peer, heard = shop(), asyncio.Event()
+    peer.on("any/thing", SILENCE)
+    async with holdfast.connect(peer) as client:
+        client.on_progress(lambda _: heard.set())
+        call = asyncio.create_task(client.request("any/thing", timeout=100, total_timeout=150))
+        incoming = await peer.expect("any/thing")
+        skip(90)
+        peer.progress(incoming, 1)
+        await heard.wait()
+        skip(90)
+        with pytest.raises(holdfast.RequestTimeout, match="150 s in all"):
+            await call
+
+
+@pytest.mark.req("T4")
+async def test_arguments_that_do_not_fit_an_old_list_are_checked_against_a_new_one() -> None:
+    peer = shop(HANDSHAKE)
+    peer.capabilities = {"tools": {}}
+    tool = {"name": "double", "inputSchema": NUMBER}
+    peer.on("tools/list", {"tools": [tool]})
+    async with holdfast.connect(peer) as client:
+        await client.list_tools()
+        peer.on("tools/list", {"tools": [{**tool, "inputSchema": {"type": "object"}}]})
+        with pytest.raises(holdfast.ValidationError):
+            await client.call_tool("double", {"a": "x"})
+        skip(60)
+        assert (await client.call_tool("double", {"a": "x"})).text == "xx"
+
+
 # Whether it may have run
 
 

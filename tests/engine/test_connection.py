@@ -897,8 +897,8 @@ class FinalError(TransportError):
 
 @pytest.mark.req("L5")
 def test_an_error_that_only_a_person_can_help_with_waits_without_a_timer_until_retry_now() -> None:
-    rig = ready(policy=Policy(when_down="wait"))
-    ticket, _ = rig.request()
+    rig = ready(policy=Policy(when_down="wait", replay="safe"))
+    ticket, _ = rig.request(repeatable=True)
     rig.lose(FinalError("log in first"))
     assert "log in first" in rig.error(ticket).message
     assert rig.engine.due > 1e12 or rig.engine.inflight.tombstones

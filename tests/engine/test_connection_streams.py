@@ -627,6 +627,24 @@ def test_the_stream_of_a_subscription_ends_with_its_revision() -> None:
     assert rig.open_tickets() == {ticket, other}
 
 
+@pytest.mark.req("L3", "P2")
+def test_a_subscription_that_is_to_be_sent_again_goes_to_the_next_revision() -> None:
+    rig = ready("stateless", session=None)
+    lasting, stream = rig.request("subscriptions/listen", lasting=True)
+    _, wire_id = rig.request()
+    refuse(rig, stream, retry_after=5.0)
+    assert only(refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD), Retract) == []
+    assert lasting in rig.open_tickets()
+
+
+@pytest.mark.req("R2", "X2")
+def test_an_error_of_the_server_is_an_answer_and_nothing_is_sent_again() -> None:
+    rig = ready("stateless", session=None, policy=Policy(replay="safe"))
+    ticket, wire_id = rig.request(repeatable=True)
+    refuse(rig, wire_id, fault=ErrorObject(-32603, "broken inside"), processed=True)
+    assert "broken inside" in rig.error(ticket).message
+
+
 @pytest.mark.req("L3", "X2", "R2")
 def test_a_request_that_is_refused_by_both_revisions_fails_with_its_own_error() -> None:
     rig = ready("stateless", session=None)

@@ -615,6 +615,8 @@ def test_an_id_that_came_as_a_string_is_counted() -> None:
     _, wire_id = rig.request()
     rig.deliver({"id": str(wire_id), "result": {}})
     assert rig.violations() == ["answer with an id of another type"]
+    rig.deliver({"id": "1" * 5000, "result": {}})  # more digits than int() takes
+    assert rig.violations()[1:] == ["answer to an unknown request"]
 
 
 @pytest.mark.req("R10")

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast._core.boundary import Effect, Progressed, Retract, Send, Ticket
+from holdfast._core.engine.inflight import NEVER
 from holdfast._core.engine.requests import BATCH, POLL
 from holdfast.errors import (
     BackpressureError,
@@ -192,6 +193,9 @@ def test_a_lasting_request_has_no_deadline_and_progress_gives_it_none() -> None:
     ticket, wire_id = rig.request("subscriptions/listen", lasting=True)
     rig.deliver(progress(wire_id))
     rig.at(1e6)
+    pending = rig.engine.inflight.sent(wire_id)
+    assert pending is not None
+    assert pending.deadline == NEVER
     assert rig.open_tickets() == {ticket}
     rig.answer(wire_id)
     assert rig.result(ticket) == {}

@@ -9,7 +9,7 @@ import time
 import pytest
 
 import holdfast
-from holdfast.events import Event, RequestStop
+from holdfast.events import Event, RequestException, RequestStop
 from holdfast.testing import Incoming, Peer, RequestError
 
 DELAY = 0.05
@@ -31,13 +31,13 @@ async def test_every_observer_measures_in_its_own_unit() -> None:
     peer.tool("work")(lambda: "")
     peer.on("tools/call", work)
     records: list[holdfast.AuditRecord] = []
-    stops: list[RequestStop] = []
+    stops: list[RequestStop | RequestException] = []
     lines: list[str] = []
     observability = holdfast.Observability(audit=records.append)
     async with holdfast.connect(peer, observability=observability, log=lines.append) as client:
 
         def hear(event: Event) -> None:
-            if isinstance(event, RequestStop) and event.method == "tools/call":
+            if isinstance(event, RequestStop | RequestException) and event.method == "tools/call":
                 stops.append(event)
 
         client.events.subscribe(hear)
@@ -55,5 +55,6 @@ async def test_every_observer_measures_in_its_own_unit() -> None:
     assert DELAY * 0.9 <= invocation.duration <= longest
     assert DELAY * 0.9 <= records[0].duration <= longest
     assert DELAY * 0.9 <= stops[0].duration <= longest
+    assert DELAY * 0.9 <= stops[1].duration <= longest_failed
     assert DELAY * 900 <= json.loads(lines[1])["_ms"] <= longest * 1000 + 1
     assert DELAY * 900 <= json.loads(lines[3])["_ms"] <= longest_failed * 1000 + 1

@@ -199,10 +199,6 @@ class Pipeline:
                     may_have_run = may_have_run or error.outcome_unknown or rounds > 0
                     refusals = error.refusals
                     tools.forget()
-                    if driver.loop.time() >= since + total:
-                        raise messages.timed_out(
-                            channel.name, call, sent=may_have_run, total=True
-                        ) from None
                 except RpcError as error:
                     if takes_task is None and self._requires_task(error):
                         # Nothing has run: the server can only do this as a task.
