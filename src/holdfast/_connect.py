@@ -275,10 +275,7 @@ def _lock(lock: LockTarget) -> Lock:
 
 def _declaring(policy: Policy, capabilities: dict[str, Any]) -> Policy:
     """Declare what the lock was made with: servers list other tools to other clients."""
-    own = policy.identity
-    declared = {**capabilities, **own.capabilities}
-    identity = msgspec.structs.replace(own, capabilities=declared)
-    return msgspec.structs.replace(policy, identity=identity)
+    return msgspec.structs.replace(policy, identity=policy.identity.declaring(capabilities))
 
 
 def _reach(target: Target, options: Mapping[str, Any], protocol: str | None) -> str | None:

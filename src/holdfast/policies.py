@@ -203,6 +203,14 @@ class Identity(Struct, frozen=True, kw_only=True):
             return self
         return replace(self, capabilities={**self.capabilities, "extensions": declared})
 
+    def declaring(self, capabilities: Mapping[str, Any]) -> Identity:
+        """Return the same identity, declaring these capabilities and their features as well."""
+        found = dict(capabilities)
+        for name, own in self.capabilities.items():
+            both = isinstance(own, dict) and name in found
+            found[name] = {**found[name], **own} if both else own
+        return replace(self, capabilities=found)
+
 
 class ToolPolicy(Struct, frozen=True, kw_only=True):
     """The tools that may be called, their timeouts, and validation.

@@ -98,7 +98,8 @@ def choosy(version: str) -> Peer:
         meta = incoming.params.get("_meta", {})
         greetings = [one.params for one in server.received if one.method == "initialize"]
         declared = greetings[0]["capabilities"] if greetings else meta[CLIENT_CAPABILITIES]
-        names = ["plain", *sorted(declared)]
+        url = ["url"] if "url" in declared.get("elicitation", {}) else []
+        names = ["plain", *sorted(declared), *url]
         return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}
 
     server.capabilities = {"tools": {}}
@@ -121,6 +122,9 @@ async def test_a_lock_has_its_capabilities_declared_again(tmp_path: Path, versio
             assert [tool.name for tool in await client.list_tools()] == names
         async with holdfast.connect(choosy(version), lock=path, handlers=handlers) as client:
             assert (await client.call_tool("elicitation")).text == "done"
+    some = Identity(capabilities={"elicitation": {"form": {}}})
+    async with holdfast.connect(choosy(version), lock=path, identity=some) as client:
+        assert (await client.call_tool("url")).text == "done"
 
 
 @pytest.mark.req("H8")

@@ -16,8 +16,6 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self, TypeAlias, Unpack
 
-from msgspec.structs import replace
-
 from holdfast._connect import LogTarget, connect
 from holdfast._core.calls.options import CallOptions
 from holdfast._core.engine.state import State
@@ -325,8 +323,7 @@ def declaring(options: dict[str, Any], registry: Registry | None) -> dict[str, A
     if registry is None or not registry.capabilities:
         return options
     identity = options.get("identity") or Identity()
-    declared = {**capabilities(registry.capabilities), **identity.capabilities}
-    return {**options, "identity": replace(identity, capabilities=declared)}
+    return {**options, "identity": identity.declaring(capabilities(registry.capabilities))}
 
 
 def client_for(
