@@ -95,3 +95,4 @@ def test_what_is_written_is_what_is_read(challenges: list[tuple[str, dict[str, s
 
 def test_scopes_are_split_once_each_and_without_what_is_none() -> None:
     assert split_scope('b  a b "x" c\\d é') == ("b", "a")
+    assert len(split_scope(" ".join(map(str, range(1000))))) == 200

@@ -44,6 +44,11 @@ def test_a_url_that_must_not_be_used_is_refused(url: object) -> None:
     assert "pass" not in str(caught.value)
 
 
+def test_a_password_in_a_url_is_named_as_what_is_wrong() -> None:
+    with pytest.raises(urls.BadUrl, match="user information"):
+        urls.checked("https://user:pass@as.example/")
+
+
 @pytest.mark.parametrize(
     "url",
     ["https://as.example/x?y=%20z", "http://localhost:1/", "http://127.9.9.9/", "http://[::1]:80/"],

@@ -341,6 +341,23 @@ async def test_what_the_caller_said_bounds_the_whole_and_progress_a_few_times_th
 
 
 @pytest.mark.req("R3")
+async def test_all_pages_of_a_list_share_its_time() -> None:
+    peer = shop()
+
+    def listed(incoming: Incoming) -> Any:
+        if "cursor" in incoming.params:
+            return SILENCE
+        skip(60)
+        return {"tools": [], "nextCursor": "more"}
+
+    peer.on("tools/list", listed)
+    async with holdfast.connect(peer) as client:
+        await client.open()
+        with ends_within(101), pytest.raises(holdfast.RequestTimeout):
+            await client.list_tools(timeout=100)
+
+
+@pytest.mark.req("R3")
 async def test_any_request_ends_at_its_total() -> None:
     peer, heard = shop(), asyncio.Event()
     peer.on("any/thing", SILENCE)
