@@ -241,7 +241,8 @@ pass db_pass pw recovery_codes backupCodes mnemonic seed_phrase master_key ssh_k
 SECRET_NAMES = _SECRET_NAMES.split()
 
 _OPEN_NAMES = """
-max_tokens maxTokens page_token pageToken next_page_token nextPageToken nextToken pin pinned
+max_tokens maxTokens maxtokens page_token pageToken next_page_token nextPageToken nextToken pin
+pinned
 author path query monkey keyboard key keys sessionName opinion user secretary total_tokens
 prompt_tokens token_type token_endpoint tokenizer token_count password_policy
 authorization_endpoint syncToken progressToken continuationToken authority compass passport

@@ -124,11 +124,23 @@ def test_a_second_name_of_another_file_is_not_written(tmp_path: Path) -> None:
 def test_a_file_that_others_may_write_is_not_trusted(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("x")
-    path.chmod(0o666)
-    with pytest.raises(RefusedFileError, match="chmod 600"):
-        files.read_bytes(path, 9, owned=True)
+    for mode in (0o602, 0o620):
+        path.chmod(mode)
+        with pytest.raises(RefusedFileError, match="chmod 600"):
+            files.read_bytes(path, 9, owned=True)
+    assert files.read_bytes(path, 9, owned="group") == b"x"
     path.chmod(0o600)
     assert files.read_bytes(path, 9, owned=True) == b"x"
+
+
+@posix
+def test_a_file_of_another_user_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_text("x")
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(RefusedFileError, match="another user"):
+        files.open_for_append(tmp_path / "a")
 
 
 def test_a_file_is_replaced_whole_and_keeps_its_permissions(tmp_path: Path) -> None:
