@@ -240,3 +240,16 @@ async def test_a_guarded_call_is_repeated_once_and_never_a_second_time() -> None
             await client.call_tool("greet")
     assert caught.value.outcome_unknown
     assert len([one for one in peer.received if one.method == "tools/call"]) == 2
+
+
+@pytest.mark.req("H4")
+async def test_a_guard_is_shown_what_the_server_says_now_and_not_a_cached_list() -> None:
+    peer, watch = make_peer(HANDSHAKE), Watch()
+    async with holdfast.connect(peer, cache=holdfast.Cache(ttl=1000)) as client:
+        await client.list_tools()
+        names = ("greet", "late")
+        tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+        peer.on("tools/list", {"tools": tools})
+        client.guard_tools(watch)
+        await client.call_tool("greet")
+    assert "late" in str(watch.seen)
