@@ -397,9 +397,20 @@ async def test_a_new_login_finds_the_metadata_where_the_server_once_said_that_it
 
 
 @pytest.mark.req("A26")
-async def test_any_other_403_is_only_an_error() -> None:
+@pytest.mark.parametrize(
+    "challenge",
+    [
+        'Bearer error="access_denied", scope="admin"',
+        'Bearer error="invalid_token", scope="admin"',
+        'Bearer scope="admin"',
+        'Basic realm="insufficient_scope"',
+        'Basic error="insufficient_scope", scope="admin"',
+        "",
+    ],
+)
+async def test_any_other_403_is_only_an_error(challenge: str) -> None:
     async with world() as here, here.connect() as client:
-        here.wanted, here.forbids = ("admin",), "access_denied"
+        here.wanted, here.forbids = ("admin",), challenge
         with pytest.raises(holdfast.HoldfastError) as caught:
             await client.call_tool("hello")
         assert not isinstance(caught.value, holdfast.ScopeError | LoginRequired)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import aiohttp
 import jwt
@@ -20,6 +21,7 @@ import holdfast
 from holdfast import Client, Handlers, LoginRequest, MemoryLogins, OAuth
 
 VERSION = "2025-11-25"
+FORM = "application/x-www-form-urlencoded"
 
 
 class World:
@@ -31,8 +33,8 @@ class World:
         self.scopes: tuple[str, ...] = ("read",)
         self.wanted: tuple[str, ...] = ()
         """Scopes that a call needs."""
-        self.forbids = "insufficient_scope"
-        """The error of a refusal for want of them."""
+        self.forbids: str | None = None
+        """The challenge of a refusal for want of them, if it is not the usual one."""
         self.count: Counter[str] = Counter()
         self.seen: list[tuple[str, str | None]] = []
         """HTTP method and token of each request to the MCP server."""
@@ -60,8 +62,26 @@ class World:
         self.metadata: dict[str, Any] = {}
         self.redirects: list[str] = []
         """Where browsers were sent back to."""
+        self.sent: list[tuple[str, dict[str, Any]]] = []
+        """The path and the parameters of each request to the authorization server."""
+        self.issuer: str | None = None
+        """The issuer, if it is not at the address of the MCP server."""
+        self.iss: str | None = ""
+        """What answers name as their issuer; by default that one, None: nothing."""
+        self.resource: dict[str, Any] = {}
+        """Changes of the resource metadata."""
+        self.registration: dict[str, Any] = {}
+        """Changes of what registrations are answered with."""
+        self.form_encoded = False
+        """The token endpoint answers with a form."""
+        self.challenge = ""
+        """Parameters that the challenge begins with."""
+        self.changes: dict[str, Any] = {}
+        """Changes of token answers; None takes a field out."""
         self.basic: list[str] = []
         """Clients with their secrets, as they authenticated at the token endpoint."""
+        self.certified: set[str] = set()
+        """Paths that were asked for with a client certificate."""
         self.initialized: dict[str, Any] = {}
         self.sessions: dict[str, str] = {}
         """The user of each MCP session."""
@@ -80,6 +100,10 @@ class World:
         """What was wrong with proofs, but for a nonce that is to be renewed."""
         self.names_users: bool = True
         """ID tokens are given."""
+
+    def asked(self, path: str) -> list[dict[str, Any]]:
+        """The parameters of each request to a path of the authorization server."""
+        return [said for place, said in self.sent if place == path]
 
     async def refreshed(self, times: int) -> None:
         """Wait until tokens were refreshed so many times."""
@@ -102,11 +126,16 @@ class World:
         claims = jwt.decode(text, key, algorithms=["ES256"])
         digest = sha256((token or "").encode()).digest()
         bound = urlsafe_b64encode(digest).decode().rstrip("=") if token else None
-        wanted = {"htm": request.method, "htu": f"{self.url}{request.path}", "ath": bound}
+        target = f"http://{request.host}{request.path}"
+        wanted = {"htm": request.method, "htu": target, "ath": bound}
         self.faults += [name for name, value in wanted.items() if claims.get(name) != value]
         self.faults += ["jti"] if claims["jti"] in self.proofs else []
         self.proofs.add(claims["jti"])
-        return bool(claims.get("nonce") != self.nonce)
+        return bool(claims.get("nonce") != self.nonce_of(request))
+
+    def nonce_of(self, request: web.Request) -> str:
+        """Each origin has nonces of its own."""
+        return f"{self.nonce}-{request.host}"
 
     # The authorization server
 
@@ -114,18 +143,20 @@ class World:
         if not request.path.startswith(self.prm):
             return web.Response(status=404)
         self.count["prm"] += 1
-        where = f"{self.url}/{self.count['prm']}" if self.moves else self.url
-        return web.json_response({"resource": f"{self.url}/mcp", "authorization_servers": [where]})
+        where = f"{self.url}/{self.count['prm']}" if self.moves else self.issuer or self.url
+        named = {"resource": f"{self.url}/mcp", "authorization_servers": [where]}
+        return web.json_response({**named, **self.resource})
 
     async def describe_server(self, request: web.Request) -> web.Response:
+        home = self.issuer or self.url
         return web.json_response(
             {
-                "issuer": self.url + request.match_info.get("tenant", ""),
-                "authorization_endpoint": f"{self.url}/authorize",
-                "token_endpoint": f"{self.url}/token",
-                "registration_endpoint": f"{self.url}/register",
-                "revocation_endpoint": f"{self.url}/revoke",
-                "device_authorization_endpoint": f"{self.url}/device",
+                "issuer": home + request.match_info.get("tenant", ""),
+                "authorization_endpoint": f"{home}/authorize",
+                "token_endpoint": f"{home}/token",
+                "registration_endpoint": f"{home}/register",
+                "revocation_endpoint": f"{home}/revoke",
+                "device_authorization_endpoint": f"{home}/device",
                 "code_challenge_methods_supported": ["S256"],
                 "authorization_response_iss_parameter_supported": True,
                 "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
@@ -135,23 +166,34 @@ class World:
 
     async def register(self, request: web.Request) -> web.Response:
         said = await request.json()
-        client = f"client-{len(self.clients) + 1}"
+        self.sent.append((request.path, said))
+        self.count["register"] += 1
+        client = f"client-{self.count['register']}"
         self.clients.add(client)
-        return web.json_response({**said, "client_id": client}, status=201)
+        changes = dict(self.registration)
+        status = changes.pop("status", 201)
+        return web.json_response({**said, "client_id": client, **changes}, status=status)
 
     async def authorize(self, request: web.Request) -> web.Response:
         self.count["authorize"] += 1
         query = request.query
+        self.sent.append((request.path, dict(query)))
+        if self.count["register"] and query["client_id"] not in self.clients:
+            return web.Response(status=400, text="<h1>unknown client</h1>")
         self.redirects.append(query["redirect_uri"])
         self.secrets |= {query["state"], query["code_challenge"]}
         code = self.make("code")
         self.users[code] = query.get("login_hint", "ada")
-        place = f"{query['redirect_uri']}?code={code}&state={query['state']}&iss={self.url}"
+        iss = (self.issuer or self.url) if self.iss == "" else self.iss
+        place = f"{query['redirect_uri']}?code={code}&state={query['state']}"
+        place += "" if iss is None else f"&iss={iss}"
         self.scopes = tuple(query.get("scope", "").split())
         return web.Response(status=302, headers={"Location": place})
 
     async def token(self, request: web.Request) -> web.Response:
         form = await request.post()
+        self.note_certificate(request)
+        self.sent.append((request.path, {name: str(value) for name, value in form.items()}))
         grant = str(form["grant_type"])
         method, _, pair = request.headers.get("Authorization", "").partition(" ")
         self.basic += [b64decode(pair).decode()] if method == "Basic" else []
@@ -164,7 +206,7 @@ class World:
             later = {"Retry-After": self.retry_after} if self.retry_after else None
             return web.json_response({"error": "busy"}, status=self.broken, headers=later)
         if self.dpop and self.unproven(request):
-            again = {"DPoP-Nonce": self.nonce}
+            again = {"DPoP-Nonce": self.nonce_of(request)}
             return web.json_response({"error": "use_dpop_nonce"}, status=400, headers=again)
         if self.odd is not None:
             return web.json_response(self.odd)
@@ -184,15 +226,18 @@ class World:
         claims = b64encode(json.dumps({"sub": user}).encode()).decode().rstrip("=")
         self.tokens[access] = self.scopes
         self.refresh.add(renewal)
-        return web.json_response(
-            {
-                "access_token": access,
-                "refresh_token": renewal,
-                "token_type": "DPoP" if self.dpop else "Bearer",
-                "expires_in": self.life,
-                **({"id_token": f"e30.{claims}.e30"} if self.names_users else {}),
-            }
-        )
+        found = {
+            "access_token": access,
+            "refresh_token": renewal,
+            "token_type": "DPoP" if self.dpop else "Bearer",
+            "expires_in": self.life,
+            "id_token": f"e30.{claims}.e30" if self.names_users else None,
+            **self.changes,
+        }
+        found = {name: value for name, value in found.items() if value is not None}
+        if self.form_encoded:
+            return web.Response(text=urlencode(found), content_type=FORM)
+        return web.json_response(found)
 
     async def device(self, request: web.Request) -> web.Response:
         self.count["device"] += 1
@@ -219,18 +264,27 @@ class World:
 
     # The MCP server
 
+    def note_certificate(self, request: web.Request) -> None:
+        assert request.transport is not None
+        if request.transport.get_extra_info("peercert"):
+            self.certified.add(request.path)
+
     async def mcp(self, request: web.Request) -> web.StreamResponse:
+        self.note_certificate(request)
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
         token = given or None
         self.seen.append((request.method, token))
         self.called.set()
         if token is None or token not in self.tokens or self.refuses_all:
-            challenge = f'Bearer resource_metadata="{self.url}{self.prm}"'
+            challenge = f'Bearer {self.challenge}resource_metadata="{self.url}{self.prm}"'
             if self.dpop:
                 challenge = challenge.replace("Bearer", "DPoP")
             return web.Response(status=401, headers={"WWW-Authenticate": challenge})
         if self.dpop and (scheme != "DPoP" or self.unproven(request, token)):
-            again = {"WWW-Authenticate": 'DPoP error="use_dpop_nonce"', "DPoP-Nonce": self.nonce}
+            again = {
+                "WWW-Authenticate": 'DPoP error="use_dpop_nonce"',
+                "DPoP-Nonce": self.nonce_of(request),
+            }
             return web.Response(status=401, headers=again)
         if request.method == "GET":
             return web.Response(status=405)
@@ -251,7 +305,8 @@ class World:
         missing = set(self.wanted) - set(self.tokens[token])
         if said["method"] == "tools/call" and missing:
             scope = " ".join(self.wanted)
-            challenge = f'Bearer error="{self.forbids}", scope="{scope}"'
+            challenge = f'Bearer error="insufficient_scope", scope="{scope}"'
+            challenge = challenge if self.forbids is None else self.forbids
             return web.Response(status=403, headers={"WWW-Authenticate": challenge})
         answers: dict[str, Any] = {
             "initialize": {
@@ -280,7 +335,7 @@ class World:
         url = f"{request.url}&login_hint={self.next_user or who}"
         async with (
             aiohttp.ClientSession() as session,
-            session.get(url, allow_redirects=False) as response,
+            session.get(url, allow_redirects=False, ssl=False) as response,
         ):
             return response.headers["Location"]
 
@@ -297,7 +352,7 @@ class World:
 
 
 @asynccontextmanager
-async def world() -> AsyncIterator[World]:
+async def world(tls: ssl.SSLContext | None = None) -> AsyncIterator[World]:
     found = World()
     app = web.Application()
     prm = "/.well-known/oauth-protected-resource"
@@ -315,11 +370,11 @@ async def world() -> AsyncIterator[World]:
     app.router.add_route("*", "/mcp", found.mcp)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()
     assert site._server is not None
     port = site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
-    found.url = f"http://127.0.0.1:{port}"
+    found.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{port}"
     try:
         yield found
     finally:

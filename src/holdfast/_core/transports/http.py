@@ -54,7 +54,8 @@ class Http:
             Implies ``transport="sse"``.
         ca: A file of certificate authorities to trust beside those of the system.
         cert: A client certificate: a file with certificate and key, or a pair of files.
-        ssl: An `ssl.SSLContext` to use instead of one made from ``ca`` and ``cert``.
+        ssl: An `ssl.SSLContext` to use instead of one made from ``ca`` and ``cert``; for the
+            authorization server too, with a client certificate that it has.
         proxy: The URL of a proxy. Default: what the environment says, if ``trust_env``.
         trust_env: Read ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``NO_PROXY``. Default: True.
         connections: Requests under way at once; more of them wait for a free place. Default:
@@ -141,7 +142,7 @@ class Http:
     def _reach(self) -> Reach:
         """Return how authorization servers are reached: by the same proxy, trusting the same CA.
 
-        The client certificate is for the server alone.
+        A client certificate is for the server alone, but for one in an ``ssl`` context.
         """
         from holdfast._core.auth.as_client import Reach
 
