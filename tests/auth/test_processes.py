@@ -83,12 +83,16 @@ async def test_processes_share_a_login_whose_tokens_live_for_a_moment(tmp_path: 
 
 @pytest.mark.hang(120)
 @pytest.mark.req("B2", "B4")
-@pytest.mark.parametrize(("save", "lost"), [(1, False), (2, True)], ids=["before", "after"])
+@pytest.mark.parametrize(
+    ("save", "grace", "lost"),
+    [(1, False, False), (2, False, True), (2, True, False)],
+    ids=["before", "after", "grace"],
+)
 async def test_a_process_killed_before_or_after_the_answer_leaves_a_whole_entry(
-    tmp_path: Path, save: int, lost: bool
+    tmp_path: Path, save: int, grace: bool, lost: bool
 ) -> None:
     async with world() as here:
-        here.life = 0.01
+        here.life, here.grace = 0.01, grace
         store = FileLogins(tmp_path)
         async with here.connect(auth=OAuth(store=store)) as client:
             await client.login()
@@ -99,7 +103,7 @@ async def test_a_process_killed_before_or_after_the_answer_leaves_a_whole_entry(
         os.kill(process.pid, signal.SIGKILL)
         await process.communicate()
         assert [await store.read(key) for key in await store.keys()] == before
-        assert here.count["refresh_token"] == lost
+        assert here.count["refresh_token"] == save - 1
         here.life = 3600
         async with here.connect(auth=OAuth(store=store, interactive=False)) as client:
             if not lost:

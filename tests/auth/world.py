@@ -42,6 +42,8 @@ class World:
         """Set with each of them."""
         self.tokens: dict[str, tuple[str, ...]] = {}
         self.refresh: set[str] = set()
+        self.grace = False
+        """A refresh token that was used may be used again."""
         self.used: set[str] = set()
         self.clients: set[str] = set()
         self.secrets: set[str] = set()
@@ -203,7 +205,8 @@ class World:
         if self.gate is not None:
             await self.gate.wait()
         if self.broken is not None:
-            later = {"Retry-After": self.retry_after} if self.retry_after else None
+            later = {"Retry-After": self.retry_after, "Date": "Sun, 06 Nov 1994 08:49:37 GMT"}
+            later = later if self.retry_after else {}
             return web.json_response({"error": "busy"}, status=self.broken, headers=later)
         if self.dpop and self.unproven(request):
             again = {"DPoP-Nonce": self.nonce_of(request)}
@@ -214,7 +217,7 @@ class World:
             return web.json_response({"error": "authorization_pending"}, status=400)
         if grant == "refresh_token":
             old = str(form["refresh_token"])
-            if old in self.used or old not in self.refresh:
+            if (old in self.used and not self.grace) or old not in self.refresh | self.used:
                 self.refresh.clear()
                 self.tokens.clear()
                 return web.json_response({"error": "invalid_grant"}, status=400)

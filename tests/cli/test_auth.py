@@ -221,14 +221,27 @@ async def test_over_ssh_the_address_is_pasted_back(shell: Shell) -> None:
         assert await asyncio.to_thread(terminal.end) == 0
 
 
-@pytest.mark.req("B12")
-async def test_another_login_s_address_is_not_taken(shell: Shell) -> None:
+@pytest.mark.req("B12", "A16")
+async def test_a_wrong_address_is_told_and_another_is_asked_for(shell: Shell) -> None:
     with shell.terminal("login", "{url}", "--no-browser") as terminal:
         back = await visit(await address(terminal))
         await expect(terminal, "press Enter:")
         terminal.send(back.replace("state=", "state=x") + "\n")
-        await expect(terminal, "another login")
+        await expect(terminal, "it belongs to another login")
+        await expect(terminal, "press Enter:")
+        terminal.send(back + "\n")
+        await expect(terminal, "You are logged in")
+        assert await asyncio.to_thread(terminal.end) == 0
+
+
+@pytest.mark.req("B12")
+async def test_wrong_addresses_are_not_asked_for_without_end(shell: Shell) -> None:
+    with shell.terminal("login", "{url}", "--no-browser") as terminal:
+        for _ in range(5):
+            await expect(terminal, "press Enter:")
+            terminal.send("y\n")
         assert await asyncio.to_thread(terminal.end) == Exit.AUTH
+        assert "the address given back cannot be used" in terminal.text
 
 
 @pytest.mark.req("B12")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import email.utils
 import socket
 import ssl
 import time
@@ -17,6 +16,7 @@ from yarl import URL
 
 from holdfast._core.auth import urls
 from holdfast._core.auth.steps import Ask, Fetched, Unreachable
+from holdfast._core.wire.http_dates import retry_after, timestamp
 
 TIMEOUT: Final = 10.0
 MAX_BODY: Final = 256 * 1024
@@ -91,13 +91,7 @@ class AsClient:
                 target = response.headers.get("Location")
                 moved = response.status in _REDIRECTS and target is not None
                 if not moved or ask.method != "GET" or not ask.follow:
-                    return Fetched(
-                        response.status,
-                        await _body(response),
-                        _skew(response.headers.get("Date"), self._clock()),
-                        response.headers.get("Retry-After", ""),
-                        response.headers.get("DPoP-Nonce"),
-                    )
+                    return await _fetched(response, self._clock())
                 url = str(URL(url, encoded=True).join(URL(target or "", encoded=True)))
                 # Every hop by the same rules; a redirect must not lead to plain http.
                 urls.checked(url)
@@ -159,6 +153,16 @@ class _Unreadable(ValueError):  # noqa: N818
     """An answer that is not read to its end."""
 
 
+async def _fetched(response: aiohttp.ClientResponse, now: float) -> Fetched:
+    headers = response.headers
+    there = timestamp(headers.get("Date", "")) or now
+    # Our clock may be the wrong one; that the date has whole seconds makes no skew.
+    skew = there - now if abs(there - now) > 5 else 0.0
+    wait = retry_after(headers.get("Retry-After", ""), there)
+    body = await _body(response)
+    return Fetched(response.status, body, skew, wait, headers.get("DPoP-Nonce"))
+
+
 async def _body(response: aiohttp.ClientResponse) -> bytes:
     """Read a bounded body; a compressed one is bounded once more when it is unpacked."""
     chunks, size = [], 0
@@ -181,15 +185,6 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     if len(plain) > MAX_BODY:
         raise _Unreadable(f"the answer is larger than {MAX_BODY} bytes")
     return plain
-
-
-def _skew(date: str | None, now: float) -> float:
-    """Return by how much a server's clock is ahead of ours, as far as its ``Date`` tells."""
-    try:
-        found = email.utils.parsedate_to_datetime(date or "").timestamp() - now
-    except (ValueError, TypeError, OverflowError):
-        return 0.0
-    return found if abs(found) > 5 else 0.0
 
 
 def _words(error: BaseException) -> str:

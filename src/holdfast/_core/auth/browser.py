@@ -12,8 +12,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, TextIO
 from urllib.parse import parse_qsl, urlsplit
+
+from msgspec.structs import replace
 
 from holdfast._core.auth import urls
 from holdfast._core.auth.options import LoginRequest
@@ -24,6 +27,8 @@ from holdfast.errors import HoldfastError, LoginFailed
 
 MAX_REQUEST: Final = 16 * 1024
 MAX_CONNECTIONS: Final = 32
+MAX_PASTES: Final = 5
+"""Addresses that a person may paste before the login fails."""
 LINGER: Final = 1.0
 """Seconds for the browser to fetch the last page."""
 PATIENCE: Final = 5.0
@@ -103,14 +108,14 @@ class Listener:
         self._state = state
         return await asyncio.shield(self._answer)
 
-    def paste(self, url: str) -> str:
+    def paste(self, url: str, *, take: bool = True) -> str:
         """Take a redirect URL that a person or a handler gave; return what is wrong with it."""
         place, _, query = url.strip().partition("?")
         if place != self.redirect_uri.partition("?")[0]:
-            return f"that is not the address that begins with {self.redirect_uri}"
-        return self._take(query.partition("#")[0])
+            return f"it does not begin with {self.redirect_uri}"
+        return self._take(query.partition("#")[0], take=take)
 
-    def _take(self, query: str) -> str:
+    def _take(self, query: str, *, take: bool = True) -> str:
         try:
             pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=50)
         except ValueError:
@@ -121,7 +126,7 @@ class Listener:
         expected = (self._state or "").encode()
         if not expected or not hmac.compare_digest(params.get("state", "").encode(), expected):
             return "it belongs to another login"
-        if not self._answer.done():
+        if take and not self._answer.done():
             self._answer.set_result(params)
         return ""
 
@@ -246,8 +251,10 @@ class Person:
             scopes=step.scopes,
             account=self._account,
             user_code=step.user_code,
-            redirect_uri=None if self._listener is None else self._listener.redirect_uri,
         )
+        if self._listener is not None:
+            check = partial(self._listener.paste, take=False)
+            request = replace(request, redirect_uri=self._listener.redirect_uri, check=check)
         try:
             found = self._handler(request)
             found = await found if inspect.isawaitable(found) else found
@@ -330,9 +337,15 @@ async def browser_login(request: LoginRequest) -> str | None:
         print(hint, file=out)
     if not sys.stdin.isatty():
         return None
-    print("Or paste the address that the browser ends at, and press Enter:", file=out, flush=True)
-    while (line := await _line(sys.stdin)).isspace():
-        pass
+    ask = "Or paste the address that the browser ends at, and press Enter:"
+    for _ in range(MAX_PASTES):
+        print(ask, file=out, flush=True)
+        while (line := await _line(sys.stdin)).isspace():
+            pass
+        wrong = request.check(line) if line else ""
+        if not wrong:
+            break
+        ask = f"That address cannot be used: {wrong}. Paste another, and press Enter:"
     return line
 
 

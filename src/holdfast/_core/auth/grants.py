@@ -138,10 +138,10 @@ def reached(answer: Any, issuer: str) -> Fetched:
     assert isinstance(answer, Fetched)
     passing = (answer.fields() or {}).get("error") in PASSING
     if answer.status >= 500 or answer.status in LATER or passing:
-        wait = seconds(answer.retry_after, MAX_WAIT)
-        when = "later" if wait is None else f"in {wait:g} s"
+        wait = min(answer.retry_after or 0.0, MAX_WAIT)
+        when = f"in {wait:g} s" if wait else "later"
         text = f"{issuer} answered with HTTP status {answer.status}; try again {when}"
-        raise TransportError(text, data={"retry_after": wait or 0.0})
+        raise TransportError(text, data={"retry_after": wait})
     return answer
 
 

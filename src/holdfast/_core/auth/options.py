@@ -314,7 +314,8 @@ class LoginRequest(Secretive, frozen=True, kw_only=True):
     """A request to a login handler: send a person to ``url``.
 
     The handler may return the URL that the browser was sent back to; else the loopback
-    listener receives it. With ``user_code`` the person types that code in there.
+    listener receives it. ``check(url)`` says what is wrong with such a URL, as text, so that the
+    handler can ask for another one. With ``user_code`` the person types that code in there.
     """
 
     url: str
@@ -324,5 +325,6 @@ class LoginRequest(Secretive, frozen=True, kw_only=True):
     account: str = "default"
     user_code: str | None = None
     redirect_uri: str | None = None
+    check: Callable[[str], str] = lambda url: ""
 
     shown: ClassVar[tuple[str, ...]] = ("server", "issuer", "scopes", "account")

@@ -42,7 +42,7 @@ class Fetched(Secretive, frozen=True):
     body: bytes = b""
     skew: float = 0.0
     """Seconds by which the sender's clock is ahead of ours."""
-    retry_after: str = ""
+    retry_after: float | None = None
     nonce: str | None = None
     """For DPoP proofs (RFC 9449 §8)."""
 

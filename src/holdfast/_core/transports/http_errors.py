@@ -5,7 +5,6 @@ No status leaves the HTTP client: everything above it reads a `Meaning`.
 
 from __future__ import annotations
 
-import email.utils
 import os
 import re
 import ssl
@@ -19,6 +18,7 @@ from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Meaning, Refused
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
+from holdfast._core.wire.http_dates import retry_after
 from holdfast._core.wire.jsonrpc import ErrorObject, decode_error_object, snippet
 from holdfast.errors import AuthError, HoldfastError, TransportError
 
@@ -77,7 +77,7 @@ def refusal(
         _meaning(status, fault, named=named),
         fault=fault,
         processed=_may_have_run(status),
-        retry_after=retry_after(headers) if status in _RETRY_AFTER else None,
+        retry_after=_wait(headers) if status in _RETRY_AFTER else None,
     )
 
 
@@ -138,15 +138,9 @@ def fault_in(body: bytes) -> ErrorObject | None:
     return fault if fault is not None and fault.code is not None else None
 
 
-def retry_after(headers: Mapping[str, str]) -> float:
-    """Return the seconds of a Retry-After header (RFC 9110 §10.2.3), given as such or as a date."""
-    value = headers.get("Retry-After", "").strip()
-    if value.isascii() and value.isdigit():
-        return float(value)
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return 1.0
+def _wait(headers: Mapping[str, str]) -> float:
+    found = retry_after(headers.get("Retry-After", ""), time.time())
+    return 1.0 if found is None else found
 
 
 # Connections that failed
