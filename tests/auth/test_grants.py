@@ -260,7 +260,7 @@ def test_an_assertion_is_for_the_issuer_and_not_for_its_endpoint() -> None:
 
 
 def read(document: Any, status: int = 200) -> grants.Tokens:
-    return grants.read_tokens(ok(document, status), ISSUER)
+    return Play({TOKEN: ok(document, status)}).run(grants.request(server(), client(), {}))
 
 
 @pytest.mark.req("A23")

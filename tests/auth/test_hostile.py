@@ -6,15 +6,27 @@ import asyncio
 import shlex
 import threading
 import time
+import traceback
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote_plus
 
 import jwt
 import pytest
 from aiohttp import web
 
 import holdfast
-from holdfast import FileLogins, LoginFailed, LoginRequest, LoginRequired, MemoryLogins, OAuth
+from holdfast import (
+    Bearer,
+    ClientCredentials,
+    EnterpriseManaged,
+    FileLogins,
+    LoginFailed,
+    LoginRequest,
+    LoginRequired,
+    MemoryLogins,
+    OAuth,
+)
 from holdfast._core.auth import jws
 from holdfast._core.auth.as_client import AsClient, Reach
 from holdfast._core.auth.authorizer import Authorizer
@@ -646,3 +658,77 @@ async def test_scopes_that_change_with_every_refusal_end_in_an_error() -> None:
             with pytest.raises(holdfast.AuthError):
                 await session.call_tool("hello")
         assert here.count["authorize"] <= 4
+
+
+# Texts.
+
+
+@pytest.mark.req("A20", "B20")
+async def test_scopes_of_the_resource_are_scopes_and_steer_no_terminal() -> None:
+    """RFC 6749 §3.3: neither spaces nor anything unseen."""
+    said: list[str] = []
+
+    async def person(request: LoginRequest) -> str:
+        said.append(describe(request))
+        return await here.person(request)
+
+    async with world() as here, here.connect(login=person) as session:
+        here.resource = {"scopes_supported": ["read", "\x1b[2J", "x\u202ey", "a\n$ rm", 7, '"']}
+        await session.list_tools()
+        assert here.asked("/authorize")[0]["scope"] == "read"
+    assert said[0].endswith(" for: read.")
+
+
+def shown(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error)) + repr(error.__dict__)
+
+
+@pytest.mark.req("B20")
+@pytest.mark.parametrize("grant", ["code", "refresh", "secret", "device", "exchange"])
+async def test_what_a_token_endpoint_repeats_is_not_shown(grant: str) -> None:
+    secret = "hunter2 secret"
+    auth: Any = OAuth(store=MemoryLogins(), device=grant == "device")
+    events: list[str] = []
+    async with world() as here:
+        if grant == "secret":
+            auth = ClientCredentials(client_id="svc", client_secret=secret)
+        elif grant == "exchange":
+            auth = EnterpriseManaged(
+                idp_issuer=here.url, idp_client_id="sso", id_token="ID-SECRET", client_id="me"
+            )
+        async with here.connect(auth=auth) as session:
+            session.events.subscribe(lambda event: events.append(repr(event)))
+            if grant == "refresh":
+                await session.list_tools()
+                here.tokens.clear()
+            here.activated = here.echoes = True
+            with pytest.raises(AuthError, match="bad: ") as caught:
+                await session.call_tool("hello")
+    text = shown(caught.value) + "".join(events)
+    for one in {*here.secrets, secret, quote_plus(secret), "ID-SECRET"}:
+        assert one not in text
+
+
+@pytest.mark.req("B20")
+@pytest.mark.parametrize("status", [400, 401, 403, 500])
+@pytest.mark.parametrize("kind", ["OAuth", "Bearer", "ClientCredentials", "headers"])
+async def test_a_token_that_a_server_repeats_is_not_shown(status: int, kind: str) -> None:
+    token = "access-SECRET-1"
+    options: dict[str, Any] = {"auth": OAuth(store=MemoryLogins())}
+    if kind == "Bearer":
+        options = {"auth": Bearer(token)}
+    elif kind == "headers":
+        options = {"headers": {"Authorization": f"Bearer {token}"}}
+    elif kind == "ClientCredentials":
+        options = {"auth": ClientCredentials(client_id="svc", client_secret="S")}
+    events: list[str] = []
+    async with world() as here:
+        here.tokens[token] = ()
+        async with here.connect(**options) as session:
+            session.events.subscribe(lambda event: events.append(repr(event)))
+            await session.list_tools()
+            here.quotes = status
+            with pytest.raises(holdfast.HoldfastError) as caught:
+                await session.call_tool("hello")
+    # Not its beginning either, where a long text is cut.
+    assert "SECRET" not in shown(caught.value) + "".join(events)

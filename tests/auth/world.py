@@ -21,6 +21,11 @@ import holdfast
 from holdfast import Client, Handlers, LoginRequest, MemoryLogins, OAuth
 
 VERSION = "2025-11-25"
+SECRETS = {"code", "code_verifier", "refresh_token", "client_secret", "client_assertion"} | {
+    "assertion",
+    "subject_token",
+    "device_code",
+}
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -51,6 +56,10 @@ class World:
         """A status for the token endpoint to answer with instead."""
         self.odd: dict[str, Any] | None = None
         """What the token endpoint answers with instead."""
+        self.echoes = False
+        """The token endpoint refuses, and repeats what it was sent."""
+        self.quotes: int | None = None
+        """A status for calls to be refused with, in words that repeat the token."""
         self.retry_after = ""
         self.gate: asyncio.Event | None = None
         """Held open: the token endpoint waits for it."""
@@ -211,6 +220,11 @@ class World:
         if self.dpop and self.unproven(request):
             again = {"DPoP-Nonce": self.nonce_of(request)}
             return web.json_response({"error": "use_dpop_nonce"}, status=400, headers=again)
+        if self.echoes:
+            self.secrets |= {str(form[name]) for name in form.keys() & SECRETS}
+            said = " ".join([*(str(value) for value in form.values()), *self.basic])
+            refusal = {"error": "invalid_request", "error_description": f"bad: {said}"}
+            return web.json_response(refusal, status=400)
         if self.odd is not None:
             return web.json_response(self.odd)
         if "device_code" in form and not self.activated:
@@ -305,6 +319,11 @@ class World:
         self.count[said["method"]] += 1
         if "id" not in said:
             return web.Response(status=202)
+        if said["method"] == "tools/call" and self.quotes is not None:
+            text = f"bad: {' '.join([token] * 40)}"
+            challenge = f'Bearer error="invalid_token", error_description="{text}"'
+            refusal = {"WWW-Authenticate": challenge}
+            return web.Response(status=self.quotes, text=text, headers=refusal)
         missing = set(self.wanted) - set(self.tokens[token])
         if said["method"] == "tools/call" and missing:
             scope = " ".join(self.wanted)

@@ -26,7 +26,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_core.files": ("errors",),
     "_core.redact": ("_core.text", "_core.credentials"),
     "_core.credentials": ("_core.credential_forms", "_core.secret_flags"),
-    "_core.credential_forms": (),
+    "_core.credential_forms": ("_core.text",),
     "_core.secret_flags": ("_core.credential_forms",),
     "_core.yaml_reader": ("_core.text",),
     "policies": ("errors", "_version"),

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Final
 
-HIDDEN: Final = "[redacted]"
-
+from holdfast._core.text import HIDDEN
 
 # Private keys
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from holdfast._core.credential_forms import (
-    HIDDEN,
     has_digits_and_letters,
     hide_in_urls,
     hide_private_keys,
@@ -22,6 +21,7 @@ from holdfast._core.credential_forms import (
     is_plain_name,
 )
 from holdfast._core.secret_flags import hide_in_commands
+from holdfast._core.text import HIDDEN
 
 IsSecret: TypeAlias = Callable[[str], bool]
 

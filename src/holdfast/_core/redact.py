@@ -17,10 +17,10 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast._core.credential_forms import HIDDEN, is_path, is_plain_name
+from holdfast._core.credential_forms import is_path, is_plain_name
 from holdfast._core.credentials import hide_credentials, is_plain, stems_of
 from holdfast._core.secret_flags import secret_words
-from holdfast._core.text import truncate
+from holdfast._core.text import HIDDEN, truncate
 from holdfast.policies import Redaction
 
 __all__ = ["HIDDEN", "Redactor", "default_redactor", "redact_beginning", "redact_text"]

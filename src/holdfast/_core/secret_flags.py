@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from holdfast._core.credential_forms import HIDDEN, has_digits_and_letters
+from holdfast._core.credential_forms import has_digits_and_letters
+from holdfast._core.text import HIDDEN
 
 _APART: Final = {
     **{"sshpass": "-p", "redis-cli": "-a", "zip": "-P", "unzip": "-P", "openssl": "-k"},

@@ -14,6 +14,9 @@ from typing import Any, Final
 
 LIMIT: Final = 120
 """Default number of characters shown of one text."""
+HIDDEN: Final = "[redacted]"
+MIN_SECRET: Final = 4
+"""Characters of a secret that is looked for: a shorter one would be found in any word."""
 
 _SPACES: Final = "\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
 _INVISIBLE: Final = (
@@ -85,6 +88,16 @@ def visible_json(text: str) -> str:
 def one_line(text: str, limit: int = 200) -> str:
     """Return prose on one line: white space collapsed, unseen characters escaped, truncated."""
     return visible(" ".join(_plain_spaces(text[: 4 * limit]).split()), limit)
+
+
+def hide(text: str, secrets: Iterable[str]) -> str:
+    """Return text without the given secrets, for a peer that repeats what it was sent.
+
+    Before the text is truncated: the beginning of a secret would not be recognised.
+    """
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN) if len(secret) >= MIN_SECRET else text
+    return text
 
 
 def split_lines(text: str) -> list[str]:

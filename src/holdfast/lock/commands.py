@@ -9,9 +9,8 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from holdfast._core.credential_forms import HIDDEN
 from holdfast._core.redact import default_redactor
-from holdfast._core.text import has_unseen, visible
+from holdfast._core.text import HIDDEN, has_unseen, visible
 
 DECLARED: Final = ("elicitation.form", "elicitation.url", "roots", "sampling")
 """The capabilities that a lock or a module is made with, and used with: all that a client may

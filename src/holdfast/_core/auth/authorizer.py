@@ -179,7 +179,8 @@ class Authorizer:
         if isinstance(self.options, OAuth):
             await self._work.join(key, lambda: self._decide(refusal, renewed=renewed))
         elif renewed or refusal.status == 403:
-            said = plain(refusal.challenge.error_description) or plain(refusal.challenge.error)
+            challenge, secrets = refusal.challenge, [refusal.token or ""]
+            said = plain(challenge.error_description or challenge.error, secrets=secrets)
             text = f"{self.name}: the server refuses the token{': ' + said if said else ''}"
             raise AuthError(text, code=refusal.status)
         else:

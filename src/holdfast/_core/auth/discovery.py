@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 from msgspec import Struct
 
 from holdfast._core.auth import urls
+from holdfast._core.auth.challenge import split_scope
 from holdfast._core.auth.credentials import ENDPOINTS, AuthServer
 from holdfast._core.auth.options import Machine, OAuth
 from holdfast._core.auth.steps import Ask, Conversation, Unreachable
@@ -82,7 +83,7 @@ class Discovery:
             return ProtectedResource(
                 resource,
                 servers[:MAX_SERVERS],
-                _strings(scopes) if isinstance(scopes, list) else None,
+                _scopes(scopes) if isinstance(scopes, list) else None,
                 document.get("dpop_bound_access_tokens_required") is True,
             )
         if self._unreachable or nameless:
@@ -222,6 +223,10 @@ class Discovery:
         if self._unreachable and not final:
             return TransportError(message)
         return DiscoveryError(message, tried=tuple(self._tried))
+
+
+def _scopes(listed: list[Any]) -> tuple[str, ...]:
+    return tuple(one for one in _strings(listed) if split_scope(one) == (one,))
 
 
 def _strings(value: object) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any, ClassVar, Final, Literal
 from urllib.parse import quote_plus, urlencode
@@ -18,7 +18,7 @@ from holdfast._core.auth.credentials import (
     Secretive,
 )
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Sign, Unreachable
-from holdfast._core.text import one_line
+from holdfast._core.text import hide, one_line
 from holdfast.errors import GrantError, TransportError
 
 JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -47,6 +47,12 @@ LATER: Final = (408, 425, 429)
 
 MAX_WAIT: Final = 60.0
 """Seconds for which a server is left alone at most, if it asks for that."""
+
+SECRETS: Final = frozenset(
+    {"code", "code_verifier", "refresh_token", "token", "device_code", "client_secret"}
+    | {"client_assertion", "assertion", "subject_token"}
+)
+"""Parameters that no error shows, although a server may repeat them in its own."""
 
 _VISIBLE = re.compile(r"[\x21-\x7e]{1,65536}")
 _TEXT = re.compile(r"[\x20-\x7e]{1,4096}")
@@ -105,9 +111,11 @@ def post(
     url: str | None = None,
     proof: str | None = None,
 ) -> Conversation[Fetched]:
-    """Send a form with the client's authentication; raise ``TransportError`` if none answers.
+    """Send a form with the client's authentication (OAuth 2.1 §2.4, RFC 6749 §2.3.1, 7523 §2.2).
 
-    The client authenticates by OAuth 2.1 §2.4, RFC 6749 §2.3.1 and RFC 7523 §2.2.
+    Raises:
+        GrantError: The answer is an error; it counts in any status (RFC 6749 §5.2).
+        TransportError: Another attempt may succeed.
     """
     form = {name: value for name, value in fields.items() if value is not None}
     headers: dict[str, str] = {}
@@ -128,7 +136,12 @@ def post(
             form["client_secret"] = client.client_secret or ""
     place = url or server.token_endpoint
     answer = yield Ask(url=place, form=form, headers=headers, proof=proof, pinned=server.pinned)
-    return reached(answer, server.issuer)
+    found = reached(answer, server.issuer)
+    secret = client.client_secret or ""
+    secrets = {secret, quote_plus(secret), *(form[name] for name in form.keys() & SECRETS)}
+    if (error := error_in(found.fields() or {}, server.issuer, secrets)) is not None:
+        raise error
+    return found
 
 
 def reached(answer: Any, issuer: str) -> Fetched:
@@ -161,10 +174,8 @@ def method_for(client: Registration, offered: tuple[str, ...]) -> Method:
 
 
 def read_tokens(answer: Fetched, issuer: str, *, dpop: bool = False, typed: bool = True) -> Tokens:
-    """Read a token answer (RFC 6749 §5); ``error`` counts in any status."""
+    """Read a token answer (RFC 6749 §5.1)."""
     fields = answer.fields()
-    if fields is not None and (error := error_in(fields, issuer)) is not None:
-        raise error
     if fields is None or not 200 <= answer.status < 300:
         text = f"{issuer} answered the token request with HTTP status {answer.status}"
         raise GrantError(f"{text} and nothing that can be read")
@@ -194,13 +205,15 @@ def _type(said: object, dpop: bool, issuer: str) -> Literal["Bearer", "DPoP"]:
     return "Bearer"
 
 
-def error_in(fields: Mapping[str, Any], issuer: str) -> GrantError | None:
-    """Return the OAuth error that an answer carries."""
+def error_in(
+    fields: Mapping[str, Any], issuer: str, secrets: Iterable[str] = ()
+) -> GrantError | None:
+    """Return the OAuth error that an answer carries, without the secrets that were sent."""
     error = fields.get("error")
     if not error:
         return None
     code = error if isinstance(error, str) and _CODE.fullmatch(error) else "unreadable error"
-    said = plain(fields.get("error_description"))
+    code, said = hide(code, secrets), plain(fields.get("error_description"), secrets=secrets)
     message = f"{issuer} refused: {code}" + (f" ({said})" if said else "")
     if "AADSTS9010010" in said:
         # Entra refuses a resource beside scopes that name another (B17).
@@ -213,9 +226,9 @@ def identifier(value: object) -> str | None:
     return value if isinstance(value, str) and _TEXT.fullmatch(value) else None
 
 
-def plain(value: object, limit: int = 200) -> str:
+def plain(value: object, limit: int = 200, secrets: Iterable[str] = ()) -> str:
     """Return text of a server on one line, truncated, with unseen characters escaped."""
-    return one_line(value, limit) if isinstance(value, str) else ""
+    return one_line(hide(value, secrets), limit) if isinstance(value, str) else ""
 
 
 def seconds(value: object, most: float = LONGEST_LIFE) -> float | None:

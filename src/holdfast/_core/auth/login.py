@@ -160,7 +160,7 @@ def read_redirect(params: Mapping[str, str], server: AuthServer) -> str:
     if issuer is not None and issuer != server.issuer:
         hint = "; issuer=… names the right one" if server.pinned else ""
         raise LoginFailed(f"the answer to the login is not from {server.issuer}{hint}")
-    error = grants.error_in(params, server.issuer)
+    error = grants.error_in(params, server.issuer, [params.get("state", "")])
     if error is not None:
         raise LoginFailed(f"the login failed: {error.message}")
     code = params.get("code")
@@ -180,8 +180,6 @@ def _device(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
         url=server.device_authorization_endpoint,
     )
     said = begun.fields() or {}
-    if (error := grants.error_in(said, server.issuer)) is not None:
-        raise error
     url = said.get("verification_uri_complete") or said.get("verification_uri")
     code, shown = (
         grants.identifier(said.get("device_code")),

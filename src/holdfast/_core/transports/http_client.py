@@ -23,6 +23,7 @@ from yarl import URL
 
 from holdfast._core.boundary import Meaning, Refused
 from holdfast._core.callbacks import ends_task
+from holdfast._core.text import hide
 from holdfast._core.transports import http_errors
 from holdfast._core.transports.http_errors import SESSION, UNAUTHORIZED
 from holdfast._core.transports.inflate import CODINGS, BadBody, Inflater
@@ -165,7 +166,7 @@ class HttpClient:
             if response.status < _GOOD:
                 return response
             try:
-                start = await self._beginning(response)
+                start = _without_credentials(await self._beginning(response), response)
             finally:
                 response.release()
         except BROKEN as error:
@@ -424,6 +425,22 @@ def proxy_for(settings: HttpSettings, url: URL) -> str | None:
         return None
     found = urllib.request.getproxies().get(url.scheme)
     return found if found is None or "://" in found else f"http://{found}"
+
+
+def _without_credentials(body: bytes, response: aiohttp.ClientResponse) -> bytes:
+    """Hide the credentials of the request, which a server or a proxy may repeat in its error."""
+    text = body.decode("utf-8", "surrogateescape")
+    sent = (
+        (name, value.rpartition(" ")[2]) for name, value in response.request_info.headers.items()
+    )
+    repeated = {name: value for name, value in sent if value in text}
+    if not repeated:
+        return body
+    from holdfast._core.redact import default_redactor
+
+    is_secret = default_redactor().is_secret
+    secrets = [value for name, value in repeated.items() if is_secret(name)]
+    return hide(text, secrets).encode("utf-8", "surrogateescape")
 
 
 def tls_context(settings: HttpSettings) -> ssl.SSLContext:
