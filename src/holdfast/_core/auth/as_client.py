@@ -7,8 +7,8 @@ import ssl
 import time
 import zlib
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Any, Final, NoReturn, Self
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, NoReturn
 
 import aiohttp
 from msgspec import Struct
@@ -22,6 +22,11 @@ TIMEOUT: Final = 10.0
 MAX_BODY: Final = 256 * 1024
 MAX_REDIRECTS: Final = 3
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_HEADERS: Final = {
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+    "User-Agent": "holdfast",
+}
 
 
 class Reach(Struct, frozen=True):
@@ -31,11 +36,7 @@ class Reach(Struct, frozen=True):
     proxy: Callable[[str], str | None] = lambda url: None
 
 
-class Forbidden(OSError):  # noqa: N818  (raised where a socket is made)
-    """An address that must not be connected to."""
-
-
-class AsClient:
+class AsClient(AbstractAsyncContextManager["AsClient"]):
     """Carries out ``Ask``. ``home`` is the kind of network that the MCP server is in."""
 
     def __init__(
@@ -55,15 +56,7 @@ class AsClient:
         """The networks that the request under way may go to; None: any."""
         self._stopped = False
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         if self._session is not None:
             await self._session.close()
 
@@ -78,7 +71,7 @@ class AsClient:
             if self._stopped:
                 text = "its address is in a private network, where the server is not"
                 return Unreachable(text, forbidden=True)
-            if isinstance(error, urls.BadUrl | _Unreadable):
+            if isinstance(error, urls.BadUrl):
                 return Unreachable(str(error), forbidden=True)
             return Unreachable(_words(error))
 
@@ -106,17 +99,12 @@ class AsClient:
         known = urls.network_of_name(URL(url).host or "")
         if proxy is not None and not pinned and known not in (None, *self._allowed):
             self._refuse()
-        base = {
-            "Accept": "application/json",
-            "Accept-Encoding": "identity",
-            "User-Agent": "holdfast",
-        }
         return await self._open().request(
             ask.method,
             URL(url, encoded=True),
             data=None if ask.form is None else dict(ask.form),
             json=ask.json,
-            headers={**base, **headers},
+            headers={**_HEADERS, **headers},
             allow_redirects=False,
             proxy=proxy,
         )
@@ -146,10 +134,10 @@ class AsClient:
 
     def _refuse(self) -> NoReturn:
         self._stopped = True
-        raise Forbidden("forbidden address")
+        raise OSError("forbidden address")
 
 
-class _Unreadable(ValueError):  # noqa: N818
+class _Unreadable(urls.BadUrl):
     """An answer that is not read to its end."""
 
 
@@ -165,26 +153,24 @@ async def _fetched(response: aiohttp.ClientResponse, now: float) -> Fetched:
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:
     """Read a bounded body; a compressed one is bounded once more when it is unpacked."""
-    chunks, size = [], 0
+    body = b""
     async for chunk in response.content.iter_any():
-        size += len(chunk)
-        if size > MAX_BODY:
-            raise _Unreadable(f"the answer is larger than {MAX_BODY} bytes")
-        chunks.append(chunk)
-    body = b"".join(chunks)
-    coding = response.headers.get("Content-Encoding", "identity").strip().lower()
+        body = _bounded(body + chunk)
+    coding = response.headers.get("Content-Encoding", "").strip().lower()
     if coding in ("", "identity"):
         return body
     if coding not in ("gzip", "x-gzip", "deflate"):
         raise _Unreadable("the answer is in a coding that was not asked for")
     try:
-        inflater = zlib.decompressobj(47)
-        plain = inflater.decompress(body, MAX_BODY + 1)
+        return _bounded(zlib.decompressobj(47).decompress(body, MAX_BODY + 1))
     except zlib.error:
         raise _Unreadable("the answer cannot be unpacked") from None
-    if len(plain) > MAX_BODY:
+
+
+def _bounded(body: bytes) -> bytes:
+    if len(body) > MAX_BODY:
         raise _Unreadable(f"the answer is larger than {MAX_BODY} bytes")
-    return plain
+    return body
 
 
 def _words(error: BaseException) -> str:

@@ -155,13 +155,7 @@ class Authorizer:
         return found
 
     async def answer(self, refusal: Refusal, tries: Tries) -> None:
-        """Return if the request is to be sent again; raise why not otherwise.
-
-        Raises:
-            LoginRequired: A person has to log in.
-            TransportError: No authorization server can be reached.
-            AuthError: Nothing helps.
-        """
+        """Return if the request is to be sent again; raise why not otherwise."""
         tries.count += 1
         self.refusal = refusal
         self.executor.network = refusal.network or self.executor.network

@@ -61,13 +61,7 @@ class Executor:
         person: Person | None = None,
         watch: Watch | None = None,
     ) -> T:
-        """Carry a conversation out to its end.
-
-        Args:
-            conversation: The steps to take.
-            person: Performs the steps that need one, on a clock of its own.
-            watch: Called with each request and its answer.
-        """
+        """Carry a conversation out to its end; ``watch`` sees each request and its answer."""
         try:
             async with (
                 AsClient(self._reach, self.network or "global", clock=self.clock) as client,

@@ -58,11 +58,7 @@ class Need(Struct, frozen=True, kw_only=True):
 
 
 def answer(case: Case) -> Conversation[Login | Need]:
-    """Decide what a 401 or 403 asks for: a login to renew, or a new authorization.
-
-    Raises:
-        AuthError: Nothing can be done about it.
-    """
+    """Decide what a 401 or 403 asks for: a login to renew, or a new authorization."""
     if case.refusal.status == 403:
         return (yield from _step_up(case))
     login = case.login if _renewable(case.login, case) else None

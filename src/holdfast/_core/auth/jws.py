@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import importlib
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from secrets import token_urlsafe
 from typing import Any, Final
@@ -16,8 +16,6 @@ import msgspec
 from holdfast.errors import AuthError, ValidationError
 
 ASSERTION_LIFE: Final = 300
-_CURVES: Final = {"ES256": 32, "ES384": 48, "ES512": 66}
-"""Algorithms on elliptic curves, with the size of one half of a signature."""
 
 
 def new_key() -> str:
@@ -65,31 +63,25 @@ def _signed(header: str, claims: Mapping[str, Any], key: str, algorithm: str) ->
 
 @lru_cache(maxsize=64)
 def _signer(pem: str, algorithm: str) -> Callable[[bytes], bytes]:
-    """Return the function that signs by an algorithm (RFC 7518 §3)."""
-    key, hashes = _load(pem), _library("hashes")
-    sizes = {"256": hashes.SHA256, "384": hashes.SHA384, "512": hashes.SHA512}
-    digest = sizes[algorithm[2:]]() if algorithm[2:] in sizes else None
-    rsa = hasattr(key, "private_numbers") and not hasattr(key, "curve")
-    if algorithm in _CURVES and hasattr(key, "curve"):
-        method = _library("asymmetric.ec").ECDSA(digest)
-        split, size = _library("asymmetric.utils").decode_dss_signature, _CURVES[algorithm]
+    """Return the function that signs by an algorithm (RFC 7518 §3, RFC 8037 §3.1)."""
+    key, digest = _load(pem), _library("hashes").SHA256()
+    ec, rsa, ed25519 = (_library(f"asymmetric.{name}") for name in ("ec", "rsa", "ed25519"))
+    found: Callable[[bytes], bytes] | None = None
+    if algorithm == "ES256" and isinstance(getattr(key, "curve", None), ec.SECP256R1):
+        split, method = _library("asymmetric.utils").decode_dss_signature, ec.ECDSA(digest)
 
-        def sign(data: bytes) -> bytes:
-            r, s = split(key.sign(data, method))
-            both: bytes = r.to_bytes(size, "big") + s.to_bytes(size, "big")
-            return both
+        def found(data: bytes) -> bytes:
+            return b"".join(half.to_bytes(32, "big") for half in split(key.sign(data, method)))
 
-        return sign
-    padding = _library("asymmetric.padding")
-    if algorithm[:2] == "RS" and digest is not None and rsa:
-        return lambda data: key.sign(data, padding.PKCS1v15(), digest)
-    if algorithm[:2] == "PS" and digest is not None and rsa:
-        pss = padding.PSS(padding.MGF1(digest), digest.digest_size)
-        return lambda data: key.sign(data, pss, digest)
-    if algorithm == "EdDSA" and not hasattr(key, "private_numbers"):
-        found: Callable[[bytes], bytes] = key.sign
-        return found
-    raise ValidationError(f"algorithm={algorithm!r}: does not fit the private key")
+    elif algorithm == "RS256" and isinstance(key, rsa.RSAPrivateKey):
+        padding = _library("asymmetric.padding").PKCS1v15()
+        found = partial(key.sign, padding=padding, algorithm=digest)
+    elif algorithm == "EdDSA" and isinstance(key, ed25519.Ed25519PrivateKey):
+        found = key.sign
+    if found is None:
+        text = "is not ES256, RS256 or EdDSA, or does not fit the private key"
+        raise ValidationError(f"algorithm={algorithm!r}: {text}")
+    return found
 
 
 @lru_cache(maxsize=64)

@@ -97,7 +97,6 @@ class OAuth(_Options, frozen=True, kw_only=True):
     store: LoginStore | None = None
     device: bool = False
     timeout: float = 300.0
-    client_name: str = "Holdfast"
     interactive: bool = True
     """A login may be started; otherwise only a stored one is used."""
 
@@ -109,17 +108,13 @@ class OAuth(_Options, frozen=True, kw_only=True):
             raise ValidationError(f"dpop={self.dpop!r}: must be 'auto', True or False")
         if self.client_secret is not None and self.client_id is None:
             raise ValidationError("client_secret=… needs client_id=…")
-        _check_url("redirect_uri", self.redirect_uri, False)
+        _check_url("redirect_uri", self.redirect_uri)
         _check_url("metadata_url", self.metadata_url, self.insecure)
         for name, url in (self.endpoints or {}).items():
             if name not in ENDPOINTS:
                 raise ValidationError(f"endpoints: {name!r} is not one of {', '.join(ENDPOINTS)}")
             _check_url(name, url, self.insecure)
-        try:
-            if self.client_metadata_url is not None:
-                urls.check_client_id_url(self.client_metadata_url)
-        except urls.BadUrl as error:
-            raise ValidationError(f"client_metadata_url: {error}") from None
+        _check_url("client_metadata_url", self.client_metadata_url, check=urls.check_client_id_url)
 
 
 class Bearer(Secretive, frozen=True):
@@ -145,7 +140,7 @@ class ClientCredentials(_Options, frozen=True, kw_only=True):
     Args:
         client_id: The client, registered beforehand.
         client_secret: Its secret; or ``private_key`` as PEM, which signs an assertion.
-        algorithm: The algorithm of that key (``ES256``, ``RS256``, ``EdDSA``…).
+        algorithm: The algorithm of that key: ``ES256``, ``RS256`` or ``EdDSA``.
         key_id: The key's id, where the server wants one.
     """
 
@@ -302,10 +297,12 @@ def _scopes(scopes: Any) -> tuple[str, ...] | None:
     return split_scope(text)
 
 
-def _check_url(name: str, url: str | None, insecure: bool) -> None:
+def _check_url(
+    name: str, url: str | None, insecure: bool = False, check: Callable[..., Any] = urls.checked
+) -> None:
     try:
         if url is not None:
-            urls.checked(url, insecure=insecure)
+            check(url, insecure=insecure)
     except urls.BadUrl as error:
         raise ValidationError(f"{name}: {error}") from None
 

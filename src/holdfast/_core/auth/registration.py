@@ -101,7 +101,7 @@ def client_metadata(options: OAuth, redirect: str, server: AuthServer | None) ->
     native = urls.is_loopback(urlsplit(redirect).hostname or "")
     offered = METHODS if server is None or not server.auth_methods else server.auth_methods
     found: dict[str, Any] = {
-        "client_name": options.client_name,
+        "client_name": "Holdfast",
         "redirect_uris": [redirect],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],

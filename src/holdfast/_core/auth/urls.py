@@ -51,12 +51,11 @@ def checked(url: object, *, insecure: bool = False, limit: int = MAX_URL) -> Spl
     return parts
 
 
-def check_client_id_url(url: str) -> str:
-    """Return a URL that may be a client id: https with a path (CIMD §3)."""
-    parts = checked(url)
+def check_client_id_url(url: str, *, insecure: bool = False) -> None:
+    """Raise ``BadUrl`` for a URL that cannot be a client id: https with a path (CIMD §3)."""
+    parts = checked(url, insecure=insecure)
     if parts.scheme != "https" or parts.path in ("", "/") or parts.fragment or _dots(parts.path):
         raise BadUrl("a client metadata URL is https, with a path and without a fragment")
-    return url
 
 
 def is_loopback(host: str) -> bool:

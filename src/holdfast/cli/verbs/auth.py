@@ -207,10 +207,14 @@ def client_metadata(url: str, name: str, output: str) -> None:
     from holdfast import OAuth
     from holdfast._core.auth.registration import client_metadata as metadata
 
-    options = OAuth(client_metadata_url=url, client_name=name)
     redirects = [f"http://{host}/callback" for host in ("127.0.0.1", "localhost")]
-    found = metadata(options, redirects[0], None) | {"redirect_uris": redirects}
-    document = {"client_id": url, **found, "token_endpoint_auth_method": "none"}
+    document = {
+        "client_id": url,
+        **metadata(OAuth(client_metadata_url=url), redirects[0], None),
+        "client_name": name,
+        "redirect_uris": redirects,
+        "token_endpoint_auth_method": "none",
+    }
     out = Output(output)
     if out.json:
         out.value(document)
