@@ -491,6 +491,7 @@ async def misuse(client: holdfast.Client) -> None:
 async def logins(client: holdfast.Client, blocking: sync.Client) -> None:
     async def log_in(request: holdfast.LoginRequest) -> str | None:
         assert_type(request.url, str)
+        assert_type(request.check(request.url), str)
         return await holdfast.browser_login(request)
 
     handlers = holdfast.Handlers(login=log_in)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any, ClassVar, Final, Literal
-from urllib.parse import quote_plus, urlencode
+from urllib.parse import quote_plus
 
 from holdfast._core.auth.challenge import split_scope
 from holdfast._core.auth.credentials import (
@@ -83,12 +83,6 @@ def challenge_of(verifier: str) -> str:
     """Return the S256 challenge of a PKCE verifier (RFC 7636 §4.2)."""
     digest = sha256(verifier.encode("ascii")).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
-
-
-def authorization_url(endpoint: str, fields: Mapping[str, str | None]) -> str:
-    """Return the URL of an authorization request; a query that the endpoint has stays."""
-    query = urlencode({name: value for name, value in fields.items() if value is not None})
-    return f"{endpoint}{'&' if '?' in endpoint else '?'}{query}"
 
 
 def request(

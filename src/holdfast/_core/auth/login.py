@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from typing import ClassVar, Final
+from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
@@ -109,8 +110,9 @@ def _code(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
         "prompt": "consent" if "offline_access" in scopes else None,
         **shared,
     }
-    assert server.authorization_endpoint is not None
-    url = grants.authorization_url(server.authorization_endpoint, fields)
+    endpoint = server.authorization_endpoint or ""
+    query = urlencode({name: value for name, value in fields.items() if value is not None})
+    url = f"{endpoint}{'&' if '?' in endpoint else '?'}{query}"
     if client.how == "stored" and client.client_id not in attempt.proven:
         # A forgotten client shows as an error page that only the person would see (B8).
         trial = yield Ask(url=url, follow=False, pinned=server.pinned)
@@ -181,11 +183,8 @@ def _device(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
     )
     said = begun.fields() or {}
     url = said.get("verification_uri_complete") or said.get("verification_uri")
-    code, shown = (
-        grants.identifier(said.get("device_code")),
-        grants.plain(said.get("user_code"), 64),
-    )
-    if not isinstance(url, str) or code is None or not shown:
+    code, shown = said.get("device_code"), grants.plain(said.get("user_code"), 64)
+    if not isinstance(url, str) or grants.identifier(code) is None or not shown:
         raise LoginFailed(f"{server.issuer} gave no device code that can be used")
     _check_page(url, attempt)
     yield Visit(url=url, issuer=server.issuer, scopes=scopes or (), user_code=shown)
