@@ -153,24 +153,28 @@ async def _fetched(response: aiohttp.ClientResponse, now: float) -> Fetched:
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:
     """Read a bounded body; a compressed one is bounded once more when it is unpacked."""
-    body = b""
+    pieces, size = [], 0
     async for chunk in response.content.iter_any():
-        body = _bounded(body + chunk)
+        pieces.append(chunk)
+        size = _bounded(size + len(chunk))
+    body = b"".join(pieces)
     coding = response.headers.get("Content-Encoding", "").strip().lower()
     if coding in ("", "identity"):
         return body
     if coding not in ("gzip", "x-gzip", "deflate"):
         raise _Unreadable("the answer is in a coding that was not asked for")
     try:
-        return _bounded(zlib.decompressobj(47).decompress(body, MAX_BODY + 1))
+        plain = zlib.decompressobj(47).decompress(body, MAX_BODY + 1)
     except zlib.error:
         raise _Unreadable("the answer cannot be unpacked") from None
+    _bounded(len(plain))
+    return plain
 
 
-def _bounded(body: bytes) -> bytes:
-    if len(body) > MAX_BODY:
+def _bounded(size: int) -> int:
+    if size > MAX_BODY:
         raise _Unreadable(f"the answer is larger than {MAX_BODY} bytes")
-    return body
+    return size
 
 
 def _words(error: BaseException) -> str:
