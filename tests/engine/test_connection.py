@@ -868,6 +868,11 @@ def test_the_handshake_counts_from_the_last_sign_of_a_launcher_at_work() -> None
     assert rig.state == "initializing"
     rig.at(65.1)
     assert rig.state == "backoff"
+    with pytest.raises(StateError, match="did not answer the handshake within 65 s"):
+        rig.call()
+    rig.at(80.0)
+    with pytest.raises(StateError, match="could not be reached within 5 s"):
+        rig.call()
 
 
 @pytest.mark.req("N1", "R3")

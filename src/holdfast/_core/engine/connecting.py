@@ -77,7 +77,8 @@ class Connector:
     def _handshake_timeout(self, now: float, out: list[Effect]) -> None:
         negotiator = self.link.negotiator
         waiting_for = None if negotiator is None else negotiator.waiting_for
-        error = messages.slow_handshake(self.policy.timeouts.handshake, waiting_for)
+        span = self.timers.startup + self.policy.timeouts.handshake
+        error = messages.slow_handshake(span, waiting_for)
         self.lose(error, now, out)
 
     def check_open(self, call: Call, now: float) -> None:

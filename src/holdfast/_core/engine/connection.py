@@ -232,7 +232,8 @@ class Connection:
 
     def _starting(self, report: b.Starting, now: float, out: list[Effect]) -> None:
         if self.state is State.STARTING or self.state is State.INITIALIZING:
-            self.timers.expect_agreement(now + report.again + self.policy.timeouts.handshake)
+            until = now + report.again + self.policy.timeouts.handshake
+            self.timers.expect_agreement(until, startup=report.elapsed + report.again)
             self._requests.keep_waiting(now + report.again)
             out.append(report)
 

@@ -16,6 +16,8 @@ class Timers(Struct):
     due: float = NEVER
     handshake: float = NEVER
     """The deadline of the handshake."""
+    startup: float = 0.0
+    """Seconds for which a launcher was at work, before those of the handshake."""
     retry: float = NEVER
     """The next attempt to connect."""
     sweep: float = NEVER
@@ -26,8 +28,8 @@ class Timers(Struct):
         if at < self.due:
             self.due = at
 
-    def expect_agreement(self, until: float) -> None:
-        self.retry, self.handshake = NEVER, until
+    def expect_agreement(self, until: float, startup: float = 0.0) -> None:
+        self.retry, self.handshake, self.startup = NEVER, until, startup
         self.alarm(until)
 
     def retry_at(self, at: float) -> None:
