@@ -226,3 +226,18 @@ def test_words_on_http_have_no_advice_about_stdout() -> None:
     violation = ProtocolViolation(client="x", reason="not JSON", detail="hi", count=1)
     assert "stdout" in doctor._pollution([violation], is_stdio=True).advice
     assert "stdout" not in doctor._pollution([violation], is_stdio=False).advice
+
+
+@pytest.mark.req("N3", "F3")
+def test_findings_hang_below_their_step(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", ":".join(f"/opt/tools/number{n}/bin" for n in range(9)))
+    said = "cannot reach the daemon that should be listening at unix:///var/run/thing.sock"
+    lines = seen("doctor", "--", *puppet(exit=3, stderr=said)).lines
+    margin = " " * 15
+    start = next(n for n, line in enumerate(lines) if line.lstrip().startswith(said[:20]))
+    assert lines[start : start + 2] == [
+        f"{margin}    cannot reach the daemon that should be listening at",
+        f"{margin}      unix:///var/run/thing.sock",
+    ]
+    start = next(n for n, line in enumerate(lines) if "PATH=" in line)
+    assert lines[start].endswith("/bin:"), "a PATH is parted between folders"

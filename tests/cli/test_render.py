@@ -85,3 +85,30 @@ def test_words_wrap_whole_and_what_is_longer_than_a_line_can_be_copied() -> None
         "  fast|slow|",
         "  over-night four",
     ]
+
+
+@pytest.mark.req("N3")
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("서울 부산 대구 광주 인천", ["서울 부산", "  대구 광주", "  인천"]),
+        ("读取一个文件。返回它的内容。", ["读取一个文", "  件。返回", "  它的内", "  容。"]),
+        ("🎉 party 🎊🎊 x", ["🎉 party", "  🎊🎊 x"]),
+        ("e\u0301tude de Ce\u0301zanne", ["e\u0301tude de", "  Ce\u0301zanne"]),
+        ("m:\x01'a'\x01|\x01'b', n", ["m:\x01'a'\x01|\x01'b',", "  n"]),
+    ],
+    ids=["korean", "chinese", "emoji", "accents", "a bar that is tied"],
+)
+def test_lines_are_measured_in_columns(text: str, lines: list[str]) -> None:
+    assert wrap_words(text, 11, rest="  ").splitlines() == lines
+
+
+@pytest.mark.req("N3")
+def test_wide_names_stay_in_their_column(seen: Seen) -> None:
+    kinds = {"도시": {"type": "string", "default": "서울"}, "where": {"type": "string"}}
+    tool = {"name": "x", "inputSchema": {"type": "object", "properties": kinds}}
+    lines = seen("describe", "x", "--", *puppet(tools=[tool])).lines
+    shown = [" ".join(line.split()) for line in lines]
+    assert '도시 string, optional, default "서울"' in shown
+    starts = {line.index("string") + line.count("도") + line.count("시") for line in lines[3:5]}
+    assert len(starts) == 1, lines

@@ -19,7 +19,7 @@ from holdfast._core.files import read_bytes, reason, resolve_output, write_atomi
 from holdfast._core.text import visible_json, visible_lines
 from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.main import columns_of_terminal
-from holdfast.cli.progress import status
+from holdfast.cli.progress import cells, status
 from holdfast.errors import HoldfastError, ValidationError
 
 
@@ -156,7 +156,7 @@ def tell(line: str) -> None:
 def fold(text: str) -> str:
     """Return text whose lines wrap at words, with hanging indents, if stderr is a terminal."""
     columns = columns_of_terminal(2)
-    if not sys.stderr.isatty() or len(text) < columns:
+    if not sys.stderr.isatty() or cells(text) < columns:
         return text
 
     def folded(line: str) -> str:
@@ -165,28 +165,33 @@ def fold(text: str) -> str:
     return "\n".join(map(folded, text.splitlines()))
 
 
-def wrap_words(text: str, columns: int, first: str = "", rest: str = "") -> str:
+_CHINESE: Final = "\u3000-\u30ff\u3400-\u9fff\uff00-\uff60"
+_CLOSING: Final = "\u3001\u3002\u300d\u300f\u3011\uff01\uff09\uff0c\uff0e\uff1a\uff1b\uff1f"
+
+
+def wrap_words(
+    text: str, columns: int, first: str = "", rest: str = "", *, after: str = "|"
+) -> str:
     """Return text in lines of whole words, indented by ``first`` and ``rest``.
 
     A word that is longer than a line, such as a link, stays whole, so that it can be copied;
-    so does a command of ours, from its first word to the end of the text. Choices (``a|b``) may
-    be parted after a bar.
+    so does a command of ours, from its first word to the end of the text. Choices (``a|b``) may be
+    parted ``after`` a bar, Chinese and Japanese between characters.
     """
-    from textwrap import fill
-
     before, colon, command = text.partition(": holdfast ")
-    if colon and len(first) + len(text) > columns:
+    if colon and cells(first) + cells(text) > columns:
         return f"{wrap_words(before, columns - 1, first, rest)}:\n{rest}holdfast {command}"
-    bar = "|\x02 "  # one that a line may end after
-    found = fill(
-        text.replace("|", bar) if "|" in text else text,
-        columns,
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
-    return found.replace(bar, "|").replace("\x02", "")
+    # A mark before a space (or one that is tied, \x01) is a word like others.
+    part = rf"(?:[^\s{after}{_CHINESE}]|[{after}](?=[\s\x01{after}]|$))+[{after}]?|[{after}]"
+    lines, line, used = [], first, cells(first)
+    for space, word in re.findall(rf"(\s*)([{_CHINESE}][{_CLOSING}]*|{part})", text):
+        is_empty = line == (rest if lines else first)
+        if not is_empty and used + len(space) + cells(word) > columns:
+            lines.append(line)
+            line, used, space = rest, cells(rest), ""
+        line += space + word
+        used += len(space) + cells(word)
+    return "\n".join([*lines, line])
 
 
 def has_colour(stream: TextIO) -> bool:

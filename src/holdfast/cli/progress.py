@@ -168,15 +168,21 @@ def line(words: str, more: str, elapsed: float, progress: Progress | None, colum
 
 
 def _fit(words: str, after: str, room: int) -> str:
-    """Return as many of the words as fit before the rest; a wide character takes two columns."""
+    """Return as many of the words as fit before the rest."""
     words = visible(words)
     left = max(room - len(after), 1)
-    if not words.isascii():
-        from unicodedata import east_asian_width
+    while cells(words) > left and len(words) > 1:
+        words = truncate(words, min(left, len(words) - 1))
+    return words + after
 
-        while sum(1 + (east_asian_width(one) in "WF") for one in words) > left:
-            words = truncate(words, len(words) - 1)
-    return truncate(words, left) + after
+
+def cells(text: str) -> int:
+    """Return the columns that a text takes: a wide character two, an accent none."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(one) else 1 + (east_asian_width(one) in "WF") for one in text)
 
 
 _STATES: Final = {"ready": "waiting for", "closing": "closing"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast._core.text import visible_lines
 from holdfast.cli.main import columns_of_terminal
 from holdfast.cli.output import Output, has_colour, wrap_words, write
-from holdfast.cli.progress import status
+from holdfast.cli.progress import cells, status
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -86,7 +86,7 @@ def prose(output: Output, text: str) -> None:
     lines = []
     for line in text.splitlines():
         head, tab, rest = line.partition("\t")
-        hang = len(head) + 2 if tab else len(line) - len(line.lstrip())
+        hang = cells(head) + 2 if tab else len(line) - len(line.lstrip())
         indent = " " * min(hang, columns // 2)
         line = f"{head}  {rest}" if tab else line
         if not line.startswith("holdfast "):
@@ -103,7 +103,7 @@ _REST = " " * _INDENT
 
 def heading(text: str) -> None:
     """Draw a title on the terminal."""
-    write(f"{_styled(visible_lines(first_line(text)), '1;4')}\n".encode())
+    write(f"{styled(visible_lines(first_line(text)), '1;4')}\n".encode())
 
 
 def blocks(rows: Sequence[tuple[str, str]], empty: str) -> None:
@@ -113,14 +113,15 @@ def blocks(rows: Sequence[tuple[str, str]], empty: str) -> None:
     for first, words in rows:
         title = wrap_words(_tied(visible_lines(first_line(first)), columns), columns, rest=_REST)
         name, bracket, rest = title.replace("\x01", " ").partition("(")
-        lines.append(f"{_styled(name, '1')}{bracket}{rest}")
+        lines.append(f"{styled(name, '1')}{bracket}{rest}")
         if words.strip():
             text = wrap_words(visible_lines(first_line(words)), columns, _REST, _REST)
-            lines.append("\n".join(_styled(line, "2") for line in text.splitlines()))
+            lines.append("\n".join(styled(line, "2") for line in text.splitlines()))
     write("".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))
 
 
-def _styled(text: str, style: str) -> str:
+def styled(text: str, style: str) -> str:
+    """Return text for stdout, in colour where that is wanted."""
     return f"\x1b[{style}m{text}\x1b[0m" if has_colour(sys.stdout) else text
 
 

@@ -10,6 +10,7 @@ from holdfast._core.text import visible_lines
 from holdfast.cli.arguments import describe
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.output import Output
+from holdfast.cli.progress import cells
 from holdfast.cli.render import blocks, first_line, heading, prose, table
 from holdfast.schema.signature import example, fields, signature
 
@@ -194,13 +195,13 @@ def _parameters(schema: Definition) -> str:
     found = list(fields(schema, schema))
     if not found:
         return "Takes no parameters."
-    width = min(24, max(len(path) for path, _, _ in found))
+    width = min(24, max(cells(path) for path, _, _ in found))
     lines = ["Parameters:"]
     for path, part, needed in found:
         facts = [describe(part)] + ([] if needed else ["optional"])
         if "default" in part:
-            facts.append(f"default {json.dumps(part['default'])}")
+            facts.append(f"default {json.dumps(part['default'], ensure_ascii=False)}")
         words = " ".join(str(part.get("description") or "").split())
         told = f"{', '.join(facts)}{'  ' + words if words else ''}"
-        lines.append(f"  {_flat(path):<{width}}\t{_flat(told)}")
+        lines.append(f"  {_flat(path)}{' ' * (width - cells(path))}\t{_flat(told)}")
     return "\n".join(lines)

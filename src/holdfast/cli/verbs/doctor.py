@@ -19,9 +19,10 @@ from holdfast._core.text import visible_lines
 from holdfast.cli import advice
 from holdfast.cli.completers import servers
 from holdfast.cli.exit_codes import Exit, exit_for
+from holdfast.cli.main import columns_of_terminal
 from holdfast.cli.options import ServerCommand
-from holdfast.cli.output import Output, as_said
-from holdfast.cli.render import screen
+from holdfast.cli.output import Output, as_said, wrap_words, write
+from holdfast.cli.render import styled
 from holdfast.cli.target import ServerTarget, server_options
 from holdfast.cli.verbs.status import show_all
 from holdfast.errors import HoldfastError, ProtocolError, RpcError
@@ -143,10 +144,10 @@ async def _examine(target: ServerTarget, name: str | None) -> AsyncIterator[Find
 # How findings look
 
 _MARKS: Final = {
-    "ok": ("✓", "green"),
-    "note": ("·", "dim"),
-    "warn": ("!", "yellow"),
-    "bad": ("✗", "red"),
+    "ok": ("✓", "32"),
+    "note": ("·", "2"),
+    "warn": ("!", "33"),
+    "bad": ("✗", "31"),
 }
 _STEP: Final = 12
 """Columns of a step's name."""
@@ -158,20 +159,18 @@ def _show(output: Output, finding: Finding) -> None:
     mark, colour = _MARKS[finding.verdict]
     lines = visible_lines(finding.text).splitlines() or [""]
     lines += [f"→ {visible_lines(finding.advice)}"] if finding.advice else []
-    if not output.is_terminal:
-        indent = "\n" + " " * (_STEP + 3)
-        output.text(f"{mark} {finding.step:<{_STEP}} {indent.join(lines)}")
-        return
-    from rich.table import Table
-    from rich.text import Text
+    margin = " " * (_STEP + 3)
+    if output.is_terminal:
+        lines = [_hung(line, margin) for line in lines]
+    text = f"{finding.step:<{_STEP}} " + f"\n{margin}".join(lines)
+    write(f"{styled(mark, colour)} {text}\n".encode("utf-8", "backslashreplace"))
 
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(width=1, style=colour)
-    grid.add_column(width=_STEP)
-    grid.add_column(overflow="fold")
-    grid.add_row(mark, finding.step, Text("\n".join(lines)))
-    with screen() as console:
-        console.print(grid)
+
+def _hung(line: str, margin: str) -> str:
+    """Return a line that goes on below itself; a PATH is parted between its folders."""
+    rest = margin + " " * (len(line) - len(line.lstrip()) + 2)
+    after = ":" if line.startswith("PATH=") else "|"
+    return wrap_words(line, columns_of_terminal(), margin, rest, after=after).removeprefix(margin)
 
 
 # The steps
