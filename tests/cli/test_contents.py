@@ -15,6 +15,7 @@ from tests.cli.conftest import DEMO, Cli, Seen
 from tests.cli.rig import puppet
 
 PNG = b"\x89PNG\r\n\x1a\n"
+PROTOCOLS = KITTY, ITERM = "\x1b_G", "\x1b]1337;"
 
 
 def coded(data: bytes) -> str:
@@ -96,14 +97,43 @@ def test_a_terminal_that_can_draws_pictures(
 ) -> None:
     result = {"content": [image(PNG * 1000)]}
     words = ["call", "echo", "--save", str(tmp_path), "--", *puppet(results={"echo": result})]
-    assert "\x1b" not in seen(*words).text
+    assert not any(one in seen(*words).text for one in PROTOCOLS)
     monkeypatch.setenv("TERM_PROGRAM", "iTerm.app")
     assert f"\x1b]1337;File=inline=1;size=8000:{coded(PNG * 1000)}\x07" in seen(*words).text
+    monkeypatch.delenv("TERM_PROGRAM")
     monkeypatch.setenv("KITTY_WINDOW_ID", "1")
     text = seen(*words).text
-    assert text.startswith("\x1b_Ga=T,f=100,m=1;")
+    assert text.index("\x1b_Ga=T,f=100,m=1;") == text.index(KITTY)
     assert text.count("\x1b_G") == 3
     assert "\x1b_Gm=0;" in text
+
+
+@pytest.mark.req("N3")
+@pytest.mark.parametrize(
+    ("environ", "protocol"),
+    [
+        ({"TERM": "xterm-kitty"}, KITTY),
+        ({"TERM": "xterm-ghostty"}, KITTY),
+        ({"LC_TERMINAL": "iTerm2"}, ITERM),
+        ({"TERM_PROGRAM": "WezTerm", "KITTY_WINDOW_ID": "1"}, ITERM),
+        ({"TERM_PROGRAM": "vscode", "KITTY_WINDOW_ID": "1"}, ""),
+        ({"TERM_PROGRAM": "iTerm.app", "TERM": "dumb"}, ""),
+        ({"TERM_PROGRAM": "ghostty", "TMUX": "/tmp/tmux,1,0"}, ""),
+        ({"TERM": "foot"}, ""),
+    ],
+    ids=lambda value: " ".join(value.values()) if isinstance(value, dict) else "",
+)
+def test_a_picture_is_drawn_by_the_protocol_of_the_terminal_itself(
+    seen: Seen, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], protocol: str
+) -> None:
+    """The variables of a terminal are inherited by those that are started from it."""
+    for name in ("TERM_PROGRAM", "LC_TERMINAL", "KITTY_WINDOW_ID", "TMUX", "STY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    text = seen("call", "echo", "--", *puppet(results={"echo": {"content": [image()]}})).text
+    assert {one for one in PROTOCOLS if one in text} == ({protocol} if protocol else set())
+    assert "(image/png, 8 bytes)" in text
 
 
 def test_a_huge_picture_is_not_drawn(
@@ -113,4 +143,5 @@ def test_a_huge_picture_is_not_drawn(
     monkeypatch.setattr("holdfast.cli.contents.MOST_INLINE", 7)
     assert MOST_INLINE > 7
     command = puppet(results={"echo": {"content": [image()]}})
-    assert "\x1b" not in seen("call", "echo", "--save", str(tmp_path), "--", *command).text
+    text = seen("call", "echo", "--save", str(tmp_path), "--", *command).text
+    assert not any(one in text for one in PROTOCOLS)

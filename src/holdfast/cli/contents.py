@@ -6,7 +6,7 @@ import base64
 import binascii
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -125,22 +125,30 @@ def human_size(count: int) -> str:
 
 
 def draw(data: bytes, kind: str) -> None:
-    """Draw a picture in the terminal, by the protocol that this one knows, if any.
-
-    Multiplexers (tmux, screen) inherit the variables of the terminal, and not its protocols.
-    """
-    environ = os.environ
-    inside = environ.get("TMUX") or environ.get("STY")
-    if len(data) > MOST_INLINE or inside or environ.get("TERM", "").startswith(("tmux", "screen")):
+    """Draw a picture in the terminal, by the protocol that this one knows, if any."""
+    if len(data) > MOST_INLINE:
         return
     encoded = base64.standard_b64encode(data)
-    program = environ.get("TERM_PROGRAM")
-    if environ.get("KITTY_WINDOW_ID") or environ.get("TERM") == "xterm-kitty":
-        program = "kitty"
+    program = _terminal(os.environ)
     if program in ("kitty", "ghostty") and kind == "image/png":
         write(_kitty(encoded))
-    elif program in ("iTerm.app", "WezTerm", "mintty"):
+    elif program in ("iTerm.app", "iTerm2", "WezTerm", "mintty"):
         write(b"\x1b]1337;File=inline=1;size=%d:%b\x07\n" % (len(data), encoded))
+
+
+def _terminal(environ: Mapping[str, str]) -> str | None:
+    """Return the terminal's name; programs started in one inherit its variables.
+
+    Multiplexers (tmux, screen) do too, and know none of its protocols. Over SSH only TERM and LC_*
+    are passed on.
+    """
+    term = environ.get("TERM", "")
+    if term.startswith(("tmux", "screen", "dumb")) or environ.get("TMUX") or environ.get("STY"):
+        return None
+    if term in ("xterm-kitty", "xterm-ghostty"):
+        return term.removeprefix("xterm-")
+    program = environ.get("TERM_PROGRAM") or environ.get("LC_TERMINAL")
+    return program or ("kitty" if environ.get("KITTY_WINDOW_ID") else None)
 
 
 def _kitty(encoded: bytes) -> bytes:

@@ -183,7 +183,8 @@ def wrap_words(
         return f"{wrap_words(before, columns - 1, first, rest)}:\n{rest}holdfast {command}"
     # A mark before a space (or one that is tied, \x01) is a word like others.
     part = rf"(?:[^\s{after}{_CHINESE}]|[{after}](?=[\s\x01{after}]|$))+[{after}]?|[{after}]"
-    lines, line, used = [], first, cells(first)
+    lines: list[str] = []
+    line, used = first, cells(first)
     for space, word in re.findall(rf"(\s*)([{_CHINESE}][{_CLOSING}]*|{part})", text):
         is_empty = line == (rest if lines else first)
         if not is_empty and used + len(space) + cells(word) > columns:
