@@ -73,7 +73,6 @@ def test_a_hostile_project_runs_nothing(
         ["servers"],
         ["config", "show"],
         ["config", "explain", "evil"],
-        ["config", "import", ".mcp.json"],
     ],
     ids=" ".join,
 )
@@ -182,34 +181,6 @@ def test_a_broken_file_is_told_and_the_others_count(cli: Cli, configure: Configu
 def test_no_configuration_is_told(cli: Cli) -> None:
     done = cli("config", "show")
     assert (done.code, done.out, done.err) == (0, "", "No configuration was found.\n")
-
-
-# Importing
-
-
-def test_another_programs_file_becomes_a_mcp_json(cli: Cli, tmp_path: Path) -> None:
-    source = tmp_path / "config.toml"
-    source.write_text('[mcp_servers.git]\ncommand = "git-server"\nargs = ["x"]\n')
-    done = cli("config", "import", str(source))
-    assert done.value["mcpServers"]["git"]["command"] == "git-server"
-    target = tmp_path / "new" / "mcp.json"
-    done = cli("config", "import", str(source), "--to", str(target))
-    assert (done.code, done.out, done.err) == (0, "", f"{target}: 1 server.\n")
-    assert cli("servers", "--config", str(target)).out.startswith("git\t")
-    found = cli("config", "import", str(source), "--output", "json").value
-    assert (found["servers"], found["lost"]) == (["git"], [])
-
-
-def test_importing_writes_over_nothing(cli: Cli, tmp_path: Path) -> None:
-    source, target = tmp_path / "a.json", tmp_path / "b.json"
-    source.write_text('{"mcpServers": {}}')
-    target.write_text("mine")
-    done = cli("config", "import", str(source), "--to", str(target))
-    assert done.code == 2
-    assert "is there already; nothing was written" in done.err
-    assert target.read_text() == "mine"
-    for wrong in (tmp_path / "nowhere", tmp_path, target):
-        assert cli("config", "import", str(wrong)).code == 2
 
 
 def test_a_named_file_is_the_users_word(cli: Cli, tmp_path: Path) -> None:

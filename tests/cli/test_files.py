@@ -7,28 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.output import create, renew
+from holdfast.cli.output import renew
 from holdfast.errors import ValidationError
 
 
 def ours(text: str) -> bool:
     return text.startswith("ours")
-
-
-def test_a_new_file_is_made_with_its_folder(tmp_path: Path) -> None:
-    create(tmp_path / "a" / "b", "text")
-    assert (tmp_path / "a" / "b").read_text() == "text"
-    assert os.listdir(tmp_path / "a") == ["b"]
-
-
-def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("mine")
-    (tmp_path / "link").symlink_to("nowhere")
-    for name in ("a", "link"):
-        with pytest.raises(ValidationError, match="is there already; nothing was written"):
-            create(tmp_path / name, "text")
-    assert (tmp_path / "a").read_text() == "mine"
-    assert sorted(os.listdir(tmp_path)) == ["a", "link"]
 
 
 def test_our_own_file_is_written_anew_and_keeps_its_mode(tmp_path: Path) -> None:
@@ -62,11 +46,9 @@ def test_what_cannot_be_written_is_told(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ValidationError, match=r"cannot be (read|written): "):
         renew(tmp_path / place, "ours", ours, "ours")
-    with pytest.raises(ValidationError, match=r"cannot be made|is there already"):
-        create(tmp_path / place.replace("missing", "file"), "text")
 
 
 def test_nothing_is_left_behind_by_what_failed(tmp_path: Path) -> None:
     with pytest.raises(UnicodeEncodeError):
-        create(tmp_path / "a", "\ud800")
+        renew(tmp_path / "a", "\ud800", ours, "ours")
     assert os.listdir(tmp_path) == []

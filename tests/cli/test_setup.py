@@ -57,6 +57,8 @@ def test_a_server_added_to_a_project_is_trusted(cli: Cli, home: Path) -> None:
         (["add", "demo", "ftp://x"], "a URL begins with http:// or https://."),
         (["remove", "demo"], "no server 'demo'"),
         (["import", "Emacs"], "no product or file 'Emacs'"),
+        (["import", "kiro"], "Kiro has no file here: "),
+        (["import", "--only", "nope", "--yes"], "no server 'nope'"),
     ],
 )
 def test_what_cannot_be_done_is_said(cli: Cli, words: list[str], said: str) -> None:
@@ -120,11 +122,28 @@ def test_another_products_servers_are_imported(
 
 
 def test_nothing_is_imported_where_nobody_can_be_asked(cli: Cli, own: Path, cursor: Path) -> None:
-    done = cli("import", str(cursor))
+    done = cli("import", str(cursor), "--only", "demo")
     assert done.code == 5
-    assert "holdfast import" in done.err
-    assert "--yes" in done.err
+    assert f"demo: {' '.join(DEMO)} (from Cursor)" in done.err
+    assert f"holdfast import {cursor} --only=demo --yes" in done.err
     assert not own.exists()
+
+
+def test_only_what_can_be_imported_is_asked_about(
+    terminal: Open, cli: Cli, own: Path, cursor: Path
+) -> None:
+    entries = {"demo": stdio(DEMO), "new": {"url": "https://x/mcp"}, "broken": {"args": ["x"]}}
+    cursor.write_text(json.dumps({"mcpServers": entries}), encoding="utf-8")
+    cli("import", "--only", "demo", "--yes")
+    one = terminal("import")
+    assert one.expect("Import it?").strip().splitlines()[:-1] == [
+        "new: https://x/mcp (from Cursor)"
+    ]
+    one.send("y\n")
+    assert one.end() == 0
+    assert "demo: left out: a server of this name is there already" in one.text
+    assert "broken: left out:" in one.text
+    assert list(servers(own)) == ["demo", "new"]
 
 
 def test_nothing_to_import_is_said(cli: Cli) -> None:

@@ -17,12 +17,11 @@ from holdfast.config import (
     ServerEntry,
     add,
     find_products,
-    import_,
     import_products,
     remove,
 )
 from holdfast.config.dialects import read
-from holdfast.config.edit import dump
+from holdfast.config.edit import definition, input_definition
 from holdfast.config.files import parse
 from holdfast.config.json_edit import ServersFile
 from holdfast.errors import StateError, ValidationError
@@ -286,7 +285,7 @@ def test_all_servers_are_imported_in_one_step(world: World) -> None:
     products(world)
     world.own(surf={"command": "mine"})
     done = import_products(environment=around(world))
-    assert done.skipped == {"surf": "a server of this name is there already"}
+    assert done.skipped["surf"] == "a server of this name is there already"
     assert any("has no effect here" in lost for lost in done.lost)
     own = json.loads(own_file(world).read_text())
     assert set(own["mcpServers"]) == {"surf", *done.servers}
@@ -342,56 +341,78 @@ def bare(entry: ServerEntry) -> ServerEntry:
     return replace(entry, source=HERE, problems=())
 
 
-def again(text: str) -> list[ServerEntry]:
+def again(entries: list[ServerEntry]) -> list[ServerEntry]:
+    """Return the entries as they are read after they were written."""
+    document: dict[str, Any] = {"mcpServers": {one.name: definition(one) for one in entries}}
+    inputs = [asked for entry in entries for asked in entry.inputs.values()]
+    document["inputs"] = list(map(input_definition, inputs))
+    text = json.dumps(document, ensure_ascii=False)
     return list(read("mcpServers", parse("x.json", text.encode()), source()).entries)
 
 
 @pytest.mark.parametrize(("name", "dialect"), FILES.items())
 def test_nothing_that_is_understood_is_lost(name: str, dialect: str) -> None:
     entries = list(read_data(dialect, name).values())
-    assert [bare(entry) for entry in again(dump(entries))] == [bare(entry) for entry in entries]
+    assert [bare(entry) for entry in again(entries)] == [bare(entry) for entry in entries]
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_of_every_product_is_imported(world: World, name: str) -> None:
     folder = ".gemini" if name.startswith("gemini") else "."
     path = world.write(f"{folder}/{name}", (DATA / name).read_bytes())
-    found = import_(path, start=world.project, environ={}, home=world.home)
-    world.write(world.home / ".config/holdfast/mcp.json", found.text)
-    config = world.load()
-    assert tuple(config.servers) == found.servers
+    done = import_products([str(path)], environment=around(world))
+    config = world.load(own_file(world))
+    assert tuple(config.servers) == done.servers
     assert not any(entry.errors for entry in config)
 
 
 def test_what_was_lost_is_told(world: World) -> None:
     path = world.write("codex.toml", (DATA / "codex.config.toml").read_bytes())
-    found = import_(path, start=world.project, environ={}, home=world.home)
-    assert found.lost == (f"{path}: server 'designs': tools: has no effect here",)
+    done = import_products([str(path)], environment=around(world))
+    assert done.lost == (f"{path}: server 'designs': tools: has no effect here",)
 
 
 def test_relative_paths_become_absolute_and_variables_stay(world: World) -> None:
-    path = world.write(
-        "a/mcp.json",
-        {"mcpServers": {"one": {"command": "./x", "cwd": "sub", "envFile": "${userHome}/e"}}},
-    )
-    found = import_(path, start=world.project, environ={}, home=world.home)
-    (entry,) = again(found.text)
-    assert entry.cwd == str(world.project / "a/sub")
-    assert entry.env_file == "${userHome}/e"
-
-
-def test_a_program_is_imported_as_the_one_that_was_meant(world: World) -> None:
     """From another folder ``./run`` would be whatever a stranger calls so there."""
-    path = world.servers("a/mcp.json", one={"command": "./run"}, two={"command": "npx"})
-    found = import_(path, start=world.project, environ={}, home=world.home)
-    assert [entry.command for entry in again(found.text)] == [f"{world.project}/a/run", "npx"]
+    one = {"command": "./x", "cwd": "sub", "envFile": "${userHome}/e"}
+    path = world.servers("a/mcp.json", one=one, two={"command": "./run"}, three={"command": "npx"})
+    import_products([str(path)], environment=around(world))
+    config = world.load(own_file(world))
+    assert (config["one"].cwd, config["one"].env_file) == (
+        str(world.project / "a/sub"),
+        "${userHome}/e",
+    )
+    assert config["two"].command == f"{world.project}/a/run"
+    assert config["three"].command == "npx"
 
 
 def test_a_server_without_a_way_to_it_is_left_out_and_told(world: World) -> None:
     path = world.servers("x.json", bad={"type": "ws"}, good={"command": "a"})
-    found = import_(path, start=world.project, environ={}, home=world.home)
-    assert found.servers == ("good",)
-    assert "'ws' is not supported" in found.lost[0]
+    done = import_products([str(path)], environment=around(world))
+    assert done.servers == ("good",)
+    assert "'ws' is not supported" in done.skipped["bad"]
+
+
+def test_another_server_of_the_same_name_is_told_of(world: World) -> None:
+    same = {"command": "npx", "args": ["same"]}
+    desktop = world.home / ".config/Claude/claude_desktop_config.json"
+    world.servers(desktop, files={"command": "npx", "args": ["/a"]}, same=same)
+    cursor = world.home / ".cursor/mcp.json"
+    world.servers(cursor, files={"command": "npx", "args": ["/b"]}, same=same)
+    done = import_products(environment=around(world))
+    assert done.servers == ("files", "same")
+    assert done.skipped == {f"files of {cursor}": f"{desktop} has another of this name"}
+
+
+@pytest.mark.parametrize("word", ["vscode", "VS Code", "vs-code", "VSCODE", "lmstudio", "copilot"])
+def test_products_are_called_as_people_write_them(world: World, word: str) -> None:
+    for place, servers in (
+        (".config/Code/User/mcp.json", "servers"),
+        (".lmstudio/mcp.json", "mcpServers"),
+        (".copilot/mcp-config.json", "mcpServers"),
+    ):
+        world.write(world.home / place, {servers: {place[1:4]: {"command": "x"}}})
+    assert len(import_products([word], environment=around(world)).servers) == 1
 
 
 _TEXT = st.text(alphabet="ab$é \"'\\/{", min_size=1, max_size=6).filter(lambda t: "${" not in t)
@@ -426,5 +447,5 @@ _SERVER = st.fixed_dictionaries(
 @given(_SERVER)
 def test_writing_and_reading_again_changes_nothing(raw: dict[str, Any]) -> None:
     entry = read_one("mcpServers", {"mcpServers": {"one": raw}})
-    (same,) = again(dump([entry]))
+    (same,) = again([entry])
     assert bare(same) == bare(entry)

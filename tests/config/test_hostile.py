@@ -16,7 +16,8 @@ import pytest
 from holdfast import TrustError
 from holdfast._core.transports.http import Http
 from holdfast._core.transports.stdio import Stdio
-from holdfast.config import approve, explain, import_, is_safe_name, preview, show
+from holdfast.config import approve, explain, is_safe_name, preview, show
+from holdfast.config.edit import plan_import
 from holdfast.config.settings import OWN as OWN_ROWS
 from holdfast.errors import ValidationError
 from tests.config.rig import World
@@ -65,7 +66,7 @@ def test_looking_runs_nothing(world: World, trap: dict[str, Any]) -> None:
         preview(config, name)
         config[name].trust()
         config[name].resolve()
-    import_(world.project / ".mcp.json", start=world.project, environ={}, home=world.home)
+    plan_import([str(world.project / ".mcp.json")], environment=world.around())
     assert not sprung(world)
 
 

@@ -259,20 +259,6 @@ def _facts(error: BaseException) -> dict[str, Any]:
 MOST_BYTES: Final = 64 * 1024 * 1024
 
 
-def create(path: Path, text: str) -> None:
-    """Create a file, and its folder; one that is there already stays as it is."""
-    try:
-        os.makedirs(resolve_output(path.parent), exist_ok=True)
-    except OSError as error:
-        raise ValidationError(f"{path.parent}: cannot be made: {reason(error)}") from None
-    try:
-        write_atomic(path, text.encode(), exclusive=True)
-    except FileExistsError:
-        raise ValidationError(f"{path} is there already; nothing was written") from None
-    except OSError as error:
-        raise ValidationError(f"{path}: cannot be written: {reason(error)}") from None
-
-
 def renew(path: Path, text: str, is_ours: Callable[[str], bool], what: str) -> bool:
     """Write a file anew that is ``what``; return False if it had the same text already."""
     before = read_if_there(path)

@@ -65,7 +65,10 @@ SECTIONS: dict[str, dict[str, Verb]] = {
             "setup", "import_", "copy the servers of other products", takes_server=False
         ),
         "config": Verb(
-            "config", "config", "show, explain, trust and import configuration", takes_server=False
+            "config",
+            "config",
+            "show, explain and trust configuration",
+            takes_server=False,
         ),
         "completion": Verb(
             "completion",

@@ -7,7 +7,7 @@
 
 load, show, explain                     read and look
 preview, approve, approve_all, revoke   approve what a project's own file says
-add, remove, find_products, import_products, import_    edit, and take over from other products
+add, remove, find_products, import_products    edit, and take over from other products
 
     settings                one table of everything that an entry may say
     environment · files     the paths of configurations; bounded reading
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from holdfast.config.approval import Approval, approve, approve_all, preview, revoke
     from holdfast.config.dialects.common import is_safe_name
     from holdfast.config.edit import (
-        ConfigEdit, FoundProduct, ImportedConfig, add, find_products, import_, import_products,
-        remove,
+        ConfigEdit, FoundProduct, add, find_products, import_products, remove,
     )
     from holdfast.config.entry import ConfigProblem, EntrySource, ServerEntry
     from holdfast.config.environment import ConfigEnvironment
@@ -43,9 +42,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Approval", "ConfigEdit", "ConfigEnvironment", "ConfigInput", "ConfigOverview", "ConfigProblem",
-    "Configuration", "EntrySource", "FoundProduct", "ImportedConfig", "InputPrompt", "LoadedFile",
+    "Configuration", "EntrySource", "FoundProduct", "InputPrompt", "LoadedFile",
     "ResolvedServer", "ServerEntry", "ServerExplanation", "TrustStatus", "add", "approve",
-    "approve_all", "explain", "find_products", "import_", "import_products", "is_safe_name", "load",
+    "approve_all", "explain", "find_products", "import_products", "is_safe_name", "load",
     "preview", "remove", "revoke", "show",
 ]
 
@@ -53,8 +52,7 @@ _HOMES = {
     "approval": ("Approval", "approve", "approve_all", "preview", "revoke"),
     "dialects.common": ("is_safe_name",),
     "edit": (
-        "ConfigEdit", "FoundProduct", "ImportedConfig", "add", "find_products", "import_",
-        "import_products", "remove",
+        "ConfigEdit", "FoundProduct", "add", "find_products", "import_products", "remove",
     ),
     "entry": ("ConfigProblem", "EntrySource", "ServerEntry"),
     "environment": ("ConfigEnvironment",),

@@ -6,7 +6,6 @@ Servers that a user adds are approved at once.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,7 +29,7 @@ from holdfast.config.environment import (
 from holdfast.config.expansion import ConfigInput
 from holdfast.config.files import UnreadableFileError
 from holdfast.config.json_edit import ServersFile
-from holdfast.config.loading import gather, load
+from holdfast.config.loading import gather
 from holdfast.config.settings import map_strings, plain
 from holdfast.config.trust import ApprovalStore
 from holdfast.errors import StateError, ValidationError
@@ -176,6 +175,61 @@ def find_products(environment: ConfigEnvironment | None = None) -> tuple[FoundPr
     return tuple(found)
 
 
+class ImportPlan(Struct, frozen=True, kw_only=True):
+    """What an import would do, to be shown before it is done."""
+
+    entries: tuple[ServerEntry, ...]
+    skipped: Mapping[str, str]
+    """As in `ConfigEdit`."""
+    overwrite: bool
+    environment: ConfigEnvironment
+
+    def carry_out(self) -> ConfigEdit:
+        """Write the entries to the user's own file."""
+        path = self.environment.own_file
+        with _changing(path, self.environment) as document:
+            for entry in self.entries:
+                moved = at_home(entry)
+                document.add(entry.name, definition(moved), self.overwrite)
+                document.add_inputs(input_definition(one) for one in moved.inputs.values())
+        return ConfigEdit(
+            file=str(path),
+            servers=tuple(entry.name for entry in self.entries),
+            skipped=self.skipped,
+            lost=tuple(str(problem) for entry in self.entries for problem in entry.problems),
+        )
+
+
+def plan_import(
+    products: Iterable[str] | None = None,
+    *,
+    names: Iterable[str] | None = None,
+    overwrite: bool = False,
+    environment: ConfigEnvironment | None = None,
+) -> ImportPlan:
+    """Return what `import_products` would do."""
+    environment = environment or ConfigEnvironment()
+    wanted = gather(_chosen(products, environment), environment)
+    only = list(wanted.servers) if names is None else list(names)
+    own = gather([_place(environment.own_file, environment, "user")], environment)
+    entries: list[ServerEntry] = []
+    skipped = {str(one.file): one.message for one in wanted.problems}
+    for entry in (wanted[name] for name in only):
+        if entry.errors:
+            skipped[entry.name] = str(entry.errors[0])
+        elif entry.name in own and not overwrite:
+            skipped[entry.name] = "a server of this name is there already"
+        else:
+            entries.append(entry)
+        for other in wanted.shadowed.get(entry.name, ()):
+            if definition(at_home(other)) != definition(at_home(entry)):
+                source = visible(str(entry.source))
+                skipped[f"{entry.name} of {other.source}"] = f"{source} has another of this name"
+    return ImportPlan(
+        entries=tuple(entries), skipped=skipped, overwrite=overwrite, environment=environment
+    )
+
+
 def import_products(
     products: Iterable[str] | None = None,
     *,
@@ -193,32 +247,11 @@ def import_products(
         environment: As in `add`.
 
     Raises:
-        ValidationError: A product has no file here.
+        ValidationError: A product has no file here, or none of them has a server of a name.
         StateError: The file cannot be written, or changed meanwhile.
     """
-    environment = environment or ConfigEnvironment()
-    wanted = gather(_chosen(products, environment), environment)
-    only = None if names is None else set(names)
-    added: list[str] = []
-    skipped: dict[str, str] = {str(one.file): one.message for one in wanted.problems}
-    lost: list[str] = []
-    path = environment.own_file
-    with _changing(path, environment) as document:
-        taken = set(document.servers())
-        for entry in wanted:
-            if only is not None and entry.name not in only:
-                continue
-            if entry.errors:
-                skipped[entry.name] = str(entry.errors[0])
-            elif entry.name in taken and not overwrite:
-                skipped[entry.name] = "a server of this name is there already"
-            else:
-                moved = at_home(entry)
-                document.add(entry.name, definition(moved), overwrite)
-                document.add_inputs(input_definition(one) for one in moved.inputs.values())
-                added.append(entry.name)
-                lost += [str(problem) for problem in entry.problems]
-    return ConfigEdit(file=str(path), servers=tuple(added), skipped=skipped, lost=tuple(lost))
+    plan = plan_import(products, names=names, overwrite=overwrite, environment=environment)
+    return plan.carry_out()
 
 
 def _chosen(products: Iterable[str] | None, environment: ConfigEnvironment) -> list[ConfigFile]:
@@ -227,15 +260,22 @@ def _chosen(products: Iterable[str] | None, environment: ConfigEnvironment) -> l
         return there
     found: list[ConfigFile] = []
     for product in products:
-        of_product = [file for file in there if file.product.lower() == product.lower()]
+        of_product = [file for file in there if _is_called(file.product, product)]
         if not of_product and not os.path.exists(product):
             known = list(dict.fromkeys(file.product for file in there))
             hint = did_you_mean(product, known) or f"known: {', '.join(known)}"
             raise ValidationError(f"no product or file {visible(product, 80)!r}: {hint}")
-        if not of_product:
-            of_product = [named_file(product, environment)]
-        found += of_product
+        if of_product and not any(os.path.exists(file.path) for file in of_product):
+            places = ", ".join(file.path for file in of_product)
+            raise ValidationError(f"{of_product[0].product} has no file here: {visible(places)}")
+        found += of_product or [named_file(product, environment)]
     return found
+
+
+def _is_called(product: str, word: str) -> bool:
+    """Return whether a word means a product: ``vscode``, ``lm-studio``, ``claude``."""
+    name, said = ("".join(filter(str.isalnum, one.lower())) for one in (product, word))
+    return name == said or (len(said) > 2 and name.startswith(said))
 
 
 # Files
@@ -298,50 +338,6 @@ def _changing(path: Path, environment: ConfigEnvironment) -> Iterator[ServersFil
 
 
 TYPES: Final = {"auto": "http", "streamable": "streamable-http", "sse": "sse"}
-
-
-class ImportedConfig(Struct, frozen=True, kw_only=True):
-    """The text of the new file, the servers in it, and what was lost."""
-
-    text: str
-    servers: tuple[str, ...]
-    lost: tuple[str, ...]
-
-
-def import_(
-    path: str | os.PathLike[str],
-    *,
-    start: str | os.PathLike[str] | None = None,
-    environ: Mapping[str, str] | None = None,
-    home: str | os.PathLike[str] | None = None,
-) -> ImportedConfig:
-    """Read a file of any dialect; variables stay variables, relative paths become absolute.
-
-    Args:
-        path: The file.
-        start: As in `load`.
-        environ: As in `load`.
-        home: As in `load`.
-
-    Raises:
-        ValidationError: The file cannot be used.
-    """
-    found = load(path, start=start, environ=environ, home=home)
-    kept = [at_home(entry) for entry in found.servers.values() if entry.command or entry.url]
-    return ImportedConfig(
-        text=dump(kept),
-        servers=tuple(entry.name for entry in kept),
-        lost=tuple(str(problem) for entry in found.servers.values() for problem in entry.problems),
-    )
-
-
-def dump(entries: list[ServerEntry]) -> str:
-    """Return the text of a file with these servers."""
-    document: dict[str, Any] = {"mcpServers": {one.name: definition(one) for one in entries}}
-    inputs = {name: asked for entry in entries for name, asked in entry.inputs.items()}
-    if inputs:
-        document["inputs"] = [input_definition(asked) for asked in inputs.values()]
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def definition(entry: ServerEntry) -> dict[str, Any]:

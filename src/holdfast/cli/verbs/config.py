@@ -1,17 +1,16 @@
-"""``holdfast config``: show, explain, trust, untrust and import configuration."""
+"""``holdfast config``: show, explain, trust and untrust configuration."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.consent import agreed
-from holdfast.cli.options import CONFIG, OUTPUT, files
-from holdfast.cli.output import Output, create
+from holdfast.cli.options import CONFIG, OUTPUT
+from holdfast.cli.output import Output
 from holdfast.errors import TrustError
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def config() -> None:
-    """Show, explain, trust and import configuration."""
+    """Show, explain and trust configuration."""
 
 
 @config.command(short_help="the files that were found, and their servers")
@@ -137,31 +136,3 @@ def untrust(name: str, config: str | None, output: str) -> None:
     if out.json:
         out.value({"name": name, "changed": done})
     out.note(f"{name}: {'no longer approved' if done else 'was not approved'}.")
-
-
-@config.command("import", short_help="another program's configuration as an mcp.json")
-@click.argument("file", type=click.Path())
-@click.option(
-    "--to",
-    metavar="FILE",
-    shell_complete=files,
-    help="Write there (a new file) rather than to stdout.",
-)
-@OUTPUT
-def import_(file: str, to: str | None, output: str) -> None:
-    """Another program's configuration as an mcp.json, with a word on what was lost."""
-    from holdfast.config import import_ as read
-
-    out = Output(output)
-    found = read(file)
-    if to is not None:
-        create(Path(to), found.text)
-        count = len(found.servers)
-        out.note(f"{to}: {count} server{'s' * (count != 1)}.")
-    if out.json:
-        facts = {"file": to, "servers": list(found.servers), "lost": list(map(str, found.lost))}
-        out.value({**facts, "config": json.loads(found.text)})
-    elif to is None:
-        out.content(found.text)
-    for lost in found.lost:
-        out.note(f"lost: {lost}")

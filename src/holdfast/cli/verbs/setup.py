@@ -12,10 +12,11 @@ from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.options import OUTPUT, TRANSPORTS, ServerCommand, files, folders, pairs
 from holdfast.cli.output import Output
 from holdfast.cli.target import is_url
-from holdfast.errors import HoldfastError, TrustError
+from holdfast.errors import TrustError
 
 if TYPE_CHECKING:
     from holdfast.config import ConfigEdit
+    from holdfast.config.edit import ImportPlan
 
 PROJECT = click.option(
     "--project", is_flag=True, help="The project's .mcp.json, not your own configuration."
@@ -153,54 +154,31 @@ def import_(
     holdfast import cursor
     holdfast import other/mcp.json --only git
     """
-    from holdfast.config import import_products
+    from holdfast.config.edit import plan_import
 
     out = Output(output)
-    rows = _importable(products, only)
-    if not rows and not products:
+    plan = plan_import(products or None, names=only or None, overwrite=overwrite)
+    if plan.entries and not yes:
+        again = [*products, *(f"--only={name}" for name in only), *["--overwrite"] * overwrite]
+        _ask_import(out, plan, shlex.join(["holdfast", "import", *again, "--yes"]))
+    done = plan.carry_out()
+    if not done.servers and not done.skipped:
         out.note("Nothing to import was found.")
-    elif rows and not yes:
-        _ask_import(out, rows, products)
-    if rows or products:
-        done = import_products(products or None, names=only or None, overwrite=overwrite)
-        _report(out, done, "imported to")
-    elif out.json:
-        out.value({"file": None, "servers": []})
+    _report(out, done, "imported to")
 
 
-def _importable(products: tuple[str, ...], only: tuple[str, ...]) -> list[dict[str, str]]:
-    """Return the servers that would be imported: name, what it runs, file."""
-    from holdfast.config import find_products, load, show
+def _ask_import(out: Output, plan: ImportPlan, again: str) -> None:
+    from holdfast.config.environment import importable_files
+    from holdfast.config.views import EntryDisplay
 
-    wanted = {product.lower() for product in products}
-    found = {
-        one.file: one.product
-        for one in find_products()
-        if not products or one.product.lower() in wanted
-    }
-    named = {product.lower() for product in found.values()}
-    found |= {one: "" for one in products if one.lower() not in named}
-    rows: list[dict[str, str]] = []
-    for file, product in found.items():
-        try:
-            servers = show(load(file)).servers
-        except HoldfastError:  # import_products says what is wrong with it
-            continue
-        rows += [
-            {"name": one.name, "target": one.target, "from": product or file}
-            for one in servers
-            if not only or one.name in only
-        ]
-    return rows
-
-
-def _ask_import(out: Output, rows: list[dict[str, str]], products: tuple[str, ...]) -> None:
-    lines = "\n".join(f"{row['name']}: {row['target']} (from {row['from']})" for row in rows)
-    out.note(lines)
-    if not consent.is_interactive():
-        command = shlex.join(["holdfast", "import", *products, "--yes"])
-        raise TrustError(f"nobody to ask; after reading it: {command}")
-    count = len(rows)
+    products = {file.path: file.product for file in importable_files(plan.environment)}
+    target = EntryDisplay().target
+    for entry in plan.entries:
+        source = products.get(entry.source.file, entry.source.file)
+        out.note(f"{entry.name}: {target(entry)} (from {source})")
+    if out.json or not consent.is_interactive():
+        raise TrustError(f"nobody to ask; after reading it: {again}")
+    count = len(plan.entries)
     if not consent.confirm(f"Import {'it' if count == 1 else f'these {count}'}?"):
         raise click.Abort
 
