@@ -51,6 +51,16 @@ def test_they_fit_the_window(seen: Seen, configure: Configure, columns: int) -> 
     golden.check(f"servers-{columns}", seen("servers", columns=columns).lines)
 
 
+@pytest.mark.req("N3")
+def test_the_path_of_ones_own_file_is_not_taken_apart(
+    seen: Seen, cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    cli("add", "notfound", "--", "python", "-m", "some.package.with.a.server")
+    Path(".mcp.json").write_text('{"mcpServers": {"a": {"command": "x"}}}', encoding="utf-8")
+    assert "~/.config/holdfast/mcp.json" in "\n".join(seen("servers").lines)
+
+
 def test_none_is_told_with_what_to_do(cli: Cli) -> None:
     done = cli("servers")
     assert (done.code, done.out) == (0, "")

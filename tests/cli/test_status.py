@@ -40,6 +40,13 @@ def test_all_servers_have_a_line_each(cli: Cli, servers: None, words: list[str])
     assert done.code in (3, 5)
 
 
+@pytest.mark.req("N2")
+def test_a_server_that_exits_is_shown_with_its_last_words(cli: Cli, configure: Configure) -> None:
+    configure(x=stdio(puppet(exit=3, stderr="reading .env\nTOKEN is not set")))
+    done = cli("status")
+    assert done.out == "x\toffline\tthe server exited with code 3: TOKEN is not set\n"
+
+
 def test_a_state_is_there_as_json(cli: Cli, servers: None) -> None:
     found = cli("status", "demo", "--json").value["servers"]
     assert [(one["name"], one["state"], one["tools"]) for one in found] == [("demo", "ready", 12)]

@@ -37,14 +37,15 @@ class ServerHealth:
 
     @property
     def remedy(self) -> str:
-        """Return the command that makes it usable, or else the reason why it is not."""
+        """Return the command that makes it usable, or else why it is not, with its last words."""
         if self.state == "not approved":
             from holdfast.config.trust import approving
 
             return approving(self.name)
         if self.state == "needs login":
             return f"holdfast login {shlex.quote(self.name)}"
-        return self.reason
+        first, *rest = self.reason.splitlines() or [""]
+        return f"{first}: {rest[-1].strip()}" if rest else first
 
 
 async def visit(

@@ -19,13 +19,15 @@ _READABLE = 14
 """Columns of the window that each part of a table should have, before names are folded."""
 
 
-def table(output: Output, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """One row a thing. The last column may be long: it wraps on a terminal."""
+def table(
+    output: Output, columns: Sequence[str], rows: Iterable[Sequence[str]], *, paths: bool = False
+) -> None:
+    """One row a thing. The last column may be long, or has paths: it wraps on a terminal."""
     rows = list(rows)
     if output.is_terminal and not rows:
         output.text(f"No {columns[0]}s.")
     elif output.is_terminal:
-        _drawn(columns, rows)
+        _drawn(columns, rows, paths)
     else:
         for row in rows:
             output.text("\t".join(first_line(cell) for cell in row))
@@ -37,7 +39,7 @@ def first_line(text: str | None) -> str:
     return " ".join(lines[0].split()) if lines else ""
 
 
-def _drawn(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def _drawn(columns: Sequence[str], rows: Iterable[Sequence[str]], paths: bool) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -51,7 +53,10 @@ def _drawn(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         drawn.add_column(first, overflow="fold", style="bold", width=width)
         for column in others:
             drawn.add_column(column, overflow="fold")
-        drawn.add_column(last, overflow="fold", ratio=1)
+        # Paths have no words to wrap at.
+        lengths = [row[-1].cell_len for row in texts]
+        width = _names_width(lengths, len(columns), console.width) if paths else None
+        drawn.add_column(last, overflow="fold", width=width)
         for row in texts:
             drawn.add_row(*row)
         console.print(drawn)

@@ -234,7 +234,7 @@ def servers(config: str | None, output: str) -> None:
         return
     rows = [(one.name, _standing(one), one.target, _place(out, one.file)) for one in found.servers]
     if rows:
-        table(out, ("server", "standing", "what it is", "from"), rows)
+        table(out, ("server", "standing", "what it is", "from"), rows, paths=True)
     else:
         out.note(NO_SERVER)
     for file in found.files:
