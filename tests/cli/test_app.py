@@ -24,6 +24,7 @@ from tests.cli.conftest import DEMO, Cli, Configure, stdio
         (["tols"], "There is no verb 'tols'. Did you mean 'tools'? See 'holdfast --help'."),
         (["rm", "x"], "There is no verb 'rm'. Did you mean 'remove'?"),
         (["info"], "Did you mean 'describe'?"),
+        (["demo.add", "a=1"], "There is no verb 'demo.add'. Did you mean 'call demo.add'?"),
         (["help", "tols"], "There is no verb 'tols'. Did you mean 'tools'?"),
         (["help", "config", "nope"], "No such command 'nope'"),
         (["xyzzy"], "There is no verb 'xyzzy'. See 'holdfast --help'."),

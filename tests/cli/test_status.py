@@ -41,10 +41,23 @@ def test_all_servers_have_a_line_each(cli: Cli, servers: None, words: list[str])
 
 
 @pytest.mark.req("N2")
-def test_a_server_that_exits_is_shown_with_its_last_words(cli: Cli, configure: Configure) -> None:
-    configure(x=stdio(puppet(exit=3, stderr="reading .env\nTOKEN is not set")))
-    done = cli("status")
-    assert done.out == "x\toffline\tthe server exited with code 3: TOKEN is not set\n"
+@pytest.mark.parametrize(
+    ("stderr", "words"),
+    [
+        ("reading .env\nTOKEN is not set", "TOKEN is not set"),
+        (
+            "Error: no module 'x'\n    at load (cjs:1)\n{ code: 'E' }\n\nNode.js v20",
+            "Error: no module 'x'",
+        ),
+        ("Traceback:\n  raise ValueError(1)\nValueError: 1", "ValueError: 1"),
+    ],
+    ids=["plain", "node", "python"],
+)
+def test_a_server_that_exits_is_shown_with_its_last_words(
+    cli: Cli, configure: Configure, stderr: str, words: str
+) -> None:
+    configure(x=stdio(puppet(exit=3, stderr=stderr)))
+    assert cli("status").out == f"x\toffline\tthe server exited with code 3: {words}\n"
 
 
 def test_a_state_is_there_as_json(cli: Cli, servers: None) -> None:

@@ -45,7 +45,8 @@ class Verbs(click.Group):
         """Find the verb; suggest the nearest for one that does not exist."""
         if args and args[0] not in VERBS:
             meant = next((verb for verb, words in SYNONYMS.items() if args[0] in words), args[0])
-            near = did_you_mean(meant, [*VERBS, *LISTS, "help", "version"])
+            calls = [f"call {meant}"] if "." in meant.strip(".") else []
+            near = did_you_mean(meant, calls or [*VERBS, *LISTS, "help", "version"])
             hint = f" D{near[1:]}" if near else ""
             raise click.UsageError(f"There is no verb '{args[0]}'.{hint} See 'holdfast --help'.")
         return super().resolve_command(ctx, args)

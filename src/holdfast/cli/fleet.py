@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -45,7 +46,10 @@ class ServerHealth:
         if self.state == "needs login":
             return f"holdfast login {shlex.quote(self.name)}"
         first, *rest = self.reason.splitlines() or [""]
-        return f"{first}: {rest[-1].strip()}" if rest else first
+        # Node's last line is its version.
+        errors = (line for line in reversed(rest) if re.search(r"(?i)error\b|fatal|panic", line))
+        last = next(errors, rest[-1] if rest else "").strip()
+        return f"{first}: {last}" if last else first
 
 
 async def visit(
