@@ -110,6 +110,27 @@ def test_keys_at_a_terminal_become_a_command(
     assert called.read_text().splitlines() == ["call", "git.log", "repo=x", "place=New York"]
 
 
+@pytest.mark.req("N3")
+def test_fish_shows_descriptions_beyond_a_comma(
+    cli: Cli, home: Path, configure: Configure, tmp_path: Path
+) -> None:
+    fish = shutil.which("fish")
+    if fish is None:
+        pytest.skip("fish is not installed")
+    configure(git={"command": "x"})
+    log = {"properties": {"repo": {"description": "A path, or a URL"}, "sort": {"enum": ["a,b"]}}}
+    tool_cache.save("git", [{"name": "log", "inputSchema": log}])
+    assert cli("completion", "install", "fish").code == 0
+    (tmp_path / "holdfast").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m holdfast "$@"\n')
+    (tmp_path / "holdfast").chmod(0o755)
+    asked = 'complete -C "holdfast call git.log r"; complete -C "holdfast call git.log sort="'
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    out = subprocess.check_output(
+        [fish, "-c", asked], env={**os.environ, "PATH": path}, text=True, timeout=PATIENCE
+    )
+    assert out.splitlines() == ["repo=\tA path, or a URL", "sort=a,b"]
+
+
 @pytest.mark.req("F3")
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_its_script(cli: Cli, shell: str) -> None:

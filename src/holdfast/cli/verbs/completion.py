@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import click
-from click.shell_completion import BashComplete, ZshComplete, get_completion_class
+from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
 from holdfast._core.files import read_bytes, reason, write_atomic, xdg_folder
 from holdfast.cli import consent
@@ -89,6 +89,12 @@ class Zsh(ZshComplete):
     source_template = _zsh_template()
 
 
+class Fish(FishComplete):
+    """As click has it, but for choices and descriptions with a comma in them."""
+
+    source_template = FishComplete.source_template.replace('split ","', 'split --max 1 ","')
+
+
 @click.command()
 @click.argument("words", nargs=-1, metavar="[install] [SHELL]")
 @click.option("-y", "--yes", is_flag=True, help="Install without being asked.")
@@ -118,8 +124,7 @@ def script(shell: str) -> str:
     """Return what a shell has to read."""
     from holdfast.cli.app import root
 
-    kind = {"bash": Bash, "zsh": Zsh}.get(shell) or get_completion_class(shell)
-    assert kind is not None
+    kind = {"bash": Bash, "zsh": Zsh, "fish": Fish}[shell]
     return f"{kind(root, {}, 'holdfast', VARIABLE).source()}\n"
 
 
