@@ -50,6 +50,15 @@ async def test_a_missing_command_is_named() -> None:
     assert "PATH" in str(error)
 
 
+@pytest.mark.req("N3")
+async def test_a_missing_command_is_told_without_tracebacks_of_ours() -> None:
+    cause = (await failure("no-such-command-at-all")).__cause__
+    assert isinstance(cause, TransportError)
+    assert cause.__traceback__ is None
+    assert isinstance(cause.__cause__, FileNotFoundError)
+    assert cause.__cause__.__traceback__ is None
+
+
 @pytest.mark.req("E2")
 async def test_a_missing_path_is_named(tmp_path: Path) -> None:
     error = await failure([str(tmp_path / "nowhere")])
@@ -188,7 +197,7 @@ async def test_a_launcher_that_never_ends_is_given_up(tmp_path: Path) -> None:
     command = [launcher(tmp_path, "exec sleep 600"), "server"]
     server = Stdio(command, startup=0.1, grace=0.1)
     async with holdfast.connect(server, timeouts=Timeouts(handshake=0.2), backoff=ONCE) as client:
-        with pytest.raises(holdfast.HandshakeTimeout, match="200 ms"):
+        with pytest.raises(holdfast.HandshakeTimeout, match="300 ms"):
             await client.list_tools()
 
 

@@ -308,7 +308,8 @@ class Driver:
         try:
             link = self._transport.open(generation, limits, self.report, command.variant)
         except HoldfastError as error:
-            self.loop.call_soon(self.report, b.Lost(generation, error))
+            # It becomes the cause of errors elsewhere, where these frames tell nothing.
+            self.loop.call_soon(self.report, b.Lost(generation, error.with_traceback(None)))
             return
         self._links[generation] = self._link = link
 

@@ -116,7 +116,8 @@ def spawn(
         path = env.get("PATH", "")
         missing = isinstance(error, FileNotFoundError) and os.sep not in command[0]
         hint = f"PATH is {path!r}" if missing else ""
-        raise TransportError(_why(error, command, path, cwd), hint=hint) from error
+        told = TransportError(_why(error, command, path, cwd), hint=hint)
+        raise told from error.with_traceback(None)
 
 
 def _why(error: Exception, command: tuple[str, ...], path: str, cwd: str | None) -> str:
