@@ -1,7 +1,8 @@
 """Look at every page of the site in Chromium, on a desktop and on a phone.
 
 ``python -m tools.screenshots`` builds the site and writes one picture of each page and width below
-``build/screenshots``. What is wider than its window is printed, and makes the exit code 1.
+``build/screenshots``. What is wider than its window, and code that is hardly seen, is printed, and
+makes the exit code 1.
 """
 
 from __future__ import annotations
@@ -50,6 +51,31 @@ OVERFLOW: Final = """
   for (const node of document.images)
     if (!node.complete || !node.naturalWidth) found.push(`no picture: ${node.src}`);
   return found;
+})()
+"""
+
+# WCAG 2 (1.4.3) measures contrast so, and asks for 4.5; here it is about words that nobody sees.
+FAINT: Final = """
+(() => {
+  const parts = text => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].reduce((sum, part, at) => {
+    part /= 255;
+    part = part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    return sum + part * [0.2126, 0.7152, 0.0722][at];
+  }, 0);
+  const found = new Set();
+  for (const code of document.querySelectorAll(".md-typeset pre > code")) {
+    const back = parts(getComputedStyle(code).backgroundColor);
+    for (const node of code.querySelectorAll("span:not(:has(*))")) {
+      if (!node.innerText.trim()) continue;
+      const [r, g, b, alpha = 1] = parts(getComputedStyle(node).color);
+      const shown = [r, g, b].map((part, at) => part * alpha + back[at] * (1 - alpha));
+      const [low, high] = [light(shown), light(back)].sort((one, other) => one - other);
+      if ((high + 0.05) / (low + 0.05) < 3)
+        found.add(`hardly seen: ${node.className} ${node.innerText.slice(0, 40)}`);
+    }
+  }
+  return [...found].slice(0, 5);
 })()
 """
 
@@ -171,7 +197,7 @@ async def look(program: str, site: Path, pages: Iterable[str], *, draw: bool) ->
             await tab.open((site / page).as_uri())
             for screen, size in WIDTHS.items():
                 await tab.resize(*size)
-                faults = await tab.ask(OVERFLOW)
+                faults = await tab.ask(OVERFLOW) + await tab.ask(FAINT)
                 picture = await tab.picture() if draw else b""
                 found.append(Seen(page, screen, faults, picture))
     return found
@@ -195,7 +221,7 @@ def main() -> int:
     if program is None:
         print("screenshots: there is no chromium on PATH", file=sys.stderr)
         return 1
-    site = options.site or PROJECT / "build" / "site"
+    site = (options.site or PROJECT / "build" / "site").resolve()
     if options.site is None:
         build(site)
     found = sorted(str(page.relative_to(site)) for page in site.rglob("*.html"))
