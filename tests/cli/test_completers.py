@@ -155,7 +155,7 @@ def test_what_comes_after_the_dashes_is_left_to_the_shell(tab: Tab) -> None:
         ["call", "git.git_log", "--log", "us"],
         ["call", "git.git_log", "--lock", "us"],
         ["codegen", "git", "-o", "us"],
-        ["config", "import", "us"],
+        ["import", "us"],
         ["serve-log", "us"],
     ],
 )

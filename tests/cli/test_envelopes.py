@@ -55,7 +55,6 @@ GOOD = [
     ["config", "explain", "demo"],
     ["config", "trust", "demo"],
     ["config", "untrust", "demo"],
-    ["config", "import", "mcp.json"],
 ]
 
 BAD = [
@@ -116,7 +115,6 @@ BAD = [
     (["config", "show", "--config", "nowhere"], 2, "validation"),
     (["config", "explain", "nope"], 2, "validation"),
     (["config", "untrust", "nope"], 2, "validation"),
-    (["config", "import", "nowhere"], 2, "validation"),
 ]
 
 
