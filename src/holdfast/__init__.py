@@ -17,7 +17,7 @@ Public, from the outside in:
     connect, Client, errors, policies, events, types    one server
     sync, servers, handles, agents                      without await; many; typed; for models
     langchain, openai_agents, pydantic_ai               under those frameworks
-    config, lock, codegen, calllog, schema              files people have; what tools promise;
+    config, lock, codegen, calllog                      files people have; what tools promise;
                                                         tools as Python; calls written down
     testing, cli, demo                                  a scripted server and a pytest plugin;
                                                         the command line; a server to try
@@ -33,18 +33,20 @@ Private, under ``_core``, each standing on those below it:
     boundary                  the values that pass between engine and shell      pure
     wire                      JSON-RPC messages and framing                      pure
     text, files, redact       shown text, safe files, hidden secrets
+
+Private too is ``schema``: JSON Schema, its validation, cost, types and changes.
 """
 
 from __future__ import annotations
 
-from holdfast._core.lazy import lazily
-from holdfast._version import __version__
+from holdfast._lazy import lazily
 
 TYPE_CHECKING = False  # as typing has it, which takes longer to load than all of this
 # fmt: off
 # isort: off
 if TYPE_CHECKING:
     from typing import Final
+    from holdfast._version import __version__
     from holdfast import agents as agents
     from holdfast import calllog as calllog
     from holdfast import codegen as codegen
@@ -132,6 +134,7 @@ _HOMES: Final = {
     "_core.calls.running": ("Invocation", "RunningCall"),
     "_core.calls.store": ("CacheEntry", "MemoryStore", "Store"),
     "client": ("Client",),
+    "_version": ("__version__",),
     "policies": (
         "Backoff", "Cache", "Identity", "Limits", "Redaction", "Observability", "Timeouts",
         "ToolPolicy",

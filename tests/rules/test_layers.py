@@ -13,14 +13,14 @@ import pytest
 
 from tests.rules.source import PACKAGE, SRC, Module, modules, unit_of, write_package
 
-OPEN_TO_ALL = ("errors", "policies", "types", "_version", "_core.lazy")
+OPEN_TO_ALL = ("errors", "policies", "types", "_version", "_lazy")
 
 ABOVE: dict[str, tuple[str, ...]] = {
     # the vocabulary
     "errors": (),
     "_version": (),
     "_core": (),
-    "_core.lazy": (),
+    "_lazy": (),
     "_core.callbacks": (),
     "_core.text": (),
     "_core.files": ("errors",),
@@ -30,7 +30,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_core.secret_flags": ("_core.credential_forms",),
     "_core.yaml_reader": ("_core.text",),
     "policies": ("errors", "_version"),
-    "types": ("errors", "_core.lazy", "_core.text"),
+    "types": ("errors", "_lazy", "_core.text"),
     # the pure core
     "_core.wire": ("errors", "_core.text"),
     "_core.boundary": ("_core.wire",),

@@ -17,7 +17,7 @@ PROVEN_ELSEWHERE: dict[str, str] = {
     "_core.credentials": "tests/test_redact.py",
     "_core.credential_forms": "tests/test_redact.py",
     "_core.secret_flags": "tests/test_redact.py",
-    "_core.lazy": "tests/rules/test_exports.py",
+    "_lazy": "tests/rules/test_exports.py",
     "_core.runners": "tests/server/test_session.py",
     "_version": "tests/rules/test_exports.py",
     "langchain": "tests/frameworks/test_frameworks.py",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 from importlib.metadata import entry_points
 
 import pytest
+
+import holdfast
 
 PLUGIN = "holdfast.testing.plugin"
 INSTALLED = any(entry.value == PLUGIN for entry in entry_points(group="pytest11"))
@@ -45,6 +49,11 @@ def login(password="", pin=""):
 def novel():
     return "chapter " * 500
 """
+
+# What a suite in this process loads, pytester unloads again: a second one would find half of it.
+for module in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
 
 
 def suite(

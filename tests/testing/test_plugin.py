@@ -45,9 +45,7 @@ def test_loading_it_loads_nothing_else() -> None:
     )
     assert set(found.stdout.split()) == {
         "holdfast",
-        "holdfast._core",
-        "holdfast._core.lazy",
-        "holdfast._version",
+        "holdfast._lazy",
         "holdfast.testing",
         "holdfast.testing.plugin",
     }

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast._core.lazy import lazily
+from holdfast._lazy import lazily
 
 if TYPE_CHECKING:
     from holdfast.codegen.model import SessionTools

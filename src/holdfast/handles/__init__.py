@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast._core.lazy import lazily
 from holdfast._core.targets import Target
+from holdfast._lazy import lazily
 from holdfast.handles.drift import Drift, Registry
 from holdfast.handles.handle import Handle, Log
 from holdfast.handles.results import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast._core.lazy import lazily
+from holdfast._lazy import lazily
 
 if TYPE_CHECKING:
     from holdfast.servers.group import Servers as Servers

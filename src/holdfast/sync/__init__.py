@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast._core.lazy import lazily
+from holdfast._lazy import lazily
 from holdfast.sync._connect import connect
 from holdfast.sync.client import Client
 from holdfast.sync.running import RunningCall

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holdfast._core.lazy import lazily
+from holdfast._lazy import lazily
 
 # fmt: off
 # isort: off
