@@ -8,7 +8,7 @@ CODE  := $(wildcard src tests tools benchmarks examples)
 ARGS  ?=
 SERVERS ?= quick
 PARALLEL := --numprocesses auto --maxprocesses 4 --dist worksteal
-ELSEWHERE := conformance frameworks interop
+ELSEWHERE := conformance frameworks interop site
 
 # The tests start hundreds of interpreters, which would each compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -54,8 +54,9 @@ lint: $(STAMP) ## check style, formatting and types
 	@$(RUN) -m ruff format --check $(CODE)
 	@$(RUN) -m mypy --strict $(CODE)
 
-docs: $(STAMP) ## build the documentation site into build/site
+docs: $(STAMP) ## build the documentation site into build/site, and look at its pages in Chromium
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
+	@$(RUN) -m pytest tests/site $(ARGS)
 
 screenshots: $(STAMP) ## every page of the site in Chromium, at two widths, into build/screenshots
 	@$(RUN) -m tools.screenshots $(ARGS)

@@ -152,7 +152,7 @@ def measure(folder: Path, everything: bool, extra: Sequence[str]) -> tuple[int, 
     settings.write_text(
         SETTINGS.format(folder=folder, more=CHILDREN if everything else ""), encoding="utf-8"
     )
-    tests = [f"--ignore=tests/{name}" for name in ("conformance", "frameworks", "interop")]
+    tests = [f"--ignore=tests/{name}" for name in ("conformance", "frameworks", "interop", "site")]
     if not everything:
         tests = ["-m", "not hypothesis", *_homes()]
     environ = {**os.environ, "COVERAGE_RCFILE": str(settings)}

@@ -106,7 +106,7 @@ class Http:
             self._messages = _endpoint(self._url, "message_endpoint", message_endpoint)
         old = sse_endpoint is not None or message_endpoint is not None
         self._transport: Variant = "sse" if old else transport
-        self.speaks = "HTTP"
+        self.speaks: str = "HTTP"
         """The name of the transport, once it is known which one the server speaks."""
         if ssl is not None and not isinstance(ssl, SSLContext):
             raise options.refuse("Http", "ssl", ssl, "an ssl.SSLContext")
