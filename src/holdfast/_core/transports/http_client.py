@@ -46,8 +46,8 @@ _ERROR_BODY: Final = 64 * 1024
 _LARGE: Final = 1024 * 1024
 _GOOD: Final = 300
 PIECE: Final = 16 * 1024
-"""Bytes of a stream, compressed or not, that are read before other tasks run: a flood of tiny
-lines, or of tiny gzip members, costs time."""
+"""Bytes of a flood of tiny lines, or of tiny gzip members, that are read before other tasks run."""
+_MANY_LINES: Final = 256
 JSON, EVENTS = "application/json", "text/event-stream"
 BROKEN: Final = (aiohttp.ClientError, OSError, TimeoutError)
 """The exceptions that may end a connection at any moment."""
@@ -425,6 +425,12 @@ def proxy_for(settings: HttpSettings, url: URL) -> str | None:
         return None
     found = urllib.request.getproxies().get(url.scheme)
     return found if found is None or "://" in found else f"http://{found}"
+
+
+def piece_size(chunk: bytes) -> int:
+    """Return how many bytes of a chunk are read before other tasks run: all, if lines are few."""
+    many = chunk.count(b"\n") + chunk.count(b"\r") > _MANY_LINES
+    return PIECE if many else len(chunk)
 
 
 def _without_credentials(body: bytes, response: aiohttp.ClientResponse) -> bytes:

@@ -31,10 +31,10 @@ from holdfast._core.transports.http_client import (
     CONNECTED,
     EVENTS,
     LINGER,
-    PIECE,
     HttpClient,
     content_type,
     joined,
+    piece_size,
 )
 from holdfast._core.transports.messages import MessagePoster, accepted
 from holdfast._core.transports.places import Places
@@ -152,14 +152,15 @@ class SseLink:
     async def _read_events(self, response: aiohttp.ClientResponse) -> None:
         events = SseParser(self._client.limit)
         async for chunk in self._client.chunks(response):
-            for start in range(0, len(chunk), PIECE):
+            size = piece_size(chunk)
+            for start in range(0, len(chunk), size):
                 try:
-                    found = events.feed(chunk[start : start + PIECE])
+                    found = events.feed(chunk[start : start + size])
                 except FrameTooLarge as error:
                     raise self._client.too_large(error) from None
                 for event in found:
                     self._take(event)
-                if len(chunk) > PIECE:
+                if size < len(chunk):
                     await asyncio.sleep(0)
 
     def _take(self, event: ServerSentEvent) -> None:

@@ -39,9 +39,9 @@ from holdfast._core.transports.http_client import (
     EVENTS,
     JSON,
     LINGER,
-    PIECE,
     HttpClient,
     content_type,
+    piece_size,
 )
 from holdfast._core.transports.http_errors import SESSION
 from holdfast._core.transports.messages import MessagePoster, accepted
@@ -278,12 +278,11 @@ class StreamableLink:
         stream.opened = True
         async for chunk in self._client.chunks(response):
             stream.heard = True
-            if len(chunk) <= PIECE:
-                self._feed(stream, chunk)
-                continue
-            for start in range(0, len(chunk), PIECE):
-                self._feed(stream, chunk[start : start + PIECE])
-                await asyncio.sleep(0)
+            size = piece_size(chunk)
+            for start in range(0, len(chunk), size):
+                self._feed(stream, chunk[start : start + size])
+                if size < len(chunk):
+                    await asyncio.sleep(0)
 
     def _feed(self, stream: Stream, chunk: bytes) -> None:
         try:
