@@ -143,9 +143,10 @@ class Pipeline:
                     total = self._total if self._total > idle else idle
                 else:
                     idle, total = deadline.idle, deadline.total
+                sent = params if form is None else form.augment(params)
                 call = Call(
                     CALL,
-                    {**(params if form is None else form.augment(params)), **(answers or {})},
+                    {**sent, **answers} if answers else sent,
                     None if meta is None else dict(meta),
                     idle=idle,
                     total=total - (begun - since),
