@@ -421,10 +421,10 @@ def proxy_for(settings: HttpSettings, url: URL) -> str | None:
     """Return the proxy to use, looked up once for all requests."""
     if settings.proxy is not None or not settings.trust_env:
         return settings.proxy
-    if url.host is None or urllib.request.proxy_bypass(url.host):
-        return None
     found = urllib.request.getproxies().get(url.scheme)
-    return found if found is None or "://" in found else f"http://{found}"
+    if found is None or url.host is None or urllib.request.proxy_bypass(url.host):
+        return None
+    return found if "://" in found else f"http://{found}"
 
 
 def piece_size(chunk: bytes) -> int:
