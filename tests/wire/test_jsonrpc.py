@@ -184,6 +184,14 @@ def test_a_message_over_two_lines_is_no_message() -> None:
     assert junk(b'{"id":\n1}\n') == ["not JSON", "not a JSON-RPC message"]
 
 
+def test_junk_of_any_length_is_counted_by_its_kind_and_told_once() -> None:
+    lines = [b"x", b'"1"', b"not a message", b"[", b"\xff", b'"a text that is no message"'] * 3
+    found = decode_lines(b"\n".join([*lines, b'{"id":1,"result":{}}', b""]))
+    told = [(one.reason, one.count) for one in found if isinstance(one, Junk)]
+    assert told == [("not JSON", 6), ("not a JSON-RPC message", 6), ("batch", 3), ("not UTF-8", 3)]
+    assert isinstance(found[-1], Envelope)
+
+
 @pytest.mark.req("R10")
 def test_blank_lines_among_messages_are_counted_and_told_once() -> None:
     found = decode_lines(b"\n" + GOOD + b"\n\n\n" + GOOD + b"\n")

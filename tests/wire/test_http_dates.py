@@ -1,0 +1,27 @@
+"""Dates and delays of HTTP headers, whatever stands in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast._core.wire.http_dates import retry_after, timestamp
+
+NOON = "Sun, 06 Nov 1994 12:00:00 GMT"
+
+
+def test_a_date_is_read_and_anything_else_is_none() -> None:
+    assert timestamp(NOON) == 784_123_200
+    for text in ("", "soon", "Sun, 99 Nov 1994 12:00:00 GMT", "-1"):
+        assert timestamp(text) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [("120", 120.0), (" 0 ", 0.0), (NOON, 60.0), ("", None), ("-5", None), ("1.5", None)],
+)
+def test_a_delay_is_given_in_seconds_or_as_a_date(value: str, seconds: float | None) -> None:
+    assert retry_after(value, 784_123_200 - 60) == seconds
+
+
+def test_a_date_that_is_over_means_now() -> None:
+    assert retry_after(NOON, 784_123_200 + 60) == 0.0
