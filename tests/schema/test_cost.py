@@ -34,6 +34,20 @@ def test_items_cost_by_their_number_and_not_by_the_size_of_the_schema() -> None:
 
 
 @pytest.mark.req("T5")
+@pytest.mark.parametrize(
+    "keyword",
+    [
+        "items", "additionalProperties", "propertyNames", "contains", "unevaluatedItems",
+        "unevaluatedProperties",
+    ],
+)  # fmt: skip
+def test_what_applies_to_each_value_inside_has_no_bound_for_every_value(keyword: str) -> None:
+    bound = Outline({keyword: {"multipleOf": 1e-300}}).bound
+    assert bound is not None
+    assert bound.once is None
+
+
+@pytest.mark.req("T5")
 def test_what_is_referred_to_twice_in_place_counts_twice() -> None:
     schema = {"allOf": [{"$ref": "#/$defs/a"}] * 2, "$defs": {"a": {"pattern": "x"}}}
     bound = Outline(schema).bound

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.schema import compiling
 from holdfast.schema.compiling import collects
-from holdfast.schema.graph import Graph, Node, ordered, patterns
+from holdfast.schema.graph import LEAF, Graph, Node, ordered, patterns
 from holdfast.schema.walk import (
     LIMITS,
     Budget,
@@ -54,9 +54,7 @@ DIGITS: Final = 19
 """Digits of the integers that are compared fast."""
 
 _CAP: Final = 1 << 60
-_REPEATS: Final = frozenset(
-    {"items", "additionalItems", "contains", "uniqueItems", "patternProperties", "propertyNames"}
-)
+_REPEATS: Final = frozenset({"uniqueItems", "patternProperties"})
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _COMPARES: Final = frozenset({*_BOUNDS, "multipleOf", "const", "enum", "uniqueItems"})
 
@@ -180,7 +178,7 @@ def _bound(order: list[Node]) -> Bound:
         besides = [at[id(one)].most(inside[id(one)]) for one in node.besides()]
         deeper = [inside[id(one)] for one in node.here]
         inside[key] = _NOTHING.most(*apart).plus(*besides, *deeper)
-    repeats = any(_repeats(node.schema) for node in order)
+    repeats = any(map(_repeats, order))
     top = id(order[-1])
     load = at[top].most(inside[top])
     unique = sum(UNIQUE + FEW // 2 * NUMBER for node in order if "uniqueItems" in node.schema)
@@ -220,8 +218,14 @@ def _most(node: Node) -> int:
     return _own(node) + TINY * node.numbers
 
 
-def _repeats(schema: Schema) -> bool:
-    return not _REPEATS.isdisjoint(schema) or isinstance(schema.get("additionalProperties"), dict)
+def _repeats(node: Node) -> bool:
+    """Return True if a schema is applied to each value inside another, however many there are."""
+    named_ones = (*node.others, *node.property_besides, *node.names)
+    return (
+        bool(node.items or node.item_besides)
+        or any(one is not LEAF for one in named_ones)
+        or not _REPEATS.isdisjoint(node.schema)
+    )
 
 
 def _own(node: Node) -> int:
