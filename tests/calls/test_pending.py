@@ -13,7 +13,7 @@ import holdfast
 from holdfast import Handlers, PendingCall, ValidationError
 from holdfast._core.eras.revisions import STATELESS, VERSIONS
 from holdfast.testing import Peer
-from holdfast.types.elicitation import FormElicitation
+from holdfast.types.elicitation import FORM_BYTES, FORM_FIELDS, FormElicitation
 
 ASKS = Handlers(elicitation="return")
 FORM = {
@@ -27,9 +27,9 @@ FORM = {
 }
 
 
-def asking(versions: tuple[str, ...] = VERSIONS) -> Peer:
+def asking(versions: tuple[str, ...] = VERSIONS, form: Any = FORM) -> Peer:
     peer = Peer("desk", versions=versions)
-    asked = {"mode": "form", "message": "Who?", "requestedSchema": FORM}
+    asked = {"mode": "form", "message": "Who?", "requestedSchema": form}
 
     def call(request: Any) -> Any:
         given = request.params.get("inputResponses")
@@ -181,6 +181,30 @@ def test_the_type_of_a_form_takes_any_names() -> None:
     kind = FormElicitation(message="?", requested_schema=schema).response_type
     made = msgspec.to_builtins(kind(*range(len(names))))
     assert made == dict(zip(names, range(len(names)), strict=True))
+
+
+@pytest.mark.req("D5")
+@pytest.mark.parametrize(
+    ("form", "why"),
+    [
+        ({"properties": {f"a{at}": {} for at in range(FORM_FIELDS + 1)}}, "1001 fields"),
+        ({"properties": {"a": {"description": "x" * FORM_BYTES}}}, "bytes"),
+    ],
+    ids=["fields", "bytes"],
+)
+async def test_a_form_that_nobody_could_fill_in_is_not_shown(form: Any, why: str) -> None:
+    shown: list[Any] = []
+    handlers = Handlers(elicitation=shown.append)
+    async with holdfast.connect(asking(form=form), handlers=handlers) as client:
+        with pytest.raises(holdfast.ProtocolError, match=why):
+            await client.call_tool("enlist")
+    assert not shown
+
+
+@pytest.mark.req("D5")
+def test_required_names_that_are_no_fields_are_left_out() -> None:
+    schema = {"properties": {"b": {}, "a": {}}, "required": ["a", "c", ["b"], "a"]}
+    assert FormElicitation(message="?", requested_schema=schema).required == ["a"]
 
 
 @pytest.mark.req("D5")

@@ -83,21 +83,18 @@ async def _visit(request: UrlElicitation, ask: Ask) -> dict[str, Any]:
 
 
 async def _fill(request: FormElicitation, ask: Ask) -> dict[str, Any]:
-    properties = request.requested_schema.get("properties")
-    fields = properties if isinstance(properties, dict) else {}
     if not await _agreed(f"{_says(request.message)}\nAnswer? [Y/n] ", ask, default=True):
         return {"action": "decline"}
-    content = {}
-    for name, schema in fields.items():
-        value = await _field(name, schema, name in request.required, ask)
+    content, required = {}, set(request.required)
+    for name, schema in request.fields.items():
+        value = await _field(name, schema, name in required, ask)
         if value is not None:
             content[name] = value
     return {"action": "accept", "content": content}
 
 
-async def _field(name: str, schema: Any, required: bool, ask: Ask) -> Any:
+async def _field(name: str, schema: dict[str, Any], required: bool, ask: Ask) -> Any:
     """One field, asked until it fits or is left out."""
-    schema = schema if isinstance(schema, dict) else {}
     default = schema.get("default")
     question = _question(name, schema, required)
     while True:

@@ -14,6 +14,10 @@ from msgspec import Raw, field
 from holdfast.types.base import Meta, Wire, decode
 from holdfast.types.lifecycle import TaskMetadata
 
+FORM_FIELDS: Final = 1000
+FORM_BYTES: Final = 1024 * 1024
+"""A form with more is refused: nobody fills it in, and reading it takes long."""
+
 _KINDS: Final[dict[str, Any]] = {
     "string": str,
     "integer": int,
@@ -46,7 +50,7 @@ class FormElicitation(Elicitation, kw_only=True):
     @property
     def response_type(self) -> type[msgspec.Struct]:
         """A type with the form's fields; a handler may return an instance of it."""
-        wanted = self.required
+        wanted = set(self.required)
         named = sorted(self.fields.items(), key=lambda one: one[0] not in wanted)
         made: list[Any] = []
         for at, (name, schema) in enumerate(named):
@@ -62,7 +66,10 @@ class FormElicitation(Elicitation, kw_only=True):
     def required(self) -> list[str]:
         """The names of the fields that must be filled in."""
         found = self.requested_schema.get("required")
-        return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+        if not isinstance(found, list):
+            return []
+        wanted = {name for name in found if isinstance(name, str)}
+        return [name for name in self.fields if name in wanted]
 
 
 class UrlElicitation(Elicitation, kw_only=True):
@@ -83,13 +90,20 @@ class _Mode(Wire, kw_only=True):
 def read_elicitation(raw: bytes | Raw) -> AnyElicitation:
     """The parameters of an elicitation as the kind that their mode says.
 
-    Raises `msgspec.ValidationError` for a mode that this version does not know.
+    Raises `msgspec.ValidationError` for a mode that this version does not know, and for a form of
+    more than 1,000 fields or 1 MiB.
     """
+    if len(raw) > FORM_BYTES:
+        raise msgspec.ValidationError(f"a question of more than {FORM_BYTES} bytes")
     mode = decode(raw, _Mode).mode
     if mode == "url":
         return decode(raw, UrlElicitation)
     if mode in (None, "form"):
-        return decode(raw, FormElicitation)
+        form = decode(raw, FormElicitation)
+        if len(form.fields) > FORM_FIELDS:
+            text = f"a form of {len(form.fields)} fields, more than {FORM_FIELDS}"
+            raise msgspec.ValidationError(text)
+        return form
     raise msgspec.ValidationError(f"Invalid value {mode!r} - at `$.mode`")
 
 
