@@ -176,6 +176,8 @@ class Rogue:
         """How many there have been."""
         self.standing = 0
         """How many there are."""
+        self.deaf = False
+        """It accepts connections and reads nothing from them."""
         self.on: dict[str, Handler] = {}
         self.path = "/mcp"
         self.port = 0
@@ -280,6 +282,8 @@ class Rogue:
         self.standing += 1
         self.changed()
         try:
+            if self.deaf:
+                await asyncio.Event().wait()
             await self._serve(reader, writer, self.connections)
         except (OSError, EOFError, asyncio.CancelledError, ssl.SSLError):
             pass

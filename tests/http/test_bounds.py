@@ -10,7 +10,7 @@ import pytest
 import holdfast
 from holdfast import AuthError, Limits, TransportError
 from holdfast._core.transports.messages import AT_ONCE
-from tests.http.harness import ONCE, connect, failure, say
+from tests.http.harness import ONCE, connect, descriptors, failure, say
 from tests.http.rogue import (
     Handler,
     Legacy,
@@ -85,6 +85,29 @@ async def _a_cancellation_that_is_not_responded_to_ends() -> None:
             await server.until(lambda: server.standing <= 1)
             del server.on["tools/call"]
             assert await say(client) == "ahoy"
+
+
+@pytest.mark.req("R7", "X2")
+@pytest.mark.parametrize("shape", [Modern, Legacy])
+async def test_calls_to_a_server_that_reads_nothing_leave_no_sockets(
+    shape: type[Modern] | type[Legacy],
+) -> None:
+    async with shape() as server:
+        async with connect(server) as client:
+            assert await say(client) == "ahoy"
+            server.deaf, server.on["tools/call"] = True, never
+            server.on["DELETE"] = never
+            before = descriptors() - server.standing
+            large = "x" * 8_000_000
+            calls = [failure(say(client, large, timeout=0.3)) for _ in range(4)]
+            in_time = (holdfast.RequestTimeout, holdfast.BackpressureError)
+            assert all(isinstance(one, in_time) for one in await asyncio.gather(*calls))
+            seen = server.connections
+            last = asyncio.create_task(failure(say(client, large)))
+            await server.until(lambda: server.connections > seen)
+        assert isinstance(await last, holdfast.ShutdownError)
+        await asyncio.sleep(0)
+        assert descriptors() - server.standing <= before
 
 
 @pytest.mark.req("R7", "X3")

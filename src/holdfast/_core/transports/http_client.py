@@ -14,9 +14,11 @@ import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 from msgspec import Struct
 from multidict import CIMultiDict
 from yarl import URL
@@ -82,7 +84,21 @@ CONNECTED: ContextVar[Callable[[], None] | None] = ContextVar("connected", defau
 """Called when a request of this task has a connection: before that, no byte of it has left."""
 
 
+class _Protocol(ResponseHandler):
+    """Does not wait, when it is closed, for a server that reads nothing."""
+
+    def close(self) -> None:
+        if self.transport is not None and self.transport.get_write_buffer_size():
+            self.abort()
+        else:
+            super().close()
+
+
 class _Connector(aiohttp.TCPConnector):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._factory = partial(_Protocol, loop=self._loop)
+
     async def connect(self, *args: Any, **kwargs: Any) -> Any:
         connection = await super().connect(*args, **kwargs)
         connected = CONNECTED.get()
