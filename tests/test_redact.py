@@ -104,6 +104,19 @@ def test_hostile_text_takes_linear_time(pieces: list[str], first: str) -> None:
     assert time.process_time() - began < 4
 
 
+@pytest.mark.req("T8")
+def test_what_takes_too_long_to_search_is_hidden_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "the key of the map\n"
+    long, plain = line * 10_000, "a map and its legend\n" * 10_000
+    assert redactor.text(long) == long
+    monkeypatch.setattr("holdfast._core.redact.LONGEST_SEARCH", -1)
+    assert redactor.text(line) == line
+    assert redactor.text(plain) == plain
+    assert redactor.text(long) == HIDDEN
+    found = redactor.value([line] * 10_000)
+    assert (found[0], found[-1]) == (line, HIDDEN)
+
+
 READ_TWICE = [
     *("pass:", "pwd=/!", "token==", "token!=", "token%3Dx%26", "seed_phrase:", "?key=", "&code="),
     *("\\" * 20 + '"Authorization: x\\n', "'Cookie: a' ", '"Cookie: a\\n', "eyJ" + "a" * 8),

@@ -5,14 +5,16 @@ A value is hidden because of its name (``password``, ``apiKey``), because the to
 Hidden values are replaced by `HIDDEN`, which ``replay`` recognizes to ask for them.
 
 Work is linear in the length of the text: every pattern either has a bounded part that may fail, or
-consumes what it looked at. Values longer than a bound are hidden whole.
+consumes what it looked at. Values longer than a bound, or that take longer, are hidden whole.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache, lru_cache
 from itertools import pairwise
+from time import thread_time
 from typing import Any, Final
 
 import msgspec
@@ -29,6 +31,10 @@ DEEPEST: Final = 64
 """Levels of nesting that are searched; what is deeper is hidden whole."""
 MOST_CHARACTERS: Final = 16 * 1024 * 1024
 """Characters of one value that are searched; the rest is hidden whole."""
+LONGEST_SEARCH: Final = 5.0
+"""Seconds of processor time; what is not searched by then is hidden whole."""
+_QUICK: Final = 64 * 1024
+"""Characters that are searched without looking at the clock."""
 _FURTHER: Final = 8 * 1024
 """Characters behind a beginning that are searched with it: a secret in it may end there."""
 _SHORT: Final = 512
@@ -156,7 +162,22 @@ class Redactor:
             text = found or text
         elif len(text) < _SHORT and text.isascii() and is_plain(text.lower(), self._stems):
             return self._without_patterns(text)
-        return self._without_patterns(hide_credentials(text, self.is_secret, self._stems))
+        is_secret = self.is_secret if len(text) <= _QUICK else self._timed()
+        try:
+            return self._without_patterns(hide_credentials(text, is_secret, self._stems))
+        except TimeoutError:
+            return HIDDEN
+
+    def _timed(self) -> Callable[[str], bool]:
+        """Return `is_secret`, which is asked all along a search, with an end to its time."""
+        until = thread_time() + LONGEST_SEARCH
+
+        def is_secret(name: str) -> bool:
+            if thread_time() > until:
+                raise TimeoutError
+            return self.is_secret(name)
+
+        return is_secret
 
     def _without_patterns(self, text: str) -> str:
         for pattern in self._patterns:
@@ -229,11 +250,11 @@ class _Copy:
         self._secret = secret
         self._embedded = embedded
         self._left = MOST_CHARACTERS
+        self._until = 0.0
 
     def value(self, value: Any, levels: int) -> Any:
         if isinstance(value, str):
-            self._left -= len(value)
-            return self._redactor._text(value, self._embedded) if self._left >= 0 else HIDDEN
+            return self._redactor._text(value, self._embedded) if self._affords(value) else HIDDEN
         if not isinstance(value, dict | list):
             return value
         if levels == 0:
@@ -248,6 +269,14 @@ class _Copy:
         if "args" in value and isinstance(found["args"], list):
             self._hide_arguments(value, found["args"])
         return found
+
+    def _affords(self, text: str) -> bool:
+        """Count a text that is to be searched; return False if there is no time left for it."""
+        self._left -= len(text)
+        if self._left > MOST_CHARACTERS - _QUICK:
+            return True
+        self._until = self._until or thread_time() + LONGEST_SEARCH
+        return self._left >= 0 and thread_time() <= self._until
 
     def _hide_arguments(self, value: dict[str, Any], found: list[Any]) -> None:
         """Hide the passwords of a command whose program stands beside its arguments."""
