@@ -97,7 +97,8 @@ class _Protocol(ResponseHandler):
 class _Connector(aiohttp.TCPConnector):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._factory = partial(_Protocol, loop=self._loop)
+        make: Any = partial(_Protocol, loop=self._loop)
+        self._factory = make
 
     async def connect(self, *args: Any, **kwargs: Any) -> Any:
         connection = await super().connect(*args, **kwargs)
