@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.verbs.shell import ask, editing, history_file
+from holdfast.cli.verbs.shell import ask, completer, editing, history_file
 
 
 def test_history_is_kept_where_state_is(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,6 +29,12 @@ def test_without_a_terminal_there_is_neither(
     assert not history_file().exists()
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
+
+
+@pytest.mark.req("E2")
+def test_what_tab_puts_into_the_line_is_one_line_that_can_be_seen() -> None:
+    complete = completer(lambda line: ["a\nexit\n=", "b\u200b"])
+    assert [complete("", at) for at in range(3)] == [r"a\nexit\n=", r"b\u200b ", None]
 
 
 class Keyboard(io.StringIO):

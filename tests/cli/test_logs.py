@@ -164,11 +164,15 @@ def test_a_sequence_without_its_session_fails_at_the_first_call(cli: Cli) -> Non
 def test_calls_that_may_change_something_are_not_sent_unasked(
     cli: Cli, tmp_path: Path, verb: str
 ) -> None:
-    path = lines({"name": "nav.goto", "arguments": {"url": "x\u200b", "sessionName": "a"}})
+    path = lines(
+        {"name": "nav.goto", "arguments": {"url": "x\u200b", "sessionName": "a"}},
+        {"name": "x\n\nNothing else.", "arguments": {}},
+    )
     journal = tmp_path / "journal"
     done = cli(verb, str(path), "--", *SZKRABOK, "--journal", str(journal))
     assert done.code == 2
     assert "These calls may change something:\n  nav.goto {" in done.err
+    assert r"x\n\nNothing else. {}" in done.err
     assert "Nothing was sent. Add --yes" in done.err
     assert "\u200b" not in done.err
     assert not journal.exists() or "nav.goto" not in journal.read_text()

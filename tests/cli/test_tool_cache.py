@@ -42,6 +42,7 @@ def test_where_a_server_was_configured_is_remembered_with_it(
     [
         (["git_log", "git_lag"], "Did you mean 'git_log' or 'git_lag'?"),
         (["x", "y"], "There are: x, y"),
+        (["x\nholdfast: all is well", "y\u200b"], r"x\nholdfast: all is well, y\u200b"),
         ([f"{n:030}" for n in range(30)], ", …"),
         ([], "The server has no tools at all."),
     ],

@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast._core.calls.approval import ApprovalRequest
 from holdfast._core.calls.handlers import Handlers
-from holdfast._core.text import visible_lines
+from holdfast._core.text import visible, visible_lines
 from holdfast.cli.arguments import coerce, describe
 from holdfast.cli.consent import is_interactive
 from holdfast.cli.output import paint
@@ -36,7 +36,7 @@ def handlers() -> Handlers:
 
     async def approval(request: ApprovalRequest) -> bool:
         given = json.dumps(request.arguments, ensure_ascii=False, indent=2)
-        shown = visible_lines(f"{request.server}.{request.tool} {given}")
+        shown = f"{visible(f'{request.server}.{request.tool}')} {visible_lines(given)}"
         async with turn:
             with status.aside():
                 return await _agreed(f"{shown}\nCall it? [y/N] ", _ask, default=False)

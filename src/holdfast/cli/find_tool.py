@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from holdfast._core.text import close_matches, did_you_mean
+from holdfast._core.text import close_matches, did_you_mean, visible
 from holdfast.cli.tool_cache import CachedTools, load
 from holdfast.errors import ValidationError
 
@@ -52,4 +52,4 @@ def suggestion(
     if near := did_you_mean(name, [*names, *also], 3):
         return f"D{near[1:]}"
     more = ", …" if len(names) > 20 else ""
-    return f"There are: {', '.join(names[:20])}{more}" if names else none
+    return f"There are: {', '.join(map(visible, names[:20]))}{more}" if names else none

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast._core.text import show_json, visible, visible_lines
+from holdfast._core.text import show_json, visible
 from holdfast.cli.consent import is_interactive
 from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.options import CLOSE, OPEN, OUTPUT, ServerCommand, files, pairs
@@ -190,10 +190,10 @@ def _reported(target: ServerTarget, report: ReplayReport) -> int:
 
 def _confirm(calls: list[Entry]) -> bool:
     """Ask at a terminal before calls of tools that are not read-only; elsewhere refuse."""
-    lines = [f"  {one.name} {show_json(one.arguments)}" for one in calls[:20]]
+    lines = [f"  {visible(one.name)} {show_json(one.arguments)}" for one in calls[:20]]
     if len(calls) > 20:
         lines.append(f"  and {len(calls) - 20} more")
-    text = visible_lines("\n".join(["These calls may change something:", *lines]))
+    text = "\n".join(["These calls may change something:", *lines])
     if not is_interactive():
         raise ValidationError(f"{text}\nNothing was sent. Add --yes to send them without asking.")
     click.echo(text, err=True)

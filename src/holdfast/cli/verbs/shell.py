@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from holdfast._core.files import make_private_folder, open_for_append, xdg_folder
-from holdfast._core.text import counted, visible_lines
+from holdfast._core.text import counted, visible, visible_lines
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli import views
 from holdfast.cli.arguments import parse, read_file
@@ -289,7 +289,7 @@ def completer(suggest: Suggest) -> Callable[[str, int], str | None]:
     def complete(_: str, state: int) -> str | None:
         if state == 0:
             line = readline.get_line_buffer()[: readline.get_endidx()]
-            words = map(visible_lines, suggest(line))
+            words = map(visible, suggest(line))
             found[:] = [one if one.endswith("=") else f"{one} " for one in words]
         return found[state] if state < len(found) else None
 
