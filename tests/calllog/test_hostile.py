@@ -185,3 +185,26 @@ async def test_sidecars_are_never_written_through_a_link(
     log.close()
     assert os.listdir(outside) == ["1-say.txt"]
     assert "[text 500 chars]" in (project / "calls.jsonl").read_text()
+
+
+@pytest.mark.req("G5")
+@pytest.mark.parametrize("field", ["arguments", "_result"])
+def test_a_line_that_is_nested_too_deep_is_no_call(project: Path, field: str) -> None:
+    nested: object = {}
+    for _ in range(300):
+        nested = {"a": nested}
+    path = project / "calls.jsonl"
+    path.write_text(json.dumps({"name": "say", "arguments": {}, "_ok": True, field: nested}) + "\n")
+    with pytest.raises(ValidationError, match="line 1: not JSON: more than 100 levels deep"):
+        read_log(path)
+
+
+@pytest.mark.req("G5")
+def test_a_sidecar_that_is_nested_too_deep_is_not_used(project: Path) -> None:
+    path = log_naming(project, ".mcp-log/1-say.json")
+    (project / ".mcp-log").mkdir()
+    deep = "[" * 300 + "]" * 300
+    (project / ".mcp-log/1-say.json").write_text(f'{{"content": [], "structuredContent": {deep}}}')
+    with pytest.raises(NotRecorded, match="more than 100 levels deep"):
+        log = read_log(path)
+        log.value(log[0])

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-import msgspec
 from msgspec import UNSET, Struct
 
 from holdfast._core.files import RefusedFileError, read_bytes, reason
@@ -190,7 +189,7 @@ def decode_line(line: str | bytes | Mapping[str, Any]) -> dict[str, Any] | None:
         if not line.strip():
             return None
         try:
-            found = msgspec.json.decode(line)
+            found = results.decode(line)
         except MALFORMED as error:
             raise BadLine(f"not JSON: {error}") from None
     if not isinstance(found, dict):

@@ -35,6 +35,9 @@ from holdfast.types.content import TextContent
 from holdfast.types.lifecycle import Task
 from holdfast.types.tools import ToolResult
 
+DEEPEST: Final = 100
+"""Levels of nesting in what was recorded; redaction leaves fewer."""
+
 _encode: Final = msgspec.json.Encoder().encode
 
 _LINE_ENDS: Final = (
@@ -301,6 +304,21 @@ def wire(value: Any | UnsetType, fetch: Callable[[str], str]) -> dict[str, Any]:
     return {**said, "structuredContent": value} if isinstance(value, dict) else said
 
 
+def decode(text: str | bytes) -> Any:
+    """Return the JSON value of what was recorded; one that is nested too deep is malformed."""
+    found = msgspec.json.decode(text)
+    brackets = ("{", "[") if isinstance(text, str) else (b"{", b"[")
+    if sum(map(text.count, brackets)) <= DEEPEST:  # type: ignore[arg-type]
+        return found
+    level = [found]
+    for _ in range(DEEPEST):
+        inner = [one.values() if isinstance(one, dict) else one for one in level]
+        level = [one for part in inner for one in part if isinstance(one, dict | list)]
+        if not level:
+            return found
+    raise msgspec.DecodeError(f"more than {DEEPEST} levels deep")
+
+
 def _from_sidecar(summary: re.Match[str], fetch: Callable[[str], str]) -> dict[str, Any]:
     kind, size, path = summary.groups()
     if path is None:
@@ -314,7 +332,7 @@ def _from_sidecar(summary: re.Match[str], fetch: Callable[[str], str]) -> dict[s
     if not path.endswith(".json"):
         return _text(text)
     try:
-        whole = msgspec.json.decode(text)
+        whole = decode(text)
     except MALFORMED as error:
         raise NotRecorded(f"its sidecar {path} is not JSON: {error}") from None
     if not is_whole(whole):
