@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from holdfast import Backoff, Client, RpcError
+from holdfast import Backoff, Client, RequestTimeout, RpcError, TransportError
 from tests.http.harness import connect, failure, say
 from tests.http.rogue import (
     LEGACY,
     MODERN,
     OLD,
+    Gate,
     Legacy,
     Modern,
     Old,
@@ -261,3 +262,74 @@ async def test_the_stream_of_a_subscription_does_not_outlive_its_era() -> None:
             gateway.is_modern = False
             assert await say(client, "after") == "after"
             await gateway.until(lambda: not open_streams)
+
+
+PLAUSIBLE = {
+    True: fault(None, -32602, "Invalid request parameters"),
+    False: fault(None, -32602, "Invalid params: _meta is required"),
+}
+"""By era: an error with which a server may mean that it speaks the other one, and may not."""
+
+
+@pytest.mark.req("L3", "R11")
+@pytest.mark.parametrize("modern", [True, False])
+async def test_such_an_error_that_comes_after_the_negotiation_is_not_answered_by_a_second_call(
+    modern: bool,
+) -> None:
+    gates = {"first": Gate(), "second": Gate()}
+
+    async def fails(request: Request, reply: Reply) -> None:
+        await gates[request.params["arguments"]["text"]]()
+        await reply.json({**PLAUSIBLE[modern], "id": request.id})
+
+    async with Modern() if modern else Legacy() as server, connect(server) as client:
+        await client.ping()
+        server.on["tools/call"] = fails
+        calls = [asyncio.create_task(failure(say(client, words))) for words in gates]
+        await server.heard("tools/call", 2)
+        for gate, call in zip(gates.values(), calls, strict=True):
+            gate.open()
+            refused = await call
+            assert isinstance(refused, RpcError)
+            assert refused.code == -32602
+        assert len(server.posts("tools/call")) == 2
+
+
+@pytest.mark.req("L3", "R11")
+async def test_a_refusal_that_only_looks_like_that_is_not_answered_by_a_second_call() -> None:
+    async def fails(request: Request, reply: Reply) -> None:
+        await reply.json({**PLAUSIBLE[False], "id": request.id}, 400)
+
+    async with Legacy() as server, connect(server) as client:
+        server.on["tools/call"] = fails
+        refused = await failure(say(client))
+        assert isinstance(refused, RpcError)
+        assert len(server.posts("tools/call")) == 1
+
+
+@pytest.mark.req("L3", "R6")
+@pytest.mark.parametrize("modern", [True, False])
+@pytest.mark.parametrize("status", [200, 400, 404])
+@pytest.mark.parametrize("standing", [True, False])
+async def test_a_server_that_refuses_subscriptions_is_not_negotiated_with_without_end(
+    modern: bool, status: int, standing: bool
+) -> None:
+    async def fails(request: Request, reply: Reply) -> None:
+        if status == 200:
+            await reply.json({**PLAUSIBLE[modern], "id": request.id})
+        else:
+            await reply.status(status)
+
+    method = "subscriptions/listen" if modern else "resources/subscribe"
+    greeting = "server/discover" if modern else "initialize"
+    async with Modern() if modern else Legacy() as server, connect(server) as client:
+        server.on["subscriptions/listen"] = acknowledge
+        if standing:
+            await client.subscribe_resource("file:///a")
+        server.on[method] = fails
+        error = await failure(client.subscribe_resource("file:///b"))
+        assert isinstance(error, RpcError | TransportError)
+        assert not isinstance(error, RequestTimeout)
+        for _ in range(20):
+            await client.call_tool("echo", {"text": "on"})
+        assert len(server.posts(greeting)) < 10

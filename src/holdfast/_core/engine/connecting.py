@@ -9,7 +9,7 @@ from msgspec import UNSET
 from holdfast._core import boundary as b
 from holdfast._core.boundary import Call, Effect, WireId
 from holdfast._core.engine import messages
-from holdfast._core.engine.inflight import NEVER, Pending
+from holdfast._core.engine.inflight import NEVER
 from holdfast._core.engine.link_state import LinkState
 from holdfast._core.engine.negotiating import Negotiator
 from holdfast._core.engine.outbox import Outbox
@@ -143,10 +143,12 @@ class Connector:
                 out.append(b.Retract(wire_id, None))
         self.timers.watch(self.requests.inflight, now)
         self.link.negotiator = None
+        self.link.epoch += 1
         if self.link.era is not None and self.link.era.version == agreement.era.version:
             self.requests.settle_doubts(now, out)
+        else:
+            self.link.revised = self.link.epoch
         self.link.era = agreement.era
-        self.link.epoch += 1
         self.facts = agreement.facts
         self.recovery.agreed(agreement.opening, now)
         self.timers.handshake = NEVER
@@ -158,33 +160,48 @@ class Connector:
         self.requests.dispatch_parked(now, out)
         self.alarm()
 
-    def outdated(self, pending: Pending, report: b.Refused, now: float, out: list[Effect]) -> None:
-        """Negotiate again, unless that has been done since, and send the request then."""
-        if self.state is not State.READY:
-            return
-        if pending.epoch != self.link.epoch:
+    def outdated(self, report: b.Refused, now: float, out: list[Effect]) -> bool:
+        """Negotiate again, unless that has been done since, and send the request then.
+
+        Return False if that would not help: the refusal is the answer.
+        """
+        link, pending = self.link, self.requests.inflight.sent(report.wire_id)
+        if pending is None or pending.renewed:
+            return False
+        is_session = report.meaning is b.Meaning.NO_SUCH_SESSION
+        doubtful = report.fault is not None and link.streams and not is_session
+        is_ready, is_old = self.state is State.READY, pending.epoch != link.epoch
+        if is_ready and is_old and doubtful and pending.epoch >= link.revised:
+            return False
+        if is_ready and not is_old and not self.recovery.may_renew(now):
+            return False
+        self.requests.renew(pending)
+        if doubtful:
+            pending.doubt = messages.refused(self.name, pending.call, report)
+        if not is_ready:
+            pass
+        elif is_old:
             self.requests.submit(pending, out)
-        elif not self.link.streams:
+        elif not link.streams:
             self.restart(StartAgain(None), now, out)
-        elif report.meaning is b.Meaning.NO_SUCH_SESSION:
+        elif is_session:
             self.renew("the server ended the session", now, out)
         else:
             self.recovery.opening = None
             self.renew("the server speaks another protocol revision now", now, out)
+        return True
 
     def disowned(self, wire_id: object, fault: ErrorObject, now: float, out: list[Effect]) -> bool:
         """Negotiate again if an error may be that of a server of another revision."""
         era, pending = self.link.era, self.requests.inflight.sent(wire_id)
         if not self.link.streams or pending is None or era is None:
             return False
-        method = pending.call.method
-        if not era.disowned_by(method, fault) or self.requests.renew(wire_id) is None:
+        if not era.disowned_by(pending.call.method, fault):
             return False
         error = messages.refused_by_server(self.name, pending.call, fault)
-        pending.doubt = error
         refused = b.Refused(error, b.Meaning.NOT_UNDERSTOOD, fault=fault)
-        self.outdated(pending, refused, now, out)
-        return True
+        assert pending.wire_id is not None
+        return self.outdated(refused.of(self.link.generation, pending.wire_id), now, out)
 
     def renew(self, reason: str, now: float, out: list[Effect]) -> None:
         """Negotiate again over the same link; what is under way on it stays there."""

@@ -220,9 +220,7 @@ class Connection:
                 )
             else:
                 self._connector.lose(report.error, now, out)
-        elif self._link.outdated_by(report) and (pending := self._requests.renew(report.wire_id)):
-            self._connector.outdated(pending, report, now, out)
-        else:
+        elif not self._link.outdated_by(report) or not self._connector.outdated(report, now, out):
             self.timers.alarm(self._requests.refused(report, now, out))
 
     def _expired(self, report: b.Expired, now: float, out: list[Effect]) -> None:

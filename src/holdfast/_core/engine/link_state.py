@@ -20,6 +20,8 @@ class LinkState(Struct):
     generation: Generation = Generation(0)
     epoch: int = 0
     """Counts the agreements: it changes with every new link and every renewed session."""
+    revised: int = 0
+    """The epoch since which the revision has been the same."""
     negotiator: Negotiator | None = None
     streams: bool = False
     """Each request travels on a stream of its own."""

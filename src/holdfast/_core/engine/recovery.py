@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
@@ -18,6 +19,9 @@ from holdfast.policies import Backoff
 
 MOST_RESTARTS: Final = 2
 """New links without a pause, in one attempt to connect."""
+MOST_RENEWALS: Final = 5
+RENEWALS_WITHIN: Final = 10.0
+"""Seconds in which a link is negotiated again so often; then a refusal is an answer."""
 
 
 class Recovery:
@@ -40,6 +44,7 @@ class Recovery:
         """The same, without the end of the healthy link itself."""
         self._ready_since = 0.0
         self._restarts = 0
+        self._renewals: deque[float] = deque(maxlen=MOST_RENEWALS)
         self._spoilt: HoldfastError | None = None
         """The error of the first opening of this attempt."""
 
@@ -82,6 +87,14 @@ class Recovery:
             return False
         self.opening, self.variant = opening, variant
         self._spoilt = error or self._spoilt
+        return True
+
+    def may_renew(self, now: float) -> bool:
+        """Note a renewal; return False if there were too many: a new one would not help either."""
+        renewals = self._renewals
+        if len(renewals) == MOST_RENEWALS and now - renewals[0] < RENEWALS_WITHIN:
+            return False
+        renewals.append(now)
         return True
 
     def died_of_probe(self, negotiator: Negotiator | None) -> bool:

@@ -149,14 +149,10 @@ class Requests:
             return NEVER
         return now + self._policy.backoff.delay(pending.offers + 1, self._jitter)
 
-    def renew(self, wire_id: object) -> Pending | None:
-        """Park a request whose epoch has ended; None if that happened to it before."""
-        pending = self.inflight.sent(wire_id)
-        if pending is None or pending.renewed:
-            return None
+    def renew(self, pending: Pending) -> None:
+        """Park a request whose epoch has ended."""
         self.inflight.park(pending)
         pending.renewed = True
-        return pending
 
     def settle_doubts(self, now: float, out: list[Effect]) -> None:
         """Give out the errors after which the same revision was agreed on again."""
@@ -261,7 +257,8 @@ class Requests:
         self.inflight.end(pending, now)
         ticket = pending.ticket
         if pending.wire_id is None or self._link.era is None:
-            out.append(Failed(ticket, sent if pending.may_have_run else unsent))
+            error = sent if pending.may_have_run else unsent
+            out.append(Failed(ticket, pending.doubt or error))
             return
         try:
             frame = self._link.era.cancel(pending.wire_id, reason, streams=self._link.streams)
