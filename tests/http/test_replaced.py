@@ -108,6 +108,7 @@ REFUSALS = [
     (200, fault(None, -32002, "Received request before initialization was complete")),
     (200, fault(None, -32600, "Bad Request: Mcp-Session-Id header is required")),
     (200, fault(None, -32602, "Invalid request parameters", "")),
+    (200, fault(None, -32601, "Method not found: tools/call")),
     (200, fault(None, -32022, "Unsupported protocol version", {"supported": [LEGACY]})),
 ]
 

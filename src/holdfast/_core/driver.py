@@ -383,7 +383,7 @@ class Driver:
         reason = self.engine.reason
         why = f": {reason.message}" if reason is not None else ""
         state = self.engine.state
-        text = f"{self.engine.name}: not ready within {timeout:g} s (it is '{state}'{why})"
+        text = f"{self.engine.name}: not ready within {timeout:.3g} s (it is '{state}'{why})"
         return RequestTimeout(text)
 
     async def _keep(self) -> None:

@@ -156,7 +156,7 @@ class Stateless:
     def disowned_by(self, method: str, fault: ErrorObject) -> bool:
         # 2026-07-28 server/discover: "Servers MUST implement server/discover".
         if fault.code == METHOD_NOT_FOUND:
-            return method == "server/discover"
+            return method in ("server/discover", "tools/call")
         text = fault.message or ""
         return fault.code == UNSUPPORTED_VERSION or re.search(_UNINITIALIZED, text) is not None
 
