@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -790,3 +791,48 @@ async def test_arguments_that_are_not_json_are_refused_unsent(
     with pytest.raises(holdfast.ValidationError, match="JSON"):
         await client.call_tool("greet", {"name": object()})
     assert len(peer.received) == before
+
+
+# Arguments of the wrong type
+
+
+@pytest.mark.req("T5")
+@pytest.mark.parametrize(
+    ("verb", "arguments"),
+    [
+        (verb, arguments)
+        for wrong in (7, b"bytes", [], {"a": 1}, object())
+        for verb, arguments in [
+            ("call_tool", {"name": wrong}),
+            ("invoke_tool", {"name": wrong}),
+            ("start_tool", {"name": wrong}),
+            ("get_prompt", {"name": wrong}),
+            ("read_resource", {"uri": wrong}),
+            ("subscribe_resource", {"uri": wrong}),
+            ("unsubscribe_resource", {"uri": wrong}),
+            ("request", {"method": wrong}),
+            ("resume", {"pending": wrong, "answers": {}}),
+            ("read_skill", {"skill": wrong}),
+            ("perform", {"toolset": wrong, "call": {}}),
+            ("toolset", {"shape": wrong}),
+            ("on_notification", {"handler": wrong}),
+            ("on_log", {"handler": wrong}),
+            ("on_progress", {"handler": wrong}),
+            ("guard_tools", {"check": wrong}),
+            ("guard_skills", {"check": wrong}),
+        ]
+    ]
+    + [("request", {"method": "ping", "params": wrong}) for wrong in (7, b"x", "text", ["a"])]
+    + [("read_skill", {"skill": "skill://one"}), ("on_log", {"handler": None})],
+)
+async def test_an_argument_of_the_wrong_type_is_refused_by_name(
+    verb: str, arguments: dict[str, Any]
+) -> None:
+    async with holdfast.connect(make_peer()) as client:
+        name = list(arguments)[-1 if "params" in arguments else 0]
+        with pytest.raises(holdfast.ValidationError, match=f"{name}.* must be "):
+            made = getattr(client, verb)(**arguments)
+            done = await made if inspect.isawaitable(made) else made
+            if isinstance(done, holdfast.Invocation) and done.exception is not None:
+                raise done.exception
+        assert await client.available_tools()

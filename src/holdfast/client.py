@@ -14,7 +14,7 @@ from holdfast._core.calls.handlers import Handlers, Notification, ProgressHandle
 from holdfast._core.calls.inbound import Inbound
 from holdfast._core.calls.inputs import Inputs
 from holdfast._core.calls.logins import Logins
-from holdfast._core.calls.options import CallOptions
+from holdfast._core.calls.options import CallOptions, performing
 from holdfast._core.calls.pipeline import Pipeline
 from holdfast._core.calls.requests import SimpleRequests
 from holdfast._core.calls.running import Invocation, RunningCall, invoke
@@ -415,7 +415,7 @@ class Client:
 
         Takes and raises what `Servers.perform` does.
         """
-        return await toolset.perform(call)
+        return await performing(toolset).perform(call)
 
     # Tasks
 
@@ -496,9 +496,8 @@ class Client:
         Raises:
             ResourceNotFoundError: The server has no such resource.
         """
-        return await self._cached.read(
-            uri, self._channel.deadline("resources/read", timeout), cache
-        )
+        deadline = self._channel.deadline("resources/read", timeout)
+        return await self._cached.read(uri, deadline, cache)
 
     async def subscribe_resource(self, uri: str, *, timeout: float | None = None) -> None:
         """Subscribe to ``notifications/resources/updated`` for a resource.

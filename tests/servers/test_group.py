@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -438,3 +439,33 @@ async def test_skills_of_all_servers_are_listed_and_read_where_they_come_from() 
         assert [failure.server for failure in found.failures] == ["gone"]
         read = await servers.read_skill(found[1])
         assert (read.server, "stern" in read.text) == ("other", True)
+
+
+@pytest.mark.req("T5")
+@pytest.mark.parametrize(
+    ("verb", "arguments"),
+    [
+        (verb, arguments)
+        for wrong in (7, b"bytes", {"a": 1}, object())
+        for verb, arguments in [
+            ("call_tool", {"name": wrong}),
+            ("status", {"name": wrong}),
+            ("list_tools", {"servers": [wrong]}),
+            ("search", {"query": wrong}),
+            ("read_skill", {"skill": wrong}),
+            ("perform", {"toolset": wrong, "call": {}}),
+            ("toolset", {"shape": wrong}),
+            ("finder", {"shape": wrong}),
+        ]
+    ]
+    + [("search", {"limit": "5", "query": "text"})]
+    + [("open", {"servers": 7}), ("list_skills", {"servers": object()})],
+)
+async def test_an_argument_of_the_wrong_type_is_refused_by_name(
+    verb: str, arguments: dict[str, Any]
+) -> None:
+    async with Servers({"one": peer()}) as servers:
+        with pytest.raises(ValidationError, match=f"{next(iter(arguments))[:5]}.* must be "):
+            made = getattr(servers, verb)(**arguments)
+            if inspect.isawaitable(made):
+                await made

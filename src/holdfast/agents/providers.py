@@ -84,9 +84,7 @@ def shaped(
     stranger. ``defer`` has
     the provider load the definition when its own tool search finds it.
     """
-    build = SHAPES.get(shape)
-    if build is None:
-        raise ValidationError(f"shape {shape!r}: must be one of {', '.join(SHAPES)}")
+    build = builder(shape)
     if strict and not shape.startswith("openai"):
         raise ValidationError(f"strict=True: shape {shape!r} has no strict mode here")
     report = Losses()
@@ -219,3 +217,11 @@ SHAPES: Final[dict[str, Callable[[_Parts], Shaped]]] = {
     "gemini": _gemini,
     "gemini-json": _gemini_json,
 }
+
+
+def builder(shape: object) -> Callable[[_Parts], Shaped]:
+    """Return what builds tools of a shape; refuse one that there is not."""
+    build = SHAPES.get(shape) if isinstance(shape, str) else None
+    if build is None:
+        raise ValidationError(f"shape {shape!r}: must be one of {', '.join(SHAPES)}")
+    return build

@@ -16,7 +16,7 @@ from holdfast.agents.listing import ModelTool
 from holdfast.agents.naming import NEAR, hint
 from holdfast.agents.openai_strict import loosen
 from holdfast.agents.outcome import ToolOutcome
-from holdfast.agents.providers import SEARCH_TOOLS, Shape, Shaped, shaped
+from holdfast.agents.providers import SEARCH_TOOLS, Shape, Shaped, builder, shaped
 from holdfast.agents.results import ModelAnswer, answer
 from holdfast.agents.schemas import Expansion, Loss, Losses, sound
 from holdfast.errors import HoldfastError, ValidationError
@@ -65,6 +65,7 @@ class Toolset:
         fence: bool = False,
         defer: bool | str | Iterable[str] = False,
     ) -> None:
+        builder(shape)
         patterns = _patterns(defer)
         self.shape = shape
         self.failures: tuple[Failure, ...] = tuple(failures)

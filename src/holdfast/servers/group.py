@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from holdfast._core.calls.options import CallOptions
+from holdfast._core.calls.options import CallOptions, of_type, performing
 from holdfast._core.eras.revisions import SKILLS
 from holdfast._core.text import close_matches
 from holdfast.agents.listing import Partial, ServerTool
@@ -156,6 +156,7 @@ class Servers:
         return self._model_names
 
     def _member(self, name: str) -> Member:
+        of_type("name", name)
         found = self._members.get(name)
         if found is None:
             raise ValidationError(f"there is no server {name!r}{hint(name, self._members)}")
@@ -167,6 +168,10 @@ class Servers:
             return [member for member in self._members.values() if not member.disabled]
         if isinstance(names, str):
             names = (names,)
+        of_type("servers", names, Iterable, "a list of names")
+        names = tuple(names)
+        for name in names:
+            of_type("servers", name)
         return [self._member(name) for name in dict.fromkeys(names)]
 
     # Calls
@@ -177,6 +182,7 @@ class Servers:
         Raises:
             ValidationError: The name begins with no server's.
         """
+        of_type("name", name)
         ends = [index for index, letter in enumerate(name) if letter == "."]
         for end in reversed(ends):
             if name[:end] in self._members and end + 1 < len(name):
@@ -279,6 +285,7 @@ class Servers:
         timeout: float | None = None,
     ) -> SkillFile:
         """Read a file of a skill from the server that it came from, as `Client.read_skill` does."""
+        of_type("skill", skill, Skill, "a Skill, from list_skills()")
         client = self[skill.server]
         return await client.read_skill(skill, file, dynamic=dynamic, timeout=timeout)
 
@@ -301,6 +308,8 @@ class Servers:
         from holdfast.agents.listing import for_models
         from holdfast.agents.search import Index, signature
 
+        of_type("query", query)
+        of_type("limit", limit, int, "a whole number")
         listed = await self.list_tools(servers, timeout=timeout)
         tools = [one for one in listed if for_models(one.tool)]
         now = signature(tools)
@@ -382,7 +391,7 @@ class Servers:
         Raises:
             ValidationError: ``call`` is not a call, so there is nothing to answer.
         """
-        return await toolset.perform(call)
+        return await performing(toolset).perform(call)
 
     # Side by side
 

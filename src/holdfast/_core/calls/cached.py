@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from holdfast._core.boundary import Call
 from holdfast._core.calls.cache import READ, AnswerCache
 from holdfast._core.calls.channel import ENDED, UNREADABLE, Channel
-from holdfast._core.calls.options import Deadline
+from holdfast._core.calls.options import Deadline, of_type
 from holdfast._core.calls.store import CacheEntry
 from holdfast._core.engine import messages
 from holdfast._core.engine.state import State
@@ -123,6 +123,7 @@ class Cached:
 
     async def read(self, uri: str, deadline: Deadline, mode: CacheMode | None = None) -> ReadResult:
         """Return the contents of a resource."""
+        of_type("uri", uri)
         call = self._channel.call(READ, {"uri": uri}, deadline, about=uri, repeatable=True)
         try:
             answer = await self.fetch(call, deadline, mode)

@@ -126,7 +126,7 @@ T = TypeVar("T")
 
 def added(items: list[T], item: T) -> Callable[[], None]:
     """Add an item; return a function that removes it."""
-    items.append(item)
+    items.append(called("handler", item))
 
     def remove() -> None:
         if item in items:
@@ -141,9 +141,16 @@ def is_async(handler: Any) -> bool:
     return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)
 
 
+def called(option: str, function: T) -> T:
+    """Refuse what cannot be called."""
+    if not callable(function):
+        raise ValidationError(f"{option}={function!r}: must be a function")
+    return function
+
+
 def plain(option: str, function: F) -> F:
     """Refuse a coroutine function where nothing would await it: a check would never refuse."""
-    if is_async(function):
+    if is_async(called(option, function)):
         text = "give a plain function; a coroutine cannot be awaited here"
         raise ValidationError(f"{option}={function!r}: {text}")
     return function
@@ -190,6 +197,7 @@ def in_thread(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
 
 def log_handler(handler: Callable[[LogMessage], Any]) -> NotificationHandler:
     """Return a handler of notifications that calls ``handler`` with log messages."""
+    called("handler", handler)
 
     def read(notification: Notification) -> Any:
         from holdfast.types.base import decode

@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from holdfast._core.boundary import Asked, Dismissed, Generation, Moved, Starting, Violated
 from holdfast._core.calls.cache import UPDATED, AnswerCache
 from holdfast._core.calls.channel import Channel, in_context
-from holdfast._core.calls.handlers import Notification, NotificationHandler
+from holdfast._core.calls.handlers import Notification, NotificationHandler, called
 from holdfast._core.calls.inputs import refusal
 from holdfast._core.calls.subscriptions import Subscriptions
 from holdfast._core.calls.tools import ToolTable
@@ -68,7 +68,7 @@ class Inbound:
 
     def add(self, handler: NotificationHandler, method: str | None) -> Callable[[], None]:
         """Register a handler, to be run in the context of this moment; return its removal."""
-        entry = _Registration(method, handler, copy_context())
+        entry = _Registration(method, called("handler", handler), copy_context())
         self._registered.append(entry)
         self._subscriptions.listeners += 1
         self._subscriptions.changes_wanted()

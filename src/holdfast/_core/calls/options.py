@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypedDict
+from typing import Any, Final, TypedDict, TypeVar
 
 from msgspec import Struct
 
@@ -38,6 +38,7 @@ class CallOptions(TypedDict, total=False):
     on_task: Callable[[Task], Any] | None
 
 
+T = TypeVar("T")
 _FOREVER: Final = 1e300
 NAMES: Final = frozenset(CallOptions.__annotations__)
 
@@ -74,6 +75,19 @@ class Deadline(Struct, frozen=True, gc=False):
         if self.given:
             return self
         return Deadline(self.idle, self.total, now)
+
+
+def of_type(name: str, value: object, kind: Any = str, expected: str = "a string") -> None:
+    """Refuse an argument of another type, by name and value."""
+    if not isinstance(value, kind):
+        raise ValidationError(f"{name}={value!r}: must be {expected}")
+
+
+def performing(toolset: T) -> T:
+    """Refuse what is no toolset."""
+    if not hasattr(toolset, "perform"):
+        raise ValidationError(f"toolset={toolset!r}: must be a Toolset")
+    return toolset
 
 
 def seconds(name: str, value: float) -> float:

@@ -13,7 +13,7 @@ from holdfast._core.boundary import Call, LinkChanged, WireId
 from holdfast._core.calls.approval import Approver
 from holdfast._core.calls.cached import Cached
 from holdfast._core.calls.channel import UNREADABLE, Channel
-from holdfast._core.calls.options import CallOptions, Deadline, check_options
+from holdfast._core.calls.options import CallOptions, Deadline, check_options, of_type
 from holdfast._core.calls.pending import PendingCall, answered, pending_result
 from holdfast._core.calls.tools import CALL, ReadyTool, ToolTable
 from holdfast._core.engine import messages
@@ -60,6 +60,8 @@ class Pipeline:
         what the server asks and go round, check the result, tell the observers, return. The loop
         goes back to the check when the link changed under a call, or when the tool did.
         """
+        if type(name) is not str:
+            of_type("name", name)
         channel, tools, inputs = self._channel, self._tools, self._channel.inputs
         driver = channel.started
         if driver is None or driver.loop is not asyncio.get_running_loop():
@@ -268,6 +270,7 @@ class Pipeline:
         self, pending: PendingCall, answers: Mapping[str, Any], options: CallOptions
     ) -> ToolResult:
         """Go on with a call that waited for its caller's answers."""
+        of_type("pending", pending, PendingCall, "a PendingCall")
         given = answered(self._channel.name, pending, answers)
         return await self.call_tool(pending.tool, pending.arguments, options, answers=given)
 

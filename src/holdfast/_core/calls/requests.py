@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from holdfast._core.calls.channel import UNREADABLE, Channel
+from holdfast._core.calls.options import of_type
 from holdfast.errors import ValidationError
 from holdfast.types.base import Wire
 from holdfast.types.prompts import PromptResult
@@ -41,6 +42,7 @@ class SimpleRequests:
         self, name: str, arguments: Mapping[str, str] | None, timeout: float | None
     ) -> PromptResult:
         """Return a prompt with its arguments filled in."""
+        of_type("name", name)
         params = {"name": name, "arguments": {} if arguments is None else arguments}
         return await self._read("prompts/get", params, name, PromptResult, timeout)
 
@@ -86,6 +88,8 @@ class SimpleRequests:
         timeout: float | None,
         total_timeout: float | None,
     ) -> Any:
+        of_type("method", method)
+        of_type("params", params, Mapping | None, "a mapping")
         plain = None if params is None else dict(params)
         deadline = self._channel.deadline(method, timeout, total_timeout)
         call = self._channel.call(method, plain, deadline)

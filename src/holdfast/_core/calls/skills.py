@@ -16,7 +16,7 @@ import msgspec
 
 from holdfast._core.calls.cached import Cached, Listing, not_found
 from holdfast._core.calls.channel import Channel
-from holdfast._core.calls.options import Deadline
+from holdfast._core.calls.options import Deadline, of_type
 from holdfast._core.eras.revisions import SKILLS
 from holdfast._core.text import join_words, label, show_json
 from holdfast._core.yaml_reader import YamlFault, read_yaml
@@ -83,6 +83,7 @@ class Skills:
         self, skill: Skill, file: str, timeout: float | None, *, dynamic: bool
     ) -> SkillFile:
         """Return a file of a skill, once SKILL.md and the file itself are verified."""
+        of_type("skill", skill, Skill, "a Skill, from list_skills() or get_skill()")
         uri = self._listed(skill, file, dynamic=dynamic)
         self._guard([skill])
         deadline = self._channel.deadline(READ, timeout)

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Call, LinkChanged
 from holdfast._core.calls.channel import Channel
-from holdfast._core.calls.options import Deadline
+from holdfast._core.calls.options import Deadline, of_type
 from holdfast._core.calls.tools import ToolTable
 from holdfast._core.engine.state import State
 from holdfast._core.eras.base import Era, OutgoingRequest
@@ -59,6 +59,7 @@ class Subscriptions:
             task.cancel()
 
     async def subscribe(self, uri: str, deadline: Deadline) -> None:
+        of_type("uri", uri)
         self._ended.pop(uri, None)
 
         async def watch(era: Era) -> None:
@@ -71,6 +72,7 @@ class Subscriptions:
         await self._channel.in_era(deadline, watch)
 
     async def unsubscribe(self, uri: str, deadline: Deadline) -> None:
+        of_type("uri", uri)
         known = uri in self._uris
         self._uris.discard(uri)
         self._ended[uri] = None
