@@ -381,6 +381,10 @@ async def test_endless_rounds_end_in_an_error() -> None:
     async with holdfast.connect(peer, limits=holdfast.Limits(rounds=4)) as client:
         with pytest.raises(holdfast.ProtocolError, match="4 rounds"):
             await client.call_tool("fail")
+        peer.on("prompts/get", {"resultType": "input_required", "requestState": "x"})
+        with pytest.raises(holdfast.ProtocolError, match="4 rounds") as caught:
+            await client.get_prompt("hello", {"name": "x"})
+        assert caught.value.outcome_unknown
 
 
 @pytest.mark.req("P4")

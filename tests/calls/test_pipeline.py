@@ -330,6 +330,41 @@ async def test_progress_keeps_a_call_alive_up_to_its_total(options: Any, total: 
 
 
 @pytest.mark.req("R3")
+async def test_a_request_may_be_silent_for_longer_than_the_usual_total() -> None:
+    peer = shop()
+    peer.on("prompts/get", SILENCE)
+    async with holdfast.connect(peer, timeouts=Timeouts(prompts=400, total=300)) as client:
+        await client.open()
+        call = asyncio.create_task(client.get_prompt("p"))
+        await peer.expect("prompts/get")
+        skip(350)
+        await client.ping()
+        assert not call.done()
+        skip(60)
+        with pytest.raises(holdfast.RequestTimeout):
+            await call
+
+
+@pytest.mark.req("R3", "P4")
+async def test_all_rounds_of_a_request_share_its_time() -> None:
+    peer, rounds = shop(), []
+
+    def ask(incoming: Incoming) -> Any:
+        rounds.append(incoming)
+        if rounds[1:]:
+            return SILENCE
+        skip(60)
+        return {"resultType": "input_required", "requestState": "x"}
+
+    peer.on("prompts/get", ask)
+    async with holdfast.connect(peer) as client:
+        await client.open()
+        with ends_within(110), pytest.raises(holdfast.RequestTimeout):
+            await client.get_prompt("p", timeout=100)
+        assert len(rounds) == 2
+
+
+@pytest.mark.req("R3")
 async def test_what_the_caller_said_bounds_the_whole_and_progress_a_few_times_that() -> None:
     async with holdfast.connect(shop(), timeouts=Timeouts(request=5, total=60)) as client:
         deadline = client._channel.deadline

@@ -69,6 +69,7 @@ def test_the_closest_name_has_the_timeout() -> None:
     found = [policy.timeout(name) for name in ("browser.open", "browser.close", "files.read")]
     assert found == [3, 2, 1]
     assert ToolPolicy().timeout("a") is None
+    assert ToolPolicy(timeouts={"a[b]c": 1, "abc": 2}).timeout("abc") == 2, "a name is closest"
 
 
 @pytest.mark.parametrize("policy", [ToolPolicy, Cache, Redaction, Observability])

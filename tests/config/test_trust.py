@@ -61,7 +61,7 @@ def test_the_command_that_approves_is_safe_to_paste(world: World) -> None:
     for name in ("$(rm -rf ~)", "-x", "a'b", "; ls"):
         words = shlex.split(approving(world.entry(name, command="a").name))
         assert words[:3] == ["holdfast", "config", "trust"]
-        assert words[-1] == name
+        assert words[3:] == (["--", name] if name.startswith("-") else [name])
 
 
 def changed(raw: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -178,8 +178,24 @@ def test_an_approval_can_be_taken_back(world: World) -> None:
     entry = approved(world, REMOTE)
     assert revoke(entry)
     assert entry.trust().verdict == "untrusted"
-    assert not revoke(entry)
     assert json.loads(approvals_file(world.around()).read_text())["approvals"] == {}
+    assert not revoke(entry)
+
+
+def test_an_approval_holds_for_the_file_by_whatever_path_it_is_reached(world: World) -> None:
+    approved(world, REMOTE)
+    link = world.home / "link"
+    link.symlink_to(world.project)
+    assert world.load(link / ".mcp.json")["one"].trust().ok
+    assert world.load(start=link)["one"].trust().ok
+
+
+def test_a_store_knows_what_it_approved_itself(world: World) -> None:
+    entry = world.entry(**REMOTE)
+    store = ApprovalStore(entry.source.environment)
+    assert not store.status(entry).ok
+    store.approve({entry.name: entry}, {})
+    assert store.status(entry).ok
 
 
 @pytest.mark.parametrize(

@@ -215,6 +215,7 @@ async def test_hung_servers_delay_no_longer_than_the_time_given() -> None:
         assert not any(status.is_ready for status in await servers.open(timeout=0.05))
     async with Servers(hung, timeout=0.05) as servers, asyncio.timeout(8):
         assert len((await servers.list_tools()).failures) == 2
+        assert len((await servers.list_skills()).failures) == 2
 
 
 # Calls
@@ -348,6 +349,21 @@ async def test_tools_are_found_by_keywords() -> None:
         index = servers._index
         assert (await servers.search("add numbers"))[0].tool.dotted == "demo.add"
         assert servers._index is index, "nothing had changed"
+
+
+@pytest.mark.req("F3")
+async def test_a_search_knows_the_tools_of_now() -> None:
+    growing = peer("add")
+    async with Servers({"one": growing}) as servers:
+        assert not await servers.search("sail")
+        growing.tool("sail", description="Set sail.")(lambda: "done")
+        assert [hit.tool.dotted for hit in await servers.search("sail")] == ["one.sail"]
+
+
+@pytest.mark.req("F3")
+async def test_a_server_that_is_named_twice_is_asked_once() -> None:
+    async with Servers({"one": peer()}) as servers:
+        assert len(await servers.list_tools(["one", "one"])) == 1
 
 
 # The end
