@@ -230,6 +230,8 @@ def _repaired(text: bytes) -> list[Envelope | Junk]:
         return []
 
 
+_LONGEST_KEY: Final = 100
+"""Bytes of a key of JSON-RPC, however it is escaped."""
 _SEARCHED: Final = 64 * 1024
 """Bytes in which the ids of messages that cannot be read are looked for."""
 _TOKEN: Final = rb'"(?:[^"\\]|\\.)*+"|[][{}]'
@@ -259,7 +261,7 @@ def _unreadable(text: bytes, error: Exception) -> list[Envelope | Junk]:
                 found += [junk] if junk.id is not None else []
                 junk, answers = Junk(reason, shown, size=size), False
             depth -= 1
-        elif depth == top and what == b'"id"':
+        elif depth == top and (what := _unescaped(what)) == b'"id"':
             # Of two, the second counts, as everywhere.
             wire_id = _id(re.compile(_ID).match(text, token.end()))
             junk.id = junk.id if wire_id is None else wire_id
@@ -274,6 +276,16 @@ def _unreadable(text: bytes, error: Exception) -> list[Envelope | Junk]:
     if junk.id is not None or not found:
         found.append(junk)
     return found
+
+
+def _unescaped(key: bytes) -> bytes:
+    r"""Return a string as it is written without ``\\u0041`` and the like (RFC 8259 section 8.3)."""
+    if b"\\u00" not in key or len(key) > _LONGEST_KEY:
+        return key
+    try:
+        return encode(msgspec.json.decode(key))
+    except MALFORMED:
+        return key
 
 
 def _id(found: re.Match[bytes] | None) -> Id | None:
