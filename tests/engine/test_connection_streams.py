@@ -794,6 +794,29 @@ def test_a_server_that_knows_no_session_at_all_gives_an_error_and_no_loop() -> N
     assert rig.state == "ready"
 
 
+@pytest.mark.req("X2", "R2")
+def test_sessions_are_renewed_only_so_often() -> None:
+    rig = ready()
+    for _ in range(5):
+        wire_id = rig.request(epoch=rig.engine.epoch)[1]
+        renewed(rig, refuse(rig, wire_id, Meaning.NO_SUCH_SESSION))
+    ticket, wire_id = rig.request()
+    assert only(refuse(rig, wire_id, Meaning.NO_SUCH_SESSION), Send) == []
+    assert "404" in rig.error(ticket).message
+    rig.wait(10)
+    renewed(rig, refuse(rig, rig.request()[1], Meaning.NO_SUCH_SESSION))
+    assert rig.state == "ready"
+
+
+@pytest.mark.req("L3", "R3")
+def test_a_call_that_runs_out_of_time_while_its_error_is_looked_into_keeps_the_error() -> None:
+    rig = ready("stateless")
+    ticket, wire_id = rig.request(idle=1.0, total=1.0)
+    answer(rig, wire_id, {"error": {"code": -32602, "message": "Invalid request parameters"}})
+    rig.wait(1)
+    assert rig.error(ticket).code == -32602
+
+
 @pytest.mark.req("X2")
 def test_the_refusal_of_a_method_is_not_the_end_of_the_session() -> None:
     rig = ready()
