@@ -1147,6 +1147,18 @@ def test_an_error_in_doubt_is_given_out_if_the_same_revision_is_agreed_on_again(
 
 
 @pytest.mark.req("L3", "R11")
+def test_an_error_in_doubt_ends_every_call_that_was_sent_in_the_same_revision() -> None:
+    """The first of them has led to a new agreement on it: the second is not sent twice."""
+    rig = ready("stateless", session=None)
+    _, first = rig.request()
+    ticket, second = rig.request()
+    (asked,) = frames(answer(rig, first, NOT_INITIALIZED))
+    answer(rig, asked["id"], DISCOVERED)
+    assert methods(answer(rig, second, NOT_INITIALIZED)) == []
+    assert isinstance(rig.error(ticket), RpcError)
+
+
+@pytest.mark.req("L3", "R11")
 def test_a_request_in_doubt_is_sent_again_once_if_another_revision_is_agreed_on() -> None:
     rig = ready("stateless", session=None)
     ticket, wire_id = rig.request()

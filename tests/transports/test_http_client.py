@@ -16,7 +16,8 @@ import pytest
 from multidict import CIMultiDict
 
 from holdfast._core.boundary import Meaning, Refused
-from holdfast._core.transports.http_client import JSON, PIECE, Headers, HttpClient, HttpSettings
+from holdfast._core.transports.http_client import JSON, PIECE, Headers, HttpClient
+from holdfast._core.transports.http_connections import HttpSettings
 from holdfast.errors import AuthError, ProtocolError, TransportError, ValidationError
 from tests.http.rogue import Handler, Reply, Request, Rogue, fault, nobody
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
@@ -44,7 +43,7 @@ class Recovery:
         """The same, without the end of the healthy link itself."""
         self._ready_since = 0.0
         self._restarts = 0
-        self._renewals: deque[float] = deque(maxlen=MOST_RENEWALS)
+        self._renewals: list[float] = []
         self._spoilt: HoldfastError | None = None
         """The error of the first opening of this attempt."""
 
@@ -91,10 +90,10 @@ class Recovery:
 
     def may_renew(self, now: float) -> bool:
         """Note a renewal; return False if there were too many: a new one would not help either."""
-        renewals = self._renewals
-        if len(renewals) == MOST_RENEWALS and now - renewals[0] < RENEWALS_WITHIN:
+        self._renewals = [then for then in self._renewals if now - then < RENEWALS_WITHIN]
+        if len(self._renewals) == MOST_RENEWALS:
             return False
-        renewals.append(now)
+        self._renewals.append(now)
         return True
 
     def died_of_probe(self, negotiator: Negotiator | None) -> bool:

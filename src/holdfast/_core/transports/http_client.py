@@ -9,17 +9,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import io
-import ssl
-import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from msgspec import Struct
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -27,6 +21,12 @@ from holdfast._core.boundary import Meaning, Refused
 from holdfast._core.callbacks import ends_task
 from holdfast._core.text import hide
 from holdfast._core.transports import http_errors
+from holdfast._core.transports.http_connections import (
+    Connector,
+    HttpSettings,
+    proxy_for,
+    tls_context,
+)
 from holdfast._core.transports.http_errors import SESSION, UNAUTHORIZED
 from holdfast._core.transports.inflate import CODINGS, BadBody, Inflater
 from holdfast._core.wire.framing import FrameTooLarge, join
@@ -63,51 +63,6 @@ BASIC_HEADERS: Final = {
 }
 
 
-class HttpSettings(Struct, frozen=True, kw_only=True):
-    """The options of `holdfast.Http` that concern single requests."""
-
-    url: str
-    headers: dict[str, str] | Callable[..., object] | None = None
-    ca: str | None = None
-    cert: tuple[str, ...] | None = None
-    context: ssl.SSLContext | None = None
-    proxy: str | None = None
-    trust_env: bool = True
-    connections: int = 100
-    connect_timeout: float = 30.0
-    message_timeout: float = 30.0
-    authorizer: Any = None
-    """An `Authorizer`, which is loaded only where it is used."""
-
-
-CONNECTED: ContextVar[Callable[[], None] | None] = ContextVar("connected", default=None)
-"""Called when a request of this task has a connection: before that, no byte of it has left."""
-
-
-class _Protocol(ResponseHandler):
-    """Does not wait, when it is closed, for a server that reads nothing."""
-
-    def close(self) -> None:
-        if self.transport is not None and self.transport.get_write_buffer_size():
-            self.abort()
-        else:
-            super().close()
-
-
-class _Connector(aiohttp.TCPConnector):
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        make: Any = partial(_Protocol, loop=self._loop)
-        self._factory = make
-
-    async def connect(self, *args: Any, **kwargs: Any) -> Any:
-        connection = await super().connect(*args, **kwargs)
-        connected = CONNECTED.get()
-        if connected is not None:
-            connected()
-        return connection
-
-
 class HttpClient:
     """Sends the requests of one link and reads their responses."""
 
@@ -128,7 +83,7 @@ class HttpClient:
             self._permit = lambda authorizer, held: Permit(authorizer, peers, held)
         own = settings.headers
         self._session = aiohttp.ClientSession(
-            connector=_Connector(
+            connector=Connector(
                 limit=0,
                 socket_factory=None if self._peers is None else self._peers.socket,
                 ssl=True if self._tls is None else self._tls,
@@ -434,16 +389,6 @@ def _merged(own: Mapping[str, str]) -> CIMultiDict[str]:
     return merged
 
 
-def proxy_for(settings: HttpSettings, url: URL) -> str | None:
-    """Return the proxy to use, looked up once for all requests."""
-    if settings.proxy is not None or not settings.trust_env:
-        return settings.proxy
-    found = urllib.request.getproxies().get(url.scheme)
-    if found is None or url.host is None or urllib.request.proxy_bypass(url.host):
-        return None
-    return found if "://" in found else f"http://{found}"
-
-
 def piece_size(chunk: bytes) -> int:
     """Return how many bytes of a chunk are read before other tasks run: all, if lines are few."""
     many = chunk.count(b"\n") + chunk.count(b"\r") > _MANY_LINES
@@ -464,14 +409,3 @@ def _without_credentials(body: bytes, response: aiohttp.ClientResponse) -> bytes
     is_secret = default_redactor().is_secret
     secrets = [value for name, value in repeated.items() if is_secret(name)]
     return hide(text, secrets).encode("utf-8", "surrogateescape")
-
-
-def tls_context(settings: HttpSettings) -> ssl.SSLContext:
-    if settings.context is not None:
-        return settings.context
-    context = ssl.create_default_context()
-    if settings.ca is not None:
-        context.load_verify_locations(settings.ca)
-    if settings.cert is not None:
-        context.load_cert_chain(*settings.cert)
-    return context

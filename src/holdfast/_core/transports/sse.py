@@ -28,7 +28,6 @@ from holdfast._core.boundary import (
 )
 from holdfast._core.callbacks import ends_task
 from holdfast._core.transports.http_client import (
-    CONNECTED,
     EVENTS,
     LINGER,
     HttpClient,
@@ -36,6 +35,7 @@ from holdfast._core.transports.http_client import (
     joined,
     piece_size,
 )
+from holdfast._core.transports.http_connections import CONNECTED
 from holdfast._core.transports.messages import MessagePoster, accepted
 from holdfast._core.transports.places import Places
 from holdfast._core.wire.framing import FrameTooLarge, ServerSentEvent, SseParser

@@ -35,7 +35,6 @@ from holdfast._core.boundary import (
 from holdfast._core.callbacks import ends_task
 from holdfast._core.transports.http_client import (
     BROKEN,
-    CONNECTED,
     EVENTS,
     JSON,
     LINGER,
@@ -43,6 +42,7 @@ from holdfast._core.transports.http_client import (
     content_type,
     piece_size,
 )
+from holdfast._core.transports.http_connections import CONNECTED
 from holdfast._core.transports.http_errors import SESSION
 from holdfast._core.transports.messages import MessagePoster, accepted
 from holdfast._core.transports.places import Places
