@@ -109,12 +109,20 @@ def test_what_takes_too_long_to_search_is_hidden_whole(monkeypatch: pytest.Monke
     line = "the key of the map\n"
     long, plain = line * 10_000, "a map and its legend\n" * 10_000
     assert redactor.text(long) == long
-    monkeypatch.setattr("holdfast._core.redact.LONGEST_SEARCH", -1)
+    monkeypatch.setattr("holdfast._core.redact.MOST_NAMES", 5_000)
     assert redactor.text(line) == line
     assert redactor.text(plain) == plain
     assert redactor.text(long) == HIDDEN
+    assert redactor.text(json.dumps({"text": long})) == '{"text":"[redacted]"}'
     found = redactor.value([line] * 10_000)
     assert (found[0], found[-1]) == (line, HIDDEN)
+
+
+@pytest.mark.req("T8")
+def test_a_value_of_too_many_parts_is_hidden_from_there_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast._core.redact.MOST_CHARACTERS", 10_000)
+    found = redactor.value([["token", "a"]] * 1_000)
+    assert (found[0], found[-1]) == (["token", HIDDEN], HIDDEN)
 
 
 READ_TWICE = [

@@ -5,22 +5,20 @@ A value is hidden because of its name (``password``, ``apiKey``), because the to
 Hidden values are replaced by `HIDDEN`, which ``replay`` recognizes to ask for them.
 
 Work is linear in the length of the text: every pattern either has a bounded part that may fail, or
-consumes what it looked at. Values longer than a bound, or that take longer, are hidden whole.
+consumes what it looked at. Values above a bound, of characters or of names, are hidden whole.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cache, lru_cache
 from itertools import pairwise
-from time import thread_time
 from typing import Any, Final
 
 import msgspec
 
 from holdfast._core.credential_forms import is_path, is_plain_name
-from holdfast._core.credentials import hide_credentials, is_plain, stems_of
+from holdfast._core.credentials import IsSecret, hide_credentials, is_plain, stems_of
 from holdfast._core.secret_flags import secret_words
 from holdfast._core.text import HIDDEN, truncate
 from holdfast.policies import Redaction
@@ -31,10 +29,10 @@ DEEPEST: Final = 64
 """Levels of nesting that are searched; what is deeper is hidden whole."""
 MOST_CHARACTERS: Final = 16 * 1024 * 1024
 """Characters of one value that are searched; the rest is hidden whole."""
-LONGEST_SEARCH: Final = 5.0
-"""Seconds of processor time; what is not searched by then is hidden whole."""
-_QUICK: Final = 64 * 1024
-"""Characters that are searched without looking at the clock."""
+MOST_NAMES: Final = 400_000
+"""Names in one text or value that are judged, which takes seconds; the rest is hidden whole."""
+_NODE: Final = 16
+"""A part of a value costs as much as so many characters."""
 _FURTHER: Final = 8 * 1024
 """Characters behind a beginning that are searched with it: a secret in it may end there."""
 _SHORT: Final = 512
@@ -86,6 +84,10 @@ _VALUE_KEYS: Final = frozenset(
     {"value", "values", "val", "v", "content", "default", "text", "data"}
     | {"new_value", "old_value", "newvalue", "oldvalue"}
 )
+
+
+class _TooManyNames(Exception):  # noqa: N818  (an end of the search)
+    """The names of one text or value take too long to judge."""
 
 
 class Redactor:
@@ -149,32 +151,35 @@ class Redactor:
         """Return at most so many characters of a redacted text; little more of it is searched."""
         return truncate(self.text(text[: most + _FURTHER]), most)
 
-    def _text(self, text: str, embedded: int) -> str:
+    def _text(self, text: str, embedded: int, is_secret: IsSecret | None = None) -> str:
         if not self._on or len(text) < 4:
             return text
         if len(text) > MOST_CHARACTERS:
             return HIDDEN
         if embedded and text.lstrip()[:1] in ("{", "["):
-            found = self._embedded_json(text, embedded - 1)
+            is_secret = is_secret or self._counted()
+            found = self._embedded_json(text, embedded - 1, is_secret)
             if found is not None and embedded < _EMBEDDED:
                 # The text around it is searched too: once is enough, however deep this is.
                 return self._without_patterns(found)
             text = found or text
         elif len(text) < _SHORT and text.isascii() and is_plain(text.lower(), self._stems):
             return self._without_patterns(text)
-        is_secret = self.is_secret if len(text) <= _QUICK else self._timed()
         try:
-            return self._without_patterns(hide_credentials(text, is_secret, self._stems))
-        except TimeoutError:
+            found = hide_credentials(text, is_secret or self._counted(), self._stems)
+        except _TooManyNames:
             return HIDDEN
+        return self._without_patterns(found)
 
-    def _timed(self) -> Callable[[str], bool]:
-        """Return `is_secret`, which is asked all along a search, with an end to its time."""
-        until = thread_time() + LONGEST_SEARCH
+    def _counted(self) -> IsSecret:
+        """Return `is_secret` for one text or value: all along a search it is asked."""
+        left = MOST_NAMES
 
         def is_secret(name: str) -> bool:
-            if thread_time() > until:
-                raise TimeoutError
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise _TooManyNames
             return self.is_secret(name)
 
         return is_secret
@@ -184,11 +189,11 @@ class Redactor:
             text = pattern.sub(HIDDEN, text)
         return text
 
-    def _embedded_json(self, text: str, embedded: int) -> str | None:
+    def _embedded_json(self, text: str, embedded: int, is_secret: IsSecret) -> str | None:
         """Redact a string that is JSON itself by its structure; return None if it is not."""
         try:
             value = msgspec.json.decode(text)
-            found = _Copy(self, embedded).value(value, DEEPEST)
+            found = _Copy(self, embedded, is_secret).value(value, DEEPEST)
             if found == value:
                 return text
             return msgspec.json.encode(found).decode()
@@ -219,7 +224,7 @@ class Redactor:
         names = secret if secret and self._schema else frozenset()
         if not names and self._is_plain(plain):
             return plain
-        return _Copy(self, _EMBEDDED, names).value(plain, DEEPEST)
+        return _Copy(self, _EMBEDDED, self._counted(), names).value(plain, DEEPEST)
 
     def _is_plain(self, value: Any) -> bool:
         """Return True if a small value has nothing in it that could be hidden."""
@@ -244,17 +249,24 @@ class _Copy:
     """One value being copied; counts what was searched."""
 
     def __init__(
-        self, redactor: Redactor, embedded: int, secret: frozenset[str] = frozenset()
+        self,
+        redactor: Redactor,
+        embedded: int,
+        is_secret: IsSecret,
+        secret: frozenset[str] = frozenset(),
     ) -> None:
         self._redactor = redactor
         self._secret = secret
         self._embedded = embedded
+        self._is_secret = is_secret
         self._left = MOST_CHARACTERS
-        self._until = 0.0
 
     def value(self, value: Any, levels: int) -> Any:
+        self._left -= len(value) if isinstance(value, str) else _NODE
+        if self._left < 0:
+            return HIDDEN
         if isinstance(value, str):
-            return self._redactor._text(value, self._embedded) if self._affords(value) else HIDDEN
+            return self._redactor._text(value, self._embedded, self._is_secret)
         if not isinstance(value, dict | list):
             return value
         if levels == 0:
@@ -270,14 +282,6 @@ class _Copy:
             self._hide_arguments(value, found["args"])
         return found
 
-    def _affords(self, text: str) -> bool:
-        """Count a text that is to be searched; return False if there is no time left for it."""
-        self._left -= len(text)
-        if self._left > MOST_CHARACTERS - _QUICK:
-            return True
-        self._until = self._until or thread_time() + LONGEST_SEARCH
-        return self._left >= 0 and thread_time() <= self._until
-
     def _hide_arguments(self, value: dict[str, Any], found: list[Any]) -> None:
         """Hide the passwords of a command whose program stands beside its arguments."""
         program, words = value.get("command") or value.get("cmd"), value["args"]
@@ -291,7 +295,7 @@ class _Copy:
         if value and all(_is_pair(item) for item in value):
             # Headers as pairs: [["Authorization", "Bearer …"], …].
             for index, (name, _) in enumerate(value):
-                if self._redactor.is_secret(name):
+                if self._redactor.is_secret(name) and found[index] != HIDDEN:
                     found[index][1] = HIDDEN
         elif value and len(value) <= _MOST_WORDS and _all_text(value):
             for index, at in secret_words(value):
