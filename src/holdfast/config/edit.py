@@ -176,7 +176,7 @@ def find_products(environment: ConfigEnvironment | None = None) -> tuple[FoundPr
 
 
 class ImportPlan(Struct, frozen=True, kw_only=True):
-    """What an import would do, to be shown before it is done."""
+    """The entries that an import would add, to be shown before it does."""
 
     entries: tuple[ServerEntry, ...]
     skipped: Mapping[str, str]

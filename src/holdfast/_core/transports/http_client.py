@@ -22,7 +22,7 @@ from holdfast._core.callbacks import ends_task
 from holdfast._core.text import hide
 from holdfast._core.transports import http_errors
 from holdfast._core.transports.http_connections import (
-    Connector,
+    HttpConnector,
     HttpSettings,
     proxy_for,
     tls_context,
@@ -83,7 +83,7 @@ class HttpClient:
             self._permit = lambda authorizer, held: Permit(authorizer, peers, held)
         own = settings.headers
         self._session = aiohttp.ClientSession(
-            connector=Connector(
+            connector=HttpConnector(
                 limit=0,
                 socket_factory=None if self._peers is None else self._peers.socket,
                 ssl=True if self._tls is None else self._tls,

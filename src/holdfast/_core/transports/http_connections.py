@@ -46,7 +46,7 @@ class _Protocol(ResponseHandler):
             super().close()
 
 
-class Connector(aiohttp.TCPConnector):
+class HttpConnector(aiohttp.TCPConnector):
     """Tells a request when it has its connection."""
 
     def __init__(self, **options: Any) -> None:
