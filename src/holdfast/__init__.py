@@ -37,15 +37,12 @@ Private, under ``_core``, each standing on those below it:
 Private too is ``schema``: JSON Schema, its validation, cost, types and changes.
 """
 
-from __future__ import annotations
-
 from holdfast._lazy import lazily
 
 TYPE_CHECKING = False  # as typing has it, which takes longer to load than all of this
 # fmt: off
 # isort: off
 if TYPE_CHECKING:
-    from typing import Final
     from holdfast._version import __version__
     from holdfast import agents as agents
     from holdfast import calllog as calllog
@@ -117,7 +114,7 @@ __all__ = [
     "WorkloadIdentity", "__version__", "browser_login", "connect",
 ]
 
-_HOMES: Final = {
+_HOMES = {
     "_core.auth.browser": ("browser_login",),
     "_core.auth.store": ("FileLogins", "LoginStore", "MemoryLogins"),
     "_core.auth.options": (
@@ -163,7 +160,7 @@ _HOMES: Final = {
 # fmt: on
 """Where each public name lives. It is loaded when it is first used, not before."""
 
-_MODULES: Final = (
+_MODULES = (
     "codegen",
     "policies",
     "config",

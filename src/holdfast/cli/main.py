@@ -1,7 +1,5 @@
 """The entrance. Help and version are answered here, at the speed of starting Python."""
 
-from __future__ import annotations
-
 import os
 import sys
 

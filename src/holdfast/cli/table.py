@@ -1,7 +1,5 @@
 """The table of verbs. Help is printed from it without loading any of them."""
 
-from __future__ import annotations
-
 
 class Verb:
     """Where a verb lives (a module of this package, and the command's name in it), and its line.
