@@ -54,6 +54,10 @@ def test_an_entry_that_cannot_be_read_is_none(data: bytes | None) -> None:
     assert decode(data, Login) is None
 
 
+async def test_a_folder_that_cannot_be_looked_into_has_no_entries(tmp_path: Path) -> None:
+    assert await FileLogins(tmp_path / ("x" * 300)).read(KEY) is None
+
+
 @pytest.mark.req("B20")
 def test_no_secret_stands_in_a_repr() -> None:
     import rich.pretty

@@ -71,7 +71,7 @@ class AsClient(AbstractAsyncContextManager["AsClient"]):
             if self._stopped:
                 text = "its address is in a private network, where the server is not"
                 return Unreachable(text, forbidden=True)
-            if isinstance(error, urls.BadUrl):
+            if isinstance(error, urls.BadUrl | _Unreadable):
                 return Unreachable(str(error), forbidden=True)
             return Unreachable(_words(error))
 
@@ -137,7 +137,7 @@ class AsClient(AbstractAsyncContextManager["AsClient"]):
         raise OSError("forbidden address")
 
 
-class _Unreadable(urls.BadUrl):
+class _Unreadable(ValueError):  # noqa: N818
     """An answer that is not read to its end."""
 
 

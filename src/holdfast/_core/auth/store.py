@@ -118,11 +118,7 @@ class FileLogins:
                 os.close(descriptor)
 
     async def read(self, key: str) -> bytes | None:
-        name = _checked(key)
-        if not (self.path / f"{name}.json").exists():
-            # The common case, of a server without a login: a thread would take far longer.
-            return None
-        return await asyncio.to_thread(self.load, name)
+        return await asyncio.to_thread(self.load, _checked(key))
 
     async def keys(self) -> list[str]:
         found = await asyncio.to_thread(lambda: sorted(self.path.glob("*.json")))
