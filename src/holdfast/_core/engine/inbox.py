@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from holdfast._core.boundary import (
     Asked,
@@ -73,7 +73,7 @@ class Inbox:
                 elif message.method is UNSET:
                     self._answer(message, report.stream, now, out)
                 elif message.id is UNSET:
-                    self._notice(message, now, out)
+                    _NOTIFICATIONS.get(message.method, Inbox._pass_on)(self, message, now, out)
                 elif message.result is UNSET and message.error is UNSET:
                     self._ask(message, out)
                 else:
@@ -194,14 +194,7 @@ class Inbox:
 
     # Notifications
 
-    def _notice(self, message: Envelope, now: float, out: list[Effect]) -> None:
-        special = _SPECIAL.get(message.method)  # type: ignore[arg-type]
-        if special is not None:
-            special(self, message, now, out)
-        else:
-            self._pass_on(message, out)
-
-    def _pass_on(self, message: Envelope, out: list[Effect]) -> None:
+    def _pass_on(self, message: Envelope, now: float, out: list[Effect]) -> None:
         params = None if message.params is UNSET else message.params
         out.append(Noticed(message.method, params))  # type: ignore[arg-type]
 
@@ -215,18 +208,16 @@ class Inbox:
             return
         pending = self._inflight.sent(progress.progress_token)
         if pending is not None:
-            until = now + pending.call.idle
-            if until != pending.idle_until and not pending.call.lasting:
-                pending.wait_until(until)
-            last = out[-1] if out else None
-            if type(last) is Progressed and last.ticket == pending.ticket:
+            if out and type(last := out[-1]) is Progressed and last.ticket == pending.ticket:
                 last.progress.append(progress)
-            else:
-                out.append(Progressed(pending.ticket, [progress]))
+                return
+            out.append(Progressed(pending.ticket, [progress]))
+            if not pending.call.lasting:
+                pending.wait_until(now + pending.call.idle)
         else:
             # 2025-11-25 basic/utilities/tasks, Task Progress Notifications: the token of a
             # request lives as long as the task that answers it.
-            self._pass_on(message, out)
+            self._pass_on(message, now, out)
 
     def _acknowledged(self, message: Envelope, now: float, out: list[Effect]) -> None:
         # 2026-07-28 basic/patterns/subscriptions, Acknowledgment: the first message of a stream.
@@ -311,7 +302,9 @@ class _Cancelled(Struct):
 _progress = msgspec.json.Decoder(Progress)
 _cancelled = msgspec.json.Decoder(_Cancelled)
 
-_SPECIAL: Final[dict[str, Callable[[Inbox, Envelope, float, list[Effect]], None]]] = {
+_NOTIFICATIONS: Final[
+    dict[str | UnsetType, Callable[[Inbox, Envelope, float, list[Effect]], None]]
+] = {
     "notifications/progress": Inbox._progress,
     "notifications/cancelled": Inbox._cancelled,
     "notifications/subscriptions/acknowledged": Inbox._acknowledged,

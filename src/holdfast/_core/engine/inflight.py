@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import Iterator
 from enum import Enum, auto
 from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import cast
 
 from msgspec import Struct
 
@@ -76,8 +78,8 @@ class Inflight:
     def __init__(self, tombstone_ttl: float, tombstone_limit: int) -> None:
         self._ttl = tombstone_ttl
         self._limit = tombstone_limit
-        self._last_ticket = Ticket(0)
-        self._last_wire_id = WireId(0)
+        self._tickets = cast("Iterator[Ticket]", count(1))
+        self._wire_ids = cast("Iterator[WireId]", count(1))
         self._requests: dict[Ticket, Pending] = {}
         self._sent: dict[WireId, Pending] = {}
         self._tombstones: dict[WireId, float] = {}
@@ -109,7 +111,7 @@ class Inflight:
 
     def admit(self, call: Call, now: float) -> Pending:
         """Take a new request, parked."""
-        self._last_ticket = ticket = Ticket(self._last_ticket + 1)
+        ticket = next(self._tickets)
         if call.lasting:
             pending = Pending(ticket, call, NEVER, NEVER, NEVER)
         else:
@@ -117,9 +119,10 @@ class Inflight:
             idle, total = since + call.idle, since + call.total
             deadline = idle if idle < total else total
             pending = Pending(ticket, call, idle, total, deadline)
-            if len(self._deadlines) >= self._crowded:
+            deadlines = self._deadlines
+            if len(deadlines) >= self._crowded:
                 self._clear_deadlines()
-            heappush(self._deadlines, (deadline, ticket))
+            heappush(deadlines, (deadline, ticket))
         if call.refusals:
             pending.offers = call.refusals
         self._requests[ticket] = pending
@@ -127,10 +130,10 @@ class Inflight:
 
     def _clear_deadlines(self) -> None:
         """Remove the entries of answered requests: a fixed cost for each of them."""
-        requests = self._requests
-        self._deadlines = [entry for entry in self._deadlines if entry[1] in requests]
-        heapify(self._deadlines)
-        self._crowded = max(_FEW, 2 * len(self._deadlines))
+        deadlines, requests = self._deadlines, self._requests
+        deadlines[:] = [entry for entry in deadlines if entry[1] in requests] if requests else []
+        heapify(deadlines)
+        self._crowded = max(_FEW, 2 * len(deadlines))
 
     def hold(self, pending: Pending) -> None:
         """Stop the idle clock of a request that waits for credentials."""
@@ -146,14 +149,11 @@ class Inflight:
 
     def number(self) -> WireId:
         """Return the next wire id."""
-        self._last_wire_id = number = WireId(self._last_wire_id + 1)
-        return number
+        return next(self._wire_ids)
 
     def dispatch(self, pending: Pending) -> WireId:
         """Give a parked request its wire id."""
-        assert pending.wire_id is None
-        wire_id = pending.wire_id = self._last_wire_id = WireId(self._last_wire_id + 1)
-        pending.retry_at, pending.queued = NEVER, False
+        wire_id = pending.wire_id = next(self._wire_ids)
         self._sent[wire_id] = pending
         return wire_id
 

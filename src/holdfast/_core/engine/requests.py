@@ -58,8 +58,10 @@ class Requests:
         call, link, era = pending.call, self._link, self._link.era
         assert era is not None
         # Whoever takes a request at the second attempt may be another server.
-        is_unchecked = call.refusals is not None and pending.offers > call.refusals
-        if is_unchecked or (call.epoch is not None and call.epoch != link.epoch):
+        if call.epoch is not None and (
+            call.epoch != link.epoch
+            or (call.refusals is not None and pending.offers > call.refusals)
+        ):
             self.inflight.end(pending, 0.0)
             repeated, refusals = pending.repeated, pending.offers
             error = messages.link_changed(self.name, call, repeated=repeated, refusals=refusals)
