@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from holdfast.schema.explain import SchemaFault
     from holdfast.servers.group import Servers
     from holdfast.types.lifecycle import Progress
-    from holdfast.types.prompts import Prompt, PromptResult
+    from holdfast.types.resources import Prompt, PromptResult
     from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
     from holdfast.types.tools import Tool, ToolResult
 
@@ -152,8 +152,7 @@ _HOMES = {
     "_core.transports.http": ("Http",),
     "_core.transports.stdio": ("Stdio",),
     "types.lifecycle": ("Progress",),
-    "types.prompts": ("Prompt", "PromptResult"),
-    "types.resources": ("ReadResult", "Resource", "ResourceTemplate"),
+    "types.resources": ("Prompt", "PromptResult", "ReadResult", "Resource", "ResourceTemplate"),
     "types.tools": ("Tool", "ToolResult"),
 }
 # isort: on

@@ -13,7 +13,7 @@ import holdfast
 from holdfast import Handlers, PendingCall, ValidationError
 from holdfast._core.eras.revisions import STATELESS, VERSIONS
 from holdfast.testing import Peer
-from holdfast.types.elicitation import FORM_BYTES, FORM_FIELDS, FormElicitation
+from holdfast.types.inputs import FORM_BYTES, FORM_FIELDS, FormElicitation
 
 ASKS = Handlers(elicitation="return")
 FORM = {

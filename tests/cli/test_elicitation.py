@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.cli.elicitation import answer, handlers
-from holdfast.types.elicitation import FormElicitation, UrlElicitation
+from holdfast.types.inputs import FormElicitation, UrlElicitation
 from tests.cli.conftest import DEMO, Cli, Open
 
 

@@ -22,8 +22,8 @@ from holdfast.types.content import (
     TextContent,
     TextResourceContents,
 )
-from holdfast.types.elicitation import FormElicitation, UrlElicitation
-from holdfast.types.prompts import PromptReference, ResourceReference
+from holdfast.types.inputs import FormElicitation, UrlElicitation
+from holdfast.types.resources import PromptReference, ResourceReference
 from tests.interop.catalogue import EVERYTHING, WAYS, Way
 from tests.interop.home import Heard, Home, Person, Settle
 

@@ -13,7 +13,7 @@ import pytest_asyncio
 from holdfast import Client, HoldfastError, Progress, RequestTimeout, RpcError
 from holdfast.errors import CancelledCallError
 from holdfast.types.content import BlobResourceContents, TextContent
-from holdfast.types.prompts import PromptReference
+from holdfast.types.resources import PromptReference
 from tests.interop.catalogue import (
     FASTMCP_2,
     FASTMCP_4,

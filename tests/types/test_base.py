@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from holdfast import types as t
 from holdfast.types import base
-from holdfast.types.page import decode_page
+from holdfast.types.base import decode_page
 
 
 class Envelope(msgspec.Struct):
@@ -151,7 +151,7 @@ def test_odd_capabilities_do_not_hide_the_others() -> None:
     assert found.prompts.list_changed is True
 
 
-EAGER = ("base", "content", "tools", "resources", "prompts", "lifecycle", "progress", "page")
+EAGER = ("base", "content", "tools", "resources", "lifecycle")
 """What every client needs; the rest waits until it is used."""
 
 

@@ -18,7 +18,7 @@ from holdfast.cli.output import paint
 from holdfast.cli.progress import status
 from holdfast.errors import ValidationError
 from holdfast.schema.signature import types
-from holdfast.types.elicitation import AnyElicitation, FormElicitation, UrlElicitation
+from holdfast.types.inputs import AnyElicitation, FormElicitation, UrlElicitation
 
 Ask = Callable[[str], Awaitable[str]]
 

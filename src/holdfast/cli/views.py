@@ -16,8 +16,13 @@ from holdfast.schema.signature import example, fields, signature
 
 if TYPE_CHECKING:
     from holdfast.cli.fleet import Offer, ServerHealth
-    from holdfast.types.prompts import Prompt, PromptResult
-    from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
+    from holdfast.types.resources import (
+        Prompt,
+        PromptResult,
+        ReadResult,
+        Resource,
+        ResourceTemplate,
+    )
 
 Definition = Mapping[str, Any]
 

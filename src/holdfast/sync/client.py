@@ -18,8 +18,7 @@ from holdfast.policies import CacheMode
 from holdfast.sync.portal import Portal
 from holdfast.sync.running import RunningCall
 from holdfast.types.lifecycle import Implementation, ServerCapabilities, Task
-from holdfast.types.prompts import Prompt, PromptResult
-from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
+from holdfast.types.resources import Prompt, PromptResult, ReadResult, Resource, ResourceTemplate
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
@@ -32,10 +31,9 @@ if TYPE_CHECKING:
     from holdfast.agents.results import ModelAnswer
     from holdfast.agents.toolset import Toolset
     from holdfast.events import Events
+    from holdfast.types.inputs import SamplingRequest
     from holdfast.types.lifecycle import LogMessage, Task
-    from holdfast.types.prompts import Completion, Reference
-    from holdfast.types.resources import Root
-    from holdfast.types.sampling import SamplingRequest
+    from holdfast.types.resources import Completion, Reference, Root
     from holdfast.types.skills import Skill, SkillFile
 
 

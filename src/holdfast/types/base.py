@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast
+from functools import cache
+from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec import Raw, Struct, field
 
 T = TypeVar("T")
+W = TypeVar("W", bound="Wire")
 
 Source: TypeAlias = "Raw | tuple[Any, str] | tuple[Any, str, Any]"
 """The bytes of an object; or its container's source, and the key (and index) in there."""
@@ -25,6 +27,8 @@ Plan: TypeAlias = tuple[tuple[str, str], ...]
 DETACH: Final = 64 * 1024
 """Sources below this size are copied out of the buffer that they came in, so that a small
 object does not hold a large read in memory; above it the object is most of the buffer."""
+MOST_COMMAS: Final = 1_000_000
+"""Commas in a page, and with them its items before they are counted: each costs memory."""
 
 
 class Wire(
@@ -108,18 +112,9 @@ class Cacheable(Result, kw_only=True):
     cache_scope: str | None = None
 
 
-def empty_text() -> str:
-    """Return an empty string that is sent: only a field's own default is omitted."""
-    return ""
-
-
 def empty_list() -> list[Any]:
-    """Return an empty list that is sent, because the peer requires the field."""
+    """Return an empty list that is sent: the peer requires the field, and defaults are omitted."""
     return []
-
-
-def no_value() -> None:
-    """Return a null that is sent, because the peer requires the field."""
 
 
 class _Plans(dict[type, "Plan | None"]):
@@ -130,22 +125,19 @@ class _Plans(dict[type, "Plan | None"]):
     """
 
     def __missing__(self, kind: type) -> Plan | None:
-        plan = _plan(kind) if issubclass(kind, Wire) else None
+        plan: Plan | None = None
+        if issubclass(kind, Wire):
+            infos = msgspec.structs.fields(kind)
+            plan = tuple((one.name, one.encode_name) for one in infos if _holds_wire(one.type))
         self[kind] = plan
         return plan
 
 
-def _plan(kind: type[Wire]) -> Plan:
-    infos = msgspec.structs.fields(kind)
-    return tuple((info.name, info.encode_name) for info in infos if _holds_wire(info.type))
-
-
-_encoder = msgspec.json.Encoder()
-_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 _plans = _Plans()
-_names: dict[type[Wire], frozenset[str]] = {}
 
-encode: Callable[[Any], bytes] = _encoder.encode
+encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
+decoder: Callable[[Any], msgspec.json.Decoder[Any]] = cache(msgspec.json.Decoder)
+"""The decoder of a type, built once."""
 
 
 def decode(raw: bytes | Raw, kind: type[T]) -> T:
@@ -159,30 +151,14 @@ def decode(raw: bytes | Raw, kind: type[T]) -> T:
         raw = Raw(raw)
     elif len(raw) < DETACH:
         raw = raw.copy()
-    known = _decoders.get(kind)
     try:
-        found = (decoder(kind) if known is None else known).decode(raw)
+        found = decoder(kind).decode(raw)
     except (msgspec.ValidationError, UnicodeDecodeError):
-        found = _decode_leniently(raw, kind)
+        from holdfast.types.lenient import decode_leniently
+
+        found = decode_leniently(raw, kind)
     attach(found, raw)
     return cast("T", found)
-
-
-def _decode_leniently(raw: Raw, kind: Any) -> Any:
-    from holdfast.types.lenient import read, rescue
-
-    try:
-        return rescue(read(raw, kind), kind)
-    except UnicodeDecodeError as error:
-        raise msgspec.ValidationError(f"Not UTF-8: {error}") from None
-
-
-def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    """Return the decoder of a type, built once."""
-    known = _decoders.get(kind)
-    if known is None:
-        known = _decoders[kind] = msgspec.json.Decoder(kind)
-    return known
 
 
 def attach(obj: Any, source: Source) -> None:
@@ -234,17 +210,100 @@ def _number(text: str) -> float | str:
     return text if math.isinf(found) else found
 
 
+@cache
 def wire_names(kind: type[Wire]) -> frozenset[str]:
     """Return the names of a type's fields on the wire, its tag included."""
-    known = _names.get(kind)
-    if known is None:
-        tag_field = kind.__struct_config__.tag_field
-        tags = () if tag_field is None else (tag_field,)
-        known = _names[kind] = frozenset((*kind.__struct_encode_fields__, *tags))
-    return known
+    tag_field = kind.__struct_config__.tag_field
+    return frozenset((*kind.__struct_encode_fields__, *([tag_field] if tag_field else ())))
 
 
 def _holds_wire(kind: Any) -> bool:
     if isinstance(kind, type) and issubclass(kind, Wire):
         return True
     return any(_holds_wire(part) for part in getattr(kind, "__args__", ()))
+
+
+# Pages: one answer to a list request. Each item is read on its own: a malformed one costs itself.
+
+
+class Fault(Struct, frozen=True):
+    """An item that could not be read: its place, its name if it has one, and why."""
+
+    index: int
+    name: str | None
+    reason: str
+
+
+class Page(Struct, Generic[W], frozen=True, kw_only=True):
+    """The items of a page, where the next one is, and how long this one may be kept."""
+
+    items: list[W]
+    next_cursor: str | None = None
+    ttl_ms: int | None = None
+    cache_scope: str | None = None
+    result_type: str | None = None
+    meta: dict[str, Any] | None = None
+    faults: tuple[Fault, ...] = ()
+
+
+class _Head(Cacheable, kw_only=True):
+    """All of a page but its items. Without its cursor a list would seem to end early."""
+
+    vital: ClassVar[frozenset[str]] = frozenset({"next_cursor"})
+
+    next_cursor: str | None = None
+
+
+def decode_page(raw: bytes | Raw, item_type: type[W], key: str, most: int | None = None) -> Page[W]:
+    """The page in ``raw``, whose items are of ``item_type`` and stand under ``key``.
+
+    Raises `msgspec.ValidationError` if there is no list under that key, a longer one than
+    ``most``, or far more values than any list has.
+    """
+    if len(raw) > MOST_COMMAS and (commas := bytes(raw).count(b",")) > MOST_COMMAS:
+        raise msgspec.ValidationError(f"a page of {commas + 1} values, more than {MOST_COMMAS}")
+    head = decode(raw, _head_type(key))
+    if most is not None and len(head.found) > most:
+        raise msgspec.ValidationError(f"a list of {len(head.found)} items, more than {most}")
+    items: list[W] = []
+    faults: list[Fault] = []
+    read = decoder(item_type).decode
+    for index, item in enumerate(head.found):
+        source = item.copy() if len(item) < DETACH else item
+        try:
+            found = read(source)
+            attach(found, source)
+        except (msgspec.ValidationError, UnicodeDecodeError):
+            try:
+                found = decode(source, item_type)
+            except msgspec.ValidationError as error:
+                faults.append(Fault(index, _name(source), str(error)))
+                continue
+        items.append(found)
+    return Page(
+        items=items,
+        next_cursor=head.next_cursor,
+        ttl_ms=head.ttl_ms,
+        cache_scope=head.cache_scope,
+        result_type=head.result_type,
+        meta=head.meta,
+        faults=tuple(faults),
+    )
+
+
+@cache
+def _head_type(key: str) -> type[Any]:
+    """Return the type of a page whose items stay raw under ``key``."""
+    found = [("found", list[Raw], field(name=key))]
+    return msgspec.defstruct(f"_Page_{key}", found, bases=(_Head,), kw_only=True)
+
+
+def _name(source: Raw) -> str | None:
+    try:
+        value = msgspec.json.decode(source)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    names = (value.get(key) for key in ("name", "uri", "uriTemplate", "taskId"))
+    return next((name for name in names if isinstance(name, str)), None)

@@ -115,8 +115,7 @@ def html(shown: Any) -> str | None:
 
 def _contents(shown: Any) -> list[Any] | None:
     """Return the contents of a result; None for what is no result."""
-    from holdfast.types.prompts import PromptResult
-    from holdfast.types.resources import ReadResult
+    from holdfast.types.resources import PromptResult, ReadResult
     from holdfast.types.tools import ToolResult
 
     if isinstance(shown, ToolResult):

@@ -15,14 +15,22 @@ import typing
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
 from holdfast.types.base import Wire
 from holdfast.types.content import UnknownContent
 
 
-def read(text: Raw, kind: Any) -> Any:
-    """Decode JSON for `rescue`, field by field: one that cannot be read (1e400) is absent too."""
+def decode_leniently(text: Raw, kind: Any) -> Any:
+    """Decode JSON as a type; raise `msgspec.ValidationError` for what cannot be done without."""
+    try:
+        return _rescue(_read(text, kind), kind)
+    except UnicodeDecodeError as error:
+        raise msgspec.ValidationError(f"Not UTF-8: {error}") from None
+
+
+def _read(text: Raw, kind: Any) -> Any:
+    """Decode JSON for `_rescue`, field by field: one that cannot be read (1e400) is absent too."""
     if not isinstance(kind, type) or not issubclass(kind, Wire) or kind.keeps_unknown:
         return msgspec.json.decode(text)
     parts = msgspec.json.decode(text, type=dict[str, Raw])
@@ -41,22 +49,23 @@ def read(text: Raw, kind: Any) -> Any:
 
 def _unread(kind: Any, text: Raw) -> Any:
     """Return the type that leaves raw what the field leaves raw."""
-    if _list_item(kind) is Raw:
+    if _inside(kind, list) is Raw:
         return list[Raw]
     return Raw if Raw in _parts(kind) and bytes(text) != b"null" else Any
 
 
-def rescue(value: Any, kind: Any) -> Any:
+def _rescue(value: Any, kind: Any) -> Any:
     """Convert decoded JSON to a type, leniently."""
     structs = _structs(kind)
-    if isinstance(value, list):
-        inner = _list_item(kind)
-        if inner is Raw or _structs(inner):
-            return [rescue(item, inner) for item in value]
-    if isinstance(value, dict) and _structs(inner := _map_value(kind)):
-        return {key: rescue(item, inner) for key, item in value.items()}
+    inner = _inside(kind, type(value))
+    if isinstance(value, list) and (inner is Raw or _structs(inner)):
+        return [_rescue(item, inner) for item in value]
+    if isinstance(value, dict) and _structs(inner):
+        return {key: _rescue(item, inner) for key, item in value.items()}
     if not structs or (value is None and type(None) in _parts(kind)):
-        return _convert(value, kind)
+        if Raw in _parts(kind):
+            return Raw(msgspec.json.encode(value))
+        return msgspec.convert(value, kind, strict=False)
     try:
         return _rescue_struct(value, _choose(value, structs))
     except msgspec.ValidationError as error:
@@ -67,7 +76,9 @@ def rescue(value: Any, kind: Any) -> Any:
 
 def _rescue_struct(value: Any, kind: type[Wire]) -> Wire:
     if not isinstance(value, dict):
-        raise msgspec.ValidationError(f"Expected `object`, got `{_json_name(value)}`")
+        names = {str: "str", bool: "bool", int: "int", float: "float", list: "array"}
+        name = names.get(type(value), "null")
+        raise msgspec.ValidationError(f"Expected `object`, got `{name}`")
     given: dict[str, Any] = {}
     for info in _fields(kind):
         if info.encode_name not in value:
@@ -78,11 +89,14 @@ def _rescue_struct(value: Any, kind: type[Wire]) -> Wire:
         if found is None and not info.required and info.type is not Any:
             continue
         try:
-            given[info.name] = rescue(found, info.type)
+            given[info.name] = _rescue(found, info.type)
         except msgspec.ValidationError as error:
             if not _is_spare(info, kind):
                 raise msgspec.ValidationError(f"{error} - at `{info.encode_name}`") from None
-    return _build(kind, given)
+    try:
+        return kind(**given)
+    except (TypeError, ValueError) as error:
+        raise msgspec.ValidationError(str(error)) from None
 
 
 def _is_spare(info: msgspec.structs.FieldInfo, kind: type[Wire]) -> bool:
@@ -90,24 +104,7 @@ def _is_spare(info: msgspec.structs.FieldInfo, kind: type[Wire]) -> bool:
     return info.default is None and info.name not in kind.vital
 
 
-@functools.cache
-def _fields(kind: type[Wire]) -> tuple[msgspec.structs.FieldInfo, ...]:
-    return msgspec.structs.fields(kind)
-
-
-def _build(kind: type[Wire], given: dict[str, Any]) -> Wire:
-    try:
-        return kind(**given)
-    except (TypeError, ValueError) as error:
-        raise msgspec.ValidationError(str(error)) from None
-
-
-def _convert(value: Any, kind: Any) -> Any:
-    if kind is Any:
-        return value
-    if Raw in _parts(kind):
-        return Raw(msgspec.json.encode(value))
-    return msgspec.convert(value, kind, strict=False)
+_fields = functools.cache(msgspec.structs.fields)
 
 
 def _choose(value: Any, structs: list[type[Wire]]) -> type[Wire]:
@@ -131,20 +128,7 @@ def _structs(kind: Any) -> list[type[Wire]]:
     return [p for p in _parts(kind) if isinstance(p, type) and issubclass(p, Wire)]
 
 
-def _list_item(kind: Any) -> Any:
-    for part in _parts(kind):
-        if typing.get_origin(part) is list:
-            return typing.get_args(part)[0]
-    return None
-
-
-def _map_value(kind: Any) -> Any:
-    for part in _parts(kind):
-        if typing.get_origin(part) is dict:
-            return typing.get_args(part)[1]
-    return None
-
-
-def _json_name(value: Any) -> str:
-    names = {str: "str", bool: "bool", int: "int", float: "float", list: "array"}
-    return names.get(type(value), "null" if value is None or value is UNSET else "object")
+def _inside(kind: Any, container: type) -> Any:
+    """Return the type of what a list or a dictionary holds, if there may be one."""
+    found = (typing.get_args(p)[-1] for p in _parts(kind) if typing.get_origin(p) is container)
+    return next(found, None)

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import field
 
-from holdfast.types.base import Meta, Wire, empty_text, no_value
+from holdfast.types.base import Meta, Wire
 from holdfast.types.content import Icon
 
 Settings: TypeAlias = dict[str, Any]
@@ -16,8 +16,9 @@ Settings: TypeAlias = dict[str, Any]
 class Implementation(Wire, kw_only=True):
     """The name and version of a program."""
 
-    name: str = field(default_factory=empty_text)
-    version: str = field(default_factory=empty_text)
+    # Factories: what is at a default of its own is not sent, and peers require these.
+    name: str = field(default_factory=lambda: "")
+    version: str = field(default_factory=lambda: "")
     title: str | None = None
     description: str | None = None
     website_url: str | None = None
@@ -57,9 +58,6 @@ class ServerCapabilities(Wire, kw_only=True):
     tasks: TasksCapability | None = None
 
 
-LogLevel: TypeAlias = str
-"""One of `LOG_LEVELS`; others are read as they come."""
-
 LOG_LEVELS: Final = (
     *("debug", "info", "notice", "warning"),
     *("error", "critical", "alert", "emergency"),
@@ -68,20 +66,17 @@ LOG_LEVELS: Final = (
 
 
 class LogMessage(Meta, kw_only=True):
-    """One message; ``data`` is any JSON value, often text."""
+    """One message of a level of `LOG_LEVELS`; ``data`` is any JSON value, often text."""
 
-    level: LogLevel
+    level: str
     data: Any
     logger: str | None = None
-
-
-ProgressToken: TypeAlias = int | str
 
 
 class Progress(Meta, kw_only=True):
     """The progress of a request: ``progress`` of ``total``, where the total is known."""
 
-    progress_token: ProgressToken
+    progress_token: int | str
     progress: int | float
     total: int | float | None = None
     message: str | None = None
@@ -89,10 +84,6 @@ class Progress(Meta, kw_only=True):
 
 # Tasks
 
-
-TaskStatus: TypeAlias = str
-"""One of `TASK_STATUSES`; others are read as they come."""
-TASK_STATUSES: Final = ("cancelled", "completed", "failed", "input_required", "working")
 
 RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
 """The key of ``_meta`` under which a message names its task."""
@@ -107,14 +98,15 @@ class TaskMetadata(Wire, kw_only=True):
 class Task(Meta, kw_only=True):
     """A task and how it is doing. ``ttl`` None: kept for as long as the peer lives.
 
-    ``ttl`` and ``poll_interval`` are milliseconds.
+    ``status`` is ``working``, ``input_required``, ``completed``, ``failed`` or ``cancelled``;
+    others are read as they come. ``ttl`` and ``poll_interval`` are milliseconds.
     """
 
     task_id: str
-    status: TaskStatus
+    status: str
     created_at: str
     last_updated_at: str
-    ttl: int | None = field(default_factory=no_value)
+    ttl: int | None = field(default_factory=lambda: None)  # sent, because it is required
     poll_interval: int | None = None
     status_message: str | None = None
 
@@ -122,9 +114,3 @@ class Task(Meta, kw_only=True):
     def done(self) -> bool:
         """True once the task is completed, failed or cancelled."""
         return self.status in ("cancelled", "completed", "failed")
-
-
-class TaskCreated(Meta, kw_only=True):
-    """The immediate answer to a request that runs as a task."""
-
-    task: Task

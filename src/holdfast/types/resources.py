@@ -1,13 +1,17 @@
-"""Resources that a server offers, and the roots that a client lets a server work in."""
+"""Resources and prompts that a server offers, and the roots that a client lets it work in."""
 
 from __future__ import annotations
 
-from holdfast.types.base import Cacheable, Meta
+from typing import ClassVar, Literal, TypeAlias
+
+from holdfast.types.base import Cacheable, Meta, Result, Wire
 from holdfast.types.content import (
     Annotations,
     AnyResourceContents,
+    Content,
     EitherContents,
     Icon,
+    Role,
     joined_text,
 )
 
@@ -58,12 +62,6 @@ class ReadResult(Cacheable, kw_only=True):
         return bool(self.__dict__.get("_stale", False))
 
 
-class ResourceUpdated(Meta, kw_only=True):
-    """The news that a resource has changed."""
-
-    uri: str
-
-
 class Root(Meta, kw_only=True):
     """A place, named by a ``file://`` URI."""
 
@@ -75,3 +73,73 @@ class RootsResult(Meta, kw_only=True):
     """A client's answer to the question for its roots."""
 
     roots: list[Root]
+
+
+# Prompts
+
+
+class PromptArgument(Wire, kw_only=True):
+    """A value to fill into a prompt."""
+
+    name: str
+    title: str | None = None
+    description: str | None = None
+    required: bool = False
+
+
+class Prompt(Meta, kw_only=True):
+    """A prompt that can be got by name."""
+
+    name: str
+    title: str | None = None
+    description: str | None = None
+    arguments: list[PromptArgument] | None = None
+    icons: list[Icon] | None = None
+
+
+class PromptMessage(Wire, kw_only=True):
+    """One message of a prompt."""
+
+    role: Role
+    content: Content
+
+
+class PromptResult(Result, kw_only=True):
+    """A prompt with its values filled in."""
+
+    messages: list[PromptMessage]
+    description: str | None = None
+
+
+class PromptReference(Wire, tag_field="type", tag="ref/prompt", kw_only=True):
+    """The prompt whose argument is to be completed."""
+
+    type: ClassVar[Literal["ref/prompt"]] = "ref/prompt"
+
+    name: str
+    title: str | None = None
+
+
+class ResourceReference(Wire, tag_field="type", tag="ref/resource", kw_only=True):
+    """The resource template whose variable is to be completed."""
+
+    type: ClassVar[Literal["ref/resource"]] = "ref/resource"
+
+    uri: str
+
+
+Reference: TypeAlias = PromptReference | ResourceReference
+
+
+class Completion(Wire, kw_only=True):
+    """Suggestions: up to a hundred, of ``total`` if the server counts them."""
+
+    values: list[str]
+    total: int | None = None
+    has_more: bool = False
+
+
+class CompleteResult(Result, kw_only=True):
+    """The answer to a completion request."""
+
+    completion: Completion

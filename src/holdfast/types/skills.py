@@ -113,7 +113,8 @@ def _fault(skill: Skill) -> str | None:
         return "its frontmatter lacks a name or a description"
     if name != parts[1]:
         return f"its directory is {parts[1][:80]!r}, and its name {name[:80]!r}"
-    if not _is_name(name):
+    # Agent Skills, name: words of lower-case letters and digits, joined by single hyphens.
+    if len(name) > 64 or name != name.lower() or not all(map(str.isalnum, name.split("-"))):
         return "its name is not made of lower-case letters, digits and single hyphens"
     return None if isinstance(skill.resources, str) else _manifest_fault(skill, skill.resources)
 
@@ -164,9 +165,3 @@ def _is_plain(path: str) -> bool:
             return False
         path = decoded
     return False
-
-
-def _is_name(name: str) -> bool:
-    """Return True for a name that the Agent Skills specification allows."""
-    words = name.split("-")
-    return len(name) <= 64 and name == name.lower() and all(word.isalnum() for word in words)

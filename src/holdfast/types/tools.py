@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -12,8 +13,6 @@ from holdfast.types.base import Meta, Result, Wire, empty_list, encode
 from holdfast.types.content import Content, Icon, joined_text
 
 T = TypeVar("T")
-
-TASK_SUPPORT: Final = ("forbidden", "optional", "required")
 
 MAX_LEVELS: Final = 200
 """Levels of JSON in a schema that is read."""
@@ -61,7 +60,7 @@ class ToolAnnotations(Wire, kw_only=True):
 
 
 class ToolExecution(Wire, kw_only=True):
-    """The execution options of a tool. ``task_support`` is one of `TASK_SUPPORT`."""
+    """The execution options of a tool. ``task_support``: forbidden, optional or required."""
 
     task_support: str | None = None
 
@@ -198,7 +197,19 @@ class ToolResult(Result, kw_only=True):
         objects wrap other values as ``{"result": …}``: that is taken off where it has to be.
         """
         self.raise_for_error()
-        return _convert(self, kind)
+        name = getattr(kind, "__name__", str(kind))
+        try:
+            value = self.structured if self.has_structured else msgspec.json.decode(self.text)
+        except msgspec.DecodeError:
+            text = f"as_type({name}): the result is neither structured nor JSON"
+            raise ValidationError(text, data=self) from None
+        try:
+            return _read(value, kind)
+        except (msgspec.ValidationError, ValueError, TypeError) as error:
+            if isinstance(value, dict) and value.keys() == {"result"}:
+                with suppress(msgspec.ValidationError, ValueError, TypeError):
+                    return _read(value["result"], kind)
+            raise ValidationError(f"as_type({name}): {error}", data=self) from error
 
     def raise_for_error(self) -> ToolResult:
         """Return this result; raise `ToolError` with the tool's text if it is an error."""
@@ -207,28 +218,7 @@ class ToolResult(Result, kw_only=True):
         raise ToolError(self.text or "The tool failed and gave no reason.", data=self)
 
 
-def _convert(result: ToolResult, kind: type[T]) -> T:
-    try:
-        value = result.structured if result.has_structured else msgspec.json.decode(result.text)
-    except msgspec.DecodeError:
-        text = f"as_type({_name(kind)}): the result is neither structured nor JSON"
-        raise ValidationError(text, data=result) from None
-    try:
-        return _read(value, kind)
-    except (msgspec.ValidationError, ValueError, TypeError) as error:
-        if isinstance(value, dict) and value.keys() == {"result"}:
-            try:
-                return _read(value["result"], kind)
-            except (msgspec.ValidationError, ValueError, TypeError):
-                pass
-        raise ValidationError(f"as_type({_name(kind)}): {error}", data=result) from error
-
-
 def _read(value: Any, kind: type[T]) -> T:
     """Pydantic's models read themselves; all other types are msgspec's to read."""
     validate = getattr(kind, "model_validate", None)
     return validate(value) if callable(validate) else msgspec.convert(value, kind)
-
-
-def _name(kind: Any) -> str:
-    return getattr(kind, "__name__", str(kind))

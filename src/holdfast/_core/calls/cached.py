@@ -41,8 +41,7 @@ from holdfast.errors import (
     TransportError,
 )
 from holdfast.policies import CacheMode, one_of
-from holdfast.types.base import Wire
-from holdfast.types.page import Page, decode_page
+from holdfast.types.base import Page, Wire, decode_page
 from holdfast.types.resources import ReadResult
 
 W = TypeVar("W", bound=Wire)

@@ -21,10 +21,9 @@ from holdfast.types.lifecycle import Progress
 if TYPE_CHECKING:
     from holdfast._core.auth.options import LoginRequest
     from holdfast._core.calls.approval import ApprovalRequest
-    from holdfast.types.elicitation import AnyElicitation
+    from holdfast.types.inputs import AnyElicitation, SamplingRequest, SamplingResult
     from holdfast.types.lifecycle import LogMessage
     from holdfast.types.resources import Root
-    from holdfast.types.sampling import SamplingRequest, SamplingResult
 
 
 class Notification(Struct, frozen=True):

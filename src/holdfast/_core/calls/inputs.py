@@ -135,7 +135,7 @@ class Inputs:
     async def sample(self, params: Raw) -> Any:
         from holdfast.types.base import decode
         from holdfast.types.content import TextContent
-        from holdfast.types.sampling import SamplingRequest, SamplingResult
+        from holdfast.types.inputs import SamplingRequest, SamplingResult
 
         handler = self._handlers.sampling
         if handler is None:
@@ -147,7 +147,7 @@ class Inputs:
         return _object(handler, result)
 
     async def elicit(self, params: Raw) -> Any:
-        from holdfast.types.elicitation import FormElicitation, read_elicitation
+        from holdfast.types.inputs import FormElicitation, read_elicitation
 
         handler = self._handlers.elicitation
         if handler is None:

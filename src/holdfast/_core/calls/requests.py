@@ -11,11 +11,11 @@ from holdfast._core.calls.channel import UNREADABLE, Channel
 from holdfast._core.calls.options import of_type
 from holdfast.errors import ValidationError
 from holdfast.types.base import Wire
-from holdfast.types.prompts import PromptResult
+from holdfast.types.resources import PromptResult
 
 if TYPE_CHECKING:
     from holdfast._core.eras.base import Era
-    from holdfast.types.prompts import Completion, Reference
+    from holdfast.types.resources import Completion, Reference
 
 W = TypeVar("W", bound=Wire)
 
@@ -54,7 +54,7 @@ class SimpleRequests:
         timeout: float | None,
     ) -> Completion:
         """Return the suggestions for one argument."""
-        from holdfast.types.prompts import CompleteResult
+        from holdfast.types.resources import CompleteResult
 
         name, value = argument
         params: dict[str, Any] = {"ref": ref, "argument": {"name": name, "value": value}}
