@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from holdfast._core.calls.skills import Skills
     from holdfast._core.driver import Driver
     from holdfast.agents.listing import ModelTool, Partial
-    from holdfast.agents.providers import Shape
-    from holdfast.agents.results import ModelAnswer
+    from holdfast.agents.providers import ModelAnswer, Shape
     from holdfast.agents.toolset import Toolset
     from holdfast.events import Events
     from holdfast.types.inputs import SamplingRequest

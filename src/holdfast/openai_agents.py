@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from holdfast.agents.listing import ToolSource
-from holdfast.agents.results import PICTURES
+from holdfast.agents.providers import PICTURES
 from holdfast.client import Client
 from holdfast.errors import ValidationError
 

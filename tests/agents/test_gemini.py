@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from holdfast.agents.gemini import json_schema, subset
+from holdfast.agents.gemini import subset
 from holdfast.agents.schemas import Losses, sound
 from tests.servers.garbage import schemas
 
@@ -135,17 +135,3 @@ def _check(node: dict[str, Any]) -> None:
         *([node["items"]] if "items" in node else []),
     ):
         _check(one)
-
-
-def test_a_reference_of_json_schema_stands_alone() -> None:
-    schema = {
-        "properties": {"a": {"$ref": "#/definitions/A", "description": "mine"}},
-        "definitions": {"A": {"type": "string", "minLength": 1}},
-    }
-    report = Losses()
-    assert json_schema(schema, report) == {
-        "type": "object",
-        "properties": {"a": {"description": "mine", "anyOf": [{"$ref": "#/$defs/A"}]}},
-        "$defs": {"A": {"type": "string", "description": "minLength: 1"}},
-    }
-    assert [loss.keyword for loss in report] == ["minLength"]

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast import ValidationError
-from holdfast.agents.naming import LEAST, LIMIT, Names, name_of, split
+from holdfast.agents.naming import LIMIT, Names, name_of, split
 
 EVERYWHERE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 """What OpenAI, Anthropic and Gemini all take."""
@@ -65,9 +65,9 @@ def test_a_name_does_not_depend_on_who_else_is_there(
     assert alone.add(*pair) == before.add(*pair) == after.add(*pair) == name_of(*pair)
 
 
-@given(pairs, st.integers(LEAST, 128))
-def test_a_name_keeps_to_its_limit(pair: tuple[str, str], limit: int) -> None:
-    assert len(name_of(*pair, limit=limit)) <= limit
+@given(pairs)
+def test_a_name_keeps_to_its_limit(pair: tuple[str, str]) -> None:
+    assert len(name_of(*pair)) <= LIMIT
 
 
 @given(pairs)
@@ -111,11 +111,6 @@ def test_an_unknown_name_is_refused_with_those_nearby() -> None:
 
 def test_a_plain_name_that_was_never_added_is_understood() -> None:
     assert Names().resolve("git__git_log") == ("git", "git_log")
-
-
-def test_a_limit_too_small_for_a_hash_is_refused() -> None:
-    with pytest.raises(ValidationError, match=r"Names\(limit=31\): must be 32 or more"):
-        Names(limit=31)
 
 
 def test_what_is_known_shows() -> None:

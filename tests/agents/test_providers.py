@@ -127,25 +127,6 @@ def test_gemini_takes_a_subset() -> None:
     assert losses(found) == ["/properties/url format", "/properties/depth default"]
 
 
-@pytest.mark.req("F3")
-def test_gemini_takes_json_schema_too() -> None:
-    found = shaped(CRAWL, "gemini-json")
-    assert found.definition["parametersJsonSchema"] == {
-        "type": "object",
-        "properties": {
-            "url": {"type": "string", "format": "uri", "description": "Where to"},
-            "depth": {"type": "integer", "description": "exclusiveMinimum: 0; default: 1"},
-            "tags": {"type": "array", "items": {"$ref": "#/$defs/Tag"}},
-            "mode": {"enum": ["fast"]},
-            "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-        },
-        "required": ["url"],
-        "additionalProperties": False,
-        "$defs": {"Tag": {"type": "string", "enum": ["a", "b"]}},
-    }
-    assert losses(found) == ["/properties/depth exclusiveMinimum", "/properties/depth default"]
-
-
 @pytest.mark.parametrize("shape", ["openai", "openai-responses", "anthropic"])
 def test_alternatives_at_the_top_become_one_object(shape: Shape) -> None:
     """OpenAI and Anthropic refuse a whole request for one tool that has them."""
@@ -177,7 +158,6 @@ def test_openai_is_told_what_an_array_is_of() -> None:
     [
         ("anthropic", "input_schema", "filter_id_"),
         ("gemini", "parameters", "filter_id_"),
-        ("gemini-json", "parametersJsonSchema", "filter_id_"),
     ],
 )
 def test_parameters_of_odd_names_are_renamed(shape: Shape, place: str, name: str) -> None:
@@ -188,21 +168,14 @@ def test_parameters_of_odd_names_are_renamed(shape: Shape, place: str, name: str
     assert losses(found) == ["/properties/filter[id] filter[id]"]
 
 
-@pytest.mark.parametrize("shape", ["gemini", "gemini-json"])
-def test_gemini_gets_no_parameters_where_there_are_none(shape: Shape) -> None:
-    assert shaped(Tool.make("now"), shape).definition == {"name": "now", "description": "now"}
+def test_gemini_gets_no_parameters_where_there_are_none() -> None:
+    assert shaped(Tool.make("now"), "gemini").definition == {"name": "now", "description": "now"}
 
 
 def test_a_title_stands_in_for_a_description() -> None:
     tool = Tool.make("t", title="Does it")
     assert shaped(tool, "anthropic").definition["description"] == "Does it"
     assert "description" not in shaped(Tool.make("t"), "anthropic").definition
-
-
-def test_a_description_can_be_cut() -> None:
-    found = shaped(Tool.make("t", description="x" * 50), "openai", description_limit=10)
-    assert found.definition["function"]["description"] == "x" * 9 + "…"
-    assert losses(found) == [" description"]
 
 
 def test_an_unknown_shape_is_refused() -> None:

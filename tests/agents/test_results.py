@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from holdfast import ToolResult, TransportError
-from holdfast.agents.results import answer
+from holdfast.agents.providers import answer
 from holdfast.types.base import decode
 
 PIXEL = base64.b64encode(b"\x89PNG pixel").decode()
-SHAPES = ("openai", "openai-responses", "anthropic", "gemini", "gemini-json")
+SHAPES = ("openai", "openai-responses", "anthropic", "gemini")
 
 
 def result(*content: dict[str, Any], **fields: Any) -> ToolResult:

@@ -44,7 +44,6 @@ def call(shape: str, arguments: dict[str, Any], name: str = NAME) -> dict[str, A
         },
         "anthropic": {"type": "tool_use", "id": "c1", "name": name, "input": arguments},
         "gemini": {"functionCall": {"id": "c1", "name": name, "args": arguments}},
-        "gemini-json": {"function_call": {"id": "c1", "name": name, "args": arguments}},
     }
     return said[shape]
 
@@ -57,13 +56,18 @@ def call(shape: str, arguments: dict[str, Any], name: str = NAME) -> dict[str, A
         ("openai-responses", "path[]"),
         ("anthropic", "path__"),
         ("gemini", "path__"),
-        ("gemini-json", "path__"),
     ],
 )
 def test_a_call_finds_its_server_tool_and_own_arguments(shape: Shape, key: str) -> None:
     toolset = Toolset(shape, [TOOL, OTHER])
     found = toolset.read(call(shape, {key: "x", "deep": True}))
     assert found == ModelCall("c1", NAME, "fs", "read.all", {"path[]": "x", "deep": True})
+
+
+def test_a_call_of_gemini_may_have_the_names_of_its_python_package() -> None:
+    said = {"function_call": call("gemini", {"path__": "x"})["functionCall"]}
+    found = Toolset("gemini", [TOOL]).read(said)
+    assert found == ModelCall("c1", NAME, "fs", "read.all", {"path[]": "x"})
 
 
 @pytest.mark.req("F3")

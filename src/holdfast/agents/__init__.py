@@ -3,8 +3,7 @@
 outcome     what came of a call, for the model and for the developer       (pure)
 listing     tools in one list, ready to be called, and what could not be listed
 naming      names for language models                                   (pure)
-providers   definitions for OpenAI, Anthropic and Gemini                (pure)
-results     results for the same                                        (pure)
+providers   definitions and results for OpenAI, Anthropic and Gemini    (pure)
 budget      results that are too long for a model, and their rest       (pure)
 toolset     both, and the way back from a model's call
 search      tools by keywords; searching and calling as two tools of their own
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.agents.naming import Names as Names
     from holdfast.agents.outcome import Media as Media
     from holdfast.agents.outcome import ToolOutcome as ToolOutcome
-    from holdfast.agents.results import ModelAnswer as ModelAnswer
+    from holdfast.agents.providers import ModelAnswer as ModelAnswer
     from holdfast.agents.search import Hit as Hit
     from holdfast.agents.search import Index as Index
     from holdfast.agents.toolset import ModelCall as ModelCall
@@ -33,7 +32,7 @@ _HOMES = {
     "listing": ("ModelTool", "Partial", "ServerTool"),
     "naming": ("Names",),
     "outcome": ("Media", "ToolOutcome"),
-    "results": ("ModelAnswer",),
+    "providers": ("ModelAnswer",),
     "search": ("Hit", "Index"),
     "toolset": ("ModelCall", "Toolset"),
 }

@@ -1,8 +1,7 @@
-"""Gemini's two ways to take a schema.
+"""Schemas for Gemini, and the way back from a model's arguments.
 
-``parameters`` is a subset of OpenAPI 3.0: one type each, no references, enums of strings
-only. An unknown word in it makes the API refuse the whole request. ``parametersJsonSchema``
-is JSON Schema, of which a part counts; it came later.
+``parameters`` of a declaration is a subset of OpenAPI 3.0: one type each, no references, enums of
+strings only. An unknown word in it makes the API refuse the whole request.
 """
 
 from __future__ import annotations
@@ -10,19 +9,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final, TypeGuard
 
 from holdfast.agents.schemas import (
-    SILENT,
     Expansion,
     Losses,
     below,
     inferred_types,
     join,
     object_root,
-    rewrite,
     sieve,
-    tell,
     without_all_of,
     without_one_of,
 )
@@ -42,12 +39,20 @@ _WORDS: Final[dict[str, frozenset[str]]] = {
     "object": frozenset({"minProperties", "maxProperties"}),
 }
 """The plain words that each type may have."""
-_USED: Final = frozenset(
-    {"type", "description", "title", "format", "enum", "items", "prefixItems", "anyOf"}
-    | {"properties", "required"}
+_BUILT: Final = frozenset(
+    {"type", "description", "title", "items", "prefixItems", "anyOf", "properties", "required"}
 )
+"""Words that are converted apart from the others."""
 _TOLD: Final = frozenset(
-    {"format", "default", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", "uniqueItems"}
+    {
+        "enum",
+        "format",
+        "default",
+        "multipleOf",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "uniqueItems",
+    }
     | {"examples", "pattern", "minLength", "maxLength", "minimum", "maximum"}
 )
 _ANY: Final = ("string", "number", "boolean")
@@ -85,8 +90,11 @@ class _Conversion:
             if given is False:
                 self._report.add(where, "schema", "nothing fits it; any value is accepted")
             return {}
-        node = _without_const(without_all_of(given, where, self._report))
-        return without_one_of(node, where, self._report)
+        node = without_one_of(without_all_of(given, where, self._report), where, self._report)
+        if "const" not in node:
+            return node
+        rest = {key: value for key, value in node.items() if key != "const"}
+        return {**rest, "enum": [node["const"]]}
 
     def _variants(self, node: Schema, where: str) -> list[Schema]:
         """Return one schema for each alternative and each type."""
@@ -109,90 +117,58 @@ class _Conversion:
     def _typed(self, node: Schema, where: str) -> Schema:
         """Return a schema of one type, with the keywords of that type."""
         kind = node["type"]
+        described = self._described(node)
         if kind == "object" and not node.get("properties"):
-            return self._any_keys(node, where)
-        found: Schema = {"type": kind.upper(), **self._described(node)}
-        notes: dict[str, Any] = {}
-        for key, value in _without_exclusive(node).items():
-            if key in _WORDS[kind]:
-                found[key] = value
-            elif key not in _USED and key not in SILENT:
-                self._drop(where, key, value, notes)
-        self._add_format(found, node, where, notes)
-        self._add_enum(found, node, where, notes)
-        self._add_parts(found, node, where)
-        return tell(found, notes)
-
-    def _any_keys(self, node: Schema, where: str) -> Schema:
-        """Return an object that names no properties, which Gemini refuses, as JSON in a text."""
-        self._report.add(where, "properties", "an object of any keys; it is passed as JSON text")
-        text = " ".join([*self._described(node).values(), "(a JSON object, written as text)"])
-        return {"type": "STRING", "description": text}
+            # Gemini refuses an object that names no properties.
+            text = "an object of any keys; it is passed as JSON text"
+            self._report.add(where, "properties", text)
+            text = " ".join([*described.values(), "(a JSON object, written as text)"])
+            return {"type": "STRING", "description": text}
+        plain = {key: one for key, one in _without_exclusive(node).items() if key not in _BUILT}
+        if plain.get("additionalProperties") is False:
+            del plain["additionalProperties"]
+        if isinstance(plain.get("enum"), list):
+            plain["enum"] = [one for one in plain["enum"] if one is not None]
+        lost = "is not part of Gemini's schemas"
+        fits = partial(_fits, kind)
+        found = sieve({**described, **plain}, where, self._report, fits=fits, told=_TOLD, lost=lost)
+        return {"type": kind.upper(), **found, **self._parts(node, where)}
 
     def _described(self, node: Schema) -> Schema:
         text = node.get("description") or node.get("title")
         return {"description": text} if isinstance(text, str) and text else {}
 
-    def _drop(self, where: str, key: str, value: Any, notes: dict[str, Any]) -> None:
-        if key in _TOLD:
-            notes[key] = value
-            self._report.add(where, key, "is stated in the description only")
-        elif not (key == "additionalProperties" and value is False):
-            self._report.add(where, key, "is not part of Gemini's schemas")
-
-    def _add_format(self, found: Schema, node: Schema, where: str, notes: dict[str, Any]) -> None:
-        form = node.get("format")
-        if form is None:
-            return
-        if form in _FORMATS.get(node["type"], ()):
-            found["format"] = form
-        else:
-            self._drop(where, "format", form, notes)
-
-    def _add_enum(self, found: Schema, node: Schema, where: str, notes: dict[str, Any]) -> None:
-        values = node.get("enum")
-        if not isinstance(values, list):
-            return
-        values = [one for one in values if one is not None]
-        if node["type"] == "string" and values and all(_is_text(one) for one in values):
-            found["enum"] = values
-        else:
-            notes["one of"] = values
-            self._report.add(where, "enum", "is stated in the description only")
-
-    def _add_parts(self, found: Schema, node: Schema, where: str) -> None:
+    def _parts(self, node: Schema, where: str) -> Schema:
+        """Return the keywords that hold other schemas."""
         if node["type"] == "array":
             items = node.get("items", {})
             if isinstance(items, list) or "prefixItems" in node:
                 self._report.add(where, "prefixItems", "becomes a list of any of its values")
                 items = {"anyOf": items if isinstance(items, list) else node["prefixItems"]}
-            found["items"] = self.node(items, below(where, "items"))
+            return {"items": self.node(items, below(where, "items"))}
         properties = node.get("properties")
         if node["type"] != "object" or not isinstance(properties, dict):
-            return
-        found["properties"] = {
+            return {}
+        converted = {
             name: self.node(one, below(where, "properties", name))
             for name, one in properties.items()
         }
         required = [name for name in node.get("required") or () if name in properties]
-        if required:
-            found["required"] = required
+        return {"properties": converted, **({"required": required} if required else {})}
 
 
-def _without_const(node: Schema) -> Schema:
-    """Return a schema with the one value that it allows as an enum."""
-    if "const" not in node:
-        return node
-    rest = {key: value for key, value in node.items() if key != "const"}
-    return {**rest, "enum": [node["const"]]}
+def _fits(kind: str, key: str, value: Any) -> bool:
+    """Return True if a type may have a keyword with this value."""
+    if key == "format":
+        return value in _FORMATS.get(kind, ())
+    if key == "enum":
+        texts = kind == "string" and isinstance(value, list) and value
+        return bool(texts) and all(isinstance(one, str) and one for one in value)
+    return key == "description" or key in _WORDS[kind]
 
 
 def _is_null(node: Schema) -> bool:
     return node.get("type") == "null"
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and value != ""
 
 
 def _without_exclusive(node: Schema) -> Schema:
@@ -214,54 +190,7 @@ def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-# JSON Schema
-
-
-KEPT: Final = frozenset(
-    {"$id", "$defs", "$ref", "$anchor", "type", "format", "title", "description", "enum"}
-    | {"items", "prefixItems", "minItems", "maxItems", "minimum", "maximum", "anyOf", "oneOf"}
-    | {"properties", "additionalProperties", "required"}
-)
-
-
-def json_schema(schema: Schema, report: Losses) -> Schema | None:
-    """Return the schema for ``parametersJsonSchema``; None without arguments."""
-    root = object_root(schema, report)
-    if not root["properties"]:
-        return None
-    definitions = root.pop("definitions", None)
-    if isinstance(definitions, dict):
-        root["$defs"] = {**definitions, **(root.get("$defs") or {})}
-    found: Schema = _pruned(root, "", report)
-    return found
-
-
-def _pruned(node: Any, where: str, report: Losses) -> Any:
-    if not isinstance(node, dict):
-        return node
-    node = _without_const(without_all_of(node, where, report))
-    kept = sieve(
-        node,
-        where,
-        report,
-        fits=lambda key, value: key in KEPT,
-        told=_TOLD,
-        lost="is not among the words that Gemini reads",
-    )
-    return rewrite(_lone_reference(kept), lambda one, place: _pruned(one, place, report), where)
-
-
-def _lone_reference(node: Schema) -> Schema:
-    """Return a reference alone, leading into ``$defs``."""
-    pointer = node.get("$ref")
-    if not isinstance(pointer, str):
-        return node
-    if pointer.startswith("#/definitions/"):
-        pointer = "#/$defs/" + pointer.removeprefix("#/definitions/")
-    beside = {key: value for key, value in node.items() if key != "$ref"}
-    if all(key.startswith("$") for key in beside):
-        return {**beside, "$ref": pointer}
-    return {**beside, "anyOf": [{"$ref": pointer}]}
+# The way back
 
 
 def revive(value: Any, schema: Any) -> Any:
@@ -269,7 +198,11 @@ def revive(value: Any, schema: Any) -> Any:
     nodes = list(_alternatives(schema))
     kinds = {kind for node in nodes for kind in inferred_types(node)}
     if isinstance(value, str) and "object" in kinds and "string" not in kinds:
-        value = _object(value)
+        try:
+            read = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+        value = read if isinstance(read, dict) else value
     if isinstance(value, dict):
         found = [node["properties"] for node in nodes if isinstance(node.get("properties"), dict)]
         return {
@@ -298,12 +231,3 @@ def _items(nodes: list[Schema], at: int) -> list[Any]:
         first = items if isinstance(items, list) else node.get("prefixItems") or []
         found.append(first[at] if at < len(first) else items)
     return found
-
-
-def _object(text: str) -> Any:
-    """Return the object that a text is the JSON of; any other text as it is."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return found if isinstance(found, dict) else text

@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from holdfast._core.calls.options import CallOptions
 from holdfast.agents.budget import READ_MORE, budget_of
-from holdfast.agents.naming import LIMIT, NEAR, VALID, Names, hint
+from holdfast.agents.naming import LIMIT, VALID, Names, no_tool
 from holdfast.agents.outcome import ToolOutcome
 from holdfast.agents.schemas import Losses, object_root, sound
-from holdfast.errors import HoldfastError, ValidationError
+from holdfast.errors import HoldfastError
 from holdfast.schema.walk import Schema
 from holdfast.servers.member import Failure
 from holdfast.types.tools import Tool, ToolAnnotations, ToolResult
@@ -123,11 +123,10 @@ def tools_of_one(client: Client, tools: Iterable[Tool]) -> Partial[ModelTool]:
     names, budget = Names(), budget_of(client)
     found: Partial[ModelTool] = Partial()
     for tool in filter(for_models, tools):
-        plain = VALID.fullmatch(tool.name) and len(tool.name) <= LIMIT
-        if not plain or (budget.wanted and tool.name == READ_MORE.name):
-            name = names.add(client.name, tool.name)
-        else:
-            name = tool.name
+        name = tool.name
+        taken = budget.wanted and name == READ_MORE.name
+        if taken or not VALID.fullmatch(name) or len(name) > LIMIT:
+            name = names.add(client.name, name)
         found.append(ModelTool(client.name, tool, name, client.call_tool, budget.fit))
     if budget.wanted:
         found.append(ModelTool("", READ_MORE, READ_MORE.name, budget.read))
@@ -182,6 +181,5 @@ class ToolSource:
         except HoldfastError as error:
             return ToolOutcome(error=error)
         if tool is None:
-            text = f"no tool is called {name!r}{hint(name, self._last, NEAR)}"
-            return ToolOutcome(error=ValidationError(text))
+            return ToolOutcome(error=no_tool(name, self._last))
         return await tool.call(arguments, **options)

@@ -29,13 +29,9 @@ from holdfast.errors import ValidationError
 
 SEPARATOR: Final = "__"
 LIMIT: Final = 64
-LEAST: Final = 32
-"""Below this a hash leaves no room for anything to read."""
 DIGITS: Final = 8
 MOST: Final = 200_000
 """Names that are remembered: twice the longest list."""
-NEAR: Final = 0.8
-"""How like one another names must be to be taken for each other: they all begin alike."""
 
 VALID: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 _TOOL: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
@@ -43,13 +39,20 @@ _HASHED: Final = re.compile(r"_(?:[0-9a-f]{8}){1,8}\Z")
 _ODD: Final = re.compile(r"[^A-Za-z0-9-]+", re.ASCII)
 
 
-def name_of(server: str, tool: str, *, limit: int = LIMIT, digits: int = DIGITS) -> str:
+def name_of(server: str, tool: str, digits: int = DIGITS) -> str:
     """Return the name of a tool; `split` gives both parts of a plain one back."""
-    if digits == DIGITS and _is_plain(server, tool):
-        plain = f"{server}{SEPARATOR}{tool}"
-        if len(plain) <= limit:
-            return plain
-    return _hashed(server, tool, limit, digits)
+    plain = f"{server}{SEPARATOR}{tool}"
+    if digits == DIGITS and len(plain) <= LIMIT and _is_plain(server, tool):
+        return plain
+    # The length goes in, so that ("ab", "c") and ("a", "bc") differ.
+    text = f"{len(server)}:{server}{tool}".encode("utf-8", "surrogatepass")
+    room = LIMIT - len(SEPARATOR) - 1 - digits
+    first, second = _readable(server, "server"), _readable(tool, "tool")
+    if not VALID.match(first):
+        first = "_" + first
+    share = min(len(first), max(room - len(second), room // 3))
+    digest = sha256(text).hexdigest()[:digits]
+    return f"{first[:share]}{SEPARATOR}{second[: room - share]}_{digest}"
 
 
 def split(name: str) -> tuple[str, str] | None:
@@ -68,18 +71,6 @@ def _is_plain(server: str, tool: str) -> bool:
     )
 
 
-def _hashed(server: str, tool: str, limit: int, digits: int) -> str:
-    # The length goes in, so that ("ab", "c") and ("a", "bc") differ.
-    text = f"{len(server)}:{server}{tool}".encode("utf-8", "surrogatepass")
-    digest = sha256(text).hexdigest()[:digits]
-    room = limit - len(SEPARATOR) - 1 - digits
-    first, second = _readable(server, "server"), _readable(tool, "tool")
-    if not VALID.match(first):
-        first = "_" + first
-    share = min(len(first), max(room - len(second), room // 3))
-    return f"{first[:share]}{SEPARATOR}{second[: room - share]}_{digest}"
-
-
 def _readable(text: str, otherwise: str) -> str:
     return _ODD.sub("_", text).strip("_") or otherwise
 
@@ -87,10 +78,7 @@ def _readable(text: str, otherwise: str) -> str:
 class Names:
     """The names of some tools, and the tools by name."""
 
-    def __init__(self, pairs: Iterable[tuple[str, str]] = (), *, limit: int = LIMIT) -> None:
-        if limit < LEAST:
-            raise ValidationError(f"Names(limit={limit}): must be {LEAST} or more")
-        self.limit = limit
+    def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
         self._names: dict[tuple[str, str], str] = {}
         self._pairs: dict[str, tuple[str, str]] = {}
         for server, tool in sorted(set(pairs)):
@@ -111,11 +99,11 @@ class Names:
         known = self._names.get(pair)
         if known is not None:
             return known
-        name, digits = name_of(server, tool, limit=self.limit), DIGITS
+        name, digits = name_of(server, tool), DIGITS
         while name in self._pairs:
             # Two hashes met. A server could bring that about for tools of its own.
             digits += DIGITS
-            name = name_of(server, tool, limit=self.limit, digits=digits)
+            name = name_of(server, tool, digits)
         self._names[pair] = name
         self._pairs[name] = pair
         if len(self._pairs) > MOST:
@@ -127,8 +115,13 @@ class Names:
         """Return server and tool of a name. Plain names need not have been added."""
         pair = self._pairs.get(name) or split(name)
         if pair is None:
-            raise ValidationError(f"no tool is called {name!r}{hint(name, self._pairs, NEAR)}")
+            raise no_tool(name, self._pairs)
         return pair
+
+
+def no_tool(name: str, known: Iterable[str]) -> ValidationError:
+    """Return the error for a name that no tool has; only very near ones count: all begin alike."""
+    return ValidationError(f"no tool is called {name!r}{hint(name, known, 0.8)}")
 
 
 def hint(name: str, known: Iterable[str], nearness: float = 0.6) -> str:

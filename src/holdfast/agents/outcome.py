@@ -58,6 +58,11 @@ class OutcomeParts(Struct):
         """The text parts, joined."""
         return "\n".join(self.texts)
 
+    @property
+    def media(self) -> list[Media]:
+        """The other parts."""
+        return [one for one in self.items if isinstance(one, Media)]
+
 
 class ToolOutcome(Struct, frozen=True):
     """The outcome of one tool call, good or bad.
@@ -136,7 +141,11 @@ class ToolOutcome(Struct, frozen=True):
         """
         report = Losses()
         if self.result is None:
-            text = _message(self.error) if self.message is None else self.message
+            text = self.message
+            if text is None:
+                error = self.error
+                told = error.redacted if isinstance(error, HoldfastError) else str(error)
+                text = told or type(error).__name__
             return OutcomeParts([text], True, msgspec.UNSET, report)
         items: list[str | Media] = []
         for index, content in enumerate(self.result.content):
@@ -147,12 +156,6 @@ class ToolOutcome(Struct, frozen=True):
         if not items and structured is not msgspec.UNSET:
             items.append(json.dumps(structured, ensure_ascii=False))
         return OutcomeParts(items, self.result.is_error, structured, report)
-
-
-def _message(error: BaseException | None) -> str:
-    if isinstance(error, HoldfastError):
-        return error.redacted
-    return str(error) or type(error).__name__
 
 
 def text_of(content: Any) -> str | None:

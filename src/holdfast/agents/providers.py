@@ -1,29 +1,31 @@
-"""Definitions of tools for language models, in the format of each provider.
+"""Definitions of tools, and results of calls, in the format of each provider.
 
     openai            function tools of Chat Completions
     openai-responses  ... and of Responses
     anthropic         tools of Messages
-    gemini            function declarations, ``parameters``
-    gemini-json       ... ``parametersJsonSchema``
+    gemini            function declarations
 
 What a provider would refuse is changed, and the change reported as a `Loss`. A tool's output
-schema and annotations have no place in any of them.
+schema and annotations have no place in any of them. Text of results goes to all of them;
+pictures go where the provider takes them from a tool, and what cannot go is named in its place,
+so that the model knows it is there.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
-from msgspec import Struct, structs
+from msgspec import UNSET, Struct
 
 from holdfast.agents import gemini, openai_strict
 from holdfast.agents.listing import describe
+from holdfast.agents.outcome import Media, OutcomeParts, ToolOutcome, says_the_same
 from holdfast.agents.schemas import (
     DEEPEST,
     Loss,
     Losses,
+    below,
     object_root,
     rewrite,
     safe_keys,
@@ -32,7 +34,7 @@ from holdfast.agents.schemas import (
 )
 from holdfast.errors import ValidationError
 from holdfast.schema.walk import Schema
-from holdfast.types.tools import Tool
+from holdfast.types.tools import Tool, ToolResult
 
 SEARCH_TOOLS: Final[dict[str, dict[str, str]]] = {
     "anthropic": {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
@@ -40,7 +42,16 @@ SEARCH_TOOLS: Final[dict[str, dict[str, str]]] = {
 }
 """The tool by which a provider's model finds deferred tools."""
 
-Shape: TypeAlias = Literal["openai", "openai-responses", "anthropic", "gemini", "gemini-json"]
+Shape: TypeAlias = Literal["openai", "openai-responses", "anthropic", "gemini"]
+
+
+def check_shape(shape: object) -> None:
+    """Refuse a shape that there is not."""
+    if not isinstance(shape, str) or shape not in SHAPES:
+        raise ValidationError(f"shape {shape!r}: must be one of {', '.join(SHAPES)}")
+
+
+# Definitions
 
 
 class Shaped(Struct, frozen=True):
@@ -53,53 +64,57 @@ class Shaped(Struct, frozen=True):
     strict: bool = False
 
 
-class _Parts(Struct):
-    """A tool taken apart, from which every shape is made."""
-
-    name: str
-    description: str
-    schema: Schema
-    report: Losses
-    strict: bool
-
-    def described(self) -> dict[str, str]:
-        return {"description": self.description} if self.description else {}
-
-
 def shaped(
     tool: Tool,
     shape: Shape,
     *,
     name: str | None = None,
     strict: bool = False,
-    description_limit: int | None = None,
     fence: str | None = None,
     defer: bool = False,
 ) -> Shaped:
-    """A tool in the shape of a provider, called ``name`` there.
+    """Return a tool in the shape of a provider, called ``name`` there.
 
     ``strict`` asks for OpenAI's strict mode; a tool that does not fit it stays without, and
-    the losses say why. ``description_limit`` cuts descriptions, for models that want that.
-    ``fence`` names the server, and marks its descriptions, those of parameters too, as text of a
-    stranger. ``defer`` has
-    the provider load the definition when its own tool search finds it.
+    the losses say why. ``fence`` names the server, and marks its descriptions, those of
+    parameters too, as text of a stranger. ``defer`` has the provider load the definition when its
+    own tool search finds it.
     """
-    build = builder(shape)
+    check_shape(shape)
     if strict and not shape.startswith("openai"):
         raise ValidationError(f"strict=True: shape {shape!r} has no strict mode here")
-    report = Losses()
     if defer and shape not in SEARCH_TOOLS:
         can = " and ".join(SEARCH_TOOLS)
         raise ValidationError(f"defer: shape {shape!r} has no tool search; {can} have one")
-    text = _cut(describe(tool), description_limit, report)
-    schema = sound(tool.input_schema, report)
+    report = Losses()
+    text, schema = describe(tool), sound(tool.input_schema, report)
     if fence is not None:
         text, schema = fenced(text, fence), fenced_schema(schema, fence)
-    parts = _Parts(name or tool.name, text, schema, report, strict)
-    found = build(parts)
+    definition: dict[str, Any] = {"name": name or tool.name}
+    if text:
+        definition["description"] = text
+    keys: dict[str, str] = {}
+    held = False
+    if shape.startswith("openai"):
+        definition["parameters"], held = _openai_parameters(schema, strict, report)
+        # Responses takes a tool for strict unless it says that it is not.
+        if strict or shape == "openai-responses":
+            definition["strict"] = held
+        if shape == "openai":
+            definition = {"function": definition}
+        definition = {"type": "function", **definition}
+    elif shape == "anthropic":
+        root = object_root(schema, report)
+        definition["input_schema"], keys = safe_keys(root, "[a-zA-Z0-9_.-]{1,64}", report)
+    else:
+        definition.setdefault("description", definition["name"])  # Gemini wants one always
+        parameters = gemini.subset(schema, report)
+        if parameters is not None:
+            allowed = "[a-zA-Z_][a-zA-Z0-9_]{0,63}"
+            definition["parameters"], keys = safe_keys(parameters, allowed, report)
     if defer:
-        found = structs.replace(found, definition={**found.definition, "defer_loading": True})
-    return found
+        definition["defer_loading"] = True
+    return Shaped(definition, tuple(report), keys, held)
 
 
 def fenced(text: str, server: str) -> str:
@@ -119,44 +134,19 @@ def fenced_schema(node: Any, server: str) -> Any:
     return {**found, **{key: fenced(text, server) for key, text in words.items()}}
 
 
-def _cut(text: str, limit: int | None, report: Losses) -> str:
-    if limit is None or len(text) <= limit:
-        return text
-    report.add("", "description", f"is cut from {len(text)} characters to {limit}")
-    return text[: limit - 1] + "…"
-
-
-# OpenAI
-
-
-def _openai(parts: _Parts) -> Shaped:
-    parameters, held = _parameters(parts)
-    function: dict[str, Any] = {"name": parts.name, **parts.described(), "parameters": parameters}
-    if parts.strict:
-        function["strict"] = held
-    definition = {"type": "function", "function": function}
-    return Shaped(definition, tuple(parts.report), strict=held)
-
-
-def _responses(parts: _Parts) -> Shaped:
-    parameters, held = _parameters(parts)
-    # Responses takes a tool for strict unless it says that it is not.
-    function = {"name": parts.name, **parts.described(), "parameters": parameters, "strict": held}
-    return Shaped({"type": "function", **function}, tuple(parts.report), strict=held)
-
-
-def _parameters(parts: _Parts) -> tuple[Schema, bool]:
-    if parts.strict:
+def _openai_parameters(schema: Schema, strict: bool, report: Losses) -> tuple[Schema, bool]:
+    """Return the schema of the arguments, and whether it is one for strict mode."""
+    if strict:
         found = Losses()
         try:
-            schema = openai_strict.tighten(parts.schema, found)
+            tight = openai_strict.tighten(schema, found)
         except openai_strict.NotStrict as why:
-            parts.report.add(why.where, why.keyword, f"not in strict mode: {why.text}")
+            report.add(why.where, why.keyword, f"not in strict mode: {why.text}")
         else:
             for loss in found:
-                parts.report.add(loss.where, loss.keyword, loss.text)
-            return schema, True
-    return _with_items(object_root(parts.schema, parts.report), ""), False
+                report.add(loss.where, loss.keyword, loss.text)
+            return tight, True
+    return _with_items(object_root(schema, report), ""), False
 
 
 def _with_items(node: Any, where: str) -> Any:
@@ -168,60 +158,116 @@ def _with_items(node: Any, where: str) -> Any:
     return rewrite(node, _with_items, where)
 
 
-# Anthropic
+# Results
 
-_ANTHROPIC_KEY: Final = re.compile(r"[a-zA-Z0-9_.-]{1,64}", re.ASCII)
-_ANTHROPIC_ODD: Final = re.compile(r"[^a-zA-Z0-9_.-]", re.ASCII)
-
-
-def _anthropic(parts: _Parts) -> Shaped:
-    root = object_root(parts.schema, parts.report)
-    schema, keys = safe_keys(root, _ANTHROPIC_KEY, _ANTHROPIC_ODD, parts.report)
-    definition = {"name": parts.name, **parts.described(), "input_schema": schema}
-    return Shaped(definition, tuple(parts.report), keys)
+PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
+PDF: Final = "application/pdf"
+_NO_REASON: Final = "The tool failed and gave no reason."
 
 
-# Gemini
+class ModelAnswer(Struct, frozen=True):
+    """A message that answers a model's call, and what the tool gave that is not in it.
 
-_GEMINI_KEY: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}", re.ASCII)
-_GEMINI_ODD: Final = re.compile(r"[^a-zA-Z0-9_]", re.ASCII)
+    ``outcome`` is for the developer: the result whole, or the error with its hint.
+    """
 
-
-def _gemini(parts: _Parts) -> Shaped:
-    return _declaration(parts, "parameters", gemini.subset)
-
-
-def _gemini_json(parts: _Parts) -> Shaped:
-    return _declaration(parts, "parametersJsonSchema", gemini.json_schema)
+    message: dict[str, Any]
+    losses: tuple[Loss, ...] = ()
+    outcome: ToolOutcome = ToolOutcome()
 
 
-def _declaration(
-    parts: _Parts, key: str, convert: Callable[[Schema, Losses], Schema | None]
-) -> Shaped:
-    schema = convert(parts.schema, parts.report)
-    keys: dict[str, str] = {}
-    # Gemini wants a description always.
-    definition: dict[str, Any] = {
-        "name": parts.name,
-        "description": parts.description or parts.name,
-    }
-    if schema is not None:
-        definition[key], keys = safe_keys(schema, _GEMINI_KEY, _GEMINI_ODD, parts.report)
-    return Shaped(definition, tuple(parts.report), keys)
+def answer(
+    shape: str,
+    outcome: ToolOutcome | ToolResult | BaseException,
+    *,
+    call_id: str,
+    name: str,
+    media: bool = True,
+) -> ModelAnswer:
+    """Return the message for the call ``call_id`` of the tool ``name``.
+
+    ``media=False`` is for models that take text alone from tools.
+    """
+    if isinstance(outcome, BaseException):
+        outcome = ToolOutcome(error=outcome)
+    elif isinstance(outcome, ToolResult):
+        outcome = ToolOutcome(outcome)
+    takes, build = SHAPES[shape]
+    parts = outcome.parts(takes if media else frozenset())
+    return ModelAnswer(build(parts, call_id, name), tuple(parts.report), outcome)
 
 
-SHAPES: Final[dict[str, Callable[[_Parts], Shaped]]] = {
-    "openai": _openai,
-    "openai-responses": _responses,
-    "anthropic": _anthropic,
-    "gemini": _gemini,
-    "gemini-json": _gemini_json,
+def _openai(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": _text(parts)}
+
+
+def _text(parts: OutcomeParts) -> str:
+    """One text, which says itself if it is an error: there is no other place for that."""
+    text = parts.text or "(no output)"
+    return f"Error: {text}" if parts.is_error else text
+
+
+def _responses(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
+    output: Any = _text(parts)
+    if parts.media:
+        output = [{"type": "input_text", "text": "Error:"}] if parts.is_error else []
+        for item in parts.items:
+            if isinstance(item, str):
+                output.append({"type": "input_text", "text": item})
+                continue
+            url = f"data:{item.mime_type};base64,{item.data}"
+            if item.mime_type == PDF:
+                filename = item.name.rpartition("/")[2] or "document.pdf"
+                output.append({"type": "input_file", "filename": filename, "file_data": url})
+            else:
+                output.append({"type": "input_image", "image_url": url})
+    return {"type": "function_call_output", "call_id": call_id, "output": output}
+
+
+def _anthropic(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
+    message: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id}
+    if parts.is_error:
+        for index, item in enumerate(parts.items):
+            if isinstance(item, Media):
+                where = below("", "content", index)
+                parts.report.add(where, item.mime_type, "an error can hold text only")
+        return {**message, "content": parts.text or _NO_REASON, "is_error": True}
+    content: list[dict[str, Any]] = []
+    for item in parts.items:
+        if isinstance(item, str):
+            content.append({"type": "text", "text": item})
+        else:
+            kind = "document" if item.mime_type == PDF else "image"
+            source = {"type": "base64", "media_type": item.mime_type, "data": item.data}
+            content.append({"type": kind, "source": source})
+    return {**message, "content": content} if content else message
+
+
+def _gemini(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
+    response: dict[str, Any]
+    if parts.is_error:
+        response = {"error": parts.text or _NO_REASON}
+    elif parts.structured is UNSET:
+        response = {"output": parts.text}
+    else:
+        response = {"output": parts.structured}
+        if parts.text and not says_the_same(parts.texts, parts.structured):
+            response["text"] = parts.text
+    found: dict[str, Any] = {"name": name, "response": response}
+    if call_id:
+        found["id"] = call_id
+    if parts.media:
+        found["parts"] = [
+            {"inlineData": {"mimeType": one.mime_type, "data": one.data}} for one in parts.media
+        ]
+    return {"functionResponse": found}
+
+
+_Build: TypeAlias = Callable[[OutcomeParts, str, str], dict[str, Any]]
+SHAPES: Final[dict[str, tuple[frozenset[str], _Build]]] = {
+    "openai": (frozenset(), _openai),
+    "openai-responses": (PICTURES | {PDF}, _responses),
+    "anthropic": (PICTURES | {PDF}, _anthropic),
+    "gemini": ((PICTURES - {"image/gif"}) | {PDF}, _gemini),
 }
-
-
-def builder(shape: object) -> Callable[[_Parts], Shaped]:
-    """Return what builds tools of a shape; refuse one that there is not."""
-    build = SHAPES.get(shape) if isinstance(shape, str) else None
-    if build is None:
-        raise ValidationError(f"shape {shape!r}: must be one of {', '.join(SHAPES)}")
-    return build
+"""For each shape, the media that it takes from a tool, and what writes the answer to a call."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, Final
 
@@ -40,6 +40,8 @@ SILENT: Final = frozenset(
     | {"readOnly", "writeOnly", "deprecated", "discriminator", "$dynamicAnchor", "nullable"}
 )
 """Say nothing about which values are good, or are used up by the conversion."""
+
+_ODD: Final = re.compile("[^a-zA-Z0-9_]")
 
 
 class Loss(Struct, frozen=True):
@@ -186,7 +188,8 @@ def inferred_types(node: Schema) -> list[str]:
     if named:
         return named
     if isinstance(node.get("enum"), list):
-        return list(dict.fromkeys(map(_name_of_type, node["enum"])))
+        kinds = map(type_of, node["enum"])
+        return list(dict.fromkeys("number" if kind == "fraction" else kind for kind in kinds))
     return next(([kind] for kind, words in _HINTS.items() if words & node.keys()), [])
 
 
@@ -196,11 +199,6 @@ _HINTS: Final[dict[str, frozenset[str]]] = {
     "string": frozenset({"pattern", "minLength", "maxLength", "format"}),
     "number": frozenset({"minimum", "maximum", "multipleOf", "exclusiveMinimum"}),
 }
-
-
-def _name_of_type(value: Any) -> str:
-    kind = type_of(value)
-    return "number" if kind == "fraction" else kind
 
 
 def accepts_null(node: Any) -> bool:
@@ -219,11 +217,14 @@ def accepts_null(node: Any) -> bool:
 # Words
 
 
+_LABELS: Final = {"enum": "one of"}
+
+
 def tell(node: Schema, notes: Mapping[str, Any]) -> Schema:
     """Return a schema with notes added to its description."""
     if not notes:
         return node
-    text = "; ".join(f"{key}: {_short(value)}" for key, value in notes.items())
+    text = "; ".join(f"{_LABELS.get(key, key)}: {_short(one)}" for key, one in notes.items())
     before = node.get("description")
     return {**node, "description": f"{before} ({text})" if before else text}
 
@@ -255,10 +256,9 @@ def sieve(
     return tell(kept, notes)
 
 
-def _short(value: Any, most: int = 200) -> str:
-    return truncate(
-        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), most
-    )
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return truncate(text, 200)
 
 
 # The arguments as a whole
@@ -319,46 +319,39 @@ def _without_variants(node: Schema, key: str, report: Losses) -> Schema:
                 properties[name] = {**known, "anyOf": [*known["anyOf"], one]}
             else:
                 properties[name] = {"anyOf": [known, one]}
-    always = [name for name in properties if all(_requires(one, name) for one in variants)]
+    named = [required(one) for one in variants]
+    always = [name for name in properties if all(name in one for one in named)]
     needed = list(dict.fromkeys([*required(node), *always]))
     return {**node, "properties": properties, **({"required": needed} if needed else {})}
 
 
-def _requires(node: Schema, name: str) -> bool:
-    return name in required(node)
+def safe_keys(schema: Schema, allowed: str, report: Losses) -> tuple[Schema, dict[str, str]]:
+    """Rename parameters whose names the provider refuses: all that do not match ``allowed``.
 
-
-def safe_keys(
-    schema: Schema, allowed: re.Pattern[str], odd: re.Pattern[str], report: Losses
-) -> tuple[Schema, dict[str, str]]:
-    """Rename parameters that the provider refuses; return the schema and their own names."""
+    Returns:
+        The schema, and the names that parameters really have by those that they are given.
+    """
     properties: Schema = schema.get("properties") or {}
-    renamed = dict(_renamed(properties, allowed, odd))
-    if not renamed:
-        return schema, {}
-    for name, safe in renamed.items():
-        report.add(below("", "properties", name), name, f"is called {safe!r}, and called back")
-    copy = {renamed.get(name, name): one for name, one in properties.items()}
-    needed = [renamed.get(name, name) for name in required(schema)]
-    back = {safe: name for name, safe in renamed.items()}
-    return {**schema, "properties": copy, **({"required": needed} if needed else {})}, back
-
-
-def _renamed(
-    names: Iterable[str], allowed: re.Pattern[str], odd: re.Pattern[str]
-) -> Iterator[tuple[str, str]]:
-    taken = {name for name in names if allowed.fullmatch(name)}
-    for name in names:
+    taken = {name for name in properties if re.fullmatch(allowed, name)}
+    renamed: dict[str, str] = {}
+    for name in properties:
         if name in taken:
             continue
-        safe = odd.sub("_", name)[:64] or "_"
-        if not allowed.fullmatch(safe):
+        safe = _ODD.sub("_", name)[:64] or "_"
+        if not re.fullmatch(allowed, safe):
             safe = ("_" + safe)[:64]
         if safe in taken:
             digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
             safe = f"{safe[:55]}_{digest}"
         taken.add(safe)
-        yield name, safe
+        renamed[name] = safe
+        report.add(below("", "properties", name), name, f"is called {safe!r}, and called back")
+    if not renamed:
+        return schema, {}
+    copy = {renamed.get(name, name): one for name, one in properties.items()}
+    needed = [renamed.get(name, name) for name in required(schema)]
+    back = {safe: name for name, safe in renamed.items()}
+    return {**schema, "properties": copy, **({"required": needed} if needed else {})}, back
 
 
 # Malformed schemas

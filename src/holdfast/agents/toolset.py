@@ -13,11 +13,18 @@ from msgspec import Struct
 from holdfast._core.calls.options import CallOptions
 from holdfast.agents.gemini import revive
 from holdfast.agents.listing import ModelTool
-from holdfast.agents.naming import NEAR, hint
+from holdfast.agents.naming import no_tool
 from holdfast.agents.openai_strict import loosen
 from holdfast.agents.outcome import ToolOutcome
-from holdfast.agents.providers import SEARCH_TOOLS, Shape, Shaped, builder, shaped
-from holdfast.agents.results import ModelAnswer, answer
+from holdfast.agents.providers import (
+    SEARCH_TOOLS,
+    ModelAnswer,
+    Shape,
+    Shaped,
+    answer,
+    check_shape,
+    shaped,
+)
 from holdfast.agents.schemas import Expansion, Loss, Losses, sound
 from holdfast.errors import HoldfastError, ValidationError
 from holdfast.schema.walk import Schema
@@ -47,8 +54,9 @@ class Toolset:
     """Some tools in the shape of a provider.
 
     ``definitions`` go into the request: they are its ``tools``, or for Gemini the
-    ``functionDeclarations`` of one tool. ``strict`` and ``description_limit`` are `shaped`'s,
-    ``media`` is `answer`'s. ``failures`` are the servers whose tools are not among these.
+    ``functionDeclarations`` of one tool. ``strict`` asks for OpenAI's strict mode; a tool that
+    does not fit it stays without. ``media=False`` is for models that take text alone from tools.
+    ``failures`` are the servers whose tools are not among these.
     ``fence`` marks descriptions as the words of their server. ``defer`` (all tools, or names and
     patterns) leaves it to the provider's own tool search to load definitions.
     """
@@ -59,14 +67,15 @@ class Toolset:
         tools: Iterable[ModelTool],
         *,
         strict: bool = False,
-        description_limit: int | None = None,
         media: bool = True,
         failures: Iterable[Failure] = (),
         fence: bool = False,
         defer: bool | str | Iterable[str] = False,
     ) -> None:
-        builder(shape)
-        patterns = _patterns(defer)
+        check_shape(shape)
+        if isinstance(defer, bool):
+            defer = "*" if defer else ()
+        patterns = (defer,) if isinstance(defer, str) else tuple(defer)
         self.shape = shape
         self.failures: tuple[Failure, ...] = tuple(failures)
         self._media = media
@@ -77,7 +86,6 @@ class Toolset:
                 shape,
                 name=one.name,
                 strict=strict,
-                description_limit=description_limit,
                 fence=one.server if fence and one.server else None,
                 defer=any(fnmatchcase(one.name, pattern) for pattern in patterns),
             )
@@ -115,7 +123,7 @@ class Toolset:
         call_id, name, given = _take_apart(call)
         known = self._tools.get(name)
         if known is None:
-            raise ValidationError(f"no tool is called {name!r}{hint(name, self._tools, NEAR)}")
+            raise no_tool(name, self._tools)
         one, found = known
         arguments = _arguments(name, given)
         arguments = {found.keys.get(key, key): value for key, value in arguments.items()}
@@ -160,13 +168,6 @@ class Toolset:
         return self.answer(read, await self.run(read))
 
 
-def _patterns(defer: bool | str | Iterable[str]) -> tuple[str, ...]:
-    """Return the patterns of the names of deferred tools."""
-    if isinstance(defer, bool):
-        return ("*",) if defer else ()
-    return (defer,) if isinstance(defer, str) else tuple(defer)
-
-
 def _own(tool: Tool) -> Schema:
     """Return the tool's own schema, with its references resolved."""
     return Expansion(sound(tool.input_schema, Losses()), Losses()).run()
@@ -174,7 +175,13 @@ def _own(tool: Tool) -> Schema:
 
 def _take_apart(call: Any) -> tuple[str, str, Any]:
     """Return id, name and arguments of a call of any provider."""
-    plain = _plain(call)
+    if isinstance(call, Mapping):
+        plain: dict[str, Any] = dict(call)
+    elif callable(dump := getattr(call, "model_dump", None)):
+        plain = dict(dump())
+    else:
+        text = f"a model's call of type {type(call).__name__}: give it as a dictionary"
+        raise ValidationError(text)
     for key in ("function", "functionCall", "function_call"):
         if isinstance(plain.get(key), Mapping):
             plain = {**plain, **plain[key]}
@@ -187,17 +194,6 @@ def _take_apart(call: Any) -> tuple[str, str, Any]:
         if plain.get(key) is not None:
             return call_id, name, plain[key]
     return call_id, name, {}
-
-
-def _plain(call: Any) -> dict[str, Any]:
-    """Return a provider's object as a dictionary."""
-    if isinstance(call, Mapping):
-        return dict(call)
-    dump = getattr(call, "model_dump", None)
-    if callable(dump):
-        found: Any = dump()
-        return dict(found)
-    raise ValidationError(f"a model's call of type {type(call).__name__}: give it as a dictionary")
 
 
 def _arguments(name: str, given: Any) -> dict[str, Any]:

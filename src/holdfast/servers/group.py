@@ -14,7 +14,7 @@ from holdfast._core.calls.options import CallOptions, of_type, performing
 from holdfast._core.eras.revisions import SKILLS
 from holdfast._core.text import close_matches
 from holdfast.agents.listing import Partial, ServerTool
-from holdfast.agents.naming import LIMIT, Names, hint, question
+from holdfast.agents.naming import Names, hint, question
 from holdfast.client import Client
 from holdfast.errors import HoldfastError, RequestTimeout, ValidationError
 from holdfast.policies import CacheMode
@@ -24,8 +24,7 @@ from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
     from holdfast.agents.listing import ModelTool
-    from holdfast.agents.providers import Shape
-    from holdfast.agents.results import ModelAnswer
+    from holdfast.agents.providers import ModelAnswer, Shape
     from holdfast.agents.search import Hit, Index
     from holdfast.agents.toolset import Toolset
 
@@ -45,7 +44,6 @@ class Servers:
             each CPU, at least four.
         timeout: Seconds for which one server may delay a list of all tools. Default: as long
             as the server's own timeouts allow.
-        name_limit: Maximum length of the tool names that language models see.
         **overrides: Options of `connect` for every client made here. They override a file,
             and are overridden by a mapping's own options.
 
@@ -65,7 +63,6 @@ class Servers:
         *,
         concurrency: int | None = None,
         timeout: float | None = None,
-        name_limit: int = LIMIT,
         **overrides: Any,
     ) -> None:
         _positive("concurrency", concurrency)
@@ -74,7 +71,7 @@ class Servers:
         # A start is mostly computing: twenty at once on two cores miss every handshake timeout.
         self._concurrency = concurrency or max(4, 2 * (os.cpu_count() or 1))
         self._timeout = timeout
-        self._model_names = Names(limit=name_limit)
+        self._model_names = Names()
         self._index: tuple[Any, Index] | None = None
 
     def __repr__(self) -> str:

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from holdfast._core.calls.pending import PendingCall
     from holdfast.agents.listing import Partial
-    from holdfast.agents.providers import Shape
-    from holdfast.agents.results import ModelAnswer
+    from holdfast.agents.providers import ModelAnswer, Shape
     from holdfast.agents.toolset import Toolset
     from holdfast.events import Events
     from holdfast.types.inputs import SamplingRequest

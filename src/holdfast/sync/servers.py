@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from holdfast._core.calls.handlers import threaded
 from holdfast._core.calls.options import CallOptions
 from holdfast.agents.listing import Partial, ServerTool
-from holdfast.agents.naming import LIMIT, Names
+from holdfast.agents.naming import Names
 from holdfast.policies import CacheMode
 from holdfast.servers.group import Servers as AsyncServers
 from holdfast.servers.member import Config, Status
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from holdfast.sync.tools import ModelTool
 
 if TYPE_CHECKING:
-    from holdfast.agents.providers import Shape
-    from holdfast.agents.results import ModelAnswer
+    from holdfast.agents.providers import ModelAnswer, Shape
     from holdfast.agents.search import Hit
     from holdfast.agents.toolset import Toolset
 
@@ -43,7 +42,6 @@ class Servers:
             each CPU, at least four.
         timeout: Seconds for which one server may delay a list of all tools. Default: as long
             as the server's own timeouts allow.
-        name_limit: Maximum length of the tool names that language models see.
         **overrides: Options of `connect` for every client made here. They override a file,
             and are overridden by a mapping's own options.
 
@@ -63,16 +61,13 @@ class Servers:
         *,
         concurrency: int | None = None,
         timeout: float | None = None,
-        name_limit: int = LIMIT,
         **overrides: Any,
     ) -> None:
         if "handlers" in overrides:
             overrides["handlers"] = threaded(overrides["handlers"])
         self._portal = portal()
         self._servers = self._portal.do(
-            lambda: AsyncServers(
-                config, concurrency=concurrency, timeout=timeout, name_limit=name_limit, **overrides
-            )
+            lambda: AsyncServers(config, concurrency=concurrency, timeout=timeout, **overrides)
         )
         self._portal.keep(self._servers)
 
