@@ -150,8 +150,8 @@ def cut(text: str, budget: int, more: Callable[[int], str]) -> str:
         budget: The characters of head and tail together.
         more: Called with the length of the head; returns how to read what follows it.
     """
-    head = _clean_end(text[: budget - budget // 4])
-    tail = _clean_start(text[len(text) - budget // 4 :]) if budget // 4 else ""
+    head = _clean(text[: budget - budget // 4])
+    tail = _clean(text[len(text) - budget // 4 :][::-1])[::-1] if budget // 4 else ""
     left = len(text) - len(head) - len(tail)
     note = f"[{left} of {len(text)} characters left out here; the rest: {more(len(head))}]"
     return f"{head}\n{note}\n{tail}".rstrip("\n")
@@ -161,19 +161,10 @@ _MARKS: Final = (("\n", 2), (" ", 5))
 """A line may cost half of the text to end cleanly, a word a fifth."""
 
 
-def _clean_end(text: str) -> str:
+def _clean(text: str) -> str:
     """Return a text without its last, broken line or word."""
     for mark, part in _MARKS:
         at = text.rfind(mark)
         if at >= len(text) - len(text) // part:
             return text[:at]
-    return text
-
-
-def _clean_start(text: str) -> str:
-    """Return a text without its first, broken line or word."""
-    for mark, part in _MARKS:
-        at = text.find(mark)
-        if 0 <= at < len(text) // part:
-            return text[at + 1 :]
     return text

@@ -56,7 +56,9 @@ def tighten(schema: Schema, report: Losses) -> Schema:
     root = Expansion(object_root(schema, report), unfolding).run()
     for loss in unfolding:
         raise NotStrict(loss.where, loss.keyword, loss.text)
-    return _Tightening(report).run(root)
+    if not root["properties"] and root.get("additionalProperties") not in (None, False):
+        raise NotStrict("", "additionalProperties", "takes arguments of any name")
+    return _Tightening(report).node(root, "", 1)
 
 
 class _Tightening:
@@ -65,13 +67,8 @@ class _Tightening:
         self._properties = 0
         self._enums = 0
 
-    def run(self, root: Schema) -> Schema:
-        """Return the schema of the arguments in strict mode."""
-        if root["properties"] or root.get("additionalProperties") in (None, False):
-            return self._node(root, "", 1)
-        raise NotStrict("", "additionalProperties", "takes arguments of any name")
-
-    def _node(self, node: Any, where: str, level: int) -> Schema:
+    def node(self, node: Any, where: str, level: int) -> Schema:
+        """Convert one schema."""
         if not isinstance(node, dict):
             raise NotStrict(where, "schema", "takes any value")
         if level > LEVELS:
@@ -90,25 +87,24 @@ class _Tightening:
             raise NotStrict(where, "items", "a list of any values")
         self._count(node, where)
         inner = level + ("object" in kinds)
-        found = rewrite(node, lambda one, place: self._node(one, place, inner), where)
-        return self._all_required(found, node) if "object" in kinds else found
+        found = rewrite(node, lambda one, place: self.node(one, place, inner), where)
+        if "object" not in kinds:
+            return found
+        required = node.get("required") or ()
+        properties = {
+            name: one if name in required else _nullable(one)
+            for name, one in found["properties"].items()
+        }
+        return {**found, "properties": properties, "required": list(properties)}
 
     def _closed(self, node: Schema, where: str) -> Schema:
-        more = node.get("additionalProperties", None)
+        more = node.get("additionalProperties")
         properties = node.get("properties")
         if not isinstance(properties, dict) or (not properties and where and more is not False):
             raise NotStrict(where, "additionalProperties", "an object of any keys")
         if more not in (None, False):
             self._report.add(where, "additionalProperties", "takes only the properties named")
         return {**node, "additionalProperties": False}
-
-    def _all_required(self, node: Schema, before: Schema) -> Schema:
-        required = before.get("required") or ()
-        properties = {
-            name: one if name in required else _nullable(one)
-            for name, one in node["properties"].items()
-        }
-        return {**node, "properties": properties, "required": list(properties)}
 
     def _count(self, node: Schema, where: str) -> None:
         self._properties += len(node.get("properties") or ())
@@ -154,19 +150,14 @@ def _loosen(value: Any, node: Any) -> Any:
         return [_loosen(one, node["items"]) for one in value]
     if not isinstance(value, dict):
         return value
-    node = _fitting(value, node)
+    # An object was made for the first alternative that has all its keys.
+    for one in (*(node.get("anyOf") or ()), *(node.get("oneOf") or ())):
+        if isinstance(one, dict) and value.keys() <= (one.get("properties") or {}).keys():
+            node = one
+            break
     properties, required = node.get("properties") or {}, node.get("required") or ()
     return {
         name: _loosen(one, properties.get(name))
         for name, one in value.items()
         if one is not None or name in required or accepts_null(properties.get(name, True))
     }
-
-
-def _fitting(value: dict[str, Any], node: Schema) -> Schema:
-    """The alternative that an object was made for: the first that has all its keys."""
-    for key in ("anyOf", "oneOf"):
-        for one in node.get(key) or ():
-            if isinstance(one, dict) and value.keys() <= (one.get("properties") or {}).keys():
-                return one
-    return node

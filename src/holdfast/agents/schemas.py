@@ -26,6 +26,8 @@ from holdfast.schema.walk import (
     Budget,
     Part,
     Schema,
+    branches,
+    properties,
     required,
     resolve,
 )
@@ -178,8 +180,7 @@ def without_one_of(node: Schema, where: str, report: Losses) -> Schema:
 def types_of(node: Schema) -> list[str]:
     """Return the types that a schema names, in order."""
     kind = node.get("type")
-    kinds = kind if isinstance(kind, list) else [kind]
-    return [one for one in kinds if isinstance(one, str)]
+    return [one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str)]
 
 
 def inferred_types(node: Schema) -> list[str]:
@@ -281,27 +282,19 @@ def object_root(schema: Schema, report: Losses) -> Schema:
     for key in ("enum", "const", "not", "if", "then", "else"):
         if flat.pop(key, None) is not None:
             report.add("", key, "cannot be said of the arguments as a whole")
-    properties = flat.get("properties")
-    if not isinstance(properties, dict):
-        flat.pop("properties", None)
-        properties = {}
     flat.pop("$ref", None)
-    return {**flat, "type": "object", "properties": properties}
+    return {**flat, "type": "object", "properties": properties(flat)}
 
 
 def _inlined(node: Schema, root: Schema, key: str) -> Schema:
     """Return a copy with the references among its alternatives resolved."""
-    parts = node.get(key)
-    if not isinstance(parts, list):
-        return dict(node)
-    found = [_target(part, root) for part in parts if isinstance(part, dict)]
-    return {**node, key: found}
-
-
-def _target(part: Schema, root: Schema) -> Schema:
-    reference = part.get("$ref")
-    found = resolve(root, reference) if isinstance(reference, str) else part
-    return found if isinstance(found, dict) else {}
+    found = []
+    for part in branches(node, key):
+        if isinstance(part, dict):
+            reference = part.get("$ref")
+            target = resolve(root, reference) if isinstance(reference, str) else part
+            found.append(target if isinstance(target, dict) else {})
+    return {**node, key: found} if isinstance(node.get(key), list) else dict(node)
 
 
 def _without_variants(node: Schema, key: str, report: Losses) -> Schema:
@@ -309,20 +302,20 @@ def _without_variants(node: Schema, key: str, report: Losses) -> Schema:
     if not variants:
         return node
     report.add("", key, "alternatives for the arguments as a whole; they become one object")
-    properties: Schema = dict(node.get("properties") or {})
+    found = dict(properties(node))
     for variant in variants:
-        for name, one in (variant.get("properties") or {}).items():
-            known = properties.get(name)
+        for name, one in properties(variant).items():
+            known = found.get(name)
             if known is None or known == one:
-                properties[name] = one
+                found[name] = one
             elif isinstance(known, dict) and isinstance(known.get("anyOf"), list):
-                properties[name] = {**known, "anyOf": [*known["anyOf"], one]}
+                found[name] = {**known, "anyOf": [*known["anyOf"], one]}
             else:
-                properties[name] = {"anyOf": [known, one]}
+                found[name] = {"anyOf": [known, one]}
     named = [required(one) for one in variants]
-    always = [name for name in properties if all(name in one for one in named)]
+    always = [name for name in found if all(name in one for one in named)]
     needed = list(dict.fromkeys([*required(node), *always]))
-    return {**node, "properties": properties, **({"required": needed} if needed else {})}
+    return {**node, "properties": found, **({"required": needed} if needed else {})}
 
 
 def safe_keys(schema: Schema, allowed: str, report: Losses) -> tuple[Schema, dict[str, str]]:
@@ -331,10 +324,10 @@ def safe_keys(schema: Schema, allowed: str, report: Losses) -> tuple[Schema, dic
     Returns:
         The schema, and the names that parameters really have by those that they are given.
     """
-    properties: Schema = schema.get("properties") or {}
-    taken = {name for name in properties if re.fullmatch(allowed, name)}
+    own = properties(schema)
+    taken = {name for name in own if re.fullmatch(allowed, name)}
     renamed: dict[str, str] = {}
-    for name in properties:
+    for name in own:
         if name in taken:
             continue
         safe = _ODD.sub("_", name)[:64] or "_"
@@ -348,7 +341,7 @@ def safe_keys(schema: Schema, allowed: str, report: Losses) -> tuple[Schema, dic
         report.add(below("", "properties", name), name, f"is called {safe!r}, and called back")
     if not renamed:
         return schema, {}
-    copy = {renamed.get(name, name): one for name, one in properties.items()}
+    copy = {renamed.get(name, name): one for name, one in own.items()}
     needed = [renamed.get(name, name) for name in required(schema)]
     back = {safe: name for name, safe in renamed.items()}
     return {**schema, "properties": copy, **({"required": needed} if needed else {})}, back

@@ -109,28 +109,27 @@ class Index:
         """Return the score that one word of a query gives each tool."""
         best: dict[int, float] = {}
         for known, weight in self._readings(word):
-            rarity = self._rarity(known)
-            for place in self._places[known]:
-                score = weight * rarity * self._frequency(known, place)
-                if score > best.get(place, 0.0):
-                    best[place] = score
+            places = self._places[known]
+            rarity = math.log(1 + (len(self._tools) - len(places) + 0.5) / (len(places) + 0.5))
+            for place in places:
+                count = self._counts[place][known]
+                length = 1 - LENGTH + LENGTH * (self._lengths[place] / self._mean)
+                frequency = count * (SATURATION + 1) / (count + SATURATION * length)
+                best[place] = max(best.get(place, 0.0), weight * rarity * frequency)
         return best
 
     def _readings(self, word: str) -> list[tuple[str, float]]:
         """Return the known words that it may mean: itself, those that begin alike, or near ones."""
         exact = [(word, 1.0)] if word in self._places else []
-        begun = [(one, BEGINNING) for one in self._places if _begins_alike(word, one)]
+        begun = [
+            (one, BEGINNING)
+            for one in self._places
+            if one != word
+            and min(len(one), len(word)) >= 3
+            and (one.startswith(word) or word.startswith(one))
+        ]
         near = [] if exact or begun or len(word) < 4 else close_matches(word, self._places, 3, 0.75)
         return [*exact, *begun, *((one, SLIP) for one in near)]
-
-    def _rarity(self, word: str) -> float:
-        having = len(self._places[word])
-        return math.log(1 + (len(self._tools) - having + 0.5) / (having + 0.5))
-
-    def _frequency(self, word: str, place: int) -> float:
-        count = self._counts[place][word]
-        length = self._lengths[place] / self._mean
-        return count * (SATURATION + 1) / (count + SATURATION * (1 - LENGTH + LENGTH * length))
 
 
 def _counts(one: ServerTool) -> dict[str, float]:
@@ -149,12 +148,6 @@ def _counts(one: ServerTool) -> dict[str, float]:
             # A word said often in one place says little more than said once.
             found[word] = found.get(word, 0.0) + WEIGHTS[field] * (1 + math.log(count))
     return found
-
-
-def _begins_alike(word: str, other: str) -> bool:
-    """Return True for different words of which one is the beginning of the other."""
-    least = min(len(word), len(other))
-    return word != other and least >= 3 and word[:least] == other[:least]
 
 
 # Meta tools
@@ -212,15 +205,12 @@ async def _search(
         raise ValidationError("search_tools: query must be a text")
     if limit is not None and not isinstance(limit, int | float):
         raise ValidationError("search_tools: limit must be a number")
-    hits = await servers.search(query, limit=5 if limit is None else _within(limit))
+    most = 5 if limit is None else int(min(limit, MOST)) if limit >= 1 else 1
+    hits = await servers.search(query, limit=most)
     found: dict[str, Any] = {"tools": [_described(hit.tool, fence) for hit in hits]}
     if hits.failures:
         found["unavailable"] = [failure.server for failure in hits.failures]
     return ToolResult(content=[TextContent(text=json.dumps(found, ensure_ascii=False))])
-
-
-def _within(limit: float) -> int:
-    return 1 if not limit >= 1 else MOST if limit > MOST else int(limit)
 
 
 def _described(one: ServerTool, fence: bool) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
@@ -184,7 +184,10 @@ class Servers:
         for end in reversed(ends):
             if name[:end] in self._members and end + 1 < len(name):
                 return name[:end], name[end + 1 :]
-        raise self._unresolved(name)
+        text = f"no server for the tool {name!r}: it is called as server.tool"
+        if self._members:
+            text += f", the servers are {', '.join(self._members)}"
+        raise ValidationError(text + question(self._nearby(name[:200])))
 
     async def call_tool(
         self,
@@ -195,12 +198,6 @@ class Servers:
         """Call ``"server.tool"``. Options, result and errors are those of `Client.call_tool`."""
         server, tool = self.resolve(name)
         return await self[server].call_tool(tool, arguments, **options)
-
-    def _unresolved(self, name: str) -> ValidationError:
-        text = f"no server for the tool {name!r}: it is called as server.tool"
-        if self._members:
-            text += f", the servers are {', '.join(self._members)}"
-        return ValidationError(text + question(self._nearby(name[:200])))
 
     def _nearby(self, name: str) -> list[str]:
         """Return suggestions for an unknown name: a tool without its server, a misspelled server,
@@ -238,21 +235,10 @@ class Servers:
         Returns:
             The tools; ``failures`` has an entry for each server that gave none.
         """
-        _positive("timeout", timeout)
-        wanted = self._wanted(servers)
-        limit = self._timeout if timeout is None else timeout
-        outcomes = await self._each(wanted, partial(_list, cache=cache), limit)
-        found: Partial[ServerTool] = Partial()
-        for member, outcome in zip(wanted, outcomes, strict=True):
-            if isinstance(outcome, Failure):
-                found.failures += (outcome,)
-            else:
-                found.extend(self._named(member.name, outcome))
-        return found
-
-    def _named(self, server: str, tools: Iterable[Tool]) -> Iterator[ServerTool]:
-        for tool in tools:
-            yield ServerTool(server, tool, self._model_names.add(server, tool.name))
+        listed = await self._listed(servers, timeout, partial(_list, cache=cache))
+        add = self._model_names.add
+        found = (ServerTool(server, tool, add(server, tool.name)) for server, tool in listed)
+        return Partial(found, listed.failures)
 
     async def list_skills(
         self, servers: Collection[str] | None = None, *, timeout: float | None = None
@@ -261,17 +247,7 @@ class Servers:
 
         Takes what `list_tools` takes. A skill is known by ``(skill.server, skill.uri)``.
         """
-        _positive("timeout", timeout)
-        wanted = self._wanted(servers)
-        limit = self._timeout if timeout is None else timeout
-        outcomes = await self._each(wanted, _skills, limit)
-        found: Partial[Skill] = Partial()
-        for outcome in outcomes:
-            if isinstance(outcome, Failure):
-                found.failures += (outcome,)
-            else:
-                found.extend(outcome)
-        return found
+        return await self._listed(servers, timeout, _skills)
 
     async def read_skill(
         self,
@@ -392,6 +368,23 @@ class Servers:
 
     # Side by side
 
+    async def _listed(
+        self,
+        servers: Collection[str] | None,
+        timeout: float | None,
+        work: Callable[[Member, float | None], Awaitable[Sequence[T]]],
+    ) -> Partial[T]:
+        """Return what each of some servers lists, in the order of the servers."""
+        _positive("timeout", timeout)
+        limit = self._timeout if timeout is None else timeout
+        found: Partial[T] = Partial()
+        for outcome in await self._each(self._wanted(servers), work, limit):
+            if isinstance(outcome, Failure):
+                found.failures += (outcome,)
+            else:
+                found.extend(outcome)
+        return found
+
     async def _each(
         self,
         wanted: list[Member],
@@ -429,16 +422,11 @@ class Servers:
         for index, (member, outcome) in enumerate(zip(wanted, found, strict=True)):
             late = isinstance(outcome, Failure) and outcome.is_timeout and len(wanted) > 1
             if late and (left := until[member.name] - loop.time()) > 0:
-                await self._recover(member, left)
+                # Through the backoff; the attempt that follows gives the reason of a failure.
+                with suppress(HoldfastError):
+                    await member.obtain().wait_ready(min(member.next_attempt(), left))
                 found[index] = await one(member)
         return found
-
-    async def _recover(self, member: Member, left: float) -> None:
-        """Wait through the backoff after a timeout; the attempt that follows gives the reason."""
-        try:
-            await member.obtain().wait_ready(min(member.next_attempt(), left))
-        except HoldfastError:
-            pass
 
 
 def _positive(name: str, value: object) -> None:
@@ -447,32 +435,22 @@ def _positive(name: str, value: object) -> None:
 
 
 async def _open(member: Member, timeout: float | None) -> None:
-    client = member.obtain()
-    try:
-        async with asyncio.timeout(timeout):
-            await client.open()
-    except TimeoutError as error:
-        raise _late(member, error, "not ready", timeout) from None
+    await _within(timeout, f"{member.name}: not ready", member.obtain().open())
 
 
-async def _list(member: Member, timeout: float | None, cache: CacheMode | None) -> list[Tool]:
-    client = member.obtain()
-    try:
-        async with asyncio.timeout(timeout):
-            found = await client.list_tools(cache=cache)
-    except TimeoutError as error:
-        raise _late(member, error, "no list of tools", timeout) from None
+async def _list(
+    member: Member, timeout: float | None, cache: CacheMode | None
+) -> list[tuple[str, Tool]]:
+    work = member.obtain().list_tools(cache=cache)
+    found = await _within(timeout, f"{member.name}: no list of tools", work)
     unique = {tool.name: tool for tool in reversed(found) if tool.enabled}
     member.tools = len(unique)
-    return list(reversed(unique.values()))
+    return [(member.name, tool) for tool in reversed(unique.values())]
 
 
 async def _skills(member: Member, timeout: float | None) -> Sequence[Skill]:
-    try:
-        async with asyncio.timeout(timeout):
-            return await offered_skills(member.obtain())
-    except TimeoutError as error:
-        raise _late(member, error, "no list of skills", timeout) from None
+    work = offered_skills(member.obtain())
+    return await _within(timeout, f"{member.name}: no list of skills", work)
 
 
 async def offered_skills(client: Client) -> Sequence[Skill]:
@@ -483,8 +461,12 @@ async def offered_skills(client: Client) -> Sequence[Skill]:
     return await client.list_skills() if offered else []
 
 
-def _late(member: Member, error: TimeoutError, what: str, timeout: float | None) -> HoldfastError:
-    """Prefer the client's own timeout error, which says more."""
-    if isinstance(error, HoldfastError):
-        return error
-    return RequestTimeout(f"{member.name}: {what} within {timeout:g} s")
+async def _within(timeout: float | None, missing: str, work: Awaitable[T]) -> T:
+    """Wait for one server; the client's own timeout error says more than ours."""
+    try:
+        async with asyncio.timeout(timeout):
+            return await work
+    except TimeoutError as error:
+        if isinstance(error, HoldfastError):
+            raise
+        raise RequestTimeout(f"{missing} within {timeout:g} s") from None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import Struct
 
 from holdfast._core.engine.state import State
+from holdfast._core.text import counted
 from holdfast.client import Client
 from holdfast.errors import HoldfastError, ShutdownError, StateError, ValidationError
 from holdfast.events import Transition
@@ -91,8 +92,7 @@ class Member:
         """Return the status. Starts nothing."""
         client = self.client
         if client is None:
-            state, failure = self._unused()
-            return Status(name=self.name, state=state, failure=failure, source=self.source)
+            return self._unused()
         info = client.server_info
         return Status(
             name=self.name,
@@ -104,18 +104,20 @@ class Member:
             source=self.source,
         )
 
-    def _unused(self) -> tuple[str, Failure | None]:
+    def _unused(self) -> Status:
+        state, failure = NOT_STARTED, self.failure
         if self.disabled:
-            return DISABLED, self.failure
-        if self.closed:
-            return str(State.CLOSED), self.failure
-        try:
-            if self._check is not None:
+            state = DISABLED
+        elif self.closed:
+            state = str(State.CLOSED)
+        elif self._check is not None:
+            try:
                 self._check()
-        except HoldfastError as error:
-            state = UNTRUSTED if is_distrust(error) else INVALID
-            return state, Failure(server=self.name, error=error, time=datetime.now(UTC))
-        return NOT_STARTED, self.failure
+            except HoldfastError as error:
+                distrust = isinstance(error, StateError) and error.state == UNTRUSTED
+                state = UNTRUSTED if distrust else INVALID
+                failure = Failure(server=self.name, error=error, time=datetime.now(UTC))
+        return Status(name=self.name, state=state, failure=failure, source=self.source)
 
     def next_attempt(self) -> float:
         """Return the seconds until the client's next attempt to connect has ended."""
@@ -136,40 +138,28 @@ def members(config: Config, overrides: Mapping[str, Any]) -> dict[str, Member]:
     refuse_unknown(overrides, of="Servers")
     if isinstance(config, Mapping):
         return {name: _given(name, what, overrides) for name, what in config.items()}
-    found = _read(config) if config is None or isinstance(config, str | os.PathLike) else config
-    if not hasattr(found, "servers"):
+    if config is None or isinstance(config, str | os.PathLike):
+        from holdfast.config.loading import load
+
+        config = load(config)
+    if not hasattr(config, "servers"):
         raise ValidationError(
-            f"Servers({found!r}): must be a mapping of names to targets, a path or a Configuration"
+            f"Servers({config!r}): must be a mapping of names to targets, a path or a Configuration"
         )
-    return {name: _configured(name, one, overrides) for name, one in found.servers.items()}
-
-
-def _read(path: str | os.PathLike[str] | None) -> Configuration:
-    from holdfast.config.loading import load
-
-    return load(path)
-
-
-def is_distrust(error: HoldfastError) -> bool:
-    """Return True if the error means that a server of a project's own file is not approved."""
-    return isinstance(error, StateError) and error.state == UNTRUSTED
+    return {name: _configured(name, one, overrides) for name, one in config.servers.items()}
 
 
 def _configured(name: str, entry: ServerEntry, overrides: Mapping[str, Any]) -> Member:
+    from holdfast.config.resolution import admit
+
     return Member(
         name,
         lambda: entry.connect(**overrides),
-        check=lambda: _admit(entry),
+        # Raises what keeps an entry from being used: no approval, a variable without a value.
+        check=lambda: admit(entry),
         disabled=entry.disabled,
         source=entry.source.file,
     )
-
-
-def _admit(entry: ServerEntry) -> None:
-    """Raise what keeps an entry from being used: no approval, a variable without a value."""
-    from holdfast.config.resolution import admit
-
-    admit(entry)
 
 
 def _given(name: str, what: Any, overrides: Mapping[str, Any]) -> Member:
@@ -259,9 +249,6 @@ class Status(Struct, frozen=True, kw_only=True):
         return None if self.failure is None else self.failure.error
 
     def __str__(self) -> str:
-        return "  ".join(filter(None, (self.name, self.state, *self._details())))
-
-    def _details(self) -> tuple[str, ...]:
-        count = "" if self.tools is None else f"{self.tools} tool{'s' * (self.tools != 1)}"
-        wrong = "" if self.failure is None or self.is_ready else self.failure.error.message
-        return (count, self.server or "", wrong)
+        count = "" if self.tools is None else counted(self.tools, "tool")
+        wrong = "" if self.error is None or self.is_ready else self.error.message
+        return "  ".join(filter(None, (self.name, self.state, count, self.server, wrong)))
