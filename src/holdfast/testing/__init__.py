@@ -4,9 +4,8 @@ peer             a scripted server in memory
 contract         tests that every transport passes
   echo_server    the server that they talk to
 plugin           fixtures, markers and options for pytest
-  fixtures       the clients and handles of one test
+  fixtures       the clients and handles of one test, and the types of the fixtures
   recording      its calls: notes for a report, recordings on disk, and their replay
-  factories      the types of the fixtures
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from holdfast._lazy import lazily
 if TYPE_CHECKING:
     from holdfast._core.server.incoming import SILENCE, Incoming
     from holdfast._core.wire.codes import RequestError
-    from holdfast.testing.factories import (
+    from holdfast.testing.fixtures import (
         ClientFactory, HandleFactory, SyncClientFactory, SyncHandleFactory,
     )
     from holdfast.testing.peer import Peer
@@ -31,7 +30,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "factories": ("ClientFactory", "HandleFactory", "SyncClientFactory", "SyncHandleFactory"),
+    "fixtures": ("ClientFactory", "HandleFactory", "SyncClientFactory", "SyncHandleFactory"),
     "peer": ("SILENCE", "Incoming", "Peer", "RequestError"),
 }
 """The home of each name; pytest loads `plugin` in every run, and nothing else with it."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -83,10 +82,7 @@ class Probe:
             rooms = len(self.seen(Room))
             if self.link.send(frame, WireId(number)):
                 return number
-            await self.until(partial(self._more_room, rooms))
-
-    def _more_room(self, rooms: int) -> bool:
-        return len(self.seen(Room)) > rooms
+            await self.until(lambda: len(self.seen(Room)) > rooms)  # noqa: B023
 
     async def until(self, found: Callable[[], Any]) -> Any:
         """Wait until something is so."""
@@ -102,21 +98,19 @@ class Probe:
 
     async def answer(self, number: int) -> dict[str, Any]:
         """The result for one order."""
-
         result: dict[str, Any] = msgspec.json.decode(
             await self.until(lambda: self._results.get(number))
         )
         return result
 
-    def failures(self, number: int) -> list[Any]:
-        """The reports that say that an order failed: alone, or with the link."""
-        refused = [report for report in self.seen(Refused) if report.wire_id == number]
-        return refused + self.seen(Lost)
-
     async def failure(self, number: int) -> HoldfastError:
-        """Wait for the failure of a frame and return its error."""
-        reports = await self.until(lambda: self.failures(number))
-        error: HoldfastError = reports[0].error
+        """Wait for the failure of an order, alone or with the link, and return its error."""
+
+        def failures() -> list[Any]:
+            refused = [report for report in self.seen(Refused) if report.wire_id == number]
+            return refused + self.seen(Lost)
+
+        error: HoldfastError = (await self.until(failures))[0].error
         return error
 
 

@@ -10,18 +10,17 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, overload
 
 import pytest
 from msgspec import Struct
 
 from holdfast import _connect, sync
 from holdfast._core.targets import VARIABLE, Target
-from holdfast.calllog.log import CallLog, open_log
+from holdfast.calllog.log import open_log
 from holdfast.client import Client
 from holdfast.errors import ValidationError
 from holdfast.handles import Handle, SyncHandle
@@ -31,6 +30,10 @@ from holdfast.testing.recording import MissingRecording, NotesLog, Recording, Re
 LONGEST_END: Final = 30.0
 """Seconds that a client on a loop of another thread has to close."""
 _TRANSPORT_OPTIONS: Final = frozenset(_connect.Options.__annotations__)
+
+H = TypeVar("H", bound=Handle)
+S = TypeVar("S", bound=SyncHandle)
+M_co = TypeVar("M_co", covariant=True)
 
 Thing: TypeAlias = "Client | sync.Client | Handle | SyncHandle"
 """The values of the fixtures."""
@@ -68,7 +71,6 @@ class ClientScope:
         self._recording = Recording(here / record, item.nodeid) if record else None
         self._replay = Replay(here / replay, item.nodeid, replay) if replay else None
         self._reported = False
-        self._file: CallLog | None = None
 
     # The fixtures
 
@@ -111,7 +113,8 @@ class ClientScope:
 
     def _make(self, make: Callable[..., Any], to: Destination) -> Any:
         recorder: RecordingLog | None = None
-        others = self._logs(to.options.pop("log", None), to.redaction)
+        own = to.options.pop("log", None)
+        others = [] if own is None else [open_log(own, to.redaction)]
         if self._recording is not None:
             recorder = self._recording.log(to.redaction)
             others.append(recorder)
@@ -121,7 +124,9 @@ class ClientScope:
         try:
             made = make(to.target, log=log, **to.options)
         except BaseException:
-            self._undo()
+            for one in (self._recording, self._replay):
+                if one is not None:
+                    one.undo()
             raise
         if recorder is not None:
             recorder.client = _client_of(made)
@@ -137,11 +142,6 @@ class ClientScope:
         kept = {key: value for key, value in to.options.items() if key not in _TRANSPORT_OPTIONS}
         to.target, to.options = server, {"name": name, **kept}
 
-    def _undo(self) -> None:
-        for one in (self._recording, self._replay):
-            if one is not None:
-                one.undo()
-
     # The target
 
     def _destination(self, target: Any, options: dict[str, Any], own: Any = None) -> Destination:
@@ -151,33 +151,28 @@ class ClientScope:
             return Destination(target, dict(options))
         marker = self._item.get_closest_marker("mcp_target")
         if marker is not None:
-            target, settings = _marked(marker, "target")
-            return Destination(target, {**settings, **options})
+            settings = dict(marker.kwargs)
+            found = [*marker.args, *([settings.pop("target")] if "target" in settings else ())]
+            if len(found) != 1:
+                text = "@pytest.mark.mcp_target(target, **options) takes one target"
+                raise ValidationError(text)
+            return Destination(found[0], {**settings, **options})
         if own is not None:
             return Destination(own, dict(options))
         config = self._item.config
         ours = config.getini("mcp_target")
         if ours:
-            return Destination(ours, _placed(ours, config.rootpath, options))
+            # A command runs in the folder of pytest's configuration.
+            is_command = "://" not in ours.partition(" ")[0]
+            return Destination(
+                ours, {**({"cwd": config.rootpath} if is_command else {}), **options}
+            )
         if not os.environ.get(VARIABLE) and "base_url" not in options:
             raise ValidationError(
                 "no target: name one in the call, with @pytest.mark.mcp_target(…), as "
                 f"mcp_target in pytest's configuration, or in {VARIABLE}"
             )
         return Destination(None, dict(options))
-
-    def _logs(self, own: Any, redaction: Redaction) -> list[CallLog]:
-        """Return the other logs to write: that of the call, and the file of the marker."""
-        found = [] if own is None else [open_log(own, redaction)]
-        marker = self._item.get_closest_marker("mcp_log")
-        if marker is None:
-            return found
-        if self._file is None:
-            path, settings = _marked(marker, "path")
-            place = self._item.config.rootpath / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            self._file = CallLog(place, **{"redaction": redaction, **settings})
-        return [*found, self._file]
 
     # The report
 
@@ -234,6 +229,63 @@ class ClientScope:
         return [one for one in reversed(self._tracked) if not one.closed]
 
 
+# The types of the fixtures, for type-checked suites
+
+
+class ClientFactory(Protocol):
+    """The type of ``mcp_client``."""
+
+    def __call__(self, target: Target = None, **options: Any) -> Client: ...
+
+
+class SyncClientFactory(Protocol):
+    """The type of ``mcp_client_sync``."""
+
+    def __call__(self, target: Target = None, **options: Any) -> sync.Client: ...
+
+
+class Module(Protocol[M_co]):
+    """A generated module."""
+
+    @property
+    def connect(self) -> Callable[..., M_co]:
+        """The module's ``connect``."""
+
+
+class SyncModule(Protocol[M_co]):
+    """A module generated with ``--sync``."""
+
+    @property
+    def connect_sync(self) -> Callable[..., M_co]:
+        """The module's ``connect_sync``."""
+
+
+class HandleFactory(Protocol):
+    """The type of ``mcp_handle``."""
+
+    @overload
+    def __call__(
+        self, kind: type[H], session: str | None = None, *, target: Any = None, **options: Any
+    ) -> H: ...
+    @overload
+    def __call__(
+        self, kind: Module[H], session: str | None = None, *, target: Any = None, **options: Any
+    ) -> H: ...
+
+
+class SyncHandleFactory(Protocol):
+    """The type of ``mcp_handle_sync``."""
+
+    @overload
+    def __call__(
+        self, kind: type[S], session: str | None = None, *, target: Any = None, **options: Any
+    ) -> S: ...
+    @overload
+    def __call__(
+        self, kind: SyncModule[S], session: str | None = None, *, target: Any = None, **options: Any
+    ) -> S: ...
+
+
 # Handles
 
 
@@ -256,24 +308,6 @@ def _maker(kind: Any, verb: str) -> tuple[Callable[..., Any], Any]:
     name = kind.__name__ if isinstance(kind, ModuleType) else repr(kind)
     hint = "; generate it with --sync" if callable(getattr(kind, "connect", None)) else ""
     raise ValidationError(f"{name} is no generated module: it has no {verb}(){hint}")
-
-
-# Markers and settings
-
-
-def _marked(marker: pytest.Mark, name: str) -> tuple[Any, dict[str, Any]]:
-    """Return the one argument of a marker, and its options."""
-    options = dict(marker.kwargs)
-    found = [*marker.args, *([options.pop(name)] if name in options else ())]
-    if len(found) != 1:
-        raise ValidationError(f"@pytest.mark.{marker.name}({name}, **options) takes one {name}")
-    return found[0], options
-
-
-def _placed(target: str, root: Path, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options with ``cwd`` for a command: the folder of pytest's configuration."""
-    is_command = "://" not in target.partition(" ")[0]
-    return {"cwd": root, **options} if is_command else dict(options)
 
 
 # Closing
@@ -322,30 +356,28 @@ def _raise(faults: list[Exception]) -> None:
         raise ExceptionGroup("several MCP clients failed to close", faults)
 
 
-Scope: TypeAlias = Literal["session", "package", "module", "class", "function"]
-
 PLUGIN: Final = "holdfast-teardown"
 
 
 def fixtures(config: pytest.Config) -> ModuleType:
     """Return a plugin with one fixture for each kind of loop that a test may run on."""
+
+    def ending() -> Callable[[ClientScope], AsyncIterator[None]]:
+        async def end(_mcp_scope: ClientScope) -> AsyncIterator[None]:
+            yield
+            await _mcp_scope.end()
+
+        return end
+
     made = ModuleType(PLUGIN)
-    vars(made)["anyio"] = pytest.fixture(name="_mcp_end_anyio")(_ending())
+    vars(made)["anyio"] = pytest.fixture(name="_mcp_end_anyio")(ending())
     if _has_asyncio(config):
         import pytest_asyncio
 
-        for scope in get_args(Scope):
+        for scope in ("session", "package", "module", "class", "function"):
             named = pytest_asyncio.fixture(loop_scope=scope, name=f"_mcp_end_{scope}")
-            vars(made)[scope] = named(_ending())
+            vars(made)[scope] = named(ending())
     return made
-
-
-def _ending() -> Callable[[ClientScope], AsyncIterator[None]]:
-    async def end(_mcp_scope: ClientScope) -> AsyncIterator[None]:
-        yield
-        await _mcp_scope.end()
-
-    return end
 
 
 def _has_asyncio(config: pytest.Config) -> bool:
@@ -354,23 +386,18 @@ def _has_asyncio(config: pytest.Config) -> bool:
 
 def arrange(request: pytest.FixtureRequest) -> None:
     """Request the fixture that closes the test's clients on its own loop."""
-    name = _fixture_for(request)
-    if name is None:
-        return
-    manager = request.config.pluginmanager
-    if not manager.hasplugin(PLUGIN):
-        manager.register(fixtures(request.config), PLUGIN)
-    request.getfixturevalue(name)
-
-
-def _fixture_for(request: pytest.FixtureRequest) -> str | None:
+    config = request.config
+    marker = request.node.get_closest_marker("asyncio")
     if "anyio_backend" in request.fixturenames:
         backend = request.getfixturevalue("anyio_backend_name")
         if backend != "asyncio":
             pytest.fail(f"Holdfast runs on asyncio, and this test on {backend}", pytrace=False)
-        return "_mcp_end_anyio"
-    marker = request.node.get_closest_marker("asyncio")
-    if marker is None or not _has_asyncio(request.config):
-        return None
-    given = marker.kwargs.get("loop_scope") or marker.kwargs.get("scope")
-    return f"_mcp_end_{given or request.config.getini('asyncio_default_test_loop_scope')}"
+        loop = "anyio"
+    elif marker is not None and _has_asyncio(config):
+        given = marker.kwargs.get("loop_scope") or marker.kwargs.get("scope")
+        loop = given or config.getini("asyncio_default_test_loop_scope")
+    else:
+        return
+    if not config.pluginmanager.hasplugin(PLUGIN):
+        config.pluginmanager.register(fixtures(config), PLUGIN)
+    request.getfixturevalue(f"_mcp_end_{loop}")

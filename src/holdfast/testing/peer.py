@@ -80,7 +80,12 @@ class Peer:
         self.connections: int = 0
         self.catalog: Catalog = Catalog()
         self._task_tools: set[str] = set()
-        tasks = TaskTable(self.catalog.call_tool, self._task_tools, new_id=_new_id, now=_timestamp)
+        tasks = TaskTable(
+            self.catalog.call_tool,
+            self._task_tools,
+            new_id=lambda: uuid.uuid4().hex,
+            now=lambda: datetime.now(UTC).isoformat(),
+        )
         self._server = Server(
             name,
             {**self.catalog.handlers(), **tasks.handlers()},
@@ -107,7 +112,6 @@ class Peer:
 
     @versions.setter
     def versions(self, versions: Iterable[str]) -> None:
-        """Set the protocol revisions that the peer supports."""
         self._server.versions = tuple(versions)
 
     # The script
@@ -288,14 +292,6 @@ class Peer:
         if extensions:
             declared["extensions"] = extensions
         return declared
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex
-
-
-def _timestamp() -> str:
-    return datetime.now(UTC).isoformat()
 
 
 def _runs(function: Function) -> Run:

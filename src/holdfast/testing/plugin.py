@@ -17,18 +17,13 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 if TYPE_CHECKING:
-    from holdfast.testing.factories import (
+    from holdfast.testing.fixtures import (
         ClientFactory,
+        ClientScope,
         HandleFactory,
         SyncClientFactory,
         SyncHandleFactory,
     )
-    from holdfast.testing.fixtures import ClientScope
-
-MARKERS: Final = (
-    "mcp_target(target, **options): the default target and options of mcp_client",
-    "mcp_log(path, **options): write the test's MCP calls to this file; options of CallLog",
-)
 
 _SCOPE: Final = pytest.StashKey["ClientScope"]()
 
@@ -50,9 +45,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers and check the options."""
-    for marker in MARKERS:
-        config.addinivalue_line("markers", marker)
+    """Register the marker and check the options."""
+    marker = "mcp_target(target, **options): the default target and options of mcp_client"
+    config.addinivalue_line("markers", marker)
     replay = config.getoption("mcp_replay")
     if replay and config.getoption("mcp_record"):
         raise pytest.UsageError("--mcp-record and --mcp-replay do not go together")
@@ -65,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def _mcp_scope(request: pytest.FixtureRequest) -> Iterator[ClientScope]:
-    """Return the clients and handles of the test."""
+    """The clients and handles of the test."""
     from holdfast.testing.fixtures import ClientScope
 
     scope = request.node.stash[_SCOPE] = ClientScope(request.node)

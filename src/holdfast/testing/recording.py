@@ -82,11 +82,10 @@ class NotesLog(CallLog):
 
     def begin(self, call: ObservedCall) -> End | None:
         """Note the start of a request; return the function that notes its end."""
-        found = [super().begin(call), *(other.begin(call) for other in self._others)]
-        ends = [end for end in found if end is not None]
+        ends = [super().begin(call), *(other.begin(call) for other in self._others)]
 
         def end() -> None:
-            for one in ends:
+            for one in filter(None, ends):
                 one()
 
         return end
@@ -163,10 +162,8 @@ class RecordingLog(CallLog):
         if call.tool is None and self._tools is None:
             self._waiting.append((call, seq))
             return
-        known = call.tool or next(
-            (one for one in self._tools or () if one.name == call.about), None
-        )
-        call.tool = known
+        if call.tool is None:
+            call.tool = next((one for one in self._tools or () if one.name == call.about), None)
         self._end(call, self._before(call, seq), seq)
 
     def _take_known(self) -> None:
@@ -182,19 +179,11 @@ class RecordingLog(CallLog):
         self._waiting.clear()
         super().close()
 
-    def _flush(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for call, seq in waiting:
-            self._write(call, seq)
-
     async def learn(self) -> None:
         """List the server's tools once, without touching the client's cache."""
+        self._take_known()
         client = self.client
-        if client is None or self._tools is not None:
-            return
-        if client.tools:
-            self._take(client, list(client.tools.values()))
-        elif client.is_connected:
+        if client is not None and self._tools is None and client.is_connected:
             try:
                 deadline = client._channel.deadline("tools/list")
                 found = await client._cached.listing(
@@ -209,8 +198,10 @@ class RecordingLog(CallLog):
     def _take(self, client: Client, tools: list[Tool]) -> None:
         info = client.server_info
         self._tools = tools
-        self._flush()
         self._server = (None if info is None else info.name, client.instructions)
+        waiting, self._waiting = self._waiting, []
+        for call, seq in waiting:
+            self._write(call, seq)
 
     def part(self, folder: Path) -> RecordedClient:
         """Return the manifest entry of this client, and write its tools to the shared folder."""
