@@ -135,11 +135,6 @@ def test_it_starts_without_an_event_loop_or_dependencies() -> None:
     assert not {"asyncio", "msgspec", "inspect", "logging"} & set(found.stdout.split())
 
 
-def test_a_slow_start_still_answers(launch: Launch) -> None:
-    client = Client(launch("--slow-start", "0.05"), STATELESS)
-    assert client.result("server/discover")
-
-
 def test_a_large_text_goes_both_ways(client: Client) -> None:
     text = "x" * 3_000_000
     (block,) = client.tool("echo", text=text)["content"]

@@ -12,13 +12,7 @@ from typing import Any, Final
 from holdfast._core.eras.revisions import SKILLS, TASKS
 from holdfast._core.eras.serving import Json, select
 from holdfast._core.runners.stdlib import run
-from holdfast._core.server.catalog import (
-    Catalog,
-    CatalogResource,
-    Offered,
-    resource,
-    user_message,
-)
+from holdfast._core.server.catalog import Catalog, Offered, resource, user_message
 from holdfast._core.server.incoming import Incoming
 from holdfast._core.server.server import Server
 from holdfast._core.server.tasks import TaskTable
@@ -158,7 +152,7 @@ def _offer_resources(catalog: Catalog) -> None:
         catalog.resources[uri] = resource(uri, text, hints=_FIXED, **described)
     uri = "demo://picture"
     listed = {"name": "picture", "description": "A colour gradient", "uri": uri, "mimeType": image}
-    catalog.resources[uri] = CatalogResource(listed, lambda: _picture(uri))
+    catalog.resources[uri] = Offered(listed, lambda incoming, given: _picture(uri))
     catalog.templates.append(_TEMPLATE)
     catalog.add_skill(f"skill://{_SKILL['name']}", _SKILL_FILES, _SKILL)
 
@@ -182,11 +176,8 @@ def _offer_prompts(catalog: Catalog) -> None:
         {"name": "name", "description": "Whom to greet", "required": True},
         {"name": "style", "description": f"One of {', '.join(_STYLES)}", "required": False},
     ]
-    greeting = {
-        "name": "greeting",
-        "description": "Asks a model to greet somebody",
-        "arguments": arguments,
-    }
+    about = "Asks a model to greet somebody"
+    greeting = {"name": "greeting", "description": about, "arguments": arguments}
     tour = {"name": "tour", "description": "Asks a model to try out the tools of this server"}
     text = "Try each tool of the demo server once and tell what it did."
     catalog.prompts["greeting"] = Offered(greeting, lambda incoming, given: _greeting(given))
@@ -247,20 +238,12 @@ def main(arguments: list[str]) -> None:
         "--page-size", type=_positive, metavar="N", help="give every list in pages of N"
     )
     parser.add_argument(
-        "--slow-start",
-        type=float,
-        default=0.0,
-        metavar="SECONDS",
-        help="wait before reading the first message",
-    )
-    parser.add_argument(
         "--http",
         type=int,
         metavar="PORT",
         help="serve on http://127.0.0.1:PORT/mcp instead, for any number of clients",
     )
     options = parser.parse_args(arguments)
-    time.sleep(max(0.0, options.slow_start))
     server = make_server(options.eras, options.page_size)
     if options.http is None:
         run(server)

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TextIO, TypeVar
 
 import holdfast
-from holdfast import Progress, RunningCall, State, StateError, ToolResult, TransportError
+from holdfast import Progress, State, StateError, ToolResult, TransportError
 
 T = TypeVar("T")
 
@@ -172,12 +172,13 @@ class Story:
 
     async def _read(self) -> None:
         self.show.heading("3. Read a resource and a prompt")
-        tides = await self._time("read_resource('demo://tides')", self._read_tides())
+        work = self._client.read_resource("demo://tides")
+        tides = (await self._time("read_resource('demo://tides')", work)).text
         self._result(tides.strip())
         self._check("holds on" in tides, "the resource was read")
         arguments = {"name": "Ada", "style": "pirate"}
-        work = self._client.get_prompt("greeting", arguments)
-        prompt = await self._time(f"get_prompt('greeting', {json.dumps(arguments)})", work)
+        asked = self._client.get_prompt("greeting", arguments)
+        prompt = await self._time(f"get_prompt('greeting', {json.dumps(arguments)})", asked)
         (message,) = prompt.messages
         text = getattr(message.content, "text", "")
         self._result(f"{message.role}: {text}")
@@ -188,7 +189,16 @@ class Story:
             "4. Kill the server during a call",
             "A slow call is running. The server gets SIGKILL, as from the kernel.",
         )
-        running = await self._start_slow_call()
+        under_way = asyncio.Event()
+
+        def on_progress(progress: Progress) -> None:
+            self.show.line("->", f"progress {progress.progress}/{progress.total}")
+            under_way.set()
+
+        arguments = {"steps": 100, "seconds": 0.1}
+        self.show.line("call", f"countdown {json.dumps(arguments)}")
+        running = self._client.start_tool("countdown", arguments, on_progress=on_progress)
+        await under_way.wait()
         victim = self._server_pid()
         self.show.line("", f"kill -9 {victim}")
         os.kill(victim, signal.SIGKILL)
@@ -249,23 +259,6 @@ class Story:
 
     def _result(self, text: str) -> None:
         self.show.line("->", f"{text}  [{self._took:.1f}ms]")
-
-    async def _read_tides(self) -> str:
-        return (await self._client.read_resource("demo://tides")).text
-
-    async def _start_slow_call(self) -> RunningCall[ToolResult]:
-        """Start a call, and return once the server works on it."""
-        under_way = asyncio.Event()
-
-        def on_progress(progress: Progress) -> None:
-            self.show.line("->", f"progress {progress.progress}/{progress.total}")
-            under_way.set()
-
-        arguments = {"steps": 100, "seconds": 0.1}
-        self.show.line("call", f"countdown {json.dumps(arguments)}")
-        running = self._client.start_tool("countdown", arguments, on_progress=on_progress)
-        await under_way.wait()
-        return running
 
     def _server_pid(self) -> int:
         """Return the process id that the latest server wrote to stderr."""

@@ -13,13 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from holdfast._core.eras.serving import Json
-from holdfast._core.server.catalog import (
-    Catalog,
-    Offered,
-    ToolFailure,
-    resource,
-    text_result,
-)
+from holdfast._core.server.catalog import Catalog, Offered, ToolFailure, resource, text_result
 from holdfast._core.server.incoming import Incoming
 
 NOTE_PREFIX: Final = "demo://note/"
@@ -44,13 +38,16 @@ def tool(
 ) -> Callable[[Tool], Tool]:
     """Offer a function as a tool of the same name, described by its docstring."""
     wanted = parameters or {}
+    schema: Json = {"type": "object", "properties": wanted, "additionalProperties": False}
+    if required := [name for name, one in wanted.items() if "default" not in one]:
+        schema["required"] = required
 
     def register(function: Tool) -> Tool:
         """Put the function into the catalog."""
         definition = {
             "name": function.__name__,
             "description": function.__doc__,
-            "inputSchema": _arguments_schema(wanted),
+            "inputSchema": schema,
             "annotations": {**hints, "openWorldHint": False},
             **({} if output is None else {"outputSchema": _object_schema(output)}),
             **({"execution": {"taskSupport": "optional"}} if task else {}),
@@ -76,13 +73,6 @@ def _parameter(kind: str, description: str, **rest: Any) -> Json:
 
 def _object_schema(properties: dict[str, Json]) -> Json:
     return {"type": "object", "properties": properties, "required": list(properties)}
-
-
-def _arguments_schema(parameters: dict[str, Json]) -> Json:
-    """Return the input schema of a tool: parameters without a default are required."""
-    schema: Json = {"type": "object", "properties": parameters, "additionalProperties": False}
-    required = [name for name, parameter in parameters.items() if "default" not in parameter]
-    return {**schema, "required": required} if required else schema
 
 
 def check(parameters: dict[str, Json], arguments: Json) -> None:
@@ -177,18 +167,14 @@ def picture(incoming: Incoming, width: int = 64, height: int = 64) -> Json:
     return {"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}
 
 
-@tool(
-    {"seconds": _parameter("number", "How long", minimum=0, maximum=86_400)},
-)
+@tool({"seconds": _parameter("number", "How long", minimum=0, maximum=86_400)})
 async def sleep(incoming: Incoming, seconds: float) -> Json:
     """Does nothing for a while. Stops at once when cancelled, and does not answer then."""
     await incoming.sleep(seconds)
     return text_result(f"slept {seconds} s")
 
 
-@tool(
-    {"message": _parameter("string", "What to say", default="failed, as asked")},
-)
+@tool({"message": _parameter("string", "What to say", default="failed, as asked")})
 def fail(incoming: Incoming, message: str = "failed, as asked") -> Json:
     """Fails with the message given."""
     raise ToolFailure(message)
@@ -220,10 +206,7 @@ async def ask_name(incoming: Incoming) -> Json:
     raise ToolFailure(f"the client's answer holds no name: {json.dumps(answer)}")
 
 
-@tool(
-    {"text": _parameter("string", "The text to summarise")},
-    hints=_ASKS,
-)
+@tool({"text": _parameter("string", "The text to summarise")}, hints=_ASKS)
 async def summarise(incoming: Incoming, text: str) -> Json:
     """Has the client's model summarise a text (sampling)."""
     prompt = {"type": "text", "text": f"Summarise in one sentence:\n\n{text}"}
@@ -237,9 +220,7 @@ async def summarise(incoming: Incoming, text: str) -> Json:
     return text_result(summary)
 
 
-@tool(
-    output={"roots": {"type": "array", "items": {"type": "object"}}},
-)
+@tool(output={"roots": {"type": "array", "items": {"type": "object"}}})
 async def roots(incoming: Incoming) -> Json:
     """Lists the roots that the client offers."""
     found = (await incoming.ask("roots/list", {}, "roots")).get("roots")

@@ -20,17 +20,10 @@ class ToolFailure(Exception):  # noqa: N818
 
 
 class Offered(NamedTuple):
-    """A tool or a prompt: its definition as it is listed, and what runs it."""
+    """A tool, a prompt or a resource: its definition as it is listed, and what runs or reads it."""
 
     definition: Json
     run: Run
-
-
-class CatalogResource(NamedTuple):
-    """A resource: its definition as it is listed, and what reads it."""
-
-    definition: Json
-    read: Callable[[], Json]
 
 
 class Catalog:
@@ -43,20 +36,22 @@ class Catalog:
     def __init__(self, page_size: int | None = None) -> None:
         self.page_size = page_size
         self.tools: dict[str, Offered] = {}
-        self.resources: dict[str, CatalogResource] = {}
+        self.resources: dict[str, Offered] = {}
         self.templates: list[Json] = []
         self.prompts: dict[str, Offered] = {}
         self.skills: dict[str, Json] = {}
-        self.skill_files: dict[str, CatalogResource] = {}
+        self.skill_files: dict[str, Offered] = {}
         """Read like resources, and not listed among them."""
 
     def handlers(self) -> dict[str, Handler]:
         """Return the handlers of the methods that lists and their items have."""
         return {
-            "tools/list": self.list_tools,
+            "tools/list": lambda incoming: self._list(incoming, "tools", self.tools),
             "tools/call": self.call_tool,
             "resources/list": lambda incoming: self._list(incoming, "resources", self.resources),
-            "resources/templates/list": self._list_templates,
+            "resources/templates/list": lambda incoming: self._page(
+                incoming, "resourceTemplates", self.templates
+            ),
             "resources/read": self.read_resource,
             "prompts/list": lambda incoming: self._list(incoming, "prompts", self.prompts),
             "prompts/get": self.get_prompt,
@@ -67,12 +62,6 @@ class Catalog:
             "completion/complete": lambda incoming: {"completion": {"values": []}},
         }
 
-    def list_tools(self, incoming: Incoming) -> Json:
-        return self._list(incoming, "tools", self.tools)
-
-    def _list_templates(self, incoming: Incoming) -> Json:
-        return self._page(incoming, "resourceTemplates", self.templates)
-
     def call_tool(self, incoming: Incoming) -> Any:
         """Run a tool; a failure that a model could mend is a result, not an error."""
         tool, arguments = _find(incoming, self.tools, "tool")
@@ -82,12 +71,12 @@ class Catalog:
             return error_result(str(error))
         return _await(result) if isinstance(result, Awaitable) else result
 
-    def read_resource(self, incoming: Incoming) -> Json:
+    def read_resource(self, incoming: Incoming) -> Any:
         uri = uri_of(incoming)
         found = self.resources.get(uri) or self.skill_files.get(uri)
         if found is None:
             raise not_found(incoming, uri)
-        return found.read()
+        return found.run(incoming, {})
 
     def get_prompt(self, incoming: Incoming) -> Any:
         prompt, arguments = _find(incoming, self.prompts, "prompt")
@@ -116,9 +105,7 @@ class Catalog:
         self.skills[uri] = found
         return found
 
-    def _list(
-        self, incoming: Incoming, key: str, offered: Mapping[str, Offered | CatalogResource]
-    ) -> Json:
+    def _list(self, incoming: Incoming, key: str, offered: Mapping[str, Offered]) -> Json:
         return self._page(incoming, key, [one.definition for one in offered.values()])
 
     def _page(self, incoming: Incoming, key: str, items: Sequence[Json]) -> Json:
@@ -155,7 +142,7 @@ def _position(cursor: Any, length: int) -> int:
 
 def resource(
     uri: str, content: str | bytes, *, hints: Json | None = None, **fields: str
-) -> CatalogResource:
+) -> Offered:
     """Return a resource with fixed contents; ``fields`` are those of its definition."""
     listed = {"uri": uri, **({"mimeType": fields["mimeType"]} if "mimeType" in fields else {})}
     if isinstance(content, str):
@@ -163,7 +150,7 @@ def resource(
     else:
         body = {"blob": b2a_base64(content, newline=False).decode()}
     result = {"contents": [{**listed, **body}], **(hints or {})}
-    return CatalogResource({"name": uri, **listed, **fields}, lambda: result)
+    return Offered({"name": uri, **listed, **fields}, lambda incoming, given: result)
 
 
 def text_result(content: str) -> Json:
@@ -179,7 +166,5 @@ def error_result(message: str) -> Json:
 def user_message(content: str, description: str | None = None) -> Json:
     """Return a prompt of one message of the user."""
     described = {} if description is None else {"description": description}
-    return {
-        **described,
-        "messages": [{"role": "user", "content": {"type": "text", "text": content}}],
-    }
+    message = {"role": "user", "content": {"type": "text", "text": content}}
+    return {**described, "messages": [message]}

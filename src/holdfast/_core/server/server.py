@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from holdfast._core.eras.revisions import VERSIONS
-from holdfast._core.eras.serving import (
-    Json,
-    begin,
-    check_level,
-    granted,
-    mark,
-)
+from holdfast._core.eras.serving import Json, begin, check_level, granted, mark
 from holdfast._core.server.incoming import SILENCE, Handler, Incoming
 from holdfast._core.wire.codes import INVALID_PARAMS, INVALID_REQUEST, RequestError
 
@@ -55,7 +49,7 @@ class Server:
         """Refuse requests before ``initialize`` that name no revision."""
         self.verbatim: bool = False
         """Send handshake clients results as they are, with fields of later revisions."""
-        self.heard: Callable[[Incoming], object] = _ignore
+        self.heard: Callable[[Incoming], object] = lambda incoming: None
         """Called with every request and notification before it is handled."""
         self.sessions: WeakSet[ServerSession] = WeakSet()
         self.watchable: Callable[[str], bool] = bool
@@ -106,10 +100,6 @@ def _discover(incoming: Incoming) -> Json:
     return {"supportedVersions": list(server.versions), **server.introduction()}
 
 
-def _empty(incoming: Incoming) -> Json:
-    return {}
-
-
 def _set_level(incoming: Incoming) -> Json:
     incoming.era.log_level = check_level(incoming.params.get("level"), "level")
     return {}
@@ -137,20 +127,16 @@ def _listen(incoming: Incoming) -> Any:
     agreed = incoming.session.server.grant(wanted)
     # Basic: Subscriptions: the acknowledgement comes before anything else on the stream.
     params = {"notifications": agreed, **mark(incoming.id)}
-    acknowledged = "notifications/subscriptions/acknowledged"
-    incoming.session.notify(acknowledged, params, incoming.write)
+    method = "notifications/subscriptions/acknowledged"
+    incoming.session.notify(method, params, incoming.write)
     incoming.session.streams[incoming.id] = agreed
     return SILENCE
-
-
-def _ignore(incoming: Incoming) -> None:
-    """Take no note of a message."""
 
 
 _LIFECYCLE: Final[dict[str, Handler]] = {
     "initialize": _initialize,
     "server/discover": _discover,
-    "ping": _empty,
+    "ping": lambda incoming: {},
     "logging/setLevel": _set_level,
     "resources/subscribe": _subscribe,
     "resources/unsubscribe": _unsubscribe,

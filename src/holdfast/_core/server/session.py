@@ -166,7 +166,12 @@ class ServerSession:
         return request_id in self._running
 
     def _take(self, message: Any, write: Write) -> None:
-        if isinstance(message, dict) and "method" not in message and _is_answer(message):
+        # An answer of the client, to a question of ours.
+        if (
+            isinstance(message, dict)
+            and "method" not in message
+            and {"result", "error"} & {*message}
+        ):
             self._answered(message)
             return
         request_id = message.get("id") if isinstance(message, dict) else None
@@ -186,7 +191,11 @@ class ServerSession:
         handler = self.server.overrides.get(incoming.method)
         self.server.heard(incoming)
         if incoming.id is None:
-            self._notified(incoming, handler or self.server.handlers.get(incoming.method))
+            if incoming.method == "notifications/cancelled":
+                self._cancel(incoming.params.get("requestId"))
+            handler = handler or self.server.handlers.get(incoming.method)
+            if handler is not None:
+                self._run(incoming, handler)
             return
         if handler is None:
             handler = self._find(incoming)
@@ -195,12 +204,6 @@ class ServerSession:
             raise RequestError(INVALID_REQUEST, text)
         self._running[incoming.id] = incoming
         self._run(incoming, handler)
-
-    def _notified(self, incoming: Incoming, handler: Handler | None) -> None:
-        if incoming.method == "notifications/cancelled":
-            self._cancel(incoming.params.get("requestId"))
-        if handler is not None:
-            self._run(incoming, handler)
 
     def _cancel(self, request_id: Any) -> None:
         cancelled = self._running.pop(request_id, None) if is_id(request_id) else None
@@ -304,17 +307,12 @@ class ServerSession:
     def close(self) -> None:
         """Cancel what runs, and answer the requests that opened streams: they ended in order."""
         for stream in self.streams:
-            incoming = self._running[stream]
-            self._finish(incoming, mark(stream))
+            self._finish(self._running[stream], mark(stream))
         self.streams.clear()
         for incoming in list(self._running.values()):
             incoming.stop()
         self._running.clear()
         self.server.sessions.discard(self)
-
-
-def _is_answer(message: Json) -> bool:
-    return "result" in message or "error" in message
 
 
 def _check_envelope(message: Any) -> None:
