@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 from holdfast.agents.schemas import (
     Expansion,
@@ -23,7 +23,8 @@ from holdfast.agents.schemas import (
     without_all_of,
     without_one_of,
 )
-from holdfast.schema.walk import Schema
+from holdfast.schema.types import is_number
+from holdfast.schema.walk import Schema, branches, properties, required, tuple_items
 
 _FORMATS: Final[dict[str, frozenset[str]]] = {
     "string": frozenset({"date-time"}),
@@ -44,16 +45,8 @@ _BUILT: Final = frozenset(
 )
 """Words that are converted apart from the others."""
 _TOLD: Final = frozenset(
-    {
-        "enum",
-        "format",
-        "default",
-        "multipleOf",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "uniqueItems",
-    }
-    | {"examples", "pattern", "minLength", "maxLength", "minimum", "maximum"}
+    {"format", "default", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", "uniqueItems"}
+    | {"enum", "examples", "pattern", "minLength", "maxLength", "minimum", "maximum"}
 )
 _ANY: Final = ("string", "number", "boolean")
 
@@ -74,14 +67,14 @@ class _Conversion:
         """Convert one schema."""
         node = self._normal(node, where)
         variants = self._variants(node, where)
-        nullable = {"nullable": True} if any(_is_null(one) for one in variants) else {}
-        variants = [one for one in variants if not _is_null(one)]
-        if not variants:
+        found = [one for one in variants if one["type"] != "null"]
+        nullable = {"nullable": True} if len(found) < len(variants) else {}
+        if not found:
             self._report.add(where, "type", "only null; becomes text that may be null")
             return {"type": "STRING", **self._described(node), **nullable}
-        if len(variants) == 1:
-            return {**self._typed(variants[0], where), **nullable}
-        choices = [self._typed(one, below(where, "anyOf", i)) for i, one in enumerate(variants)]
+        if len(found) == 1:
+            return {**self._typed(found[0], where), **nullable}
+        choices = [self._typed(one, below(where, "anyOf", i)) for i, one in enumerate(found)]
         return {"anyOf": choices, **self._described(node), **nullable}
 
     def _normal(self, given: Any, where: str) -> Schema:
@@ -98,8 +91,7 @@ class _Conversion:
 
     def _variants(self, node: Schema, where: str) -> list[Schema]:
         """Return one schema for each alternative and each type."""
-        choices = node.get("anyOf")
-        if isinstance(choices, list) and choices:
+        if choices := branches(node, "anyOf"):
             rest = {key: value for key, value in node.items() if key != "anyOf"}
             found: list[Schema] = []
             for index, choice in enumerate(choices):
@@ -141,20 +133,19 @@ class _Conversion:
     def _parts(self, node: Schema, where: str) -> Schema:
         """Return the keywords that hold other schemas."""
         if node["type"] == "array":
-            items = node.get("items", {})
-            if isinstance(items, list) or "prefixItems" in node:
+            first, items = tuple_items(node)
+            if first:
                 self._report.add(where, "prefixItems", "becomes a list of any of its values")
-                items = {"anyOf": items if isinstance(items, list) else node["prefixItems"]}
-            return {"items": self.node(items, below(where, "items"))}
-        properties = node.get("properties")
-        if node["type"] != "object" or not isinstance(properties, dict):
+                items = {"anyOf": first}
+            return {"items": self.node({} if items is None else items, below(where, "items"))}
+        if node["type"] != "object":
             return {}
-        converted = {
+        found = {
             name: self.node(one, below(where, "properties", name))
-            for name, one in properties.items()
+            for name, one in properties(node).items()
         }
-        required = [name for name in node.get("required") or () if name in properties]
-        return {"properties": converted, **({"required": required} if required else {})}
+        needed = [name for name in required(node) if name in found]
+        return {"properties": found, **({"required": needed} if needed else {})}
 
 
 def _fits(kind: str, key: str, value: Any) -> bool:
@@ -167,27 +158,19 @@ def _fits(kind: str, key: str, value: Any) -> bool:
     return key == "description" or key in _WORDS[kind]
 
 
-def _is_null(node: Schema) -> bool:
-    return node.get("type") == "null"
-
-
 def _without_exclusive(node: Schema) -> Schema:
     """Return exclusive bounds of integers as inclusive ones."""
-    low, high = node.get("exclusiveMinimum"), node.get("exclusiveMaximum")
     if node["type"] != "integer":
         return node
     found = dict(node)
-    if _is_number(low):
+    low, high = node.get("exclusiveMinimum"), node.get("exclusiveMaximum")
+    if low is not None and is_number(low) and math.isfinite(low):
         del found["exclusiveMinimum"]
         found["minimum"] = max(math.floor(low) + 1, found.get("minimum", -math.inf))
-    if _is_number(high):
+    if high is not None and is_number(high) and math.isfinite(high):
         del found["exclusiveMaximum"]
         found["maximum"] = min(math.ceil(high) - 1, found.get("maximum", math.inf))
     return found
-
-
-def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 # The way back
@@ -204,13 +187,17 @@ def revive(value: Any, schema: Any) -> Any:
             return value
         value = read if isinstance(read, dict) else value
     if isinstance(value, dict):
-        found = [node["properties"] for node in nodes if isinstance(node.get("properties"), dict)]
+        named = [properties(node) for node in nodes]
         return {
-            key: revive(one, {"anyOf": [inner[key] for inner in found if key in inner]})
+            key: revive(one, {"anyOf": [inner[key] for inner in named if key in inner]})
             for key, one in value.items()
         }
     if isinstance(value, list):
-        return [revive(one, {"anyOf": _items(nodes, at)}) for at, one in enumerate(value)]
+        listed = [tuple_items(node) for node in nodes]
+        return [
+            revive(one, {"anyOf": [some[at] if at < len(some) else rest for some, rest in listed]})
+            for at, one in enumerate(value)
+        ]
     return value
 
 
@@ -219,15 +206,5 @@ def _alternatives(schema: Any) -> Iterator[Schema]:
     if isinstance(schema, dict):
         node = without_all_of(schema, "", Losses())
         yield node
-        for choice in (*(node.get("anyOf") or ()), *(node.get("oneOf") or ())):
+        for choice in (*branches(node, "anyOf"), *branches(node, "oneOf")):
             yield from _alternatives(choice)
-
-
-def _items(nodes: list[Schema], at: int) -> list[Any]:
-    """Return the schemas of the item at one place of a list."""
-    found = []
-    for node in nodes:
-        items = node.get("items")
-        first = items if isinstance(items, list) else node.get("prefixItems") or []
-        found.append(first[at] if at < len(first) else items)
-    return found

@@ -24,7 +24,7 @@ from holdfast.calllog.log import open_log
 from holdfast.client import Client
 from holdfast.errors import ValidationError
 from holdfast.handles import Handle, SyncHandle
-from holdfast.policies import Observability, Redaction
+from holdfast.policies import Observability
 from holdfast.testing.recording import MissingRecording, NotesLog, Recording, RecordingLog, Replay
 
 LONGEST_END: Final = 30.0
@@ -37,18 +37,6 @@ M_co = TypeVar("M_co", covariant=True)
 
 Thing: TypeAlias = "Client | sync.Client | Handle | SyncHandle"
 """The values of the fixtures."""
-
-
-class Destination(Struct):
-    """A target and the options of `holdfast.connect`."""
-
-    target: Any
-    options: dict[str, Any]
-
-    @property
-    def redaction(self) -> Redaction:
-        """Return the redaction of the client's options."""
-        return (self.options.get("observability") or Observability()).redaction
 
 
 class Tracked(Struct):
@@ -76,12 +64,12 @@ class ClientScope:
 
     def client(self, target: Target = None, **options: Any) -> Client:
         """Return a client that is closed after the test; options as in `holdfast.connect`."""
-        made: Client = self._make(_connect.connect, self._destination(target, options))
+        made: Client = self._make(_connect.connect, *self._destination(target, options))
         return made
 
     def client_sync(self, target: Target = None, **options: Any) -> sync.Client:
         """Return a synchronous client that is closed after the test."""
-        made: sync.Client = self._make(sync.connect, self._destination(target, options))
+        made: sync.Client = self._make(sync.connect, *self._destination(target, options))
         return made
 
     def handle(
@@ -109,20 +97,27 @@ class ClientScope:
             made = handle(target, **options)
             self._tracked.append(Tracked(made))
             return made
-        return self._make(handle, self._destination(target, options, own))
+        return self._make(handle, *self._destination(target, options, own))
 
-    def _make(self, make: Callable[..., Any], to: Destination) -> Any:
+    def _make(self, make: Callable[..., Any], target: Any, options: dict[str, Any]) -> Any:
+        redaction = (options.get("observability") or Observability()).redaction
+        own = options.pop("log", None)
+        others = [] if own is None else [open_log(own, redaction)]
         recorder: RecordingLog | None = None
-        own = to.options.pop("log", None)
-        others = [] if own is None else [open_log(own, to.redaction)]
         if self._recording is not None:
-            recorder = self._recording.log(to.redaction)
+            recorder = self._recording.log(redaction)
             others.append(recorder)
         elif self._replay is not None:
-            self._redirect(self._replay, to)
-        log = NotesLog(to.redaction, others)
+            try:
+                target, name = self._replay.server(redaction)
+            except MissingRecording as missing:
+                self._reported = True
+                pytest.fail(str(missing), pytrace=False)
+            kept = {key: one for key, one in options.items() if key not in _TRANSPORT_OPTIONS}
+            options = {"name": name, **kept}
+        log = NotesLog(redaction, others)
         try:
-            made = make(to.target, log=log, **to.options)
+            made = make(target, log=log, **options)
         except BaseException:
             for one in (self._recording, self._replay):
                 if one is not None:
@@ -133,22 +128,15 @@ class ClientScope:
         self._tracked.append(Tracked(made, log, recorder))
         return made
 
-    def _redirect(self, replay: Replay, to: Destination) -> None:
-        try:
-            server, name = replay.server(to.redaction)
-        except MissingRecording as missing:
-            self._reported = True
-            pytest.fail(str(missing), pytrace=False)
-        kept = {key: value for key, value in to.options.items() if key not in _TRANSPORT_OPTIONS}
-        to.target, to.options = server, {"name": name, **kept}
-
     # The target
 
-    def _destination(self, target: Any, options: dict[str, Any], own: Any = None) -> Destination:
-        """Return the target: of the call, the marker, the module, pytest's configuration or the
-        environment."""
+    def _destination(
+        self, target: Any, options: dict[str, Any], own: Any = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Return the target (of the call, the marker, the module, pytest's configuration or the
+        environment) and the options of `holdfast.connect`."""
         if target is not None or self._replay is not None:
-            return Destination(target, dict(options))
+            return target, options
         marker = self._item.get_closest_marker("mcp_target")
         if marker is not None:
             settings = dict(marker.kwargs)
@@ -156,23 +144,21 @@ class ClientScope:
             if len(found) != 1:
                 text = "@pytest.mark.mcp_target(target, **options) takes one target"
                 raise ValidationError(text)
-            return Destination(found[0], {**settings, **options})
+            return found[0], {**settings, **options}
         if own is not None:
-            return Destination(own, dict(options))
+            return own, options
         config = self._item.config
         ours = config.getini("mcp_target")
         if ours:
             # A command runs in the folder of pytest's configuration.
-            is_command = "://" not in ours.partition(" ")[0]
-            return Destination(
-                ours, {**({"cwd": config.rootpath} if is_command else {}), **options}
-            )
+            is_url = "://" in ours.partition(" ")[0]
+            return ours, options if is_url else {"cwd": config.rootpath, **options}
         if not os.environ.get(VARIABLE) and "base_url" not in options:
             raise ValidationError(
                 "no target: name one in the call, with @pytest.mark.mcp_target(…), as "
                 f"mcp_target in pytest's configuration, or in {VARIABLE}"
             )
-        return Destination(None, dict(options))
+        return None, options
 
     # The report
 

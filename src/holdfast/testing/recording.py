@@ -14,7 +14,6 @@ are compared.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import shlex
 import shutil
@@ -245,9 +244,8 @@ class Recording:
         if not self._logs:
             return
         parts = [log.part(self._folder) for log in self._logs]
-        manifest = msgspec.to_builtins(Manifest(test=self._nodeid, clients=parts))
-        text = json.dumps(manifest, indent=2, ensure_ascii=False)
-        write_atomic(self._home / MANIFEST, f"{text}\n".encode())
+        manifest = msgspec.json.encode(Manifest(test=self._nodeid, clients=parts))
+        write_atomic(self._home / MANIFEST, msgspec.json.format(manifest, indent=2) + b"\n")
 
 
 _NOT_RECORDED: Final = (
