@@ -192,3 +192,39 @@ def test_no_schema_of_a_server_breaks_a_shape(schema: dict[str, Any]) -> None:
         strict = shape.startswith("openai")
         found = shaped(tool, shape, strict=strict)  # type: ignore[arg-type]
         json.dumps(found.definition, allow_nan=False)
+
+
+ODD: tuple[dict[str, Any], ...] = (
+    {"type": "file"},
+    {"type": ["null", "x"]},
+    {"anyOf": 5},
+    {"oneOf": 5},
+    {"allOf": [5]},
+    {"enum": 5},
+    {"type": "string", "format": {}},
+    {"type": "string", "pattern": []},
+    {"type": "integer", "minimum": "x", "exclusiveMinimum": 3},
+    {"type": "object", "properties": 5},
+    {"type": "object", "properties": {"b": 5}, "required": 5},
+    {"type": "array", "items": 5},
+)
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("odd", ODD, ids=json.dumps)
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"$ref": "#/x"}}},
+        {"$ref": "#/x"},
+        {"allOf": [{"$ref": "#/x"}]},
+        {"anyOf": [{"$ref": "#/x"}, {"properties": {"b": {"type": "string"}}}]},
+    ],
+    ids=json.dumps,
+)
+def test_what_a_reference_leads_to_breaks_no_shape(schema: dict[str, Any], odd: Any) -> None:
+    """It may lead to a place where nobody looks for a schema; the other tools must not suffer."""
+    tool = Tool.make("t", input_schema={**schema, "x": odd})
+    for shape in SHAPES:
+        found = shaped(tool, shape, strict=shape.startswith("openai"))  # type: ignore[arg-type]
+        json.dumps(found.definition, allow_nan=False)

@@ -13,6 +13,7 @@ from holdfast.agents.schemas import (
     Expansion,
     Loss,
     Losses,
+    References,
     accepts_null,
     below,
     inferred_types,
@@ -46,6 +47,14 @@ def test_the_same_loss_is_told_once() -> None:
 
 def test_a_place_is_a_json_pointer() -> None:
     assert below("/properties", "a/b~c", 0) == "/properties/a~1b~0c/0"
+
+
+def test_a_place_is_made_sound_once_however_it_is_referred_to() -> None:
+    report = Losses()
+    references = References({"x": {"type": "file", "title": "X"}}, report)
+    assert references.target("#/x") == {"title": "X"}
+    assert references.target("#/%78") is references.target("#/x")
+    assert [str(loss) for loss in report] == ["/x: type: is not what it should be; it is left out"]
 
 
 def test_references_are_replaced_by_what_they_lead_to() -> None:

@@ -97,11 +97,35 @@ def rewrite(node: Schema, change: Callable[[Any, str], Any], where: str = "") ->
 # References
 
 
+class References:
+    """What the references of a schema lead to, made sound.
+
+    A reference may lead to any place, such as ``#/components/…``, where `sound` finds no schemas.
+    """
+
+    def __init__(self, root: Schema, report: Losses) -> None:
+        self._root = root
+        self._report = report
+        # By identity: one large place may have a thousand references to it, each spelled anew.
+        self._known: dict[int, Any] = {}
+
+    def target(self, reference: str) -> Any:
+        """Return a schema; None if the reference leads to nothing in the document."""
+        found = resolve(self._root, reference)
+        if not isinstance(found, dict):
+            return found
+        if id(found) not in self._known:
+            where = reference.removeprefix("#")
+            self._known[id(found)] = _sound(found, where, self._report, DEEPEST)
+        return self._known[id(found)]
+
+
 class Expansion:
     """Replaces references by what they lead to."""
 
     def __init__(self, root: Schema, report: Losses) -> None:
         self._root = root
+        self._references = References(root, report)
         self._report = report
         self._budget = Budget(MOST_NODES)
 
@@ -125,12 +149,12 @@ class Expansion:
 
     def _follow(self, node: Schema, reference: str, where: str, trail: tuple[str, ...]) -> Any:
         beside = {key: value for key, value in node.items() if key != "$ref"}
-        target = resolve(self._root, reference)
+        target = self._references.target(reference)
         if reference in trail:
             self._report.add(where, "$ref", f"{reference} leads back to itself; it is not followed")
             kind = target.get("type") if isinstance(target, dict) else None
             return {**({"type": kind} if kind is not None else {}), **_words(beside)}
-        if target is None or isinstance(target, bool):
+        if not isinstance(target, dict):
             self._report.add(where, "$ref", f"{reference} leads nowhere; any value is accepted")
             return _words(beside)
         found = self._expand(target, where, (*trail, reference))
@@ -268,17 +292,18 @@ def _short(value: Any) -> str:
 def object_root(schema: Schema, report: Losses) -> Schema:
     """Return the schema of the arguments as one object: no provider takes alternatives there."""
     root: Any = schema
+    references = References(schema, report)
     for _ in range(DEEPEST):
         if not isinstance(root.get("$ref"), str):
             break
-        target = resolve(schema, root["$ref"])
+        target = references.target(root["$ref"])
         if not isinstance(target, dict) or target is root:
             break
         beside = {key: value for key, value in root.items() if key != "$ref"}
         root = {**beside, **target} if "$defs" not in target else {**target, **beside}
-    flat = without_all_of(_inlined(root, schema, "allOf"), "", report)
+    flat = without_all_of(_inlined(root, references, "allOf"), "", report)
     for key in ("anyOf", "oneOf"):
-        flat = _without_variants(_inlined(flat, schema, key), key, report)
+        flat = _without_variants(_inlined(flat, references, key), key, report)
     for key in ("enum", "const", "not", "if", "then", "else"):
         if flat.pop(key, None) is not None:
             report.add("", key, "cannot be said of the arguments as a whole")
@@ -286,13 +311,13 @@ def object_root(schema: Schema, report: Losses) -> Schema:
     return {**flat, "type": "object", "properties": properties(flat)}
 
 
-def _inlined(node: Schema, root: Schema, key: str) -> Schema:
+def _inlined(node: Schema, references: References, key: str) -> Schema:
     """Return a copy with the references among its alternatives resolved."""
     found = []
     for part in branches(node, key):
         if isinstance(part, dict):
             reference = part.get("$ref")
-            target = resolve(root, reference) if isinstance(reference, str) else part
+            target = references.target(reference) if isinstance(reference, str) else part
             found.append(target if isinstance(target, dict) else {})
     return {**node, key: found} if isinstance(node.get(key), list) else dict(node)
 
