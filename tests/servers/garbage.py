@@ -20,7 +20,9 @@ scalars = st.one_of(
     st.booleans(),
     st.integers(-5, 5),
     st.floats(allow_nan=False, allow_infinity=False),
-    st.sampled_from((*TYPES, "", "#", "#/$defs/a", "#/properties/a", "(?=x)", "date-time")),
+    st.sampled_from(
+        (*TYPES, "", "#", "#/$defs/a", "#/properties/a", "#/x-odd", "(?=x)", "date-time")
+    ),
 )
 values = st.recursive(
     scalars,
