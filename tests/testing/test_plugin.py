@@ -64,6 +64,7 @@ def test_its_markers_fixtures_and_options_are_listed(pytester: pytest.Pytester) 
     suite(pytester, "")
     listed = run(pytester, "--markers").stdout.str()
     assert "@pytest.mark.mcp_target(target, **options):" in listed
+    assert "@pytest.mark.mcp_log(path, **options):" in listed
     listed = run(pytester, "--fixtures").stdout.str()
     for name in ("mcp_client", "mcp_client_sync", "mcp_handle", "mcp_handle_sync"):
         assert f"\n{name} -- " in listed
@@ -233,20 +234,35 @@ async def test_it(mcp_client):
 # Logs
 
 
-def test_a_client_may_have_a_log_of_its_own_as_well(pytester: pytest.Pytester) -> None:
+def test_a_marker_has_the_calls_written_to_a_file(pytester: pytest.Pytester) -> None:
     source = """
-async def test_it(mcp_client, tmp_path):
+@pytest.mark.mcp_log("logs/calls.jsonl", sidecars=True)
+async def test_it(mcp_client, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     mine = []
-    await mcp_client(server, log=mine.append).call_tool("novel")
+    client = mcp_client(server, log=mine.append)
+    await client.call_tool("novel")
     assert len(mine) == 2
-    assert False
+    await mcp_client(server).call_tool("add", {"a": 0, "b": 0})
 
-def test_more(mcp_client_sync, tmp_path):
-    client = mcp_client_sync(server, log=tmp_path / "calls.jsonl")
-    client.call_tool("add", {"a": 1, "b": 2})
-    assert len((tmp_path / "calls.jsonl").read_text().splitlines()) == 2
+@pytest.mark.mcp_log(path="logs/calls.jsonl")
+def test_more(mcp_client_sync):
+    mcp_client_sync(server).call_tool("add", {"a": 1, "b": 2})
 """
-    assert '"name":"novel"' in try_out(pytester, source, passed=1, failed=1)
+    try_out(pytester, source, passed=2)
+    folder = Path(pytester.path) / "logs"
+    lines = [json.loads(line) for line in (folder / "calls.jsonl").read_text().splitlines()]
+    assert [(line["name"], line["_seq"]) for line in lines] == [
+        *[("novel", 1)] * 2,
+        *[("add", 2)] * 2,
+        *[("add", 1)] * 2,
+    ]
+    assert (folder / ".mcp-log" / "1-novel.txt").read_text().startswith("chapter")
+
+
+def test_a_log_without_a_path_is_refused(pytester: pytest.Pytester) -> None:
+    source = "@pytest.mark.mcp_log\ndef test_it(mcp_client_sync): mcp_client_sync(server)"
+    assert "mcp_log(path, **options) takes one path" in try_out(pytester, source, failed=1)
 
 
 # Options

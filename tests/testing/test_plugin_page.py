@@ -22,8 +22,10 @@ def test_the_suite_on_the_page(pytester: pytest.Pytester, monkeypatch: pytest.Mo
     pytester.makepyfile(test_page="\n".join(source))
     here = str(Path(sys.executable).parent)  # ``python`` on the page is the tests' own
     monkeypatch.setenv("PATH", here, prepend=os.pathsep)
-    run(pytester, "--mcp-record=recordings").assert_outcomes(passed=4)
+    run(pytester, "--mcp-record=recordings").assert_outcomes(passed=5)
+    log = Path(pytester.path) / "logs" / "calls.jsonl"
+    assert len(log.read_text(encoding="utf-8").splitlines()) == 2
     monkeypatch.setenv("PATH", "")
     found = run(pytester, "--mcp-replay=recordings")
-    found.assert_outcomes(passed=3, failed=1)
+    found.assert_outcomes(passed=4, failed=1)
     assert "'resources/read': only tools and their calls are recorded" in found.stdout.str()

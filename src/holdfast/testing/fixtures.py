@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from holdfast import _connect, sync
 from holdfast._core.targets import VARIABLE, Target
-from holdfast.calllog.log import open_log
+from holdfast.calllog.log import CallLog, open_log
 from holdfast.client import Client
 from holdfast.errors import ValidationError
 from holdfast.handles import Handle, SyncHandle
@@ -59,6 +59,8 @@ class ClientScope:
         self._recording = Recording(here / record, item.nodeid) if record else None
         self._replay = Replay(here / replay, item.nodeid, replay) if replay else None
         self._reported = False
+        self._file: CallLog | None = None
+        """The log of the marker ``mcp_log``."""
 
     # The fixtures
 
@@ -103,6 +105,14 @@ class ClientScope:
         redaction = (options.get("observability") or Observability()).redaction
         own = options.pop("log", None)
         others = [] if own is None else [open_log(own, redaction)]
+        marker = self._item.get_closest_marker("mcp_log")
+        if marker is not None:
+            if self._file is None:
+                path, settings = _marked(marker, "path")
+                place = self._item.config.rootpath / path
+                place.parent.mkdir(parents=True, exist_ok=True)
+                self._file = CallLog(place, **{"redaction": redaction, **settings})
+            others.append(self._file)
         recorder: RecordingLog | None = None
         if self._recording is not None:
             recorder = self._recording.log(redaction)
@@ -139,12 +149,8 @@ class ClientScope:
             return target, options
         marker = self._item.get_closest_marker("mcp_target")
         if marker is not None:
-            settings = dict(marker.kwargs)
-            found = [*marker.args, *([settings.pop("target")] if "target" in settings else ())]
-            if len(found) != 1:
-                text = "@pytest.mark.mcp_target(target, **options) takes one target"
-                raise ValidationError(text)
-            return found[0], {**settings, **options}
+            target, settings = _marked(marker, "target")
+            return target, {**settings, **options}
         if own is not None:
             return own, options
         config = self._item.config
@@ -270,6 +276,15 @@ class SyncHandleFactory(Protocol):
     def __call__(
         self, kind: SyncModule[S], session: str | None = None, *, target: Any = None, **options: Any
     ) -> S: ...
+
+
+def _marked(marker: pytest.Mark, name: str) -> tuple[Any, dict[str, Any]]:
+    """Return the one argument of a marker, and its options."""
+    options = dict(marker.kwargs)
+    found = [*marker.args, *([options.pop(name)] if name in options else ())]
+    if len(found) != 1:
+        raise ValidationError(f"@pytest.mark.{marker.name}({name}, **options) takes one {name}")
+    return found[0], options
 
 
 # Handles

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
         SyncHandleFactory,
     )
 
+MARKERS: Final = (
+    "mcp_target(target, **options): the default target and options of mcp_client",
+    "mcp_log(path, **options): write the test's MCP calls to this file; options of CallLog",
+)
+
 _SCOPE: Final = pytest.StashKey["ClientScope"]()
 
 
@@ -45,9 +50,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker and check the options."""
-    marker = "mcp_target(target, **options): the default target and options of mcp_client"
-    config.addinivalue_line("markers", marker)
+    """Register the markers and check the options."""
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
     replay = config.getoption("mcp_replay")
     if replay and config.getoption("mcp_record"):
         raise pytest.UsageError("--mcp-record and --mcp-replay do not go together")
