@@ -380,7 +380,8 @@ def test_the_code_grant() -> None:
     login = play.run(log_in(attempt(scopes=("a", "b"))))
     query = query_of(play)
     assert query["code_challenge_method"] == ["S256"]
-    assert query["code_challenge"] == [grants.challenge_of("VERIFIER-SECRET")]
+    # openssl dgst -sha256 -binary | basenc --base64url, for VERIFIER-SECRET
+    assert query["code_challenge"] == ["6brF3K5JhBhh1YOH6axN0SSKyglylpfiUjJfWqXhUKA"]
     assert query["resource"] == [SERVER]
     assert query["scope"] == ["a b"]
     form = play.form(TOKEN)

@@ -28,12 +28,11 @@ from holdfast import (
     OAuth,
 )
 from holdfast._core.auth import jws
-from holdfast._core.auth.as_client import AsClient, Reach
+from holdfast._core.auth.as_client import MACHINE_TIME, AsClient, Reach
 from holdfast._core.auth.authorizer import Authorizer
 from holdfast._core.auth.browser import Listener, describe
 from holdfast._core.auth.challenge import Refusal, Tries
 from holdfast._core.auth.credentials import Login
-from holdfast._core.auth.executor import MACHINE_TIME
 from holdfast._core.auth.flow import discover, keep, renew
 from holdfast._core.auth.keyring import Keyring
 from holdfast._core.auth.login import log_in

@@ -1,27 +1,54 @@
-"""Requests to authorization servers: a session of their own, bounded, to allowed addresses."""
+"""Carry conversations out: requests to authorization servers, proofs, stored entries.
+
+Requests have a session of their own, are bounded, and go to allowed addresses alone.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import re
 import socket
 import ssl
 import time
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 import aiohttp
+import msgspec
 from msgspec import Struct
 from yarl import URL
 
-from holdfast._core.auth import urls
-from holdfast._core.auth.steps import Ask, Fetched, Unreachable
+from holdfast._core.auth import jws, urls
+from holdfast._core.auth.browser import Person
+from holdfast._core.auth.credentials import E, Login, decode
+from holdfast._core.auth.steps import (
+    Ask,
+    Conversation,
+    Fetched,
+    Read,
+    Sign,
+    Step,
+    Unreachable,
+    Write,
+)
+from holdfast._core.auth.store import LoginStore, default_store
 from holdfast._core.wire.http_dates import retry_after, timestamp
+from holdfast.errors import TransportError
+
+T = TypeVar("T")
+Watch: TypeAlias = "Callable[[Ask, Fetched | Unreachable], None]"
 
 TIMEOUT: Final = 10.0
+MACHINE_TIME: Final = 25.0
+"""Seconds for a conversation without a person, less than others wait for a lock that it holds."""
 MAX_BODY: Final = 256 * 1024
 MAX_REDIRECTS: Final = 3
+MAX_ORIGINS: Final = 16
+"""Origins whose nonces and clocks are remembered: a server may name ever new ones."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_NONCE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,1024}")
 _HEADERS: Final = {
     "Accept": "application/json",
     "Accept-Encoding": "identity",
@@ -34,6 +61,116 @@ class Reach(Struct, frozen=True):
 
     tls: Callable[[], ssl.SSLContext] = ssl.create_default_context
     proxy: Callable[[str], str | None] = lambda url: None
+
+
+class Executor:
+    """Carries out the steps of conversations for one server."""
+
+    def __init__(self, reach: Reach, clock: Callable[[], float], store: LoginStore | None) -> None:
+        self.clock = clock
+        self.network: str | None = None
+        """The kind of network that the server is in: now, or when its login was made."""
+        self.nonces: dict[str, str] = {}
+        self.skews: dict[str, float] = {}
+        """By how much the clock of an origin is ahead of ours."""
+        self._reach = reach
+        self._store = store
+
+    @property
+    def store(self) -> LoginStore:
+        if self._store is None:
+            self._store = default_store()
+        return self._store
+
+    async def run(
+        self,
+        conversation: Conversation[T],
+        person: Person | None = None,
+        watch: Watch | None = None,
+    ) -> T:
+        """Carry a conversation out to its end; ``watch`` sees each request and its answer."""
+        try:
+            async with (
+                AsClient(self._reach, self.network or "global", clock=self.clock) as client,
+                asyncio.timeout(MACHINE_TIME if person is None else None),
+            ):
+                answer: Any = None
+                while True:
+                    try:
+                        step = conversation.send(answer)
+                    except StopIteration as done:
+                        value: T = done.value
+                        return value
+                    answer = await self._perform(step, client, person)
+                    if watch is not None and isinstance(step, Ask):
+                        watch(step, answer)
+        except TimeoutError:
+            text = f"no authorization within {MACHINE_TIME:g} s; try again later"
+            raise TransportError(text) from None
+
+    async def _perform(self, step: Step, client: AsClient, person: Person | None) -> Any:
+        match step:
+            case Ask():
+                return await self._ask(step, client)
+            case Sign(key, algorithm, key_id, claims):
+                now = self._time_at(claims["aud"])
+                return jws.assertion(key, claims, algorithm=algorithm, key_id=key_id, now=now)
+            case Read(key, kind):
+                return await self.read(key, kind)
+            case Write(key, value):
+                return await self.write(key, value)
+        assert person is not None
+        return await person.perform(step)
+
+    async def read(self, key: str, kind: type[E]) -> E | None:
+        """Return a stored entry; None if there is none that can be read."""
+        return decode(await self.store.read(key), kind)
+
+    async def write(self, key: str, entry: Struct | None) -> None:
+        """Store an entry; None deletes it."""
+        async with self.store.hold(key) as slot:
+            await slot.write(None if entry is None else msgspec.json.encode(entry))
+
+    async def _ask(self, ask: Ask, client: AsClient) -> Fetched | Unreachable:
+        """Send a request; where the server wants a nonce in the proof, once more with it."""
+        for again in (True, False):
+            proof = None if ask.proof is None else self.proof(ask.proof, ask.method, ask.url)
+            answer = await client.ask(ask, proof)
+            if isinstance(answer, Unreachable):
+                break
+            noted = self.note_nonce(ask.url, answer.nonce)
+            _remember(self.skews, ask.url, answer.skew)
+            wanted = (answer.document() or {}).get("error") == "use_dpop_nonce"
+            if proof is None or not (again and noted and wanted):
+                break
+        return answer
+
+    def note_nonce(self, url: str, nonce: str | None) -> bool:
+        """Remember the nonce of an origin (RFC 9449 §8.1), if it can be one."""
+        if nonce is None or not _NONCE.fullmatch(nonce):
+            return False
+        _remember(self.nonces, url, nonce)
+        return True
+
+    def note_skew(self, login: Login) -> None:
+        """Take over what a login knows of the clocks of its servers."""
+        for url in (login.at.token_endpoint, login.server):
+            _remember(self.skews, url, login.skew)
+
+    def proof(self, key: str, method: str, url: str, token: str | None = None) -> str:
+        """Return a DPoP proof for one request, bound to the token that goes with it."""
+        nonce, now = self.nonces.get(urls.origin(url)), self._time_at(url)
+        return jws.proof(key, method=method, url=url, now=now, nonce=nonce, token=token)
+
+    def _time_at(self, url: str) -> float:
+        return self.clock() + self.skews.get(urls.origin(url), 0.0)
+
+
+def _remember(known: dict[str, T], url: str, value: T) -> None:
+    known.pop(urls.origin(url), None)
+    known[urls.origin(url)] = value
+    if len(known) > MAX_ORIGINS:
+        del known[next(iter(known))]
 
 
 class AsClient(AbstractAsyncContextManager["AsClient"]):
@@ -73,7 +210,12 @@ class AsClient(AbstractAsyncContextManager["AsClient"]):
                 return Unreachable(text, forbidden=True)
             if isinstance(error, urls.BadUrl | _Unreadable):
                 return Unreachable(str(error), forbidden=True)
-            return Unreachable(_words(error))
+            if isinstance(error, aiohttp.ClientSSLError):
+                return Unreachable("its TLS certificate cannot be verified; ca=… adds a trusted CA")
+            if isinstance(error, aiohttp.ClientConnectorError):
+                reason = error.os_error.strerror or type(error.os_error).__name__
+                return Unreachable(f"cannot connect ({reason})")
+            return Unreachable(f"the connection failed ({type(error).__name__})")
 
     async def _follow(self, ask: Ask, headers: Mapping[str, str]) -> Fetched:
         url = ask.url
@@ -99,7 +241,16 @@ class AsClient(AbstractAsyncContextManager["AsClient"]):
         known = urls.network_of_name(URL(url).host or "")
         if proxy is not None and not pinned and known not in (None, *self._allowed):
             self._refuse()
-        return await self._open().request(
+        if self._session is None:
+            # A connection that is used again would not be checked again.
+            tls, factory = self._reach.tls(), self._socket
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(ssl=tls, socket_factory=factory, force_close=True),
+                timeout=aiohttp.ClientTimeout(total=self._timeout),
+                auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return await self._session.request(
             ask.method,
             URL(url, encoded=True),
             data=None if ask.form is None else dict(ask.form),
@@ -108,22 +259,6 @@ class AsClient(AbstractAsyncContextManager["AsClient"]):
             allow_redirects=False,
             proxy=proxy,
         )
-
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            connector = aiohttp.TCPConnector(
-                ssl=self._reach.tls(),
-                socket_factory=self._socket,
-                # A connection that is used again would not be checked again.
-                force_close=True,
-            )
-            self._session = aiohttp.ClientSession(
-                connector=connector,
-                timeout=aiohttp.ClientTimeout(total=self._timeout),
-                auto_decompress=False,
-                cookie_jar=aiohttp.DummyCookieJar(),
-            )
-        return self._session
 
     def _socket(self, info: tuple[Any, ...]) -> socket.socket:
         """Make a socket for an address that was resolved, if it may be connected to (A31)."""
@@ -142,47 +277,28 @@ class _Unreadable(ValueError):  # noqa: N818
 
 
 async def _fetched(response: aiohttp.ClientResponse, now: float) -> Fetched:
-    headers = response.headers
+    """Read an answer; a compressed body is bounded once more when it is unpacked."""
+    headers, received = response.headers, bytearray()
     there = timestamp(headers.get("Date", "")) or now
     # Our clock may be the wrong one; that the date has whole seconds makes no skew.
     skew = there - now if abs(there - now) > 5 else 0.0
-    wait = retry_after(headers.get("Retry-After", ""), there)
-    body = await _body(response)
-    return Fetched(response.status, body, skew, wait, headers.get("DPoP-Nonce"))
-
-
-async def _body(response: aiohttp.ClientResponse) -> bytes:
-    """Read a bounded body; a compressed one is bounded once more when it is unpacked."""
-    pieces, size = [], 0
     async for chunk in response.content.iter_any():
-        pieces.append(chunk)
-        size = _bounded(size + len(chunk))
-    body = b"".join(pieces)
-    coding = response.headers.get("Content-Encoding", "").strip().lower()
-    if coding in ("", "identity"):
-        return body
-    if coding not in ("gzip", "x-gzip", "deflate"):
+        received += chunk
+        if len(received) > MAX_BODY:
+            break
+    body = bytes(received)
+    coding = headers.get("Content-Encoding", "").strip().lower()
+    if coding in ("gzip", "x-gzip", "deflate") and len(body) <= MAX_BODY:
+        try:
+            body = zlib.decompressobj(47).decompress(body, MAX_BODY + 1)
+        except zlib.error:
+            raise _Unreadable("the answer cannot be unpacked") from None
+    elif coding not in ("", "identity"):
         raise _Unreadable("the answer is in a coding that was not asked for")
-    try:
-        plain = zlib.decompressobj(47).decompress(body, MAX_BODY + 1)
-    except zlib.error:
-        raise _Unreadable("the answer cannot be unpacked") from None
-    _bounded(len(plain))
-    return plain
-
-
-def _bounded(size: int) -> int:
-    if size > MAX_BODY:
+    if len(body) > MAX_BODY:
         raise _Unreadable(f"the answer is larger than {MAX_BODY} bytes")
-    return size
-
-
-def _words(error: BaseException) -> str:
-    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
-        return "its TLS certificate cannot be verified; ca=… adds a trusted CA"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f"cannot connect ({error.os_error.strerror or type(error.os_error).__name__})"
-    return f"the connection failed ({type(error).__name__})"
+    wait = retry_after(headers.get("Retry-After", ""), there)
+    return Fetched(response.status, body, skew, wait, headers.get("DPoP-Nonce"))
 
 
 class Peers:

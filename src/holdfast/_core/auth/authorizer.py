@@ -14,11 +14,10 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast._core.auth import flow, jws, urls
-from holdfast._core.auth.as_client import Reach
+from holdfast._core.auth.as_client import Executor, Reach, Watch
 from holdfast._core.auth.browser import Person
 from holdfast._core.auth.challenge import Challenge, Refusal, Tries
-from holdfast._core.auth.credentials import Login, decode, pointer_key
-from holdfast._core.auth.executor import Executor, Watch
+from holdfast._core.auth.credentials import Login, Pointer, decode, pointer_key
 from holdfast._core.auth.flow import Case, Need
 from holdfast._core.auth.grants import ENDS_LOGIN, MAX_WAIT, plain
 from holdfast._core.auth.login import Attempt, by_machine, log_in
@@ -148,9 +147,9 @@ class Authorizer:
         login = await self._current()
         if login is None:
             return {}
-        found = {"Authorization": f"{login.token_type} {login.access_token}"}
+        token = login.access_token
+        found = {"Authorization": f"{login.token_type} {token}"}
         if login.dpop_key is not None:
-            token = login.access_token
             found["DPoP"] = self.executor.proof(login.dpop_key, method, url, token)
         return found
 
@@ -348,7 +347,8 @@ class Authorizer:
             async with asyncio.timeout(options.timeout):
                 attempt = await self._attempt(options, fresh)
                 login = await self.executor.run(log_in(attempt), person)
-                await self.executor.run(flow.keep(login, self._advertised()))
+                advertised = attempt.case.refusal.challenge.resource_metadata
+                await self.executor.run(flow.keep(login, advertised))
         except HoldfastError:
             self._tell("auth.failed", self.need, reason="login")
             raise
@@ -364,8 +364,10 @@ class Authorizer:
         return login
 
     async def _attempt(self, options: OAuth, fresh: bool) -> Attempt:
-        pointer = await self.executor.run(flow.pointer(self._case()))
-        advertised = self._advertised() or (None if pointer is None else pointer.metadata_url)
+        pointer = await self.executor.read(pointer_key(self.server, self.account), Pointer)
+        advertised = None if self.refusal is None else self.refusal.challenge.resource_metadata
+        if advertised is None and pointer is not None:
+            advertised = pointer.metadata_url
         case = self._case(Refusal(challenge=Challenge(resource_metadata=advertised)))
         if self.need is None:
             self.need = await self.executor.run(flow.discover(case))
@@ -385,10 +387,6 @@ class Authorizer:
             proven=self._proven,
             fresh=fresh,
         )
-
-    def _advertised(self) -> str | None:
-        """Return where the server has said that its metadata is, in its last refusal."""
-        return None if self.refusal is None else self.refusal.challenge.resource_metadata
 
     async def log_out(self) -> bool:
         """Revoke and delete the login; return whether there was one."""

@@ -6,17 +6,17 @@ import asyncio
 import hmac
 import inspect
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TextIO
 from urllib.parse import parse_qsl, urlsplit
-
-from msgspec.structs import replace
 
 from holdfast._core.auth import urls
 from holdfast._core.auth.options import LoginRequest
@@ -152,11 +152,7 @@ class Listener:
         method, _, target = line.partition(" ")
         path, _, query = target.partition(" ")[0].partition("?")
         home = urlsplit(self.redirect_uri)
-        hosts = [
-            value.strip()
-            for name, _, value in (one.partition(":") for one in rest.split("\r\n"))
-            if name.lower() == "host"
-        ]
+        hosts = [value.strip() for value in re.findall(r"(?im)^host:(.*)$", rest)]
         if method != "GET" or hosts != [home.netloc]:
             return _page("400 Bad Request", "This request cannot be answered.")
         wrong = self._take(query) if path == home.path else "elsewhere"
@@ -213,7 +209,13 @@ class Person:
                 self._shown = asyncio.create_task(self._call(step))
                 return None
             case Pause(seconds):
-                return await self._pause(seconds)
+                # Wait, unless the person will not enter the code.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(seconds):
+                        if self._shown is not None:
+                            await asyncio.shield(self._shown)
+                        await asyncio.Event().wait()
+                return None
         raise AssertionError(step)
 
     async def _wait(self, step: Visit, state: str) -> Mapping[str, str]:
@@ -233,28 +235,13 @@ class Person:
             heard.cancel()
             asked.cancel()
 
-    async def _pause(self, seconds: float) -> None:
-        """Wait, unless the person will not enter the code."""
-        try:
-            async with asyncio.timeout(seconds):
-                if self._shown is not None:
-                    await asyncio.shield(self._shown)
-                await asyncio.Event().wait()
-        except TimeoutError:
-            pass
-
     async def _call(self, step: Visit) -> str | None:
-        request = LoginRequest(
-            url=step.url,
-            server=self._server,
-            issuer=step.issuer,
-            scopes=step.scopes,
-            account=self._account,
-            user_code=step.user_code,
-        )
+        facts: dict[str, Any] = {"server": self._server, "account": self._account}
+        facts |= {name: getattr(step, name) for name in ("url", "issuer", "scopes", "user_code")}
         if self._listener is not None:
-            check = partial(self._listener.paste, take=False)
-            request = replace(request, redirect_uri=self._listener.redirect_uri, check=check)
+            facts["redirect_uri"] = self._listener.redirect_uri
+            facts["check"] = partial(self._listener.paste, take=False)
+        request = LoginRequest(**facts)
         try:
             found = self._handler(request)
             found = await found if inspect.isawaitable(found) else found
@@ -282,8 +269,16 @@ def open_browser(url: str) -> bool:
     if sys.platform == "win32":
         os.startfile(url)
         return True
-    command = _browser()
-    if command is None:
+    own = os.environ.get("BROWSER", "").split(os.pathsep)[0]
+    if own:
+        command = shlex.split(own)
+    elif sys.platform == "darwin":
+        command = ["/usr/bin/open"]
+    else:
+        screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+        opener = shutil.which("xdg-open") if screen else None
+        command = [] if opener is None else [opener]
+    if not command:
         return False
     words = [url if one == "%s" else one for one in command]
     try:
@@ -299,18 +294,6 @@ def open_browser(url: str) -> bool:
     # Some browsers stay: whenever this one ends, it must not be left a zombie.
     threading.Thread(target=process.wait, daemon=True).start()
     return True
-
-
-def _browser() -> list[str] | None:
-    own = os.environ.get("BROWSER", "")
-    if own:
-        return shlex.split(own.split(os.pathsep)[0]) or None
-    if sys.platform == "darwin":
-        return ["/usr/bin/open"]
-    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        return None
-    found = shutil.which("xdg-open")
-    return None if found is None else [found]
 
 
 async def browser_login(request: LoginRequest) -> str | None:

@@ -14,11 +14,13 @@ MAX_HEADER: Final = 16 * 1024
 """Characters of a response's challenges that are read; they are far shorter."""
 MAX_SCOPES: Final = 200
 
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.S)
-_BARE = re.compile(r"[^\s,]*")
-_SPACE = re.compile(r"[ \t]*")
+_TOKEN = r"([!#$%&'*+\-.^_`|~0-9A-Za-z]++)"
+_QUOTED = r'"((?:[^"\\]|\\.)*+)"'
 _GAP = re.compile(r"[ \t,]*")
+_SCHEME = re.compile(rf"{_TOKEN}(?![ \t]*=)")
+_PARAMETER = re.compile(rf'{_TOKEN}[ \t]*=[ \t]*(?:{_QUOTED}|([^\s,="][^\s,]*))', re.S)
+_JUNK = re.compile(rf'(?:[^",]++|{_QUOTED})*+(?:".*)?', re.S)
+"""Up to the next comma outside quotes; an open quote hides all that follows."""
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
@@ -94,51 +96,26 @@ def parse(headers: Iterable[str]) -> list[tuple[str, dict[str, str]]]:
     found: list[tuple[str, dict[str, str]]] = []
     left = MAX_HEADER
     for header in headers:
-        _parse(header[:left], found)
-        left = max(0, left - len(header))
+        text, left = header[:left], max(0, left - len(header))
+        params: dict[str, str] | None = None
+        at = 0
+        while (at := _end(_GAP, text, at)) < len(text):
+            if scheme := _SCHEME.match(text, at):
+                params = {}
+                found.append((scheme[1].lower(), params))
+                at = scheme.end()
+            elif params is not None and (pair := _PARAMETER.match(text, at)):
+                name, quoted, bare = pair.groups()
+                value = bare or re.sub(r"\\(.)", r"\1", quoted, flags=re.S)
+                params.setdefault(name.lower(), value)
+                at = pair.end()
+            else:
+                at = _end(_JUNK, text, at)
     return found
 
 
-def _parse(text: str, found: list[tuple[str, dict[str, str]]]) -> None:
-    params: dict[str, str] | None = None
-    at = 0
-    while (at := _GAP.match(text, at).end()) < len(text):  # type: ignore[union-attr]
-        word = _TOKEN.match(text, at)
-        if word is None:
-            at = _skip(text, at)
-            continue
-        after = _SPACE.match(text, word.end()).end()  # type: ignore[union-attr]
-        if text[after : after + 1] != "=":
-            params = {}
-            found.append((word[0].lower(), params))
-            at = word.end()
-        elif params is None:
-            at = _skip(text, at)
-        else:
-            at = _parameter(text, word[0].lower(), after + 1, params)
-
-
-def _parameter(text: str, name: str, at: int, params: dict[str, str]) -> int:
-    """Read one value and return where it ends. ``name=`` may also be the end of a token68."""
-    at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
-    quoted = _QUOTED.match(text, at)
-    if quoted is not None:
-        params.setdefault(name, re.sub(r"\\(.)", r"\1", quoted[1], flags=re.S))
-        return quoted.end()
-    bare = _BARE.match(text, at)
-    assert bare is not None
-    if bare[0] and bare[0][0] not in '="':
-        params.setdefault(name, bare[0])
-        return bare.end()
-    return _skip(text, at)
-
-
-def _skip(text: str, at: int) -> int:
-    """Return the place of the next comma outside quotes; an open quote hides all that follows."""
-    while at < len(text) and text[at] != ",":
-        if text[at] == '"':
-            quoted = _QUOTED.match(text, at)
-            at = len(text) if quoted is None else quoted.end()
-        else:
-            at += 1
-    return at
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """Return where a match that may be empty ends."""
+    found = pattern.match(text, at)
+    assert found is not None
+    return found.end()

@@ -79,11 +79,12 @@ class Discovery:
                 raise self._error(
                     "the protected resource metadata names no authorization server", final=True
                 )
-            scopes = document.get("scopes_supported")
+            listed = document.get("scopes_supported")
+            scopes = tuple(one for one in _strings(listed) if split_scope(one) == (one,))
             return ProtectedResource(
                 resource,
                 servers[:MAX_SERVERS],
-                _scopes(scopes) if isinstance(scopes, list) else None,
+                scopes if isinstance(listed, list) else None,
                 document.get("dpop_bound_access_tokens_required") is True,
             )
         if self._unreachable or nameless:
@@ -223,10 +224,6 @@ class Discovery:
         if self._unreachable and not final:
             return TransportError(message)
         return DiscoveryError(message, tried=tuple(self._tried))
-
-
-def _scopes(listed: list[Any]) -> tuple[str, ...]:
-    return tuple(one for one in _strings(listed) if split_scope(one) == (one,))
 
 
 def _strings(value: object) -> tuple[str, ...]:

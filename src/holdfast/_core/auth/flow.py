@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
@@ -61,7 +62,8 @@ def answer(case: Case) -> Conversation[Login | Need]:
     """Decide what a 401 or 403 asks for: a login to renew, or a new authorization."""
     if case.refusal.status == 403:
         return (yield from _step_up(case))
-    login = case.login if _renewable(case.login, case) else None
+    renewable = case.login is not None and case.login.refresh_token is not None
+    login = case.login if renewable and not case.renewed else None
     if login is not None and login.due(case.now):
         return login
     try:
@@ -73,15 +75,11 @@ def answer(case: Case) -> Conversation[Login | Need]:
     place = login_key(need.server.issuer, need.resource, case.server, case.account)
     stored = yield Read(place, Login)
     if stored is not None and (case.login is None or stored.key != case.login.key):
-        login = stored if _renewable(stored, case) else None
+        login = stored if stored.refresh_token is not None and not case.renewed else None
     # A refresh token is shown to the issuer that gave it and to no other (A13).
     if login is not None and login.issuer == need.server.issuer:
         return login
     return _widened(need, case)
-
-
-def _renewable(login: Login | None, case: Case) -> bool:
-    return login is not None and login.refresh_token is not None and not case.renewed
 
 
 def discover(case: Case) -> Conversation[Need]:
@@ -210,28 +208,19 @@ def revoke(login: Login) -> Conversation[None]:
     url = login.at.revocation_endpoint
     if url is None:
         return
-    kinds = {"refresh_token": login.refresh_token, "access_token": login.access_token}
-    for kind, token in kinds.items():
-        if token is not None:
+    for kind in ("refresh_token", "access_token"):
+        if (token := getattr(login, kind)) is not None:
             fields = {"token": token, "token_type_hint": kind}
-            try:
+            with suppress(TransportError, AuthError):
                 yield from grants.post(login.at, login.client, fields, url=url)
-            except (TransportError, AuthError):
-                pass
 
 
 # Stored entries
 
 
-def pointer(case: Case) -> Conversation[Pointer | None]:
-    """Read where the login of this server and account is."""
-    found: Pointer | None = yield Read(pointer_key(case.server, case.account), Pointer)
-    return found
-
-
 def stored(case: Case) -> Conversation[Login | None]:
     """Read the login, if it is for this server and for the issuer that is pinned."""
-    found = yield from pointer(case)
+    found = yield Read(pointer_key(case.server, case.account), Pointer)
     if found is None:
         return None
     login = yield Read(login_key(found.issuer, found.resource, case.server, case.account), Login)
@@ -243,11 +232,9 @@ def stored(case: Case) -> Conversation[Login | None]:
 
 def keep(login: Login, metadata_url: str | None) -> Conversation[None]:
     """Store a login, and the pointer to it."""
+    who = login.client.client_id
     found = Pointer(
-        issuer=login.issuer,
-        resource=login.resource,
-        client_id=login.client.client_id,
-        metadata_url=metadata_url,
+        issuer=login.issuer, resource=login.resource, client_id=who, metadata_url=metadata_url
     )
     yield Write(login.key, login)
     yield Write(pointer_key(login.server, login.account), found)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Mapping
-from hashlib import sha256
 from typing import Any, ClassVar, Final, Literal
 from urllib.parse import quote_plus
 
@@ -77,12 +76,6 @@ class Tokens(Secretive, frozen=True, kw_only=True):
 def joined(scopes: tuple[str, ...] | None) -> str | None:
     """Return scopes as a parameter; None leaves it out."""
     return " ".join(scopes) if scopes else None
-
-
-def challenge_of(verifier: str) -> str:
-    """Return the S256 challenge of a PKCE verifier (RFC 7636 §4.2)."""
-    digest = sha256(verifier.encode("ascii")).digest()
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
 
 
 def request(
@@ -160,11 +153,8 @@ def method_for(client: Registration, offered: tuple[str, ...]) -> Method:
         return "none"
     if client.method in ("client_secret_basic", "client_secret_post"):
         return client.method
-    if "client_secret_basic" in offered or not offered:
-        return "client_secret_basic"
-    if "client_secret_post" in offered:
-        return "client_secret_post"
-    return "none" if "none" in offered else "client_secret_basic"
+    known: tuple[Method, ...] = ("client_secret_basic", "client_secret_post", "none")
+    return next((method for method in known if method in offered), "client_secret_basic")
 
 
 def read_tokens(answer: Fetched, issuer: str, *, dpop: bool = False, typed: bool = True) -> Tokens:
@@ -176,27 +166,21 @@ def read_tokens(answer: Fetched, issuer: str, *, dpop: bool = False, typed: bool
     token, refresh = fields.get("access_token"), fields.get("refresh_token")
     if not isinstance(token, str) or not _VISIBLE.fullmatch(token):
         raise GrantError(f"{issuer} gave no access token that can be used")
+    # In any case of letters (RFC 6750 §4, RFC 9449 §5).
+    kind = str(fields.get("token_type", "Bearer")).lower()
+    if typed and dpop and kind == "bearer":
+        raise GrantError(f"{issuer} gave a Bearer token, but a DPoP-bound one was asked for")
+    if typed and kind != ("dpop" if dpop else "bearer"):
+        raise GrantError(f"{issuer} gave a token of a type that cannot be used")
     return Tokens(
         access_token=token,
-        token_type=_type(fields.get("token_type", "Bearer"), dpop, issuer) if typed else "Bearer",
+        token_type="DPoP" if dpop else "Bearer",
         expires_in=seconds(fields.get("expires_in")),
         refresh_token=refresh if isinstance(refresh, str) and _VISIBLE.fullmatch(refresh) else None,
         scopes=_scopes(fields.get("scope")),
         subject=_subject(fields.get("id_token")),
         skew=answer.skew,
     )
-
-
-def _type(said: object, dpop: bool, issuer: str) -> Literal["Bearer", "DPoP"]:
-    """Return the token type in its usual case (RFC 6750 §4, RFC 9449 §5)."""
-    kind = said.lower() if isinstance(said, str) else ""
-    if kind == "dpop" and dpop:
-        return "DPoP"
-    if kind != "bearer":
-        raise GrantError(f"{issuer} gave a token of a type that cannot be used")
-    if dpop:
-        raise GrantError(f"{issuer} gave a Bearer token, but a DPoP-bound one was asked for")
-    return "Bearer"
 
 
 def error_in(
@@ -252,8 +236,5 @@ def _subject(token: object) -> str | None:
         claims = Fetched(200, base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))).document()
     except ValueError:
         return None
-    for name in ("email", "preferred_username", "sub"):
-        found = plain((claims or {}).get(name), 100)
-        if found:
-            return found
-    return None
+    said = map((claims or {}).get, ("email", "preferred_username", "sub"))
+    return next((name for one in said if (name := plain(one, 100))), None)

@@ -41,7 +41,7 @@ def proof(
     """Return a DPoP proof (RFC 9449 §4.2): for one method and one URL without its query."""
     claims = {"jti": token_urlsafe(16), "htm": method, "htu": _target(url), "iat": int(now)}
     if token is not None:
-        claims["ath"] = _hash(token)
+        claims["ath"] = digest(token)
     if nonce is not None:
         claims["nonce"] = nonce
     return _signed(_proof_header(key), claims, key, "ES256")
@@ -64,18 +64,18 @@ def _signed(header: str, claims: Mapping[str, Any], key: str, algorithm: str) ->
 @lru_cache(maxsize=64)
 def _signer(pem: str, algorithm: str) -> Callable[[bytes], bytes]:
     """Return the function that signs by an algorithm (RFC 7518 §3, RFC 8037 §3.1)."""
-    key, digest = _load(pem), _library("hashes").SHA256()
+    key, sha = _load(pem), _library("hashes").SHA256()
     ec, rsa, ed25519 = (_library(f"asymmetric.{name}") for name in ("ec", "rsa", "ed25519"))
     found: Callable[[bytes], bytes] | None = None
     if algorithm == "ES256" and isinstance(getattr(key, "curve", None), ec.SECP256R1):
-        split, method = _library("asymmetric.utils").decode_dss_signature, ec.ECDSA(digest)
+        split, method = _library("asymmetric.utils").decode_dss_signature, ec.ECDSA(sha)
 
         def found(data: bytes) -> bytes:
             return b"".join(half.to_bytes(32, "big") for half in split(key.sign(data, method)))
 
     elif algorithm == "RS256" and isinstance(key, rsa.RSAPrivateKey):
         padding = _library("asymmetric.padding").PKCS1v15()
-        found = partial(key.sign, padding=padding, algorithm=digest)
+        found = partial(key.sign, padding=padding, algorithm=sha)
     elif algorithm == "EdDSA" and isinstance(key, ed25519.Ed25519PrivateKey):
         found = key.sign
     if found is None:
@@ -108,8 +108,9 @@ def _target(url: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _hash(token: str) -> str:
-    return _b64(sha256(token.encode("ascii")).digest())
+def digest(text: str) -> str:
+    """Return the hash that a proof has of its token, and S256 of a verifier (RFC 7636 §4.2)."""
+    return _b64(sha256(text.encode("ascii")).digest())
 
 
 @lru_cache(maxsize=16)

@@ -37,9 +37,6 @@ class Sealed:
 
         self._cipher = AESGCM(key)
 
-    def __repr__(self) -> str:
-        return "<Sealed>"
-
     def seal(self, key: str, data: bytes) -> bytes:
         nonce = os.urandom(12)
         return _MAGIC + nonce + self._cipher.encrypt(nonce, data, key.encode())
@@ -73,9 +70,6 @@ class Keyring:
         self._patience = patience
         self._lock = threading.Lock()
         self._asked: Future[bytes] | None = None
-
-    def __repr__(self) -> str:
-        return "<Keyring>"
 
     def seal_for(self, folder: Path, *, required: bool = False) -> Sealed | None:
         """Return what seals the entries of a folder; None: nothing does.

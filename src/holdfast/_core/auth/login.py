@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from holdfast._core.auth import grants, urls
+from holdfast._core.auth import grants, jws, urls
 from holdfast._core.auth.credentials import AuthServer, Login, Registration, Secretive
 from holdfast._core.auth.discovery import Discovery
 from holdfast._core.auth.flow import Case, Need, granted
@@ -80,20 +80,20 @@ def _grant(attempt: Attempt) -> Conversation[Login]:
     if options.device:
         if server.device_authorization_endpoint is None:
             raise LoginFailed(f"{server.issuer} has no device login")
-    else:
-        check_pkce(server, options)
+    elif server.authorization_endpoint is None:
+        raise DiscoveryError(f"{server.issuer} has no authorization endpoint")
+    # Authorization Code Protection: a server must say that it has PKCE.
+    elif not (server.assumed or options.pkce == "assume" or "S256" in (server.pkce_methods or ())):
+        raise DiscoveryError(
+            f"{server.issuer} does not say that it supports PKCE with S256, which is required; "
+            'pkce="assume" goes on if you know that it does'
+        )
     client = yield from identify(
         server, options, bound=attempt.bound, now=attempt.case.now, fresh=attempt.fresh
     )
     tokens = yield from (_device if options.device else _code)(attempt, client)
-    return granted(
-        attempt.case,
-        attempt.need,
-        client,
-        tokens,
-        asked=attempt.scopes,
-        dpop_key=attempt.dpop_key,
-    )
+    asked, key = attempt.scopes, attempt.dpop_key
+    return granted(attempt.case, attempt.need, client, tokens, asked=asked, dpop_key=key)
 
 
 def _code(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
@@ -104,7 +104,7 @@ def _code(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
         "response_type": "code",
         "client_id": client.client_id,
         "state": attempt.state,
-        "code_challenge": grants.challenge_of(attempt.verifier),
+        "code_challenge": jws.digest(attempt.verifier),
         "code_challenge_method": "S256",
         "scope": grants.joined(scopes),
         "prompt": "consent" if "offline_access" in scopes else None,
@@ -138,19 +138,6 @@ def _check_page(url: str, attempt: Attempt) -> None:
         raise LoginFailed(f"{issuer} names a page that is not opened: {error}") from None
 
 
-def check_pkce(server: AuthServer, options: OAuth) -> None:
-    """Refuse a server that does not say that it has PKCE (Authorization Code Protection)."""
-    if server.authorization_endpoint is None:
-        raise DiscoveryError(f"{server.issuer} has no authorization endpoint")
-    if server.assumed or options.pkce == "assume":
-        return
-    if "S256" not in (server.pkce_methods or ()):
-        raise DiscoveryError(
-            f"{server.issuer} does not say that it supports PKCE with S256, which is required; "
-            'pkce="assume" goes on if you know that it does'
-        )
-
-
 def read_redirect(params: Mapping[str, str], server: AuthServer) -> str:
     """Return the code of an authorization response (Authorization Response Validation).
 
@@ -162,25 +149,19 @@ def read_redirect(params: Mapping[str, str], server: AuthServer) -> str:
     if issuer is not None and issuer != server.issuer:
         hint = "; issuer=… names the right one" if server.pinned else ""
         raise LoginFailed(f"the answer to the login is not from {server.issuer}{hint}")
-    error = grants.error_in(params, server.issuer, [params.get("state", "")])
-    if error is not None:
+    if error := grants.error_in(params, server.issuer, [params.get("state", "")]):
         raise LoginFailed(f"the login failed: {error.message}")
-    code = params.get("code")
-    if not code:
+    if not params.get("code"):
         raise LoginFailed(f"{server.issuer} sent the browser back without a code")
-    return code
+    return params["code"]
 
 
 def _device(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
     """Use the device authorization grant (RFC 8628)."""
     server, scopes = attempt.server, attempt.scopes
     shared = {"client_id": client.client_id, "resource": attempt.need.resource}
-    begun = yield from grants.post(
-        server,
-        client,
-        {"scope": grants.joined(scopes), **shared},
-        url=server.device_authorization_endpoint,
-    )
+    fields = {"scope": grants.joined(scopes), **shared}
+    begun = yield from grants.post(server, client, fields, url=server.device_authorization_endpoint)
     said = begun.fields() or {}
     url = said.get("verification_uri_complete") or said.get("verification_uri")
     code, shown = said.get("device_code"), grants.plain(said.get("user_code"), 64)
@@ -212,13 +193,8 @@ def by_machine(
     """Authorize by the grant that the options name."""
     options = case.options
     assert not isinstance(options, OAuth)
-    client = Registration(
-        client_id=options.client_id,
-        client_secret=getattr(options, "client_secret", None),
-        private_key=getattr(options, "private_key", None),
-        algorithm=getattr(options, "algorithm", "ES256"),
-        key_id=getattr(options, "key_id", None),
-    )
+    names = ("client_id", "client_secret", "private_key", "algorithm", "key_id")
+    client = Registration(**{one: getattr(options, one) for one in names if hasattr(options, one)})
     if isinstance(options, EnterpriseManaged):
         assertion = yield from _exchange(options, need, assertion)
     machine = isinstance(options, ClientCredentials)

@@ -16,6 +16,7 @@ from holdfast._core.auth import urls
 from holdfast._core.auth.challenge import split_scope
 from holdfast._core.auth.credentials import ENDPOINTS, Secretive
 from holdfast.errors import AuthError, ValidationError
+from holdfast.policies import one_of
 
 if TYPE_CHECKING:
     from holdfast._core.auth.store import LoginStore
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 TokenSource: TypeAlias = "str | Callable[[], str | Awaitable[str]]"
 AccountSource: TypeAlias = "str | Callable[[], str]"
 Scopes: TypeAlias = "str | Iterable[str] | None"
-
-
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[\x21\x22\x24-\x7e]{1,2000}")
 
 
@@ -42,7 +41,13 @@ class _Options(Secretive, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _check_types(self)
-        structs.force_setattr(self, "scopes", _scopes(self.scopes))
+        if self.scopes is not None:
+            try:
+                text = self.scopes if isinstance(self.scopes, str) else " ".join(self.scopes)
+            except TypeError:
+                text = f"scopes={self.scopes!r}: must be a string or a list of them"
+                raise ValidationError(text) from None
+            structs.force_setattr(self, "scopes", split_scope(text))
         _check_url("issuer", self.issuer, self.insecure)
         if isinstance(self.resource, str) and not _URI.fullmatch(self.resource):
             raise ValidationError("resource: must be an absolute URI without a fragment")
@@ -102,8 +107,7 @@ class OAuth(_Options, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.pkce not in ("require", "assume"):
-            raise ValidationError(f"pkce={self.pkce!r}: must be 'require' or 'assume'")
+        one_of("pkce", self.pkce, ("require", "assume"))
         if self.dpop not in ("auto", True, False):
             raise ValidationError(f"dpop={self.dpop!r}: must be 'auto', True or False")
         if self.client_secret is not None and self.client_id is None:
@@ -285,16 +289,6 @@ def _wrong_type(options: Any, name: str, expected: str) -> ValidationError:
     """Return the error for an option; its value may be a secret and is not shown."""
     owner, given = type(options).__name__, type(getattr(options, name)).__name__
     return ValidationError(f"{owner}({name}=…): must be {expected}, not {given}")
-
-
-def _scopes(scopes: Any) -> tuple[str, ...] | None:
-    if scopes is None:
-        return None
-    try:
-        text = scopes if isinstance(scopes, str) else " ".join(scopes)
-    except TypeError:
-        raise ValidationError(f"scopes={scopes!r}: must be a string or a list of them") from None
-    return split_scope(text)
 
 
 def _check_url(

@@ -9,12 +9,13 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from holdfast._core.auth import grants, urls
-from holdfast._core.auth.credentials import AuthServer, Method, Registration, entry_key
+from holdfast._core.auth.credentials import AuthServer, Registration, entry_key
 from holdfast._core.auth.options import OAuth
 from holdfast._core.auth.steps import Ask, Conversation, Listen, Read, Write
 from holdfast.errors import DiscoveryError, LoginFailed
 
 METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
+_OTHER_KIND: Final = ("invalid_redirect_uri", "invalid_client_metadata")
 
 
 def identify(
@@ -84,15 +85,27 @@ def _register(server: AuthServer, options: OAuth, redirect: str) -> Conversation
         ask = Ask(url=server.registration_endpoint, json=document, pinned=server.pinned)
         answer = grants.reached((yield ask), server.issuer)
         fields = answer.document() or {}
-        client_id = grants.identifier(fields.get("client_id"))
-        if answer.status in (200, 201) and client_id is not None:
-            return _read(client_id, fields, server, redirect)
+        made = grants.identifier(fields.get("client_id")) if answer.status in (200, 201) else None
         error = grants.error_in(fields, server.issuer)
-        if error is None or error.error not in ("invalid_redirect_uri", "invalid_client_metadata"):
+        if made is not None or error is None or error.error not in _OTHER_KIND:
             break
-    said = f"HTTP status {answer.status}" if error is None else error.message
-    raise LoginFailed(
-        f"{server.issuer} did not register a client: {said}; client_id=… gives one of your own"
+    if made is None:
+        said = f"HTTP status {answer.status}" if error is None else error.message
+        raise LoginFailed(
+            f"{server.issuer} did not register a client: {said}; client_id=… gives one of your own"
+        )
+    # The server may have changed what was asked for (RFC 7591 §3.2.1).
+    method, uris = fields.get("token_endpoint_auth_method"), fields.get("redirect_uris")
+    if isinstance(uris, list) and uris and redirect not in uris:
+        raise LoginFailed(f"{server.issuer} registered another redirect URI than was asked for")
+    secret = None if method == "none" else grants.identifier(fields.get("client_secret"))
+    return Registration(
+        client_id=made,
+        client_secret=secret,
+        method=method if method in METHODS else None,
+        redirect_uri=redirect,
+        how="registered",
+        expires_at=grants.seconds(fields.get("client_secret_expires_at"), 1e11),
     )
 
 
@@ -113,22 +126,3 @@ def client_metadata(options: OAuth, redirect: str, server: AuthServer | None) ->
     if options.scopes:
         found["scope"] = " ".join(options.scopes)
     return found
-
-
-def _read(
-    client_id: str, fields: dict[str, Any], server: AuthServer, redirect: str
-) -> Registration:
-    """Read the registration, which the server may have changed (RFC 7591 §3.2.1)."""
-    method = fields.get("token_endpoint_auth_method")
-    uris = fields.get("redirect_uris")
-    if isinstance(uris, list) and uris and redirect not in uris:
-        raise LoginFailed(f"{server.issuer} registered another redirect URI than was asked for")
-    known: Method | None = method if method in METHODS else None
-    return Registration(
-        client_id=client_id,
-        client_secret=None if known == "none" else grants.identifier(fields.get("client_secret")),
-        method=known,
-        redirect_uri=redirect,
-        how="registered",
-        expires_at=grants.seconds(fields.get("client_secret_expires_at"), 1e11),
-    )

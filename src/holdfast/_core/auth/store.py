@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from msgspec import Struct
 
 from holdfast._core import files
 from holdfast.errors import AuthError
@@ -46,17 +48,11 @@ class LoginStore(Protocol):
         """Return the keys of all entries."""
 
 
-class _Slot:
+class _Slot(Struct):
     """An entry that is held, read and written by functions of its store."""
 
-    def __init__(self, store: MemoryLogins | FileLogins, key: str) -> None:
-        self._store, self._key = store, key
-
-    async def read(self) -> bytes | None:
-        return await self._store.read(self._key)
-
-    async def write(self, data: bytes | None) -> None:
-        await self._store._write(self._key, data)
+    read: Callable[[], Coroutine[Any, Any, bytes | None]]
+    write: Callable[[bytes | None], Coroutine[Any, Any, None]]
 
 
 class MemoryLogins:
@@ -72,7 +68,7 @@ class MemoryLogins:
     @asynccontextmanager
     async def hold(self, key: str) -> AsyncIterator[LoginSlot]:
         async with self._locks.setdefault(key, asyncio.Lock()):
-            yield _Slot(self, key)
+            yield _Slot(partial(self.read, key), partial(self._write, key))
 
     async def read(self, key: str) -> bytes | None:
         return self._entries.get(key)
@@ -113,7 +109,9 @@ class FileLogins:
             descriptor = await asyncio.to_thread(self._open_lock, name)
             try:
                 await _lock(descriptor)
-                yield _Slot(self, name)
+                yield _Slot(
+                    partial(self.read, name), lambda data: asyncio.to_thread(self.save, name, data)
+                )
             finally:
                 os.close(descriptor)
 
@@ -123,9 +121,6 @@ class FileLogins:
     async def keys(self) -> list[str]:
         found = await asyncio.to_thread(lambda: sorted(self.path.glob("*.json")))
         return [one.stem for one in found if _KEY.fullmatch(one.stem)]
-
-    async def _write(self, key: str, data: bytes | None) -> None:
-        await asyncio.to_thread(self.save, key, data)
 
     def _open_lock(self, name: str) -> int:
         try:
@@ -150,9 +145,8 @@ class FileLogins:
                 target.unlink(missing_ok=True)
                 return
             seal = self._seal()
-            files.write_atomic(
-                target, data if seal is None else seal.seal(name, data), private=True
-            )
+            sealed = data if seal is None else seal.seal(name, data)
+            files.write_atomic(target, sealed, private=True)
         except OSError as error:
             raise self._unusable(error) from error
 
