@@ -67,12 +67,12 @@ if TYPE_CHECKING:
     )
     from holdfast._core.auth.store import FileLogins, LoginStore, MemoryLogins
     from holdfast._core.calls.approval import ApprovalRequest
+    from holdfast._core.calls.cache import CacheEntry, MemoryStore, Store
     from holdfast._core.calls.cached import Listing
     from holdfast._core.calls.handlers import Handlers, Notification
     from holdfast._core.calls.options import CallOptions
     from holdfast._core.calls.pending import PendingCall
     from holdfast._core.calls.running import Invocation, RunningCall
-    from holdfast._core.calls.store import CacheEntry, MemoryStore, Store
     from holdfast._core.engine.state import State
     from holdfast._core.observers.audit import AuditRecord
     from holdfast._core.transports.http import Http
@@ -129,7 +129,7 @@ _HOMES = {
     "schema.explain": ("SchemaFault",),
     "_core.calls.cached": ("Listing",),
     "_core.calls.running": ("Invocation", "RunningCall"),
-    "_core.calls.store": ("CacheEntry", "MemoryStore", "Store"),
+    "_core.calls.cache": ("CacheEntry", "MemoryStore", "Store"),
     "client": ("Client",),
     "_version": ("__version__",),
     "policies": (

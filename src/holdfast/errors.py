@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         code: int | None
         data: Any
         outcome_unknown: bool
+        hint: str
 
 
 LONGEST: Final = 16 * 1024
@@ -120,12 +121,9 @@ class TransportError(HoldfastError):
         *,
         exit_code: int | None = None,
         stderr_tail: str = "",
-        code: int | None = None,
-        data: Any = None,
-        outcome_unknown: bool = False,
-        hint: str = "",
+        **fields: Unpack[ErrorFields],
     ) -> None:
-        super().__init__(message, code=code, data=data, outcome_unknown=outcome_unknown, hint=hint)
+        super().__init__(message, **fields)
         self.exit_code = exit_code
         self.stderr_tail = stderr_tail
 
@@ -168,12 +166,9 @@ class StateError(HoldfastError):
         *,
         state: str = "",
         retry_in: float | None = None,
-        code: int | None = None,
-        data: Any = None,
-        outcome_unknown: bool = False,
-        hint: str = "",
+        **fields: Unpack[ErrorFields],
     ) -> None:
-        super().__init__(message, code=code, data=data, outcome_unknown=outcome_unknown, hint=hint)
+        super().__init__(message, **fields)
         self.state = state
         self.retry_in = retry_in
 
@@ -247,12 +242,9 @@ class LoginRequired(AuthError):  # noqa: N818  (says what to do)
         *,
         command: str = "",
         scopes: tuple[str, ...] = (),
-        code: int | None = None,
-        data: Any = None,
-        outcome_unknown: bool = False,
-        hint: str = "",
+        **fields: Unpack[ErrorFields],
     ) -> None:
-        super().__init__(message, code=code, data=data, outcome_unknown=outcome_unknown, hint=hint)
+        super().__init__(message, **fields)
         self.command = command
         self.scopes = scopes
 
@@ -269,11 +261,7 @@ class ScopeError(AuthError):
     """The server wants scopes that a new authorization did not bring."""
 
     def __init__(
-        self,
-        message: str,
-        *,
-        scopes: tuple[str, ...] = (),
-        **fields: Unpack[ErrorFields],
+        self, message: str, *, scopes: tuple[str, ...] = (), **fields: Unpack[ErrorFields]
     ) -> None:
         super().__init__(message, **fields)
         self.scopes = scopes

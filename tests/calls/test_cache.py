@@ -10,8 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw, json
 
-from holdfast._core.calls.cache import CHANGES, MOST_URIS, READ, AnswerCache
-from holdfast._core.calls.store import CacheEntry, MemoryStore
+from holdfast._core.calls.cache import (
+    CHANGES,
+    MOST_URIS,
+    READ,
+    AnswerCache,
+    CacheEntry,
+    MemoryStore,
+)
 from holdfast.policies import Cache
 
 LIST = "tools/list"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast._core.calls.store import OVERHEAD, CacheEntry, MemoryStore
+from holdfast._core.calls.cache import OVERHEAD, CacheEntry, MemoryStore
 
 
 def entry(size: int = 10) -> CacheEntry:

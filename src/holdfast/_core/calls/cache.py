@@ -1,4 +1,4 @@
-"""The cache of answers: freshness, scope and invalidation.
+"""The cache of answers: its store, freshness, scope and invalidation.
 
 An entry is fresh for its TTL from when it was received, unless it was invalidated since it
 was asked for. That the time of asking counts settles the race between an answer on its way
@@ -11,14 +11,14 @@ import asyncio
 import logging
 import math
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec import Raw, Struct
 
 from holdfast._core.callbacks import ends_task
-from holdfast._core.calls.store import CacheEntry, MemoryStore, Store
 from holdfast._core.wire import jsonrpc
 from holdfast.policies import Cache, Policy
 
@@ -46,6 +46,77 @@ MOST_URIS: Final = 10_000
 LONGEST_URI: Final = 2_000
 DEEPEST: Final = 20
 """Slashes of a URI: each is a resource that may contain it."""
+_LONGEST_MS: Final = 10**15
+"""A number of 400 digits is none that a float can hold."""
+OVERHEAD: Final = 500
+"""Bytes that an entry takes besides its text and its key."""
+
+
+class CacheEntry(Struct):
+    """One answer as it came. Times are seconds since the epoch."""
+
+    raw: bytes
+    asked: float
+    """The time the request was sent; an invalidation after it makes the entry stale."""
+    received: float
+    ttl: float
+    """Seconds for which it is fresh, from when it was received."""
+    memo: Any = None
+    """The decoded result, so that it is decoded only once. Never persisted."""
+
+
+class Store(Protocol):
+    """Keeps entries by key. It may forget any of them at any time.
+
+    Keys tell servers and authorization contexts apart, so one store may serve many clients.
+    What a store raises is logged and costs a request, never a call.
+    """
+
+    async def get(self, key: str) -> CacheEntry | None: ...
+
+    async def put(self, key: str, entry: CacheEntry) -> None: ...
+
+
+class MemoryStore:
+    """Entries in memory, bounded in number and bytes; the least recently used go first."""
+
+    def __init__(self, entries: int = 1000, bytes: int = 64 * 1024 * 1024) -> None:  # noqa: A002
+        self._most = entries
+        self._room = bytes
+        self._entries: OrderedDict[str, CacheEntry] = OrderedDict()
+        self.used: int = 0
+        """Bytes taken."""
+
+    def __repr__(self) -> str:
+        return f"<MemoryStore {len(self)} entries, {self.used} bytes>"
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    async def get(self, key: str) -> CacheEntry | None:
+        entry = self._entries.get(key)
+        if entry is not None:
+            self._entries.move_to_end(key)
+        return entry
+
+    async def put(self, key: str, entry: CacheEntry) -> None:
+        self._drop(key)
+        if _size(key, entry) > self._room:
+            return
+        self._entries[key] = entry
+        self.used += _size(key, entry)
+        while len(self._entries) > self._most or self.used > self._room:
+            self._drop(next(iter(self._entries)))
+
+    def _drop(self, key: str) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self.used -= _size(key, entry)
+
+
+def _size(key: str, entry: CacheEntry) -> int:
+    """The text, and as much again for what is read from it."""
+    return 2 * len(entry.raw) + len(key) + OVERHEAD
 
 
 class AnswerCache:
@@ -84,26 +155,28 @@ class AnswerCache:
         if not self._may_hold:
             return None
         detail = _detail(params)
-        found = await self._ask(self._store.get, self._key(self._context(), method, detail), until)
-        if found is None:
-            found = await self._ask(self._store.get, self._key(PUBLIC, method, detail), until)
-        return found
+        found = await self._get(self._key(self._context(), method, detail), until)
+        return found or await self._get(self._key(PUBLIC, method, detail), until)
 
-    async def _ask(self, get: Callable[[str], Any], key: str, until: float) -> CacheEntry | None:
+    async def _get(self, key: str, until: float) -> CacheEntry | None:
         """Return what the store has; whatever it does instead counts as nothing."""
+        found: CacheEntry | None
         try:
             if self._store is self._own:
-                return await get(key)  # type: ignore[no-any-return]
+                return await self._own.get(key)
             async with asyncio.timeout_at(min(until, asyncio.get_running_loop().time() + PATIENCE)):
-                found = await get(key)
+                found = await self._store.get(key)
             if found is not None:
-                _entry(found)
+                # Whatever a store gives back must be what it was given.
+                if not isinstance(found, CacheEntry):
+                    raise TypeError(f"{found!r:.80} is not a CacheEntry")
+                _hints.decode(found.raw)
         except BaseException as error:
             if ends_task(error):
                 raise
             log.exception("the cache's store failed: %r", self._store)
             return None
-        return found  # type: ignore[no-any-return]
+        return found
 
     def is_fresh(self, method: str, params: dict[str, Any] | None, entry: CacheEntry) -> bool:
         now = self.clock()
@@ -128,12 +201,12 @@ class AnswerCache:
         self, method: str, params: dict[str, Any] | None, raw: Raw, asked: float
     ) -> CacheEntry | None:
         """Store an answer, if it may be stored at all."""
-        hints = _read_hints(raw)
-        ttl = self._ttl(method, hints)
+        said, public = _read_hints(raw)
+        ttl = self.policy.ttl_for(method) if said is None else min(said, self.policy.max_ttl)
         if ttl <= 0 and not self.policy.serve_stale:
             return None
         entry = CacheEntry(bytes(raw), asked, self.clock(), ttl)
-        partition = PUBLIC if hints.scope == PUBLIC else self._context()
+        partition = PUBLIC if public else self._context()
         self._may_hold = True
         try:
             async with asyncio.timeout(PATIENCE):
@@ -144,11 +217,6 @@ class AnswerCache:
             log.exception("the cache's store failed: %r", self._store)
             return None
         return entry
-
-    def _ttl(self, method: str, hints: Hints) -> float:
-        if hints.ttl is None:
-            return self.policy.ttl_for(method)
-        return min(hints.ttl, self.policy.max_ttl)
 
     def _key(self, partition: str, method: str, detail: str) -> str:
         return f"{self._server}\n{partition}\n{method}\n{detail}"
@@ -163,33 +231,21 @@ class AnswerCache:
 
     def noticed(self, method: str, params: Raw | None) -> None:
         """A notification of the server: it may make something out of date."""
-        if method == UPDATED:
-            self._update(params)
-        elif method in CHANGES:
+        if method in CHANGES:
             self.invalidate(CHANGES[method])
-
-    def _update(self, params: Raw | None) -> None:
-        """Invalidate a resource, and those that contain it."""
-        try:
-            uri: str | None = _updated.decode(params).uri  # type: ignore[arg-type]
-        except (*jsonrpc.MALFORMED, TypeError):
-            uri = None
+        if method != UPDATED:
+            return
+        uri = updated_uri(params)
         if uri is None or len(uri) > LONGEST_URI or uri.count("/") > DEEPEST:
             self.invalidate((READ,))
             return
         now = self.clock()
+        # The resource, and those that contain it.
         for part in _with_parents(uri):
             self._updated[part] = max(now, self._updated.get(part, NEVER))
         if len(self._updated) > MOST_URIS:
             self.invalidate((READ,))
             self._updated.clear()
-
-
-def _entry(found: object) -> None:
-    """Raise if a store gave something that it cannot have been given."""
-    if not isinstance(found, CacheEntry):
-        raise TypeError(f"{found!r:.80} is not a CacheEntry")
-    _hints.decode(found.raw)
 
 
 def partition(transport: Any, policy: Policy) -> tuple[str, Callable[[], str]]:
@@ -220,29 +276,25 @@ def partition(transport: Any, policy: Policy) -> tuple[str, Callable[[], str]]:
     return server, context
 
 
-class Hints(Struct, frozen=True):
-    """The caching hints of a response; None: not given."""
-
-    ttl: float | None = None
-    """Seconds."""
-    scope: str = "private"
-
-
-_LONGEST_MS: Final = 10**15
-"""A number of 400 digits is none that a float can hold."""
-
-
-def _read_hints(raw: Raw) -> Hints:
+def _read_hints(raw: Raw) -> tuple[float | None, bool]:
+    """Return the seconds that a response may be kept, if it says, and whether for everybody."""
     try:
         found = _hints.decode(raw)
     except jsonrpc.MALFORMED:
-        return Hints()
+        return None, False
     ttl = found.ttlMs
     if isinstance(ttl, bool) or not isinstance(ttl, int | float):
-        return Hints(None if ttl is None else 0.0)
-    scope = PUBLIC if found.cacheScope == PUBLIC else "private"
+        return None if ttl is None else 0.0, False
     # Negative counts as 0; so does what is no number at all.
-    return Hints(min(ttl, _LONGEST_MS) / 1000 if ttl > 0 else 0.0, scope)
+    return min(ttl, _LONGEST_MS) / 1000 if ttl > 0 else 0.0, found.cacheScope == PUBLIC
+
+
+def updated_uri(params: Raw | None) -> str | None:
+    """Return the resource that a notification is about; None if that cannot be read."""
+    try:
+        return None if params is None else _updated.decode(params).uri
+    except jsonrpc.MALFORMED:
+        return None
 
 
 def _with_parents(uri: str) -> list[str]:

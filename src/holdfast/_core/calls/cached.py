@@ -15,10 +15,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Call
-from holdfast._core.calls.cache import READ, AnswerCache
+from holdfast._core.calls.cache import READ, AnswerCache, CacheEntry
 from holdfast._core.calls.channel import ENDED, UNREADABLE, Channel
 from holdfast._core.calls.options import Deadline, of_type
-from holdfast._core.calls.store import CacheEntry
 from holdfast._core.engine import messages
 from holdfast._core.engine.state import State
 from holdfast._core.mailbox import log
@@ -33,7 +32,6 @@ from holdfast._core.wire.codes import (
 )
 from holdfast.errors import (
     BackpressureError,
-    HoldfastError,
     RequestTimeout,
     ResourceNotFoundError,
     RpcError,
@@ -112,13 +110,10 @@ class Cached:
         try:
             return await self._fetch(call, deadline, join=mode == "use" and self._shared)
         except _UNREACHABLE as error:
-            if entry is None or not self._serves_stale(error):
+            down = not isinstance(error, StateError) or error.state == State.BACKOFF
+            if entry is None or not (self.cache.policy.serve_stale and down):
                 raise
             return CachedAnswer(entry.raw, entry, cached=True, stale=True)
-
-    def _serves_stale(self, error: HoldfastError) -> bool:
-        down = not isinstance(error, StateError) or error.state == State.BACKOFF
-        return self.cache.policy.serve_stale and down
 
     async def read(self, uri: str, deadline: Deadline, mode: CacheMode | None = None) -> ReadResult:
         """Return the contents of a resource."""
@@ -192,7 +187,12 @@ class Cached:
         seen: set[str] = set()
         cached, size = False, 0
         for _ in range(limits.pages):
-            answer = await self._page(call, deadline, mode, cached=cached)
+            try:
+                answer = await self.fetch(call, deadline, mode)
+            except RpcError as error:
+                if cached and call.params is not None and error.code == INVALID_PARAMS:
+                    raise _CursorGone from error
+                raise
             size += len(answer.raw)
             if size > limits.list_bytes:
                 text = f"more than {limits.list_bytes} bytes in all (Limits(list_bytes=…))"
@@ -215,16 +215,6 @@ class Cached:
             params = {**first, "cursor": cursor}
             call = msgspec.structs.replace(call, params=params, total=total, since=None)
         raise self._channel.broken(call, f"more than {limits.pages} pages")
-
-    async def _page(
-        self, call: Call, deadline: Deadline, mode: CacheMode | None, *, cached: bool
-    ) -> CachedAnswer:
-        try:
-            return await self.fetch(call, deadline, mode)
-        except RpcError as error:
-            if cached and call.params is not None and error.code == INVALID_PARAMS:
-                raise _CursorGone from error
-            raise
 
     def _decode(
         self, call: Call, answer: CachedAnswer, key: str, kind: type[W], most: int
@@ -255,15 +245,10 @@ def not_found(error: RpcError) -> RpcError:
     the general server error -32000, or a code of their own (0 is one), with those words. The
     predefined codes (JSON-RPC 2.0 section 5.1) mean something else.
     """
-    if error.code in (RESOURCE_NOT_FOUND, INVALID_PARAMS):
-        found = False
-    elif error.code in _PREDEFINED:
-        found = True
-    else:
+    if error.code not in (RESOURCE_NOT_FOUND, INVALID_PARAMS):
         text = error.message.partition(f"error {error.code}: ")[2].lower().replace("_", " ")
-        found = "session" in text or not _NOT_FOUND.search(text)
-    if found:
-        return error
+        if error.code in _PREDEFINED or "session" in text or not _NOT_FOUND.search(text):
+            return error
     return ResourceNotFoundError(error.message, code=error.code, data=error.data)
 
 

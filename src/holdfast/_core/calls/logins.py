@@ -66,27 +66,15 @@ class Logins:
             LoginRequired: Nobody is there to log in.
             LoginPending: The call's time is over before the login is.
         """
-        handler = self._usable()
-        if handler is None or logins > MAX_LOGINS:
+        if self._authorizer is None or not self._authorizer.interactive or logins > MAX_LOGINS:
             raise error
-        await self._wait(handler, until)
-
-    def _usable(self) -> Any:
-        """Return who may log in: the application's handler, or a person at a terminal."""
-        if self._authorizer is None or not self._authorizer.interactive:
-            return None
-        if self._handler is not None or not _somebody_there():
-            return self._handler
-        from holdfast._core.auth.browser import browser_login
-
-        return browser_login
-
-    async def _wait(self, handler: Any, until: float | None) -> None:
+        if self._handler is None and not _somebody_there():
+            raise error
         try:
             async with asyncio.timeout_at(until):
-                await self.authorizer.log_in(handler)
-        except TimeoutError as error:
-            if isinstance(error, HoldfastError):
+                await self.log_in()
+        except TimeoutError as late:
+            if isinstance(late, HoldfastError):
                 raise
             raise LoginPending(
                 f"{self._name}: the login was not completed in the time of the call; it goes on, "
@@ -94,7 +82,7 @@ class Logins:
             ) from None
 
     async def log_in(self, *, fresh: bool = False) -> None:
-        """Log in now; ``fresh`` also registers anew."""
+        """Log in now, by the application's handler or at a terminal; ``fresh`` registers anew."""
         from holdfast._core.auth.browser import browser_login
 
         await self.authorizer.log_in(self._handler or browser_login, fresh=fresh)

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Call, LinkChanged
+from holdfast._core.calls.cache import updated_uri
 from holdfast._core.calls.channel import Channel
 from holdfast._core.calls.options import Deadline, of_type
 from holdfast._core.calls.tools import ToolTable
@@ -89,12 +90,7 @@ class Subscriptions:
 
     def is_unwanted(self, params: Raw | None) -> bool:
         """Return True for the update of a resource whose subscription has been ended."""
-        if not self._ended or params is None:
-            return False
-        try:
-            return _update.decode(params).uri in self._ended
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return False
+        return bool(self._ended) and updated_uri(params) in self._ended
 
     def changes_wanted(self) -> None:
         """Ask for list changes, where they must be asked for: somebody listens now."""
@@ -313,10 +309,5 @@ class _Capabilities(Struct):
     resources: _Capability = msgspec.field(default_factory=_Capability)
 
 
-class _Update(Struct):
-    uri: str
-
-
-_update = msgspec.json.Decoder(_Update)
 _acknowledged = msgspec.json.Decoder(_Acknowledged)
 _capabilities = msgspec.json.Decoder(_Capabilities)
