@@ -66,10 +66,9 @@ if TYPE_CHECKING:
         Bearer, ClientCredentials, EnterpriseManaged, LoginRequest, OAuth, WorkloadIdentity,
     )
     from holdfast._core.auth.store import FileLogins, LoginStore, MemoryLogins
-    from holdfast._core.calls.approval import ApprovalRequest
     from holdfast._core.calls.cache import CacheEntry, MemoryStore, Store
     from holdfast._core.calls.cached import Listing
-    from holdfast._core.calls.handlers import Handlers, Notification
+    from holdfast._core.calls.handlers import ApprovalRequest, Handlers, Notification
     from holdfast._core.calls.options import CallOptions
     from holdfast._core.calls.pending import PendingCall
     from holdfast._core.calls.running import Invocation, RunningCall
@@ -122,8 +121,7 @@ _HOMES = {
         "WorkloadIdentity",
     ),
     "_core.observers.audit": ("AuditRecord",),
-    "_core.calls.handlers": ("Handlers", "Notification"),
-    "_core.calls.approval": ("ApprovalRequest",),
+    "_core.calls.handlers": ("ApprovalRequest", "Handlers", "Notification"),
     "_core.calls.options": ("CallOptions",),
     "_core.calls.pending": ("PendingCall",),
     "schema.explain": ("SchemaFault",),

@@ -20,8 +20,6 @@ CacheMode = Literal["use", "refresh", "bypass"]
 
 EPSILON = 5.0
 """Seconds added to a tombstone's life for jitter and scheduling."""
-
-
 _LARGEST = 1e300
 _MAY_BE_NONE = frozenset({"tools", "resources", "prompts", "reads", "attempts"})
 
@@ -251,10 +249,8 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
         _of_type(self, "a mapping of tools to seconds", Mapping, "timeouts")
         for tool, seconds in self.timeouts.items():
             if type(seconds) not in (int, float) or not seconds > 0:
-                text = (
-                    f"ToolPolicy(timeouts={{{tool!r}: {seconds!r}}}): must be a number, more than 0"
-                )
-                raise ValidationError(text)
+                given = f"ToolPolicy(timeouts={{{tool!r}: {seconds!r}}})"
+                raise ValidationError(f"{given}: must be a number, more than 0")
 
     def enables(self, name: str) -> bool:
         """Return True if the tool may be called."""

@@ -69,9 +69,12 @@ def test_a_request_declares_the_extension_for_itself_alone() -> None:
 
 
 def test_requests_about_a_task_name_it_in_a_header() -> None:
-    for request in (tasks.get("t"), tasks.cancel("t"), tasks.update("t", {})):
+    for method in ("tasks/get", "tasks/cancel", "tasks/update"):
+        request = tasks.about("t", method)
         assert headers.standard("v", request.method, request.params)["Mcp-Name"] == "t"
-    assert "Mcp-Name" not in headers.standard("v", "tasks/result", tasks.result("t").params)
+    assert "Mcp-Name" not in headers.standard(
+        "v", "tasks/result", tasks.about("t", "tasks/result").params
+    )
 
 
 def test_a_call_is_answered_with_a_task_or_with_a_result() -> None:

@@ -9,8 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from holdfast._core.calls.approval import ApprovalRequest
-from holdfast._core.calls.handlers import Handlers
+from holdfast._core.calls.handlers import ApprovalRequest, Handlers
 from holdfast._core.text import visible, visible_lines
 from holdfast.cli.arguments import coerce, describe
 from holdfast.cli.consent import is_interactive

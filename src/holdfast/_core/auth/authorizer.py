@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import time
+from collections import Counter
 from collections.abc import Callable
 from secrets import token_urlsafe
 from typing import Any, Final
@@ -81,7 +82,7 @@ class Authorizer:
         """Issuer and subject of the login that was used last."""
         self._persons = 0
         """Changes of the person who is logged in."""
-        self._step_ups: dict[str, int] = {}
+        self._step_ups: Counter[str] = Counter()
         """New authorizations for more scopes, by operation."""
         self._proven: set[str] = set()
         self._work = SingleFlight()
@@ -188,9 +189,9 @@ class Authorizer:
             self._take(stored)
             return
         login = stored or self.login
-        step_ups = self._step_ups.get(refusal.operation, 0)
+        ups = self._step_ups[refusal.operation]
         while True:
-            case = self._case(refusal, login=login, renewed=renewed, step_ups=step_ups)
+            case = self._case(refusal, login=login, renewed=renewed, step_ups=ups)
             verdict = await self.executor.run(flow.answer(case))
             if isinstance(verdict, Need):
                 break
@@ -371,11 +372,11 @@ class Authorizer:
         case = self._case(Refusal(challenge=Challenge(resource_metadata=advertised)))
         if self.need is None:
             self.need = await self.executor.run(flow.discover(case))
-        need = self.need
+        need, bound = self.need, options.issuer
         if need.step_up_for is not None:
-            count = self._step_ups.get(need.step_up_for, 0)
-            self._step_ups[need.step_up_for] = count + 1
-        same = pointer is not None and pointer.client_id == options.client_id
+            self._step_ups[need.step_up_for] += 1
+        if bound is None and pointer is not None and pointer.client_id == options.client_id:
+            bound = pointer.issuer
         self._tell("auth.login", need)
         return Attempt(
             case=case,
@@ -383,7 +384,7 @@ class Authorizer:
             verifier=token_urlsafe(64),
             state=token_urlsafe(32),
             dpop_key=jws.new_key() if need.dpop else None,
-            bound=options.issuer or (pointer.issuer if pointer is not None and same else None),
+            bound=bound,
             proven=self._proven,
             fresh=fresh,
         )

@@ -163,7 +163,9 @@ def read_tokens(answer: Fetched, issuer: str, *, dpop: bool = False, typed: bool
     if fields is None or not 200 <= answer.status < 300:
         text = f"{issuer} answered the token request with HTTP status {answer.status}"
         raise GrantError(f"{text} and nothing that can be read")
-    token, refresh = fields.get("access_token"), fields.get("refresh_token")
+    token, refresh, scope = map(fields.get, ("access_token", "refresh_token", "scope"))
+    if isinstance(scope, list):
+        scope = " ".join(one for one in scope if isinstance(one, str))
     if not isinstance(token, str) or not _VISIBLE.fullmatch(token):
         raise GrantError(f"{issuer} gave no access token that can be used")
     # In any case of letters (RFC 6750 §4, RFC 9449 §5).
@@ -177,7 +179,7 @@ def read_tokens(answer: Fetched, issuer: str, *, dpop: bool = False, typed: bool
         token_type="DPoP" if dpop else "Bearer",
         expires_in=seconds(fields.get("expires_in")),
         refresh_token=refresh if isinstance(refresh, str) and _VISIBLE.fullmatch(refresh) else None,
-        scopes=_scopes(fields.get("scope")),
+        scopes=split_scope(scope) if isinstance(scope, str) and scope.strip() else None,
         subject=_subject(fields.get("id_token")),
         skew=answer.skew,
     )
@@ -216,12 +218,6 @@ def seconds(value: object, most: float = LONGEST_LIFE) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         return None
     return float(min(value, most))
-
-
-def _scopes(value: object) -> tuple[str, ...] | None:
-    if isinstance(value, list):
-        value = " ".join(one for one in value if isinstance(one, str))
-    return split_scope(value) if isinstance(value, str) and value.strip() else None
 
 
 def _subject(token: object) -> str | None:

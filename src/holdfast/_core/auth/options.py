@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 TokenSource: TypeAlias = "str | Callable[[], str | Awaitable[str]]"
 AccountSource: TypeAlias = "str | Callable[[], str]"
 Scopes: TypeAlias = "str | Iterable[str] | None"
+_TYPES: Final[dict[str, tuple[Any, str]]] = {
+    "str": (str, "a string"),
+    "str | None": (str | None, "a string"),
+    "bool": (bool, "True or False"),
+    "float": (int | float, "a number"),
+    "TokenSource": (str | Callable, "a string or a function"),
+    "AccountSource": (str | Callable, "a string or a function"),
+}
+"""Annotations of options whose values are checked."""
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[\x21\x22\x24-\x7e]{1,2000}")
 
 
@@ -40,7 +49,11 @@ class _Options(Secretive, frozen=True, kw_only=True):
     """Its name in ``capabilities``."""
 
     def __post_init__(self) -> None:
-        _check_types(self)
+        for kind in type(self).__mro__:
+            for name, annotation in getattr(kind, "__annotations__", {}).items():
+                expected, words = _TYPES.get(annotation, (object, ""))
+                if not isinstance(getattr(self, name), expected):
+                    raise _wrong_type(self, name, words)
         if self.scopes is not None:
             try:
                 text = self.scopes if isinstance(self.scopes, str) else " ".join(self.scopes)
@@ -264,25 +277,6 @@ def bearer_headers(options: Bearer, own: Any) -> Any:
         return {**others, "Authorization": f"Bearer {await supplied(source)}"}
 
     return headers
-
-
-_TYPES: Final[dict[str, tuple[Any, str]]] = {
-    "str": (str, "a string"),
-    "str | None": (str | None, "a string"),
-    "bool": (bool, "True or False"),
-    "float": (int | float, "a number"),
-    "TokenSource": (str | Callable, "a string or a function"),
-    "AccountSource": (str | Callable, "a string or a function"),
-}
-
-
-def _check_types(options: _Options) -> None:
-    """Refuse texts, flags and numbers of another type."""
-    for kind in type(options).__mro__:
-        for name, annotation in getattr(kind, "__annotations__", {}).items():
-            expected, words = _TYPES.get(annotation, (object, ""))
-            if not isinstance(getattr(options, name), expected):
-                raise _wrong_type(options, name, words)
 
 
 def _wrong_type(options: Any, name: str, expected: str) -> ValidationError:

@@ -182,11 +182,7 @@ class AnswerCache:
         now = self.clock()
         # A clock that was set back would make entries live longer.
         current = entry.received <= now < entry.received + entry.ttl
-        return current and self.is_current(method, params, entry.asked)
-
-    def is_current(self, method: str, params: dict[str, Any] | None, asked: float) -> bool:
-        """Return True if nothing has been invalidated since it was asked for."""
-        return asked > self.invalidated(method, params)
+        return current and entry.asked > self.invalidated(method, params)
 
     def invalidated(self, method: str, params: dict[str, Any] | None) -> float:
         """Return when answers to this request were invalidated last."""

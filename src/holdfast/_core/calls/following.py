@@ -25,6 +25,7 @@ from holdfast._core.eras.tasks import TaskForm, TaskState
 from holdfast._core.mailbox import log
 from holdfast._core.text import visible
 from holdfast._core.wire.codes import INVALID_PARAMS
+from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.errors import (
     BackpressureError,
     CancelledCallError,
@@ -162,7 +163,11 @@ class Following:
                     return result, self._read(result)
                 await self._pause(state)
         except asyncio.CancelledError as error:
-            error.__cause__ = self._left()
+            text = "no longer waited for, and goes on"
+            if not self._view.detached:
+                self._cancel()
+                text = "cancelled; the server was told to stop"
+            error.__cause__ = self._error(CancelledCallError, text)
             raise
         except HoldfastError as error:
             error.task_id = self._id
@@ -172,15 +177,6 @@ class Following:
         finally:
             if self._stream is not None:
                 self._stream.cancel()
-
-    def _left(self) -> HoldfastError:
-        """Return the error of a caller that does not wait any longer."""
-        if self._view.detached:
-            text = "no longer waited for, and goes on"
-        else:
-            self._cancel()
-            text = "cancelled; the server was told to stop"
-        return self._error(CancelledCallError, text)
 
     def _error(
         self, kind: type[HoldfastError], text: str, cause: HoldfastError | None = None
@@ -199,7 +195,7 @@ class Following:
     async def _poll(self) -> TaskState | None:
         """Return the task as it is now; None if it could not be asked for, for the time being."""
         try:
-            raw = await self._ask(tasks.get(self._id), self._deadline.idle)
+            raw = await self._ask(tasks.about(self._id, "tasks/get"), self._deadline.idle)
         except RpcError as error:
             self._errors += 1
             # Tasks, Protocol Errors: -32602 is the answer for a task that is unknown or expired.
@@ -309,7 +305,8 @@ class Following:
         form = self._form
         assert form is not None
         if state.status == "cancelled":
-            raise self._error(CancelledCallError, f"was cancelled{_reason(state)}")
+            why = f" ({visible(state.message, 200)})" if state.message else ""
+            raise self._error(CancelledCallError, f"was cancelled{why}")
         if not form.inline:
             wanted = state.ended or state.status == "input_required"
             return await self._fetch(state) if wanted else None
@@ -336,7 +333,8 @@ class Following:
     async def _fetch(self, state: TaskState) -> Raw | None:
         """Fetch a result; the questions of a task come while the server holds the answer."""
         try:
-            return await self._ask(tasks.result(self._id), self._deadline.until - self._loop.time())
+            request = tasks.about(self._id, "tasks/result")
+            return await self._ask(request, self._deadline.until - self._loop.time())
         except RpcError as error:
             if state.status == "failed" or error.code != INVALID_PARAMS:
                 error.message = f"{self._channel.name}: {self._subject}: {_told(error)}"
@@ -362,7 +360,8 @@ class Following:
         if not waiting:
             return
         try:
-            confirmed = await self._ask(tasks.update(self._id, waiting), self._deadline.idle)
+            request = tasks.about(self._id, "tasks/update", inputResponses=waiting)
+            confirmed = await self._ask(request, self._deadline.idle)
         except RpcError as error:
             if error.code != INVALID_PARAMS:
                 raise self._error(type(error), _told(error), error) from error
@@ -376,7 +375,7 @@ class Following:
         """Note a question; refuse one that comes under the key of another."""
         try:
             plain = msgspec.json.encode(msgspec.json.decode(question), order="sorted")
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except MALFORMED as error:
             raise self._error(ProtocolError, f"input request {key[:80]!r}: {error}") from None
         from hashlib import sha256
 
@@ -395,26 +394,14 @@ def send_cancel(channel: Channel, form: TaskForm, task_id: str) -> None:
     """Send ``tasks/cancel``, at once and without waiting for its answer."""
     if not form.cancels:
         return
-    driver, params = channel.driver, tasks.cancel(task_id).params
-    call = Call(
-        CANCEL,
-        params,
-        idle=CANCEL_TIME,
-        total=CANCEL_TIME,
-        about=task_id,
-        extensions=form.extensions,
-    )
-    try:
+    driver, time = channel.driver, CANCEL_TIME
+    params = tasks.about(task_id, CANCEL).params
+    call = Call(CANCEL, params, idle=time, total=time, about=task_id, extensions=form.extensions)
+    with suppress(HoldfastError):
         driver.send(driver.engine.call(call, driver.loop.time())[1])
-    except HoldfastError:
-        pass
 
 
 def _told(error: RpcError) -> str:
     """Return what the server answered, without the request of ours that it answers."""
     before, answered, told = error.message.partition("the server answered with ")
     return answered + told or before
-
-
-def _reason(state: TaskState) -> str:
-    return f" ({visible(state.message, 200)})" if state.message else ""

@@ -112,7 +112,13 @@ class Inputs:
         if len(questions) > self._limit:
             text = f"{len(questions)} questions at once, more than {self._limit} (Limits(asks=…))"
             raise ProtocolError(f"{name}: the server asks {text}")
-        asked = {key: _read_question(name, key, raw) for key, raw in questions.items()}
+        asked = {}
+        for key, raw in questions.items():
+            try:
+                asked[key] = _question.decode(raw)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                text = f"{name}: input request {key!r} is malformed: {error}"
+                raise ProtocolError(text) from error
         tasks = [asyncio.ensure_future(self._answer_one(name, one)) for one in asked.values()]
         try:
             answers = await asyncio.gather(*tasks)
@@ -137,9 +143,7 @@ class Inputs:
         from holdfast.types.content import TextContent
         from holdfast.types.inputs import SamplingRequest, SamplingResult
 
-        handler = self._handlers.sampling
-        if handler is None:
-            raise _undeclared("sampling/createMessage")
+        handler = self._declared("sampling", "sampling/createMessage")
         result = await self._call(handler, decode(params, SamplingRequest))
         if isinstance(result, str):
             text = TextContent(text=result)
@@ -149,28 +153,27 @@ class Inputs:
     async def elicit(self, params: Raw) -> Any:
         from holdfast.types.inputs import FormElicitation, read_elicitation
 
-        handler = self._handlers.elicitation
-        if handler is None:
-            raise _undeclared("elicitation/create")
+        handler = self._declared("elicitation", "elicitation/create")
         if handler == "return":
             raise RpcError(_NO_CALLER, code=INVALID_REQUEST) from StateError(_NO_CALLER)
         request = read_elicitation(params)
         result = await self._call(handler, request)
-        if isinstance(request, FormElicitation):
-            result = accepted(result)
-        result = _object(handler, result)
-        return fill_defaults(request, result) if isinstance(request, FormElicitation) else result
+        if not isinstance(request, FormElicitation):
+            return _object(handler, result)
+        return fill_defaults(request, _object(handler, accepted(result)))
 
     async def list_roots(self, params: Raw = EMPTY) -> RootsResult:
         from holdfast.types.resources import Root, RootsResult
 
-        roots = self._handlers.roots
-        if roots is None:
-            raise _undeclared("roots/list")
+        roots = self._declared("roots", "roots/list")
         found = await self._call(roots) if callable(roots) else roots
-        return RootsResult(
-            roots=[Root(uri=root) if isinstance(root, str) else root for root in found]
-        )
+        uris = [Root(uri=root) if isinstance(root, str) else root for root in found]
+        return RootsResult(roots=uris)
+
+    def _declared(self, what: str, method: str) -> Any:
+        if (handler := getattr(self._handlers, what)) is None:
+            raise RpcError(f"no handler for {method}", code=METHOD_NOT_FOUND)
+        return handler
 
     async def _call(self, handler: Callable[..., Any], *arguments: Any) -> Any:
         """Run a handler; its failure becomes an error that names it.
@@ -256,22 +259,11 @@ def _name(handler: Any) -> str:
     return getattr(handler, "__name__", None) or type(handler).__name__
 
 
-def _undeclared(method: str) -> RpcError:
-    return RpcError(f"no handler for {method}", code=METHOD_NOT_FOUND)
-
-
 def _elicits(raw: Raw) -> bool:
     try:
         return _question.decode(raw).method == "elicitation/create"
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False  # refused by whoever answers it
-
-
-def _read_question(name: str, key: str, raw: Raw) -> _Question:
-    try:
-        return _question.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ProtocolError(f"{name}: input request {key!r} is malformed: {error}") from error
 
 
 _METHODS: Final[dict[str, Callable[[Inputs, Raw], Awaitable[Any]]]] = {

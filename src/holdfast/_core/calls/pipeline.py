@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, structs
 
 from holdfast._core.boundary import Call, LinkChanged, WireId
-from holdfast._core.calls.approval import Approver
 from holdfast._core.calls.cached import Cached
 from holdfast._core.calls.channel import UNREADABLE, Channel
+from holdfast._core.calls.handlers import Approver
 from holdfast._core.calls.options import CallOptions, Deadline, check_options, of_type
 from holdfast._core.calls.pending import PendingCall, answered, pending_result
 from holdfast._core.calls.tools import CALL, ReadyTool, ToolTable

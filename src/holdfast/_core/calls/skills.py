@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
@@ -191,16 +192,12 @@ class Skills:
 
 def _bytes(found: ReadResult, uri: str) -> bytes | None:
     """Return the bytes of the one content of a read; None if it is not that."""
-    if len(found.contents) != 1:
-        return None
-    (one,) = found.contents
+    one = found.contents[0] if len(found.contents) == 1 else None
     if isinstance(one, TextResourceContents) and one.uri == uri:
         return one.text.encode("utf-8", "surrogatepass")
     if isinstance(one, BlobResourceContents) and one.uri == uri:
-        try:
+        with suppress(ValueError):
             return one.bytes
-        except ValueError:
-            return None
     return None
 
 
@@ -214,7 +211,8 @@ def field_difference(entry: Any, found: Any, path: str = "") -> str | None:
         numbered = enumerate(zip(entry, found, strict=True))
         parts = [(f"{path}[{index}]", *pair) for index, pair in numbered]
     else:
-        if _is_same(entry, found):
+        # As JSON does: ``1`` is ``1.0``, and no boolean.
+        if isinstance(entry, bool) == isinstance(found, bool) and bool(entry == found):
             return None
         return f"{path or 'the whole'} is {_shown(found)}, and {_shown(entry)} in the manifest"
     differences = (field_difference(one, other, where) for where, one, other in parts)
@@ -222,11 +220,6 @@ def field_difference(entry: Any, found: Any, path: str = "") -> str | None:
 
 
 _ABSENT: Final = object()
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    """Compare as JSON does: ``1`` is ``1.0``, and no boolean."""
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def _shown(value: Any) -> str:

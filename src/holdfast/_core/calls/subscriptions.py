@@ -100,9 +100,8 @@ class Subscriptions:
     def restore(self) -> None:
         """Ask again, on a new link, for all that was asked for before."""
         era = self._channel.era()
-        if era is None or not (self._uris or (era.listens and self._changes())):
-            return
-        self._spawn(self._restore(era))
+        if era is not None and (self._uris or (era.listens and self._changes())):
+            self._spawn(self._restore(era))
 
     async def _restore(self, era: Era) -> None:
         if era.listens:
@@ -142,17 +141,17 @@ class Subscriptions:
 
         When this returns, the server has been told that the former stream is not wanted.
         """
+        span = min(deadline.idle, deadline.total)
         try:
-            async with asyncio.timeout_at(_until(deadline)):
-                await self._turns.acquire()
-        except TimeoutError:
-            raise self._unacknowledged(deadline) from None
-        try:
-            return await self._replace_stream(deadline)
-        finally:
-            self._turns.release()
+            async with asyncio.timeout_at(deadline.since + span), self._turns:
+                return await self._replace_stream()
+        except TimeoutError as error:
+            if isinstance(error, HoldfastError):
+                raise
+            text = f"{self._channel.name}: the subscription was not acknowledged in {span:g} s"
+            raise RequestTimeout(text) from None
 
-    async def _replace_stream(self, deadline: Deadline) -> frozenset[str]:
+    async def _replace_stream(self) -> frozenset[str]:
         driver = self._channel.driver
         era = driver.engine.era
         assert era is not None
@@ -160,50 +159,27 @@ class Subscriptions:
             raise LinkChanged(f"{driver.engine.name}: the server was replaced by an older one")
         changes = self._changes()
         request = era.listen(self._uris, changes) if self._uris or changes else None
-        former = self._stream
+        former, self._stream = self._stream, None
         stands = former is not None and not former.done() and self._wanted is not None
         if stands and request == self._wanted:
+            self._stream = former
             return self._granted
-        self._stream = None
         granted: frozenset[str] = frozenset()
-        try:
-            if request is not None:
-                acknowledged: asyncio.Future[frozenset[str]] = driver.loop.create_future()
-                self._stream = self._spawn(self._listen(driver, request, acknowledged))
-                granted = await self._acknowledgement(self._stream, acknowledged, deadline)
-        except BaseException:
-            if self._stream is None:
-                self._stream, former = former, None
-            raise
-        finally:
-            if former is not None:
-                former.cancel()
-        if former is not None:
-            await asyncio.wait([former])
-        self._wanted, self._granted = request, granted
-        return granted
-
-    async def _acknowledgement(
-        self,
-        stream: asyncio.Task[None],
-        acknowledged: asyncio.Future[frozenset[str]],
-        deadline: Deadline,
-    ) -> frozenset[str]:
-        try:
-            async with asyncio.timeout_at(_until(deadline)):
-                return await acknowledged
-        except BaseException as error:
-            stream.cancel()
-            if self._stream is stream:
-                self._stream = None
-            if not isinstance(error, TimeoutError) or isinstance(error, HoldfastError):
+        if request is not None:
+            acknowledged: asyncio.Future[frozenset[str]] = driver.loop.create_future()
+            self._stream = stream = self._spawn(self._listen(driver, request, acknowledged))
+            try:
+                granted = await acknowledged
+            except BaseException:
+                # The one before, if any, goes on.
+                stream.cancel()
+                self._stream = former
                 raise
-            raise self._unacknowledged(deadline) from None
-
-    def _unacknowledged(self, deadline: Deadline) -> RequestTimeout:
-        span = min(deadline.idle, deadline.total)
-        text = f"{self._channel.name}: the subscription was not acknowledged in {span:g} s"
-        return RequestTimeout(text)
+        self._wanted, self._granted = request, granted
+        if former is not None:
+            former.cancel()
+            await asyncio.wait([former])
+        return granted
 
     async def _listen(
         self,
@@ -273,10 +249,6 @@ class Subscriptions:
             log.error("%s: a subscription failed", self._channel.name, exc_info=error)
 
 
-def _until(deadline: Deadline) -> float:
-    return deadline.since + min(deadline.idle, deadline.total)
-
-
 def _pauses() -> Iterator[float]:
     pause = 1.0
     while True:
@@ -291,22 +263,22 @@ def _granted(params: Raw) -> frozenset[str]:
         return frozenset()
 
 
-class _Filter(Struct):
+class _Filter(Struct, frozen=True):
     resourceSubscriptions: list[str] = []  # noqa: N815
 
 
 class _Acknowledged(Struct):
-    notifications: _Filter = msgspec.field(default_factory=_Filter)
+    notifications: _Filter = _Filter()
 
 
-class _Capability(Struct):
+class _Capability(Struct, frozen=True):
     listChanged: bool = False  # noqa: N815
 
 
 class _Capabilities(Struct):
-    tools: _Capability = msgspec.field(default_factory=_Capability)
-    prompts: _Capability = msgspec.field(default_factory=_Capability)
-    resources: _Capability = msgspec.field(default_factory=_Capability)
+    tools: _Capability = _Capability()
+    prompts: _Capability = _Capability()
+    resources: _Capability = _Capability()
 
 
 _acknowledged = msgspec.json.Decoder(_Acknowledged)

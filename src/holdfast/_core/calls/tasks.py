@@ -13,11 +13,11 @@ from msgspec import Raw
 from holdfast._core.boundary import Call, WireId
 from holdfast._core.calls.cached import Cached, Listing
 from holdfast._core.calls.channel import Channel
-from holdfast._core.calls.following import Following, TaskView, public, send_cancel
+from holdfast._core.calls.following import CANCEL, Following, TaskView, public, send_cancel
 from holdfast._core.calls.options import CallOptions, Deadline
 from holdfast._core.engine import messages
 from holdfast._core.eras import tasks
-from holdfast._core.eras.base import Invalid, OutgoingRequest
+from holdfast._core.eras.base import Invalid
 from holdfast._core.eras.tasks import TaskForm, TaskState
 from holdfast._core.text import visible
 from holdfast.errors import RpcError, StateError, ValidationError
@@ -144,13 +144,16 @@ class Tasks:
 
     async def get(self, task_id: str, timeout: float | None) -> Task:
         """Ask for a task once."""
-        form, call = await self._request(tasks.get(task_id), timeout)
-        return public(self._read(form, call, task_id, await self.channel.driver.request(call)))
+        form, call = await self._request(task_id, GET, timeout)
+        state = form.read(task_id, await self.channel.driver.request(call))
+        if isinstance(state, Invalid):
+            raise self.channel.broken(call, state.reason)
+        return public(state)
 
     async def cancel(self, task_id: str, timeout: float | None) -> None:
-        form, call = await self._request(tasks.cancel(task_id), timeout)
+        form, call = await self._request(task_id, CANCEL, timeout)
         if not form.cancels:
-            raise StateError(f"{self.channel.name}: the server does not offer tasks/cancel")
+            raise StateError(f"{self.channel.name}: the server does not offer {CANCEL}")
         await self.channel.driver.request(call)
 
     async def require(self, until: float) -> TaskForm:
@@ -166,25 +169,17 @@ class Tasks:
         return form
 
     async def _request(
-        self, request: OutgoingRequest, timeout: float | None
+        self, task_id: str, method: str, timeout: float | None
     ) -> tuple[TaskForm, Call]:
-        about = (request.params or {}).get("taskId")
-        self._check(about)
-        deadline = self.channel.deadline(request.method, timeout)
+        self._check(task_id)
+        deadline = self.channel.deadline(method, timeout)
         await self.channel.connected(deadline)
         form = await self.require(deadline.until)
-        call = self.channel.call(
-            request.method, request.params, deadline, about=str(about), repeatable=True
-        )
+        params = tasks.about(task_id, method).params
+        call = self.channel.call(method, params, deadline, about=task_id, repeatable=True)
         return form, msgspec.structs.replace(call, extensions=form.extensions)
 
     def _check(self, task_id: Any) -> None:
         if not isinstance(task_id, str) or not 0 < len(task_id) <= tasks.LONGEST_ID:
             text = f"{visible(repr(task_id), 80)} is not the id of a task; nothing was sent"
             raise ValidationError(f"{self.channel.name}: {text}")
-
-    def _read(self, form: TaskForm, call: Call, task_id: str, raw: Raw) -> TaskState:
-        state = form.read(task_id, raw)
-        if isinstance(state, Invalid):
-            raise self.channel.broken(call, state.reason)
-        return state

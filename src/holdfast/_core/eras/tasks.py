@@ -117,16 +117,15 @@ TaskForm: TypeAlias = CoreTasks | ExtensionTasks
 
 def core_tasks(capabilities: Raw) -> TaskForm | None:
     """Return the form of a handshake session, if its server takes tool calls as tasks."""
-    tasks = _capability(capabilities, "tasks")
-    calls: Any = tasks
-    for step in ("requests", "tools", "call"):
-        calls = calls.get(step) if isinstance(calls, dict) else None
-    return CoreTasks(tasks) if isinstance(calls, dict) else None
+    tasks = _inside(_decoded(capabilities), "tasks")
+    return (
+        CoreTasks(tasks) if isinstance(_inside(tasks, "requests", "tools", "call"), dict) else None
+    )
 
 
 def extension_tasks(capabilities: Raw) -> TaskForm | None:
     """Return the form of a stateless connection, if its server declares the extension."""
-    settings = _capability(capabilities, "extensions").get(TASKS)
+    settings = _inside(_decoded(capabilities), "extensions", TASKS)
     # A revision that we do not know must not be enabled.
     known = isinstance(settings, dict) and "revision" not in settings
     return ExtensionTasks() if known else None
@@ -137,26 +136,13 @@ def requires_tasks(code: int | None, data: Any) -> bool:
 
     Tasks extension, Capability Negotiation: -32021 with the extension among the required.
     """
-    found = data
-    for step in ("requiredCapabilities", "extensions"):
-        found = found.get(step) if isinstance(found, dict) else None
+    found = _inside(data, "requiredCapabilities", "extensions")
     return code == MISSING_CAPABILITY and isinstance(found, dict) and TASKS in found
 
 
-def get(task_id: str) -> OutgoingRequest:
-    return OutgoingRequest("tasks/get", {"taskId": task_id})
-
-
-def result(task_id: str) -> OutgoingRequest:
-    return OutgoingRequest("tasks/result", {"taskId": task_id})
-
-
-def cancel(task_id: str) -> OutgoingRequest:
-    return OutgoingRequest("tasks/cancel", {"taskId": task_id})
-
-
-def update(task_id: str, answers: dict[str, Any]) -> OutgoingRequest:
-    return OutgoingRequest("tasks/update", {"taskId": task_id, "inputResponses": answers})
+def about(task_id: str, method: str, **params: Any) -> OutgoingRequest:
+    """Return a request about one task."""
+    return OutgoingRequest(method, {"taskId": task_id, **params})
 
 
 def listen(task_id: str) -> OutgoingRequest:
@@ -180,12 +166,19 @@ def will_tell(task_id: str, acknowledgement: Raw) -> bool:
         return False
 
 
-def _capability(capabilities: Raw, name: str) -> dict[str, Any]:
+def _decoded(raw: Raw) -> Any:
+    """Return the value of JSON; None if it cannot be read."""
     try:
-        found = msgspec.json.decode(capabilities).get(name)
-    except (*jsonrpc.MALFORMED, AttributeError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return msgspec.json.decode(raw)
+    except jsonrpc.MALFORMED:
+        return None
+
+
+def _inside(value: Any, *path: str) -> Any:
+    """Return the value at a path of nested objects; None if there is none."""
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
 
 
 def _state(raw: Raw, task_id: str | None, *, core: bool) -> TaskState | Invalid:
@@ -238,10 +231,7 @@ def _given(value: Raw) -> bool:
 
 def _number(value: Raw) -> int | float | None:
     """Return a number, or None for anything else: one out of range makes no task unreadable."""
-    try:
-        found = msgspec.json.decode(value)
-    except jsonrpc.MALFORMED:
-        return None
+    found = _decoded(value)
     return found if type(found) in (int, float) else None
 
 

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
-from holdfast._core.server.incoming import Incoming
+from holdfast._core.server.incoming import Incoming, Write
 from holdfast._core.server.server import Server
 from holdfast._core.server.session import ServerSession
 from holdfast._core.wire.codes import PARSE_ERROR, RequestError
@@ -54,21 +54,22 @@ def decode(frame: bytes) -> Any:
         raise RequestError(PARSE_ERROR, f"not JSON: {error}") from None
 
 
+def new_session(server: Server, write: Write, number: int = 1) -> ServerSession:
+    """Return a session whose handlers run on the loop."""
+    return ServerSession(server, write, LoopRunner(), encode=encode, decode=decode, number=number)
+
+
 def accept(server: Server, line: Line, number: int = 1) -> ServerSession:
     """Return the session of a client that connected in memory."""
-
-    def write(data: bytes) -> None:
-        if line.open:
-            line.write(data)
-
-    return ServerSession(server, write, LoopRunner(), encode=encode, decode=decode, number=number)
+    return new_session(server, lambda data: line.write(data) if line.open else None, number)
 
 
 async def serve_stdio(
     server: Server, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None
 ) -> None:
     """Serve on standard input and output until the input ends, or nobody reads the output."""
-    source = _input() if stdin is None else stdin
+    # Not sys.stdin itself: a thread may still read at the end, and Python would wait for it.
+    source = os.fdopen(os.dup(sys.stdin.fileno()), "rb") if stdin is None else stdin
     line = _Output(sys.stdout.buffer if stdout is None else stdout)
     session = accept(server, line)
     loop = asyncio.get_running_loop()
@@ -102,8 +103,3 @@ class _Output:
             self._stream.flush()
         except (BrokenPipeError, ConnectionResetError):
             self.open = False
-
-
-def _input() -> BinaryIO:
-    """Not sys.stdin itself: a thread may still read at the end, and Python would wait for it."""
-    return os.fdopen(os.dup(sys.stdin.fileno()), "rb")

@@ -11,8 +11,9 @@ import asyncio
 import hmac
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -20,13 +21,14 @@ from aiohttp import web
 from holdfast._core.eras import headers
 from holdfast._core.eras.revisions import HEADER_MISMATCH, PROTOCOL_VERSION
 from holdfast._core.eras.serving import Json, is_stateless, known_version
-from holdfast._core.runners.aio import LoopRunner, decode
-from holdfast._core.server.incoming import Write, is_id, meta_of
+from holdfast._core.runners.aio import decode, new_session
+from holdfast._core.server.incoming import is_id, meta_of
 from holdfast._core.server.server import Server
 from holdfast._core.server.session import ServerSession
 from holdfast._core.wire.codes import RequestError
 from holdfast._core.wire.jsonrpc import encode
 
+Handle: TypeAlias = Callable[[web.Request, Server], Awaitable[web.StreamResponse]]
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 MOST_SESSIONS: Final = 1_000
 MOST_WAITING: Final = 1_000
@@ -38,7 +40,7 @@ class HostConnection:
 
     def __init__(self, server: Server, number: int) -> None:
         self.waiting: asyncio.Queue[bytes] = asyncio.Queue(MOST_WAITING)
-        self.session: ServerSession = _session(server, self._write, number)
+        self.session: ServerSession = new_session(server, self._write, number)
 
     def _write(self, line: bytes) -> None:
         """Keep a message for the GET stream; the oldest goes if nobody reads them."""
@@ -69,8 +71,10 @@ class HttpServer:
         self._connections: OrderedDict[str, HostConnection] = OrderedDict()
         self._count = 0
         app = web.Application(client_max_size=LARGEST_BODY)
+        handlers = {"POST": self._post, "GET": self._get, "DELETE": self._delete}
         for path, server in servers.items():
-            _route(app, path, self, server)
+            for method, handle in handlers.items():
+                app.router.add_route(method, path, partial(self._handle, handle, server))
         # A client ends a stateless request by closing its connection.
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None)
 
@@ -89,8 +93,10 @@ class HttpServer:
         self._connections.clear()
         await self._runner.cleanup()
 
-    def check(self, request: web.Request) -> None:
-        """Raise the response that refuses a request, if it must be refused."""
+    async def _handle(
+        self, handle: Handle, server: Server, request: web.Request
+    ) -> web.StreamResponse:
+        """Answer a request, unless it must be refused."""
         origin = request.headers.get("Origin")
         named = [urlsplit(f"//{request.host}").hostname]
         named += [] if origin is None else [urlsplit(origin).hostname]
@@ -101,10 +107,11 @@ class HttpServer:
             given.encode(), f"Bearer {self._token}".encode()
         ):
             raise web.HTTPUnauthorized(headers={"WWW-Authenticate": "Bearer"})
+        return await handle(request, server)
 
     # Methods
 
-    async def post(self, request: web.Request, server: Server) -> web.StreamResponse:
+    async def _post(self, request: web.Request, server: Server) -> web.StreamResponse:
         try:
             message = decode(await request.read())
         except RequestError as error:
@@ -126,7 +133,8 @@ class HttpServer:
         if wrong is not None:
             error = RequestError(HEADER_MISMATCH, f"header {wrong} does not match the body")
             return _refused(message.get("id"), error)
-        session = _session(server, _discard, self._next())
+        # What belongs to no request is dropped: the stateless era has no way for it.
+        session = new_session(server, lambda line: None, self._next())
         try:
             return await _exchange(request, session, message)
         finally:
@@ -144,13 +152,13 @@ class HttpServer:
                 self._connections.popitem(last=False)[1].session.close()
         return reply
 
-    async def get(self, request: web.Request, server: Server) -> web.StreamResponse:
+    async def _get(self, request: web.Request, server: Server) -> web.StreamResponse:
         connection = self._connection(request)
         stream = await _stream(request, {})
         while True:
             await stream.write(_event(await connection.waiting.get()))
 
-    async def delete(self, request: web.Request, server: Server) -> web.StreamResponse:
+    async def _delete(self, request: web.Request, server: Server) -> web.StreamResponse:
         self._connection(request).session.close()
         del self._connections[request.headers[headers.SESSION]]
         return web.Response(status=204)
@@ -168,27 +176,6 @@ class HttpServer:
     def _next(self) -> int:
         self._count += 1
         return self._count
-
-
-def _route(app: web.Application, path: str, http: HttpServer, server: Server) -> None:
-    for method, handle in (("POST", http.post), ("GET", http.get), ("DELETE", http.delete)):
-
-        async def handler(
-            request: web.Request, handle: Any = handle
-        ) -> web.StreamResponse:  # one for each method
-            http.check(request)
-            response: web.StreamResponse = await handle(request, server)
-            return response
-
-        app.router.add_route(method, path, handler)
-
-
-def _session(server: Server, write: Write, number: int) -> ServerSession:
-    return ServerSession(server, write, LoopRunner(), encode=encode, decode=decode, number=number)
-
-
-def _discard(line: bytes) -> None:
-    """Drop a message that belongs to no request: the stateless era has no way for it."""
 
 
 async def _exchange(

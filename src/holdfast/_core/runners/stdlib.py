@@ -42,13 +42,10 @@ class Wait:
     def done(self) -> bool:
         return self._done
 
-    def set_result(self, result: Any) -> None:
-        self._settle(result, None)
-
     def set_exception(self, error: BaseException) -> None:
-        self._settle(None, error)
+        self.set_result(None, error)
 
-    def _settle(self, result: Any, error: BaseException | None) -> None:
+    def set_result(self, result: Any, error: BaseException | None = None) -> None:
         if not self._done:
             self._done, self._result, self._error = True, result, error
             if self.turn is not None:

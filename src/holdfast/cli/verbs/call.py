@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from holdfast._core.calls.approval import Approver
+from holdfast._core.calls.handlers import Approver
 from holdfast._core.text import close_matches
 from holdfast.cli.arguments import parse, read_file, whole
 from holdfast.cli.completers import parameters, tools
