@@ -18,7 +18,14 @@ from holdfast._core.auth import grants
 from holdfast._core.auth.challenge import Challenge, Refusal
 from holdfast._core.auth.credentials import Login, Registration
 from holdfast._core.auth.flow import answer, renew
-from holdfast._core.auth.login import by_machine, log_in, read_redirect
+from holdfast._core.auth.login import (
+    by_machine,
+    callback_path,
+    identify,
+    log_in,
+    read_redirect,
+    stored_key,
+)
 from holdfast._core.auth.options import (
     ClientCredentials,
     EnterpriseManaged,
@@ -26,7 +33,6 @@ from holdfast._core.auth.options import (
     WorkloadIdentity,
     options_for,
 )
-from holdfast._core.auth.registration import callback_path, identify, stored_key
 from holdfast._core.auth.steps import Ask, Fetched, Listen, Pause, Sign, Visit, Write
 from holdfast.errors import (
     DiscoveryError,

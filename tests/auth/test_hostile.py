@@ -35,8 +35,7 @@ from holdfast._core.auth.challenge import Refusal, Tries
 from holdfast._core.auth.credentials import Login
 from holdfast._core.auth.flow import discover, keep, renew
 from holdfast._core.auth.keyring import Keyring
-from holdfast._core.auth.login import log_in
-from holdfast._core.auth.registration import identify
+from holdfast._core.auth.login import identify, log_in
 from holdfast._core.auth.steps import (
     Ask,
     Conversation,

@@ -77,10 +77,13 @@ class Keyring:
         The choice is remembered in the folder: a keyring that fails later is an error and not
         a silent change to plain files.
         """
-        marker = folder / "store"
-        chosen = _remembered(marker)
+        marker, chosen = folder / "store", ""
+        with suppress(OSError, ValueError):
+            data = files.read_without_links(marker, 100, owned=True)
+            chosen = data.decode("ascii").strip()
         if chosen == "file" and not required:
             return None
+        found = None
         try:
             found = Sealed(self._key())
         except KeyringUnusable as error:
@@ -89,14 +92,16 @@ class Keyring:
                     f"the keyring cannot be used: {error}; set the variable HOLDFAST_AUTH_STORE "
                     f"to 'file' to keep logins in {folder} instead"
                 ) from None
-            _remember(marker, "file")
             log.warning(
                 "logins are kept in %s, readable by you alone, because there is no keyring (%s)",
                 folder,
                 error,
             )
-            return None
-        _remember(marker, "keyring")
+        choice = "file" if found is None else "keyring"
+        if chosen != choice:
+            with suppress(OSError):
+                files.make_private_folder(folder)
+                files.write_atomic(marker, f"{choice}\n".encode(), private=True)
         return found
 
     def _key(self) -> bytes:
@@ -141,20 +146,6 @@ def _fetch() -> bytes:
     if len(key) != 32:
         raise KeyringUnusable("it does not return what was stored")
     return key
-
-
-def _remembered(marker: Path) -> str | None:
-    try:
-        return files.read_without_links(marker, 100, owned=True).decode("ascii").strip()
-    except (OSError, ValueError):
-        return None
-
-
-def _remember(marker: Path, choice: str) -> None:
-    if _remembered(marker) != choice:
-        with suppress(OSError):
-            files.make_private_folder(marker.parent)
-            files.write_atomic(marker, f"{choice}\n".encode(), private=True)
 
 
 KEYRING: Final = Keyring()
