@@ -388,12 +388,12 @@ async def test_a_new_login_finds_the_metadata_where_the_server_once_said_that_it
     store = MemoryLogins()
     async with world() as here:
         here.prm = "/prm"
-        for _ in range(2):
+        for _ in range(3):
             async with here.connect(auth=OAuth(store=store)) as client:
-                # The second time the stored login is good: no refusal tells.
+                # After the first time the stored login is good: no refusal tells.
                 await client.login()
                 assert client.transport.authorizer.login.resource == f"{here.url}/mcp"
-        assert here.count["authorization_code"] == 2
+        assert here.count["authorization_code"] == 3
 
 
 @pytest.mark.req("A26")

@@ -279,16 +279,17 @@ class _Unreadable(ValueError):  # noqa: N818
 async def _fetched(response: aiohttp.ClientResponse, now: float) -> Fetched:
     """Read an answer; a compressed body is bounded once more when it is unpacked."""
     headers, received = response.headers, bytearray()
+    too_large = _Unreadable(f"the answer is larger than {MAX_BODY} bytes")
     there = timestamp(headers.get("Date", "")) or now
     # Our clock may be the wrong one; that the date has whole seconds makes no skew.
     skew = there - now if abs(there - now) > 5 else 0.0
     async for chunk in response.content.iter_any():
         received += chunk
         if len(received) > MAX_BODY:
-            break
+            raise too_large
     body = bytes(received)
     coding = headers.get("Content-Encoding", "").strip().lower()
-    if coding in ("gzip", "x-gzip", "deflate") and len(body) <= MAX_BODY:
+    if coding in ("gzip", "x-gzip", "deflate"):
         try:
             body = zlib.decompressobj(47).decompress(body, MAX_BODY + 1)
         except zlib.error:
@@ -296,7 +297,7 @@ async def _fetched(response: aiohttp.ClientResponse, now: float) -> Fetched:
     elif coding not in ("", "identity"):
         raise _Unreadable("the answer is in a coding that was not asked for")
     if len(body) > MAX_BODY:
-        raise _Unreadable(f"the answer is larger than {MAX_BODY} bytes")
+        raise too_large
     wait = retry_after(headers.get("Retry-After", ""), there)
     return Fetched(response.status, body, skew, wait, headers.get("DPoP-Nonce"))
 

@@ -168,8 +168,9 @@ def read_tokens(answer: Fetched, issuer: str, *, dpop: bool = False, typed: bool
         scope = " ".join(one for one in scope if isinstance(one, str))
     if not isinstance(token, str) or not _VISIBLE.fullmatch(token):
         raise GrantError(f"{issuer} gave no access token that can be used")
+    said = fields.get("token_type", "Bearer")
     # In any case of letters (RFC 6750 §4, RFC 9449 §5).
-    kind = str(fields.get("token_type", "Bearer")).lower()
+    kind = said.lower() if isinstance(said, str) else ""
     if typed and dpop and kind == "bearer":
         raise GrantError(f"{issuer} gave a Bearer token, but a DPoP-bound one was asked for")
     if typed and kind != ("dpop" if dpop else "bearer"):

@@ -110,14 +110,13 @@ class Handlers(Struct, frozen=True, kw_only=True):
     @property
     def abilities(self) -> frozenset[str]:
         """The declared capabilities, as ``capability`` or ``capability.feature``."""
-        declared = set()
-        if self.sampling is not None:
-            declared.add("sampling")
-        if self.elicitation is not None:
-            declared |= {"elicitation.form", "elicitation.url"}
-        if self.roots is not None:
-            declared.add("roots")
-        return frozenset(declared)
+        found = {
+            "sampling": self.sampling,
+            "elicitation.form": self.elicitation,
+            "elicitation.url": self.elicitation,
+            "roots": self.roots,
+        }
+        return frozenset(name for name, handler in found.items() if handler is not None)
 
 
 F = TypeVar("F", bound=Callable[..., Any])
