@@ -9,7 +9,6 @@ from typing import Any
 
 from holdfast.config import Configuration, EntrySource, ServerEntry, load
 from holdfast.config import dialects as all_dialects
-from holdfast.config.dialects.common import DialectResult
 from holdfast.config.environment import ConfigEnvironment
 from holdfast.config.files import parse
 
@@ -73,15 +72,14 @@ def read_data(dialect: str, name: str) -> dict[str, ServerEntry]:
     """The servers of a product's file."""
     path = DATA / name
     document = parse(str(path), path.read_bytes())
-    reading = all_dialects.read(dialect, document, source(dialect=dialect, file=name))
-    assert reading.problems == ()
-    return {entry.name: entry for entry in reading.entries}
+    entries, problems = all_dialects.read(document, source(dialect=dialect, file=name))
+    assert problems == []
+    return {entry.name: entry for entry in entries}
 
 
 def read_one(dialect: str, document: Any) -> ServerEntry:
-    reading: DialectResult = all_dialects.read(dialect, document, source(dialect=dialect))
-    assert reading.problems == ()
-    (entry,) = reading.entries
+    (entry,), problems = all_dialects.read(document, source(dialect=dialect))
+    assert problems == []
     return entry
 
 

@@ -16,12 +16,12 @@ from holdfast.config import (
     ConfigEnvironment,
     ServerEntry,
     add,
-    find_products,
     import_products,
     remove,
 )
 from holdfast.config.dialects import read
-from holdfast.config.edit import definition, input_definition
+from holdfast.config.edit import plan_import
+from holdfast.config.entry import definition, input_definition
 from holdfast.config.files import parse
 from holdfast.config.json_edit import ServersFile
 from holdfast.errors import StateError, ValidationError
@@ -187,6 +187,15 @@ def test_what_could_not_be_used_is_not_written(
     assert own_file(world).read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    "odd", [{"command": "a\ud800"}, {"command": "a", "settings": {"tool_timeouts": {"\ud800": 1}}}]
+)
+def test_half_a_character_is_not_written(world: World, odd: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="half a character"):
+        add("one", **odd, environment=around(world))
+    assert not own_file(world).exists()
+
+
 def test_a_name_that_is_taken_is_replaced_only_if_asked(world: World) -> None:
     world.own(one={"command": "old", "env": {"A": "b"}})
     add("one", command="new", overwrite=True, environment=around(world))
@@ -272,13 +281,15 @@ def products(world: World) -> None:
 
 def test_the_files_of_installed_products_are_found(world: World) -> None:
     products(world)
-    found = {one.product: one.servers for one in find_products(around(world))}
+    found: dict[str, list[str]] = {}
+    for entry in plan_import(environment=around(world)).entries:
+        found.setdefault(entry.source.product, []).append(entry.name)
     assert set(found) == {
         *("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Codex", "Gemini", "Goose"),
         *("Windsurf", "Zed"),
     }
-    assert found["Zed"] == ("new", "zed-old")
-    assert found["Windsurf"] == ("surf",)
+    assert found["Zed"] == ["new", "zed-old"]
+    assert found["Windsurf"] == ["surf"]
 
 
 def test_all_servers_are_imported_in_one_step(world: World) -> None:
@@ -347,7 +358,7 @@ def again(entries: list[ServerEntry]) -> list[ServerEntry]:
     inputs = [asked for entry in entries for asked in entry.inputs.values()]
     document["inputs"] = list(map(input_definition, inputs))
     text = json.dumps(document, ensure_ascii=False)
-    return list(read("mcpServers", parse("x.json", text.encode()), source()).entries)
+    return read(parse("x.json", text.encode()), source())[0]
 
 
 @pytest.mark.parametrize(("name", "dialect"), FILES.items())

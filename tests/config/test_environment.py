@@ -67,7 +67,7 @@ def test_the_nearest_project_file_comes_first_and_the_user_s_last(world: World) 
     around = world.around()
     around.start = below
     found = [place for place in usual_files(around) if not place.section]
-    assert [place.path for place in found[:7]] == [
+    assert [place.file for place in found[:7]] == [
         str(below / ".mcp.json"),
         str(below / "mcp.json"),
         str(below / ".cursor/mcp.json"),
@@ -77,14 +77,14 @@ def test_the_nearest_project_file_comes_first_and_the_user_s_last(world: World) 
         str(world.project / ".mcp.json"),
     ]
     own = [place for place in found if place.scope == "user"]
-    assert own[0].path == str(world.root / "config/holdfast/mcp.json")
+    assert own[0].file == str(world.root / "config/holdfast/mcp.json")
     assert found[-len(own) :] == own
 
 
 @pytest.mark.req("F3")
 def test_what_a_user_keeps_for_a_project_comes_before_the_project_s_own(world: World) -> None:
     first = usual_files(world.around())[0]
-    assert first.path == str(world.home / ".claude.json")
+    assert first.file == str(world.home / ".claude.json")
     assert first.section == ("projects", str(world.project))
     assert first.scope == "user"
 
@@ -92,13 +92,13 @@ def test_what_a_user_keeps_for_a_project_comes_before_the_project_s_own(world: W
 @pytest.mark.req("F3")
 def test_products_may_be_moved(world: World) -> None:
     world.environ |= {"CODEX_HOME": "/codex", "CLAUDE_CONFIG_DIR": "/claude"}
-    found = {place.path for place in usual_files(world.around())}
+    found = {place.file for place in usual_files(world.around())}
     assert {"/codex/config.toml", "/claude/.claude.json"} <= found
 
 
 @pytest.mark.req("F3")
 def test_a_file_in_a_product_s_folder_belongs_to_the_folder_above(world: World) -> None:
     place = named_file(".vscode/mcp.json", world.around())
-    assert Path(place.path) == world.project / ".vscode/mcp.json"
+    assert Path(place.file) == world.project / ".vscode/mcp.json"
     assert Path(place.workspace) == world.project
     assert named_file("~/x/mcp.json", world.around()).workspace == str(world.home / "x")

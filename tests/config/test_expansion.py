@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.config import ConfigEnvironment, EntrySource, ServerEntry
 from holdfast.config.expansion import ConfigInput, Expander, ExpansionError, InputPrompt, variables
 
 ENVIRON = {"A": "one", "EMPTY": "", "NESTED": "${A}"}
@@ -14,9 +15,12 @@ ENVIRON = {"A": "one", "EMPTY": "", "NESTED": "${A}"}
 def expander(
     *inputs: ConfigInput, environ: dict[str, str] | None = None, prompt: InputPrompt | None = None
 ) -> Expander:
+    around = ConfigEnvironment(start="/", environ=ENVIRON, home="/home/me")
+    place = EntrySource(
+        file="/f", scope="user", dialect="", workspace="/w/proj", environment=around
+    )
     by_id = {asked.id: asked for asked in inputs}
-    values = ENVIRON if environ is None else environ
-    return Expander(values, workspace="/w/proj", home="/home/me", inputs=by_id, prompt=prompt)
+    return Expander(ServerEntry(name="one", source=place, inputs=by_id), environ, prompt)
 
 
 def fault(text: str, *inputs: ConfigInput, environ: dict[str, str] | None = None) -> str:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from holdfast.config.files import (
     PROJECT_BYTES,
     EnvFile,
+    ReadBudget,
     UnreadableFileError,
     parse,
     parse_env,
@@ -30,7 +31,7 @@ def refusal(path: Path, **options: Any) -> str:
 
 
 def parsed(text: str | bytes, name: str = "mcp.json") -> Any:
-    return parse(name, text.encode() if isinstance(text, str) else text)
+    return parse(name, text.encode() if isinstance(text, str) else text, ReadBudget())
 
 
 def fault(text: str | bytes, name: str = "mcp.json") -> str:

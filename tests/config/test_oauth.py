@@ -9,7 +9,6 @@ import pytest
 from holdfast import OAuth
 from holdfast.config import dialects
 from holdfast.config.entry import ServerEntry
-from holdfast.config.resolution import resolve
 from tests.config.rig import source
 
 URL = {"url": "https://mcp.example/mcp"}
@@ -18,11 +17,11 @@ KEYS = {"vscode": "servers", "codex": "mcp_servers"}
 
 def read(dialect: str, **fields: Any) -> ServerEntry:
     document = {KEYS.get(dialect, "mcpServers"): {"one": {**URL, **fields}}}
-    return dialects.read(dialect, document, source(dialect=dialect)).entries[0]
+    return dialects.read(document, source(dialect=dialect))[0][0]
 
 
 def options(entry: ServerEntry) -> OAuth:
-    authorizer = resolve(entry, {}).build_transport().authorizer  # type: ignore[union-attr]
+    authorizer = entry.resolve({}).build_transport().authorizer  # type: ignore[union-attr]
     assert authorizer is not None
     assert isinstance(authorizer.options, OAuth)
     return authorizer.options
@@ -121,7 +120,7 @@ def test_the_keys_of_a_product_become_options(
 
 @pytest.mark.parametrize("fields", [{"oauth": False}, {"oauth": {"enabled": False}}])
 def test_a_login_can_be_switched_off(fields: dict[str, Any]) -> None:
-    transport = resolve(read("mcpServers", **fields), {}).build_transport()
+    transport = read("mcpServers", **fields).resolve({}).build_transport()
     assert transport.authorizer is None  # type: ignore[union-attr]
 
 
@@ -153,8 +152,8 @@ def test_what_cannot_be_honoured_is_warned_about(
 
 def codex(**top: Any) -> dict[str, ServerEntry]:
     servers = {"web": URL, "own": {**URL, "oauth": {"callback_port": 1}}, "cmd": {"command": "a"}}
-    found = dialects.read("codex", {"mcp_servers": servers, **top}, source(dialect="codex"))
-    return {entry.name: entry for entry in found.entries}
+    found, _ = dialects.read({"mcp_servers": servers, **top}, source(dialect="codex"))
+    return {entry.name: entry for entry in found}
 
 
 @pytest.mark.req("A10")
@@ -186,6 +185,6 @@ def test_a_key_of_ours_that_is_not_known_is_an_error() -> None:
 
 def test_a_secret_may_come_from_a_variable() -> None:
     entry = read("mcpServers", oauth={"clientId": "me", "clientSecret": "${SECRET}"})
-    authorizer = resolve(entry, {"SECRET": "s"}).build_transport().authorizer  # type: ignore[union-attr]
+    authorizer = entry.resolve({"SECRET": "s"}).build_transport().authorizer  # type: ignore[union-attr]
     assert authorizer is not None
     assert authorizer.options.client_secret == "s"  # type: ignore[union-attr]

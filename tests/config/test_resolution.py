@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.config import ConfigInput, ServerEntry, approve
+from holdfast.config import ConfigInput, ServerEntry, approve, preview
 from holdfast.errors import StateError, ValidationError
 from holdfast.policies import Backoff, Limits, Timeouts, ToolPolicy
 from tests.config.rig import DATA, World
@@ -159,6 +159,13 @@ def test_a_broken_entry_is_refused_with_all_its_faults(world: World) -> None:
 def test_a_misspelt_field_is_told_with_what_it_broke(world: World) -> None:
     with pytest.raises(ValidationError, match="did you mean 'command'"):
         own(world, comand="a").connect()
+
+
+def test_a_path_with_half_a_character_is_refused_and_breaks_no_view(world: World) -> None:
+    entry = world.entry(command="a", cwd="x\ud800", envFile="\ud800")
+    with pytest.raises(ValidationError, match="no path can have"):
+        entry.resolve()
+    assert preview(world.load(), "one").definition["envFile (content)"] == "cannot be found"
 
 
 def test_a_disabled_entry_is_refused(world: World) -> None:

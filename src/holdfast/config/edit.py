@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,19 +18,26 @@ from msgspec.structs import replace
 from holdfast._core.files import locked, make_private_folder, reason, write_atomic
 from holdfast._core.text import did_you_mean, visible
 from holdfast.config import dialects, files
-from holdfast.config.dialects.common import name_fault
-from holdfast.config.entry import ServerEntry, absolute, said, source_of
-from holdfast.config.environment import (
-    ConfigEnvironment,
-    ConfigFile,
-    importable_files,
-    named_file,
+from holdfast.config.entry import (
+    TYPES,
+    ServerEntry,
+    absolute,
+    definition,
+    input_definition,
+    name_fault,
+    said,
 )
-from holdfast.config.expansion import ConfigInput
+from holdfast.config.environment import (
+    IMPORTABLE_FILES,
+    ConfigEnvironment,
+    EntrySource,
+    named_file,
+    user_files,
+)
 from holdfast.config.files import UnreadableFileError
 from holdfast.config.json_edit import ServersFile
 from holdfast.config.loading import gather
-from holdfast.config.settings import map_strings, plain
+from holdfast.config.settings import map_strings
 from holdfast.config.trust import ApprovalStore
 from holdfast.errors import StateError, ValidationError
 
@@ -47,15 +54,6 @@ class ConfigEdit(Struct, frozen=True, kw_only=True):
     """Servers that were left out, with the reason."""
     lost: tuple[str, ...] = ()
     """Fields of imported entries that have no effect here."""
-
-
-class FoundProduct(Struct, frozen=True, kw_only=True):
-    """A file of another product that servers can be imported from."""
-
-    product: str
-    file: str
-    servers: tuple[str, ...]
-    problems: tuple[str, ...] = ()
 
 
 def add(
@@ -111,13 +109,21 @@ def add(
         "holdfast": dict(settings or {}),
     }
     said = {key: value for key, value in raw.items() if value not in (None, [], {})}
-    path = _file_of(scope, environment)
-    with _changing(path, environment) as document:
+    source = _source(scope, environment)
+    with _changing(source) as document:
         document.add(name, said, overwrite)
-        entry = _usable(document, name, _place(path, environment, scope), environment)
+        fault = name_fault(name)
+        if fault is None:
+            # As it will be read; what could not be used is not written.
+            servers = {name: document.servers()[name]}
+            one = {**document.content, "mcpServers": servers}
+            (entry,), _ = dialects.read(one, source)
+            fault = next((f"{one.field}: {one.message}" for one in entry.errors), None)
+        if fault is not None:
+            raise ValidationError(f"server '{visible(name, 80)}': {fault}")
     # What was typed is approved, not what the file says by now (CWE-367).
     ApprovalStore(environment).approve({name: entry}, {})
-    return ConfigEdit(file=str(path), servers=(name,))
+    return ConfigEdit(file=source.file, servers=(name,))
 
 
 def remove(
@@ -142,37 +148,19 @@ def remove(
     if scope is None and environment.folders():
         scopes.append("project")
     known: list[str] = []
-    for one in scopes:
-        path = _file_of(one, environment)
-        entries = gather([_place(path, environment, one)], environment).servers
+    sources = [_source(one, environment) for one in scopes]
+    for source in sources:
+        entries = gather([source], environment).servers
         if name in entries:
-            with _changing(path, environment) as document:
+            with _changing(source) as document:
                 document.remove(name)
-            if one == "project":
+            if source.scope == "project":
                 ApprovalStore(environment).revoke(entries[name])
-            return ConfigEdit(file=str(path), servers=(name,))
+            return ConfigEdit(file=source.file, servers=(name,))
         known += entries
     hint = did_you_mean(name, known)
-    where = " or ".join(visible(str(_file_of(one, environment))) for one in scopes)
+    where = " or ".join(visible(source.file) for source in sources)
     raise ValidationError(f"no server '{visible(name, 80)}' in {where}{hint and '; '}{hint}")
-
-
-def find_products(environment: ConfigEnvironment | None = None) -> tuple[FoundProduct, ...]:
-    """Return the files of other products that have servers in them."""
-    environment = environment or ConfigEnvironment()
-    found = []
-    for file in importable_files(environment):
-        config = gather([file], environment)
-        if config.servers or config.problems:
-            found.append(
-                FoundProduct(
-                    product=file.product,
-                    file=file.path,
-                    servers=tuple(config.servers),
-                    problems=tuple(map(str, config.problems)),
-                )
-            )
-    return tuple(found)
 
 
 class ImportPlan(Struct, frozen=True, kw_only=True):
@@ -186,14 +174,14 @@ class ImportPlan(Struct, frozen=True, kw_only=True):
 
     def carry_out(self) -> ConfigEdit:
         """Write the entries to the user's own file."""
-        path = self.environment.own_file
-        with _changing(path, self.environment) as document:
+        source = _source("user", self.environment)
+        with _changing(source) as document:
             for entry in self.entries:
                 moved = at_home(entry)
                 document.add(entry.name, definition(moved), self.overwrite)
                 document.add_inputs(input_definition(one) for one in moved.inputs.values())
         return ConfigEdit(
-            file=str(path),
+            file=source.file,
             servers=tuple(entry.name for entry in self.entries),
             skipped=self.skipped,
             lost=tuple(str(problem) for entry in self.entries for problem in entry.problems),
@@ -211,7 +199,7 @@ def plan_import(
     environment = environment or ConfigEnvironment()
     wanted = gather(_chosen(products, environment), environment)
     only = list(wanted.servers) if names is None else list(names)
-    own = gather([_place(environment.own_file, environment, "user")], environment)
+    own = gather([_source("user", environment)], environment)
     entries: list[ServerEntry] = []
     skipped = {str(one.file): one.message for one in wanted.problems}
     for entry in (wanted[name] for name in only):
@@ -240,8 +228,8 @@ def import_products(
     """Copy servers of other products to the user's own file, in one step.
 
     Args:
-        products: Products as `find_products` names them, or paths of files; by default all that
-            are found.
+        products: Products by name (``"Cursor"``, ``"vscode"``), or paths of files; by default all
+            that are found.
         names: Only these servers.
         overwrite: Replace servers of the same name instead of leaving them.
         environment: As in `add`.
@@ -254,21 +242,25 @@ def import_products(
     return plan.carry_out()
 
 
-def _chosen(products: Iterable[str] | None, environment: ConfigEnvironment) -> list[ConfigFile]:
-    there = importable_files(environment)
+def _chosen(products: Iterable[str] | None, environment: ConfigEnvironment) -> list[EntrySource]:
+    there = user_files(environment, IMPORTABLE_FILES)
     if products is None:
         return there
-    found: list[ConfigFile] = []
+    found: list[EntrySource] = []
     for product in products:
-        of_product = [file for file in there if _is_called(file.product, product)]
+        of_product = [source for source in there if _is_called(source.product, product)]
         if not of_product and not os.path.exists(product):
-            known = list(dict.fromkeys(file.product for file in there))
+            known = list(dict.fromkeys(source.product for source in there))
             hint = did_you_mean(product, known) or f"known: {', '.join(known)}"
             raise ValidationError(f"no product or file {visible(product, 80)!r}: {hint}")
-        if of_product and not any(os.path.exists(file.path) for file in of_product):
-            places = ", ".join(file.path for file in of_product)
+        if of_product and not any(os.path.exists(source.file) for source in of_product):
+            places = ", ".join(source.file for source in of_product)
             raise ValidationError(f"{of_product[0].product} has no file here: {visible(places)}")
-        found += of_product or [named_file(product, environment)]
+        if not of_product:
+            file = named_file(product, environment)
+            whose = next((one.product for one in there if one.file == file.file), "")
+            of_product = [replace(file, product=whose)]
+        found += of_product
     return found
 
 
@@ -281,81 +273,48 @@ def _is_called(product: str, word: str) -> bool:
 # Files
 
 
-def _file_of(scope: EditScope, environment: ConfigEnvironment) -> Path:
-    if scope == "user":
-        return environment.own_file
-    if not environment.folders():
+def _source(scope: EditScope, environment: ConfigEnvironment) -> EntrySource:
+    """Return the file that is edited: the user's own, or the project's."""
+    workspace = environment.workspace()
+    file = environment.own_file if scope == "user" else workspace / ".mcp.json"
+    if scope == "project" and not environment.folders():
         raise ValidationError("the home folder is not a project; use the user's own file")
-    return environment.workspace() / ".mcp.json"
-
-
-def _place(path: Path, environment: ConfigEnvironment, scope: EditScope) -> ConfigFile:
-    workspace = str(path.parent if scope == "project" else environment.workspace())
-    return ConfigFile(path=str(path), scope=scope, dialect="mcpServers", workspace=workspace)
-
-
-def _usable(
-    document: ServersFile, name: str, file: ConfigFile, environment: ConfigEnvironment
-) -> ServerEntry:
-    """Return the entry as it will be read; refuse one that could not be used."""
-    source = source_of(file, "mcpServers", environment)
-    fault = name_fault(name)
-    if fault is None:
-        one = {**document.document(), "mcpServers": {name: document.servers()[name]}}
-        (entry,) = dialects.read("mcpServers", one, source).entries
-        if not entry.errors:
-            return entry
-        fault = f"{entry.errors[0].field}: {entry.errors[0].message}"
-    raise ValidationError(f"server '{visible(name, 80)}': {fault}")
+    return EntrySource(
+        file=str(file),
+        scope=scope,
+        dialect="mcpServers",
+        workspace=str(workspace),
+        environment=environment,
+    )
 
 
 @contextmanager
-def _changing(path: Path, environment: ConfigEnvironment) -> Iterator[ServersFile]:
+def _changing(source: EntrySource) -> Iterator[ServersFile]:
     """Read, edit and replace a file; writers take turns, and a change by others is refused."""
-    state = environment.state_home / "holdfast"
+    state = source.environment.state_home / "holdfast"
+    path = source.file
     try:
         make_private_folder(state)
         with locked(state / "config.lock"):
             # The user's own file may be a link (dotfiles); one in a project is a stranger's.
-            own = path == environment.own_file
-            target = Path(os.path.realpath(path)) if own else path
+            own = source.scope == "user"
+            target = Path(os.path.realpath(path) if own else path)
             limit = files.USER_BYTES if own else files.PROJECT_BYTES
             before = files.read(str(target), limit)
-            document = ServersFile(str(path), before)
+            document = ServersFile(path, before)
             yield document
             if document.data is None or document.data == before:
                 return
             if files.read(str(target), limit) != before:
-                raise StateError(f"{visible(str(path))} was changed meanwhile; nothing was written")
+                raise StateError(f"{visible(path)} was changed meanwhile; nothing was written")
             target.parent.mkdir(parents=True, exist_ok=True)
             if target.is_symlink():
-                raise StateError(f"{visible(str(path))} is a symbolic link; nothing was written")
+                raise StateError(f"{visible(path)} is a symbolic link; nothing was written")
             write_atomic(target, document.data, private=own and before is None)
     except UnreadableFileError as error:
-        raise ValidationError(f"{visible(str(path))} {error}") from None
+        raise ValidationError(f"{visible(path)} {error}") from None
     except OSError as error:
-        raise StateError(f"{visible(str(path))}: cannot be written: {reason(error)}") from None
-
-
-TYPES: Final = {"auto": "http", "streamable": "streamable-http", "sse": "sse"}
-
-
-def definition(entry: ServerEntry) -> dict[str, Any]:
-    """Return an entry as ``mcpServers`` writes it."""
-    found = {} if entry.url is None else {"type": TYPES[entry.transport]}
-    own: dict[str, Any] = {}
-    for row, value in said(entry):
-        if row.own:
-            own[row.name] = plain(value)
-        elif row.name != "transport":
-            found[row.key or row.name] = plain(value)
-    return {**found, "holdfast": own} if own else found
-
-
-def input_definition(asked: ConfigInput) -> dict[str, Any]:
-    """Return an input as a file writes it."""
-    fields = {name: plain(getattr(asked, name)) for name in asked.__struct_fields__}
-    return {name: value for name, value in fields.items() if value}
+        raise StateError(f"{visible(path)}: cannot be written: {reason(error)}") from None
 
 
 def at_home(entry: ServerEntry) -> ServerEntry:

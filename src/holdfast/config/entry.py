@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
-from holdfast._core.text import visible
-from holdfast.config.environment import ConfigEnvironment, ConfigFile
+from holdfast._core.text import has_unseen, visible
+from holdfast.config.environment import EntrySource
 from holdfast.config.expansion import (
     ConfigInput,
-    Expander,
     ExpansionError,
     InputPrompt,
     Variable,
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from holdfast.config.resolution import ResolvedServer
     from holdfast.config.trust import TrustStatus
 
-ConfigScope = Literal["explicit", "project", "user"]
+LONGEST_NAME: Final = 128
+TYPES: Final = {"auto": "http", "streamable": "streamable-http", "sse": "sse"}
+"""The ``type`` of an entry, by its HTTP transport."""
 
 
 class ConfigProblem(Struct, frozen=True, kw_only=True):
@@ -44,27 +46,6 @@ class ConfigProblem(Struct, frozen=True, kw_only=True):
         server = "" if self.server is None else f"server {visible(self.server)!r}: "
         field = "" if self.field is None else f"{visible(self.field, 120)}: "
         return f"{visible(self.file)}: {server}{field}{self.message}"
-
-
-class EntrySource(Struct, frozen=True, kw_only=True):
-    """The file, and the section of it, that an entry came from."""
-
-    file: str
-    scope: ConfigScope
-    dialect: str
-    workspace: str
-    """The folder that ``${workspaceFolder}`` means."""
-    environment: ConfigEnvironment
-    section: tuple[str, ...] = ()
-    """Keys that lead to it, where it is not at the top of the file."""
-
-    def __str__(self) -> str:
-        return " › ".join((self.file, *self.section))
-
-    @property
-    def base(self) -> str:
-        """The folder that relative paths start at."""
-        return str(self.environment.home) if self.scope == "user" else self.workspace
 
 
 class ServerEntry(Struct, frozen=True, kw_only=True):
@@ -109,6 +90,11 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
         """The problems that keep it from being used."""
         return tuple(problem for problem in self.problems if problem.level == "error")
 
+    @property
+    def warnings(self) -> tuple[ConfigProblem, ...]:
+        """The problems that do not."""
+        return tuple(problem for problem in self.problems if problem.level == "warning")
+
     def trust(self) -> TrustStatus:
         """Return whether it may be used, by the approvals on disk now."""
         from holdfast.config.trust import ApprovalStore
@@ -127,9 +113,9 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
         Raises:
             ValidationError: A variable has no value, or what it expands to is not allowed there.
         """
-        from holdfast.config.resolution import resolve
+        from holdfast.config.resolution import Resolution, read_env_file
 
-        return resolve(self, environ, prompt=prompt)
+        return Resolution(self, environ, prompt).result(read_env_file(self, environ))
 
     def connect(
         self,
@@ -155,34 +141,6 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
         return client_for(admit(self, environ, prompt=prompt), overrides)
 
 
-def source_of(file: ConfigFile, dialect: str, environment: ConfigEnvironment) -> EntrySource:
-    """Return the source of the entries of a file."""
-    return EntrySource(
-        file=file.path,
-        scope=file.scope,
-        dialect=dialect,
-        workspace=file.workspace,
-        environment=environment,
-        section=file.section,
-    )
-
-
-def expander_for(
-    entry: ServerEntry,
-    environ: Mapping[str, str] | None = None,
-    prompt: InputPrompt | None = None,
-) -> Expander:
-    """Return what expands the variables of an entry."""
-    around = entry.source.environment
-    return Expander(
-        around.environ if environ is None else environ,
-        workspace=entry.source.workspace,
-        home=str(around.home),
-        inputs=entry.inputs,
-        prompt=prompt,
-    )
-
-
 def said(entry: ServerEntry) -> Iterator[tuple[Setting, Any]]:
     """Yield what an entry says: every setting with a value, in the order of the table."""
     for row in TABLE.values():
@@ -200,6 +158,24 @@ def texts(entry: ServerEntry) -> Iterator[tuple[Setting, str, str]]:
     for row, value in said(entry):
         for field, text in flatten(row.key or row.name, plain(value)):
             yield row, field, text
+
+
+def definition(entry: ServerEntry) -> dict[str, Any]:
+    """Return an entry as ``mcpServers`` writes it."""
+    found = {} if entry.url is None else {"type": TYPES[entry.transport]}
+    own: dict[str, Any] = {}
+    for row, value in said(entry):
+        if row.own:
+            own[row.name] = plain(value)
+        elif row.name != "transport":
+            found[row.key or row.name] = plain(value)
+    return {**found, "holdfast": own} if own else found
+
+
+def input_definition(asked: ConfigInput) -> dict[str, Any]:
+    """Return an input as a file writes it."""
+    fields = {name: plain(getattr(asked, name)) for name in asked.__struct_fields__}
+    return {name: value for name, value in fields.items() if value}
 
 
 def used_variables(entry: ServerEntry, most: int = 1000) -> Iterator[tuple[str, Variable]]:
@@ -221,3 +197,73 @@ def absolute(path: str, base: str, home: str) -> str:
     if path == "~" or path.startswith("~/"):
         path = home + path[1:]
     return os.path.normpath(os.path.join(base, path))
+
+
+# Checks; those of values hold before and after expansion
+
+_TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110 §5.6.2
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # RFC 9110 §5.5, obs-text aside
+_NOT_IN_URL: Final = re.compile(r"[\x00-\x20\x7f\\]")
+"""Parsers disagree about what a backslash means, which decides the host."""
+_FRAMING: Final = frozenset(
+    {"connection", "content-length", "expect", "keep-alive", "te", "trailer"}
+    | {"transfer-encoding", "upgrade"}
+)
+_SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:/+-]*")
+
+
+def name_fault(name: Any) -> str | None:
+    """Return why this cannot be a server's name; None if it can."""
+    if not isinstance(name, str):
+        return "a server's name must be a string"
+    if not name.strip() or len(name) > LONGEST_NAME:
+        return f"the name '{visible(name, 40)}' must have 1 to {LONGEST_NAME} characters"
+    if has_unseen(name) or name != name.strip():
+        # It would be printed, compared by eye and pasted into a shell.
+        return f"the name '{visible(name, 40)}' has characters in it that cannot be seen"
+    return None
+
+
+def is_safe_name(name: str) -> bool:
+    """Return whether a name means itself in every shell, quoted or not.
+
+    Completion offers no others: behind an open double quote, ``docs$(…)`` would be run.
+    """
+    return _SAFE_NAME.fullmatch(name) is not None
+
+
+def variable_fault(name: str) -> str | None:
+    """Return why this cannot be the name of an environment variable."""
+    if not name or "=" in name or "\0" in name or has_unseen(name) or " " in name:
+        return "is no name for a variable"
+    return None
+
+
+def header_fault(name: str, value: str) -> str | None:
+    """Return why a header cannot be sent; a line break in it would begin another header."""
+    if not _TOKEN.fullmatch(name):
+        return "is no name for a header"
+    if name.lower() in _FRAMING:
+        return "is set by the client itself"
+    if _CONTROL.search(value):
+        return "must be one line without control characters"
+    return None
+
+
+def url_fault(url: str, *, whole: bool = True) -> str | None:
+    """Return why this is not the URL of a server; ``whole`` False: judge only its scheme."""
+    from urllib.parse import urlsplit
+
+    if not url.lower().startswith(("http://", "https://")):
+        return "must begin with http:// or https://"
+    if not whole:
+        return None
+    if _NOT_IN_URL.search(url) or has_unseen(url):
+        return "has characters in it that a URL cannot have"
+    try:
+        parts = urlsplit(url)
+        if not parts.hostname or parts.port == 0:
+            return "has no host" if not parts.hostname else "has no valid port"
+    except ValueError:
+        return "is not a URL"
+    return None

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast._core.files import xdg_folder
 
-if TYPE_CHECKING:
-    from holdfast.config.entry import ConfigScope
-
+ConfigScope = Literal["explicit", "project", "user"]
 VARIABLE: Final = "HOLDFAST_CONFIG"
 """Names the one file to use instead of those that are found."""
 MOST_FOLDERS: Final = 64
@@ -28,6 +27,29 @@ PROJECT_FILES: Final = (
     (".codex/config.toml", "codex"),
 )
 _PRODUCT_FOLDERS: Final = (".cursor", ".vscode", ".gemini", ".codex", ".claude")
+USER_FILES: Final = (
+    ("Holdfast", "config", "holdfast/mcp.json", "mcpServers"),
+    ("Claude Code", "claude", ".claude.json", "mcpServers"),
+    ("Claude Desktop", "config", "Claude/claude_desktop_config.json", "mcpServers"),
+    ("Claude Desktop", "library", "Claude/claude_desktop_config.json", "mcpServers"),
+    ("Cursor", "home", ".cursor/mcp.json", "mcpServers"),
+    ("VS Code", "config", "Code/User/mcp.json", "vscode"),
+    ("VS Code", "library", "Code/User/mcp.json", "vscode"),
+    ("Codex", "codex", "config.toml", "codex"),
+    ("Gemini", "home", ".gemini/settings.json", "gemini"),
+    ("Goose", "config", "goose/config.yaml", "goose"),
+)
+"""Files of the user that are always read: product, base folder, path in it, dialect."""
+IMPORTABLE_FILES: Final = (
+    *USER_FILES[1:],
+    ("Windsurf", "home", ".codeium/windsurf/mcp_config.json", "mcpServers"),
+    ("Zed", "config", "zed/settings.json", "zed"),
+    ("Kiro", "home", ".kiro/settings/mcp.json", "mcpServers"),
+    ("LM Studio", "home", ".lmstudio/mcp.json", "mcpServers"),
+    ("Amazon Q", "home", ".aws/amazonq/mcp.json", "mcpServers"),
+    ("Copilot CLI", "home", ".copilot/mcp-config.json", "mcpServers"),
+)
+"""Files of other products that servers can be imported from."""
 
 
 class ConfigEnvironment:
@@ -64,11 +86,6 @@ class ConfigEnvironment:
         """The user's own file of Holdfast."""
         return self.config_home / "holdfast" / "mcp.json"
 
-    def product_folder(self, variable: str, *default: str) -> Path:
-        """Return the folder of a product, which an absolute path in a variable may move."""
-        named = self.environ.get(variable, "")
-        return Path(named) if os.path.isabs(named) else self.home.joinpath(*default)
-
     def folders(self) -> list[Path]:
         """Return the folders of the project, nearest first.
 
@@ -93,20 +110,31 @@ class ConfigEnvironment:
         return self.start
 
 
-class ConfigFile(Struct, frozen=True, kw_only=True):
-    """A file to look for, or one section of it."""
+class EntrySource(Struct, frozen=True, kw_only=True):
+    """The file, and the section of it, that entries come from."""
 
-    path: str
+    file: str
     scope: ConfigScope
-    dialect: str | None
-    """None: it depends on the content."""
+    dialect: str
+    """Empty as long as it depends on the content."""
     workspace: str
+    """The folder that ``${workspaceFolder}`` means."""
+    environment: ConfigEnvironment
     section: tuple[str, ...] = ()
+    """Keys that lead to it, where it is not at the top of the file."""
     product: str = ""
     """The program whose file it is."""
 
+    def __str__(self) -> str:
+        return " › ".join((self.file, *self.section))
 
-def named_file(path: str | os.PathLike[str], environment: ConfigEnvironment) -> ConfigFile:
+    @property
+    def base(self) -> str:
+        """The folder that relative paths start at."""
+        return str(self.environment.home) if self.scope == "user" else self.workspace
+
+
+def named_file(path: str | os.PathLike[str], environment: ConfigEnvironment) -> EntrySource:
     """Return the file that a caller names."""
     given = os.fspath(path)
     expanded = str(environment.home) + given[1:] if given.startswith("~/") else given
@@ -114,83 +142,59 @@ def named_file(path: str | os.PathLike[str], environment: ConfigEnvironment) -> 
     folder = os.path.dirname(full)
     if os.path.basename(folder) in _PRODUCT_FOLDERS:
         folder = os.path.dirname(folder)
-    return ConfigFile(path=full, scope="explicit", dialect=None, workspace=folder)
+    return EntrySource(
+        file=full, scope="explicit", dialect="", workspace=folder, environment=environment
+    )
 
 
-def usual_files(environment: ConfigEnvironment) -> list[ConfigFile]:
+def usual_files(environment: ConfigEnvironment) -> list[EntrySource]:
     """Return the files to look for, in order of precedence.
 
     The user's own entries for this project, the project's files (nearest folder first), the user's.
     """
-    folders = environment.folders()[:MOST_FOLDERS]
-    code = str(_claude_code(environment))
-    kept = [_section(code, str(folder)) for folder in folders]
+    folders = [str(folder) for folder in environment.folders()[:MOST_FOLDERS]]
+    own = user_files(environment)
+    code = next(file for file in own if file.product == "Claude Code")
+    # Claude Code keeps servers for one project in the user's file, by the project's path.
+    kept = [replace(code, workspace=one, section=("projects", one)) for one in folders]
     projects = [
-        ConfigFile(path=f"{folder}/{name}", scope="project", dialect=kind, workspace=str(folder))
+        EntrySource(
+            file=f"{folder}/{name}",
+            scope="project",
+            dialect=kind,
+            workspace=folder,
+            environment=environment,
+        )
         for folder in folders
         for name, kind in PROJECT_FILES
     ]
-    return [*kept, *projects, *user_files(environment)]
+    return [*kept, *projects, *own]
 
 
-def _section(path: str, folder: str) -> ConfigFile:
-    """Claude Code keeps servers for one project in the user's file, by the project's path."""
-    return ConfigFile(
-        path=path,
-        scope="user",
-        dialect="mcpServers",
-        workspace=folder,
-        section=("projects", folder),
-        product="Claude Code",
-    )
-
-
-def user_files(environment: ConfigEnvironment) -> list[ConfigFile]:
-    """Return the user's files that are always read: Holdfast's own and other products'."""
-    home, config = environment.home, environment.config_home
-    library = home / "Library" / "Application Support"
-    codex = environment.product_folder("CODEX_HOME", ".codex")
-    places = [
-        ("Holdfast", environment.own_file, "mcpServers"),
-        ("Claude Code", _claude_code(environment), "mcpServers"),
-        ("Claude Desktop", config / "Claude" / "claude_desktop_config.json", "mcpServers"),
-        ("Claude Desktop", library / "Claude" / "claude_desktop_config.json", "mcpServers"),
-        ("Cursor", home / ".cursor" / "mcp.json", "mcpServers"),
-        ("VS Code", config / "Code" / "User" / "mcp.json", "vscode"),
-        ("VS Code", library / "Code" / "User" / "mcp.json", "vscode"),
-        ("Codex", codex / "config.toml", "codex"),
-        ("Gemini", home / ".gemini" / "settings.json", "gemini"),
-        ("Goose", config / "goose" / "config.yaml", "goose"),
-    ]
-    return _of_user(environment, places)
-
-
-def importable_files(environment: ConfigEnvironment) -> list[ConfigFile]:
-    """Return the files of other products that servers can be imported from."""
-    home, config = environment.home, environment.config_home
-    more = [
-        ("Windsurf", home / ".codeium" / "windsurf" / "mcp_config.json", "mcpServers"),
-        ("Zed", config / "zed" / "settings.json", "zed"),
-        ("Kiro", home / ".kiro" / "settings" / "mcp.json", "mcpServers"),
-        ("LM Studio", home / ".lmstudio" / "mcp.json", "mcpServers"),
-        ("Amazon Q", home / ".aws" / "amazonq" / "mcp.json", "mcpServers"),
-        ("Copilot CLI", home / ".copilot" / "mcp-config.json", "mcpServers"),
-    ]
-    others = [file for file in user_files(environment) if file.product != "Holdfast"]
-    return [*others, *_of_user(environment, more)]
-
-
-def _of_user(
-    environment: ConfigEnvironment, places: list[tuple[str, Path, str]]
-) -> list[ConfigFile]:
+def user_files(
+    environment: ConfigEnvironment, rows: tuple[tuple[str, str, str, str], ...] = USER_FILES
+) -> list[EntrySource]:
+    """Return files of the user: those that are always read, or `IMPORTABLE_FILES`."""
+    home = environment.home
+    folders = {
+        "home": home,
+        "config": environment.config_home,
+        "library": home / "Library" / "Application Support",
+        "claude": home,
+        "codex": home / ".codex",
+    }
+    for base, variable in (("claude", "CLAUDE_CONFIG_DIR"), ("codex", "CODEX_HOME")):
+        if os.path.isabs(named := environment.environ.get(variable, "")):
+            folders[base] = Path(named)
     workspace = str(environment.workspace())
     return [
-        ConfigFile(
-            path=str(path), scope="user", dialect=dialect, workspace=workspace, product=product
+        EntrySource(
+            file=str(folders[base] / path),
+            scope="user",
+            dialect=dialect,
+            workspace=workspace,
+            environment=environment,
+            product=product,
         )
-        for product, path, dialect in places
+        for product, base, path, dialect in rows
     ]
-
-
-def _claude_code(environment: ConfigEnvironment) -> Path:
-    return environment.product_folder("CLAUDE_CONFIG_DIR") / ".claude.json"

@@ -16,11 +16,14 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
 from holdfast._core.text import visible
+
+if TYPE_CHECKING:
+    from holdfast.config.entry import ServerEntry
 
 VariableKind = Literal["environment", "input", "place"]
 InputPrompt = Callable[["ConfigInput"], "str | None"]
@@ -112,21 +115,19 @@ class Expander:
 
     def __init__(
         self,
-        environ: Mapping[str, str],
-        *,
-        workspace: str,
-        home: str,
-        inputs: Mapping[str, ConfigInput] | None = None,
+        entry: ServerEntry,
+        environ: Mapping[str, str] | None = None,
         prompt: InputPrompt | None = None,
     ) -> None:
-        self._environ = environ
-        self._inputs = inputs or {}
+        around, workspace = entry.source.environment, entry.source.workspace
+        self._environ = around.environ if environ is None else environ
+        self._inputs = entry.inputs
         self._prompt = prompt
         self._answers: dict[str, str] = {}
         self._places = {
             "workspaceFolder": workspace,
             "workspaceFolderBasename": os.path.basename(workspace),
-            "userHome": home,
+            "userHome": str(around.home),
             "pathSeparator": os.sep,
             "/": os.sep,
         }
@@ -152,14 +153,11 @@ class Expander:
         return True
 
     def _value(self, variable: Variable) -> str:
-        if variable.kind == "place":
-            return self._places[variable.name]
-        if variable.kind == "input":
-            return self._from_input(variable.name)
-        return self._from_environment(variable)
-
-    def _from_environment(self, variable: Variable) -> str:
         name, default = variable.name, variable.default
+        if variable.kind == "place":
+            return self._places[name]
+        if variable.kind == "input":
+            return self._from_input(name)
         value = self._environ.get(name)
         if default is not None:
             return value or default
@@ -177,8 +175,10 @@ class Expander:
         wanted = asked or ConfigInput(id=name)
         shown = visible(name, 80)
         answer = self._environ.get(wanted.variable, self._answers.get(name))
-        if answer is None and asked is not None:
-            answer = self._ask(asked)
+        # For a command VS Code runs one of an extension; there is none here.
+        if answer is None and asked is not None and asked.type != "command":
+            answer = None if self._prompt is None else self._prompt(asked)
+            answer = asked.default if answer is None else answer
         if answer is None:
             missing = "" if asked else " (no input of this id is described in the file)"
             variable = visible(wanted.variable, 100)
@@ -188,10 +188,3 @@ class Expander:
             raise ExpansionError(f"the input {shown!r} must be one of: {choices}")
         self._answers[name] = answer
         return answer
-
-    def _ask(self, asked: ConfigInput) -> str | None:
-        if asked.type == "command":
-            # VS Code runs a command of an extension for these; there is none here.
-            return None
-        answer = None if self._prompt is None else self._prompt(asked)
-        return asked.default if answer is None else answer

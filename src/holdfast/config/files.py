@@ -25,9 +25,6 @@ USER_BYTES: Final = 16 << 20
 """The longest file of the user's own: some products keep their history in theirs."""
 ENV_BYTES: Final = 1 << 16
 """The longest file of variables: an approval shows all of it."""
-_SLOW_BYTES: Final = 1 << 16
-"""The longest project file of a format whose parser is slow: TOML."""
-_OWN_SLOW_BYTES: Final = 1 << 20
 _NUMBER_BITS: Final = 1024
 _KEY_PARTS: Final = 32
 """Parts of a dotted key in TOML."""
@@ -38,12 +35,8 @@ class ReadBudget(Struct, kw_only=True):
 
     bytes: int = 1 << 19
     values: int = 20_000
-    slow_bytes: int = _SLOW_BYTES
-
-
-def own_budget() -> ReadBudget:
-    """Return the budget for one file of the user's own."""
-    return ReadBudget(bytes=USER_BYTES, values=2_000_000, slow_bytes=_OWN_SLOW_BYTES)
+    slow_bytes: int = 1 << 16
+    """The longest file of a format whose parser is slow: TOML and YAML."""
 
 
 class UnreadableFileError(Exception):
@@ -77,7 +70,7 @@ def parse(path: str, data: bytes, budget: ReadBudget | None = None) -> Mapping[s
     Args:
         path: The file, for its ending.
         data: Its content.
-        budget: What may be read; reduced by what was.
+        budget: What may be read; reduced by what was. By default that of a file of the user's own.
 
     Raises:
         UnreadableFileError: It is not text, not of its format, too deep, has too many values,
@@ -89,7 +82,7 @@ def parse(path: str, data: bytes, budget: ReadBudget | None = None) -> Mapping[s
         raise UnreadableFileError("is not text in UTF-8") from None
     if "\0" in text:
         raise UnreadableFileError("is not text: it has zero bytes in it")
-    budget = budget or ReadBudget()
+    budget = budget or ReadBudget(bytes=USER_BYTES, values=2_000_000, slow_bytes=1 << 20)
     budget.bytes -= len(data)
     if budget.bytes < 0:
         raise UnreadableFileError("is not read: the project's files are too long together")
@@ -134,14 +127,10 @@ def _check_bounds(value: Any, budget: ReadBudget) -> None:
 
 
 def _json(text: str, _: ReadBudget) -> Any:
-    if not text.strip():
-        return None
     try:
-        return _JSON.decode(text)
-    except json.JSONDecodeError:
-        pass
-    except ValueError as error:
-        raise UnreadableFileError(f"is not JSON: {error}") from None
+        return _JSON.decode(text) if text.strip() else None
+    except ValueError:
+        pass  # it may have comments
     try:
         return _JSON.decode(without_comments(text))
     except json.JSONDecodeError as error:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 
 from holdfast._core.text import visible
-from holdfast.config.files import COMMENT, STRING, UnreadableFileError, own_budget, parse
+from holdfast.config.files import COMMENT, STRING, UnreadableFileError, parse
 from holdfast.errors import ValidationError
 
 _TOKENS: Final = re.compile(
@@ -122,11 +122,10 @@ class ServersFile:
         self._path = path
         self._bom = _BOM if data is not None and data.startswith(_BOM) else b""
         self._before = data
-        self._text = "" if data is None else data[len(self._bom) :].decode("utf-8", "replace")
-        self._document: dict[str, Any] = (
-            {} if data is None else dict(parse(path, data, own_budget()))
-        )
-        self._text = self._text if self._text.strip() else _NEW
+        self.content: Mapping[str, Any] = {} if data is None else parse(path, data)
+        """The whole document."""
+        text = "" if data is None else data[len(self._bom) :].decode()
+        self._text = text if text.strip() else _NEW
 
     @property
     def data(self) -> bytes | None:
@@ -137,14 +136,10 @@ class ServersFile:
 
     def servers(self) -> dict[str, Any]:
         """Return the servers as they stand there."""
-        servers = self._document.get("mcpServers", {})
+        servers = self.content.get("mcpServers", {})
         if not isinstance(servers, dict):
             raise UnreadableFileError("must hold an object under mcpServers")
         return servers
-
-    def document(self) -> dict[str, Any]:
-        """Return the whole document."""
-        return self._document
 
     def add(self, name: str, value: dict[str, Any], overwrite: bool) -> None:
         """Add a server, or replace it."""
@@ -153,38 +148,43 @@ class ServersFile:
             raise ValidationError(
                 f"{visible(self._path)} has a server '{visible(name, 80)}' already"
             )
-        if "mcpServers" in self._document:
-            start = self._value_of("mcpServers")
-            text = set_member(self._text, start, name, value)
+        if "mcpServers" in self.content:
+            text = set_member(self._text, self._start("mcpServers"), name, value)
         else:
-            text = set_member(self._text, self._top(), "mcpServers", {name: value})
-        self._accept(text, {**self._document, "mcpServers": {**servers, name: value}})
+            text = set_member(self._text, self._start(), "mcpServers", {name: value})
+        self._accept(text, "mcpServers", {**servers, name: value})
 
     def remove(self, name: str) -> None:
         """Remove a server that is there."""
         rest = {key: value for key, value in self.servers().items() if key != name}
-        text = drop_member(self._text, self._value_of("mcpServers"), name)
-        self._accept(text, {**self._document, "mcpServers": rest})
+        text = drop_member(self._text, self._start("mcpServers"), name)
+        self._accept(text, "mcpServers", rest)
 
     def add_inputs(self, inputs: Iterable[dict[str, Any]]) -> None:
         """Add inputs whose ids are not there yet."""
-        there = self._document.get("inputs")
+        there = self.content.get("inputs")
         listed = list(there) if isinstance(there, list) else []
         known = {one.get("id") for one in listed if isinstance(one, dict)}
         more = [one for one in inputs if one["id"] not in known]
         if more:
-            text = set_member(self._text, self._top(), "inputs", [*listed, *more])
-            self._accept(text, {**self._document, "inputs": [*listed, *more]})
+            text = set_member(self._text, self._start(), "inputs", [*listed, *more])
+            self._accept(text, "inputs", [*listed, *more])
 
-    def _top(self) -> int:
+    def _start(self, key: str | None = None) -> int:
+        """Return where the document's object begins, or the value of a member of it."""
         tokens = _TOKENS.finditer(self._text)
-        return next(match.start() for match in tokens if match["mark"] == "{")
-
-    def _value_of(self, key: str) -> int:
-        members, _ = find_members(self._text, self._top())
+        top = next(match.start() for match in tokens if match["mark"] == "{")
+        if key is None:
+            return top
+        members, _ = find_members(self._text, top)
         return next(member.value for member in members if member.key == key)
 
-    def _accept(self, text: str, expected: dict[str, Any]) -> None:
-        if parse("x.json", text.encode(), own_budget()) != expected:
+    def _accept(self, text: str, key: str, value: Any) -> None:
+        expected = {**self.content, key: value}
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            raise ValidationError("half a character cannot be written to a file") from None
+        if parse("x.json", data) != expected:
             raise ValidationError(f"{visible(self._path)} cannot be edited safely; edit it by hand")
-        self._text, self._document = text, expected
+        self._text, self.content = text, expected

@@ -12,16 +12,15 @@ from msgspec.structs import replace
 
 from holdfast._core.text import did_you_mean, join_words, visible
 from holdfast.config import dialects, files
-from holdfast.config.dialects.common import DialectResult
-from holdfast.config.entry import ConfigProblem, ConfigScope, ServerEntry, source_of
+from holdfast.config.entry import ConfigProblem, ServerEntry
 from holdfast.config.environment import (
     VARIABLE,
     ConfigEnvironment,
-    ConfigFile,
+    ConfigScope,
+    EntrySource,
     named_file,
     usual_files,
 )
-from holdfast.config.files import ReadBudget, UnreadableFileError, own_budget
 from holdfast.errors import ValidationError
 
 _MOST_SHOWN: Final = 20
@@ -62,12 +61,9 @@ class Configuration(Struct, frozen=True, kw_only=True):
 
     def __getitem__(self, name: str) -> ServerEntry:
         """Return the entry of this name. Raises ValidationError with the names that there are."""
-        try:
-            return self.servers[name]
-        except KeyError:
-            raise ValidationError(self._unknown(name)) from None
-
-    def _unknown(self, name: str) -> str:
+        entry = self.servers.get(name)
+        if entry is not None:
+            return entry
         hint = did_you_mean(name, self.servers)
         if not hint and self.servers:
             hint = f"there are: {join_words(list(self.servers), _MOST_SHOWN)}"
@@ -75,7 +71,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
             hint = "no server is configured (holdfast config show lists the files)"
         errors = [problem for problem in self.problems if problem.level == "error"]
         broken = "".join(f"\n{problem}" for problem in errors[:_MOST_SHOWN])
-        return f"no server '{visible(name, 80)}': {hint}{broken}"
+        raise ValidationError(f"no server '{visible(name, 80)}': {hint}{broken}")
 
 
 def load(
@@ -102,44 +98,62 @@ def load(
         >>> client = config["git"].connect()
     """
     environment = ConfigEnvironment(start=start, environ=environ, home=home)
-    named = path or _from_variable(environment)
+    named = path or environment.environ.get(VARIABLE)
     if not named:
         return gather(usual_files(environment), environment)
-    file = named_file(named, environment)
-    found = gather([file], environment)
+    if not (path or os.path.isabs(named) or str(named).startswith("~/")):
+        # It would name, and so trust, a file of every project that one walks into.
+        raise ValidationError(f"{VARIABLE}={named!r}: must be an absolute path")
+    source = named_file(named, environment)
+    found = gather([source], environment)
     if found.problems:
         raise ValidationError(str(found.problems[0]), data=found.problems)
     if not found.files:
-        raise ValidationError(f"{visible(file.path)}: there is no such file")
+        raise ValidationError(f"{visible(source.file)}: there is no such file")
     return found
 
 
-def _from_variable(environment: ConfigEnvironment) -> str | None:
-    named = environment.environ.get(VARIABLE)
-    if named and not (os.path.isabs(named) or named.startswith("~/")):
-        # It would name, and so trust, a file of every project that one walks into.
-        raise ValidationError(f"{VARIABLE}={named!r}: must be an absolute path")
-    return named
-
-
-def gather(wanted: list[ConfigFile], environment: ConfigEnvironment) -> Configuration:
+def gather(sources: list[EntrySource], environment: ConfigEnvironment) -> Configuration:
     """Read these files; of two entries with the same name the first wins."""
     documents: dict[str, Mapping[str, Any] | ConfigProblem | None] = {}
-    budget = ReadBudget()
+    budget = files.ReadBudget()
     entries: dict[str, list[ServerEntry]] = {}
     found: dict[str, LoadedFile] = {}
-    for file in wanted:
-        if file.path not in documents:
-            documents[file.path] = _document(file, budget)
-        document = documents[file.path]
+    for source in sources:
+        path = source.file
+        if path not in documents:
+            documents[path] = _document(source, budget)
+        document = documents[path]
         if document is None:
             continue
-        dialect, result = _read(file, document, environment)
-        if file.section and not result.entries:
+        read: list[ServerEntry] = []
+        problems = [document] if isinstance(document, ConfigProblem) else []
+        if not isinstance(document, ConfigProblem):
+            for key in source.section:
+                inner = document.get(key)
+                document = inner if isinstance(inner, Mapping) else {}
+            source = replace(source, dialect=dialects.detect(path, document) or source.dialect)
+            if source.dialect:
+                read, problems = dialects.read(document, source)
+            else:
+                text = (
+                    "has no servers in it: neither mcpServers, servers, mcp_servers nor extensions"
+                )
+                problems = [ConfigProblem(file=path, message=text)]
+        if source.section and not read:
             continue
-        for entry in result.entries:
+        for entry in read:
             entries.setdefault(entry.name, []).append(entry)
-        _note(found, file, dialect, result)
+        before = found.get(path)
+        kept = problems[:_MOST_SHOWN]
+        kept += [one for one in (before.problems if before else ()) if one not in kept]
+        found[path] = LoadedFile(
+            path=path,
+            scope=source.scope,
+            dialect=source.dialect,
+            servers=(*(before.servers if before else ()), *(entry.name for entry in read)),
+            problems=tuple(kept),
+        )
     return Configuration(
         servers=MappingProxyType(
             {
@@ -156,43 +170,16 @@ def gather(wanted: list[ConfigFile], environment: ConfigEnvironment) -> Configur
     )
 
 
-def _document(file: ConfigFile, budget: ReadBudget) -> Mapping[str, Any] | ConfigProblem | None:
+def _document(
+    source: EntrySource, budget: files.ReadBudget
+) -> Mapping[str, Any] | ConfigProblem | None:
     """Return a file's content, a problem, or None if there is no such file."""
+    project = source.scope == "project"
     try:
-        if file.scope == "project":
-            data = files.read(file.path, files.PROJECT_BYTES, inside=file.workspace)
+        if project:
+            data = files.read(source.file, files.PROJECT_BYTES, inside=source.workspace)
         else:
-            data = files.read(file.path, files.USER_BYTES, owned=file.scope == "user")
-            budget = own_budget()
-        return None if data is None else files.parse(file.path, data, budget)
-    except UnreadableFileError as error:
-        return ConfigProblem(file=file.path, message=str(error))
-
-
-def _read(
-    file: ConfigFile, document: Mapping[str, Any] | ConfigProblem, environment: ConfigEnvironment
-) -> tuple[str, DialectResult]:
-    if isinstance(document, ConfigProblem):
-        return file.dialect or "", DialectResult(problems=(document,))
-    for key in file.section:
-        inner = document.get(key)
-        document = inner if isinstance(inner, Mapping) else {}
-    dialect = dialects.detect(file.path, document) or file.dialect
-    if dialect is None:
-        text = "has no servers in it: neither mcpServers, servers, mcp_servers nor extensions"
-        return "", DialectResult(problems=(ConfigProblem(file=file.path, message=text),))
-    return dialect, dialects.read(dialect, document, source_of(file, dialect, environment))
-
-
-def _note(
-    found: dict[str, LoadedFile], file: ConfigFile, dialect: str, result: DialectResult
-) -> None:
-    before = found.get(file.path)
-    names = tuple(entry.name for entry in result.entries)
-    problems = result.problems[:_MOST_SHOWN]
-    if before is not None:
-        names = before.servers + names
-        problems += tuple(p for p in before.problems if p not in problems)
-    found[file.path] = LoadedFile(
-        path=file.path, scope=file.scope, dialect=dialect, servers=names, problems=problems
-    )
+            data = files.read(source.file, files.USER_BYTES, owned=source.scope == "user")
+        return None if data is None else files.parse(source.file, data, budget if project else None)
+    except files.UnreadableFileError as error:
+        return ConfigProblem(file=source.file, message=str(error))

@@ -11,9 +11,16 @@ from msgspec.structs import replace
 
 from holdfast._core.text import visible
 from holdfast.config import files
-from holdfast.config.dialects.common import header_fault, url_fault, variable_fault
-from holdfast.config.entry import ConfigProblem, ServerEntry, absolute, expander_for, said
-from holdfast.config.expansion import ExpansionError, InputPrompt
+from holdfast.config.entry import (
+    ConfigProblem,
+    ServerEntry,
+    absolute,
+    header_fault,
+    said,
+    url_fault,
+    variable_fault,
+)
+from holdfast.config.expansion import Expander, ExpansionError, InputPrompt
 from holdfast.config.files import EnvFile, UnreadableFileError
 from holdfast.config.settings import TABLE, HttpMode, LockSetting, map_strings
 from holdfast.errors import StateError, ValidationError
@@ -48,8 +55,13 @@ class ResolvedServer(Struct, frozen=True, kw_only=True):
         tools = self._said("tools")
         if tools:
             found["tools"] = ToolPolicy(**tools)
-        if isinstance(found.get("lock"), LockSetting):
-            found["lock"] = _lock(found["lock"])
+        lock: LockSetting | None = found.get("lock")
+        if lock is not None and lock.mode == "block":
+            found["lock"] = lock.path
+        elif lock is not None:
+            from holdfast.lock.guard import Lock
+
+            found["lock"] = Lock(lock.path, mode=lock.mode)
         return {"name": self.name, **found}
 
     def transport_options(self) -> dict[str, Any]:
@@ -102,14 +114,6 @@ def _auth(login: Mapping[str, str]) -> Any:
     return OAuth(**options, endpoints=ends, interactive=False)
 
 
-def _lock(lock: LockSetting) -> Any:
-    if lock.mode == "block":
-        return lock.path
-    from holdfast.lock.guard import Lock
-
-    return Lock(lock.path, mode=lock.mode)
-
-
 def admit(
     entry: ServerEntry,
     environ: Mapping[str, str] | None = None,
@@ -131,7 +135,7 @@ def admit(
         from holdfast.config.trust import require
 
         require(entry, env_file)
-    return _Resolution(entry, environ, prompt).result(env_file)
+    return Resolution(entry, environ, prompt).result(env_file)
 
 
 def client_for(
@@ -163,23 +167,13 @@ def client_for(
     return connect(target, **{**resolved.options(), **rest})
 
 
-def resolve(
-    entry: ServerEntry,
-    environ: Mapping[str, str] | None = None,
-    *,
-    prompt: InputPrompt | None = None,
-) -> ResolvedServer:
-    """Expand an entry, trusted or not."""
-    return _Resolution(entry, environ, prompt).result(read_env_file(entry, environ))
-
-
 def read_env_file(entry: ServerEntry, environ: Mapping[str, str] | None = None) -> EnvFile | None:
     """Return the file of variables that an entry names, as it is now; None if it names none."""
     if entry.env_file is None:
         return None
-    resolution = _Resolution(entry, environ, None)
+    resolution = Resolution(entry, environ)
     path = resolution.path("envFile", entry.env_file)
-    if path is None:
+    if not path:
         return EnvFile(path=entry.env_file, fault="cannot be found")
     try:
         data = files.read(path, files.ENV_BYTES, inside=resolution.folder_of(path))
@@ -194,89 +188,97 @@ def project_contents(entry: ServerEntry) -> Iterator[tuple[str, bytes | None]]:
     By the names of their settings; None for one that cannot be read. Files elsewhere are the
     user's own, and a renewed certificate of theirs needs no new approval.
     """
-    resolution = _Resolution(entry, None, None)
+    resolution = Resolution(entry)
     for row, value in said(entry):
-        path = resolution.path(row.name, value) if row.content else None
-        folder = None if path is None else resolution.folder_of(path)
-        if path is not None and folder is not None:
+        path = resolution.path(row.name, value) if row.content else ""
+        folder = resolution.folder_of(path)
+        if folder is not None:
             try:
                 yield row.name, files.read(path, files.PROJECT_BYTES, inside=folder)
             except UnreadableFileError:
                 yield row.name, None
 
 
-class _Resolution:
+class Resolution:
     """One walk over an entry; every fault is noted, so that all can be mended at once."""
 
     def __init__(
-        self, entry: ServerEntry, environ: Mapping[str, str] | None, prompt: InputPrompt | None
+        self,
+        entry: ServerEntry,
+        environ: Mapping[str, str] | None = None,
+        prompt: InputPrompt | None = None,
     ) -> None:
         self._entry = entry
         self._home = str(entry.source.environment.home)
-        self._faults: list[ConfigProblem] = []
-        self._expander = expander_for(entry, environ, prompt)
+        self._faults: dict[str, str] = {}
+        """By field; the first of each counts."""
+        self._expander = Expander(entry, environ, prompt)
 
     def result(self, env_file: EnvFile | None) -> ResolvedServer:
         """Return the resolved entry, or raise one error for all faults."""
-        entry = self._entry
-        values = {row.name: self._value(row.name, value) for row, value in said(entry)}
-        env = {**self._env_file(env_file), **values.get("env", {})}
-        self._check(values, env)
+        entry, source = self._entry, self._entry.source
+        values: dict[str, Any] = {}
+        for row, value in said(entry):
+            change = self.path if row.path else self.text
+            name = row.key or row.name
+            values[row.name] = map_strings(name, value, change) if row.variables else value
+        env = values.get("env", {})
+        if env_file is not None and "envFile" not in self._faults:
+            try:
+                env = {**env_file.variables(), **env}
+            except ValueError as error:
+                self._faults["envFile"] = f"{visible(env_file.path)} {error}"
+        for field, fault in _faults_after(values, env):
+            if fault is not None:
+                self._faults.setdefault(field, fault)
         if self._faults:
-            raise _refusal(self._faults)
+            raise _refusal(
+                [
+                    ConfigProblem(file=source.file, server=entry.name, field=field, message=fault)
+                    for field, fault in list(self._faults.items())[:_MOST_SHOWN]
+                ]
+            )
         command = (values["command"], *values.get("args", ())) if "command" in values else ()
         if command and command[0].startswith("~/"):
             command = (self._home + command[0][1:], *command[1:])
-        source = entry.source
         # A project's commands are written as seen from its folder, wherever we are in it.
         is_project = source.scope == "project" and entry.url is None
-        cwd = source.workspace if is_project else None
         return ResolvedServer(
             name=entry.name,
             command=command,
             env=env,
-            cwd=values.get("cwd") or cwd,
+            cwd=values.get("cwd") or (source.workspace if is_project else None),
             url=values.get("url"),
             headers=values.get("headers", {}),
             transport=entry.transport,
             settings={name: value for name, value in values.items() if TABLE[name].own},
         )
 
-    def _value(self, name: str, value: Any) -> Any:
-        row = TABLE[name]
-        if not row.variables:
-            return value
-        return map_strings(
-            row.key or name,
-            value,
-            lambda field, text: (
-                (self.path(field, text) or "") if row.path else self.text(field, text)
-            ),
-        )
-
     def text(self, field: str, text: str) -> str:
-        """Expand a string."""
+        """Expand a string; empty if that fails."""
         try:
             found = self._expander.expand(text)
         except ExpansionError as error:
-            self._fault(field, str(error))
+            self._faults[field] = str(error)
             return ""
         if "\0" in found:
-            self._fault(field, "has a zero character in it after expansion")
+            self._faults[field] = "has a zero character in it after expansion"
         return found
 
-    def path(self, field: str, text: str) -> str | None:
-        """Expand a path and make it absolute; None if that fails."""
-        before = len(self._faults)
+    def path(self, field: str, text: str) -> str:
+        """Expand a path and make it absolute; empty if that fails."""
         path = self.text(field, text)
-        if len(self._faults) > before:
-            return None
+        if field in self._faults:
+            return ""
         path = absolute(path, self._entry.source.base, self._home)
         folder = self.folder_of(path)
-        if folder is not None and not _is_below(os.path.realpath(path), os.path.realpath(folder)):
-            self._fault(field, "is a link that leads out of the project; not followed")
-            return None
-        return path
+        try:
+            if folder is None or _is_below(os.path.realpath(path), os.path.realpath(folder)):
+                return path
+            self._faults[field] = "is a link that leads out of the project; not followed"
+        except UnicodeEncodeError:
+            self._faults[field] = "has a character in it that no path can have"
+        return ""
 
     def folder_of(self, path: str) -> str | None:
         """Return the project's folder if the path says that it is in there.
@@ -287,49 +289,28 @@ class _Resolution:
         inside = source.scope == "project" and _is_below(path, source.workspace)
         return source.workspace if inside else None
 
-    def _env_file(self, file: EnvFile | None) -> dict[str, str]:
-        if file is None or any(problem.field == "envFile" for problem in self._faults):
-            return {}
-        try:
-            return file.variables()
-        except ValueError as error:
-            self._fault("envFile", f"{visible(file.path)} {error}")
-            return {}
-
-    def _check(self, values: Mapping[str, Any], env: Mapping[str, str]) -> None:
-        """Judge what the strings have become: before expansion they could not be."""
-        known = {problem.field for problem in self._faults}
-        if "url" in values and "url" not in known:
-            self._note("url", url_fault(values["url"]))
-        if "command" in values and "command" not in known and not values["command"].strip():
-            self._fault("command", "is empty")
-        for name in env:
-            self._note(f"env.{name}", variable_fault(name))
-        for name, value in values.get("headers", {}).items():
-            self._note(f"headers.{name}", header_fault(name, value))
-        proxy = values.get("proxy")
-        if proxy is not None and "proxy" not in known:
-            self._note("proxy", url_fault(proxy))
-        inherited = values.get("inherit_env", ())
-        for place, name in enumerate(() if isinstance(inherited, bool) else inherited):
-            self._note(f"inherit_env[{place}]", variable_fault(name))
-
-    def _note(self, field: str, fault: str | None) -> None:
-        if fault is not None and all(problem.field != field for problem in self._faults):
-            self._fault(field, fault)
-
-    def _fault(self, field: str, message: str) -> None:
-        source = self._entry.source
-        if len(self._faults) < _MOST_SHOWN:
-            self._faults.append(
-                ConfigProblem(
-                    file=source.file, server=self._entry.name, field=field, message=message
-                )
-            )
-
 
 def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _faults_after(
+    values: Mapping[str, Any], env: Mapping[str, str]
+) -> Iterator[tuple[str, str | None]]:
+    """Judge what the strings have become: before expansion they could not be."""
+    if "url" in values:
+        yield "url", url_fault(values["url"])
+    if "command" in values and not values["command"].strip():
+        yield "command", "is empty"
+    for name in env:
+        yield f"env.{name}", variable_fault(name)
+    for name, value in values.get("headers", {}).items():
+        yield f"headers.{name}", header_fault(name, value)
+    if "proxy" in values:
+        yield "proxy", url_fault(values["proxy"])
+    inherited = values.get("inherit_env", ())
+    for place, name in enumerate(() if isinstance(inherited, bool) else inherited):
+        yield f"inherit_env[{place}]", variable_fault(name)
 
 
 def _refusal(problems: list[ConfigProblem]) -> ValidationError:

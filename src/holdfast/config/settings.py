@@ -48,7 +48,7 @@ class LockSetting(Struct, frozen=True, kw_only=True):
     mode: LockMode = "block"
 
 
-class Setting(Struct, frozen=True, kw_only=True):
+class Setting(Struct, frozen=True):
     """One row of the table."""
 
     name: str
@@ -75,93 +75,87 @@ class Setting(Struct, frozen=True, kw_only=True):
     """The name of the option there, where it differs."""
 
 
-def _entry(name: str, type_: Any, about: str, **columns: Any) -> Setting:
-    return Setting(name=name, type=type_, about=about, **{"own": False, **columns})
-
-
-def _own(name: str, type_: Any, about: str, **columns: Any) -> Setting:
-    return Setting(name=name, type=type_, about=about, **columns)
-
-
 _LIST: Final = tuple[str, ...]
 _TABLE: Final = dict[str, str]
 _STDIO: Final[dict[str, Any]] = {"kind": "command", "to": "transport", "variables": True}
 _HTTP: Final[dict[str, Any]] = {"kind": "url", "to": "transport", "variables": True}
-_TOOLS: Final[dict[str, Any]] = {"to": "tools"}
+_COMMAND: Final[dict[str, Any]] = {**_STDIO, "own": False}
+_URL: Final[dict[str, Any]] = {**_HTTP, "own": False}
 
 TABLE: Final[dict[str, Setting]] = {
     row.name: row
     for row in (
-        _entry("command", str, "the program", **{**_STDIO, "to": "entry"}),
-        _entry("args", _LIST, "its arguments; no shell is run", **{**_STDIO, "to": "entry"}),
-        _entry("env", _TABLE, "variables for the server", **_STDIO),
-        _entry(
+        Setting("command", str, "the program", **{**_COMMAND, "to": "entry"}),
+        Setting("args", _LIST, "its arguments; no shell is run", **{**_COMMAND, "to": "entry"}),
+        Setting("env", _TABLE, "variables for the server", **_COMMAND),
+        Setting(
             "env_file",
             str,
             "a file of `NAME=value` lines; `env` wins over it",
-            **{**_STDIO, "to": "entry", "key": "envFile", "path": True},
+            **{**_COMMAND, "to": "entry", "key": "envFile", "path": True},
         ),
-        _entry("cwd", str, "the folder that it runs in", **_STDIO, path=True),
-        _entry("url", str, "the server's address", **{**_HTTP, "to": "entry"}),
-        _entry("headers", _TABLE, "headers of every request", **_HTTP),
-        _entry("transport", HttpMode, "which HTTP transport", kind="url", to="transport"),
-        _entry(
+        Setting("cwd", str, "the folder that it runs in", **_COMMAND, path=True),
+        Setting("url", str, "the server's address", **{**_URL, "to": "entry"}),
+        Setting("headers", _TABLE, "headers of every request", **_URL),
+        Setting("transport", HttpMode, "which HTTP transport", **{**_URL, "variables": False}),
+        Setting(
             "disabled",
             bool,
             "switched off",
+            own=False,
             to="entry",
             unbound="switched on again it runs exactly what was approved",
         ),
-        _own(
+        Setting(
             "timeouts",
             Timeouts | float,
             "seconds for a request, or an object with the fields of `Timeouts`",
         ),
-        _own(
+        Setting(
             "tool_timeouts", dict[str, float], "seconds by tool or pattern",
-            **_TOOLS, option="timeouts",
+            to="tools", option="timeouts",
         ),
-        _own("backoff", Backoff, "an object with the fields of `Backoff`"),
-        _own("limits", Limits, "an object with the fields of `Limits`"),
-        _own("protocol", str, "the only revision that is tried", variables=True),
-        _own("allow", _LIST, "tools by name or pattern", **_TOOLS, variables=True),
-        _own("deny", _LIST, "the same; wins over `allow`", **_TOOLS, variables=True),
-        _own("validate", Validate, "when arguments are checked; see `ToolPolicy`", **_TOOLS),
-        _own("results", Results, "how results are checked; see `ToolPolicy`", **_TOOLS),
-        _own(
+        Setting("backoff", Backoff, "an object with the fields of `Backoff`"),
+        Setting("limits", Limits, "an object with the fields of `Limits`"),
+        Setting("protocol", str, "the only revision that is tried", variables=True),
+        Setting("allow", _LIST, "tools by name or pattern", to="tools", variables=True),
+        Setting("deny", _LIST, "the same; wins over `allow`", to="tools", variables=True),
+        Setting("validate", Validate, "when arguments are checked; see `ToolPolicy`", to="tools"),
+        Setting("results", Results, "how results are checked; see `ToolPolicy`", to="tools"),
+        Setting(
             "approve",
             Approval | dict[str, Approval],
             "who is asked before a call, for all tools or by name; see `ToolPolicy`",
-            **_TOOLS,
+            to="tools",
         ),
-        _own(
+        Setting(
             "budget",
             int | dict[str, int],
             "characters of a result for a model, for all tools or by name",
-            **_TOOLS,
+            to="tools",
         ),
-        _own("when_down", WhenDown, "calls to a lost server fail, or wait for it"),
-        _own("replay", Replay, "whether calls without side effects are sent again"),
-        _own(
+        Setting("when_down", WhenDown, "calls to a lost server fail, or wait for it"),
+        Setting("replay", Replay, "whether calls without side effects are sent again"),
+        Setting(
             "lock",
             LockSetting | str,
             'a lock file, or `{"path": …, "mode": "block" \\| "warn" \\| "off"}`',
             variables=True,
             path=True,
         ),
-        _own("log", str, "a file to which calls are added", variables=True, path=True),
-        _own(
+        Setting("log", str, "a file to which calls are added", variables=True, path=True),
+        Setting(
             "inherit_env",
             _LIST | bool,
             "variables of yours that the server gets; `true`: all",
             **_STDIO,
         ),
-        _own("grace", float, "seconds to end by itself", kind="command", to="transport"),
-        _own("ca", str, "certificates to trust", **_HTTP, path=True, content=True),
-        _own("cert", str, "a client certificate", **_HTTP, path=True, content=True),
-        _own("key", str, "its private key", **{**_HTTP, "to": "entry"}, path=True, content=True),
-        _own("proxy", str, "a proxy for all requests", **_HTTP),
-        _own(
+        Setting("grace", float, "seconds to end by itself", kind="command", to="transport"),
+        Setting("ca", str, "certificates to trust", **_HTTP, path=True, content=True),
+        Setting("cert", str, "a client certificate", **_HTTP, path=True, content=True),
+        Setting("key", str, "its private key", **{**_HTTP, "to": "entry"}, path=True, content=True),
+        Setting("proxy", str, "a proxy for all requests", **_HTTP),
+        Setting(
             "oauth",
             _TABLE,
             "the login: `client_id`, `client_secret`, `scopes`, `redirect_uri`, `issuer`, "

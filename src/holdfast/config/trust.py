@@ -14,23 +14,37 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast._core.files import locked, make_private_folder, read_bytes, reason, write_atomic
-from holdfast._core.text import visible
+from holdfast._core.text import join_words, visible
 from holdfast.config import files
-from holdfast.config.entry import ServerEntry, texts
+from holdfast.config.entry import (
+    ServerEntry,
+    definition,
+    input_definition,
+    is_safe_name,
+    texts,
+    used_variables,
+)
 from holdfast.config.environment import ConfigEnvironment
 from holdfast.config.files import EnvFile, UnreadableFileError
 from holdfast.config.resolution import project_contents, read_env_file
+from holdfast.config.settings import map_texts
 from holdfast.errors import StateError, TrustError
+
+if TYPE_CHECKING:
+    from holdfast.config.loading import Configuration
 
 TrustVerdict = Literal["own", "trusted", "untrusted", "changed"]
 
@@ -97,23 +111,19 @@ def _short(text: str) -> str:
 def require(entry: ServerEntry, env_file: EnvFile | None) -> None:
     """Raise TrustError unless the entry of a project's file may be used."""
     found = ApprovalStore(entry.source.environment).status(entry, env_file)
-    if not found.ok:
-        raise TrustError(refusal(entry, found), state="untrusted", data=found)
-
-
-def refusal(entry: ServerEntry, found: TrustStatus) -> str:
-    """Return why an entry is not used, and the command that approves it."""
-    subject = f"server {visible(entry.name)!r} of the project's {visible(entry.source.file)}"
+    if found.ok:
+        return
+    what = f"server {visible(entry.name)!r} of the project's {visible(entry.source.file)}"
     if found.verdict == "changed":
-        changes = ", ".join(found.changes[:_MOST_SHOWN])
-        what = f"{subject} has changed since it was approved ({changes})"
+        what += f" has changed since it was approved ({', '.join(found.changes[:_MOST_SHOWN])})"
     else:
-        what = f"{subject} is not trusted: a project's file is not used before you approve it"
+        what += " is not trusted: a project's file is not used before you approve it"
     trouble = "" if found.problem is None else f" ({found.problem})"
     own = next((source for source in entry.hides if source.scope == "user"), None)
     hidden = "" if own is None else f". It hides your own of {visible(str(own))}"
-    look, approve_it = _command("explain", entry.name), approving(entry.name)
-    return f"{what}{trouble}{hidden}. Look: {look}. Approve: {approve_it}"
+    commands = f"Look: {_command('explain', entry.name)}. Approve: {approving(entry.name)}"
+    text = f"{what}{trouble}{hidden}. {commands}"
+    raise TrustError(text, state="untrusted", data=found)
 
 
 def approving(*names: str) -> str:
@@ -246,18 +256,187 @@ def _read(path: Path) -> Approvals:
     except OSError as error:
         # An approval that somebody else could have written is none.
         raise UnreadableFileError(f"{visible(str(path))} {reason(error)}") from None
-    document = files.parse(str(path), data, files.own_budget())
+    document = files.parse(str(path), data)
     if document.get("form") != _FORM:
         raise UnreadableFileError(f"{visible(str(path))} is not a file of approvals")
-    return _well_formed(document.get("approvals"))
-
-
-def _well_formed(approvals: Any) -> Approvals:
-    """Return what has the right shape; the rest was never approved."""
+    # What has not the right shape was never approved.
     found: Approvals = {}
+    approvals = document.get("approvals")
     for file, servers in approvals.items() if isinstance(approvals, dict) else ():
         for name, kept in servers.items() if isinstance(servers, dict) else ():
             fields = (kept.get("hash"), kept.get("parts")) if isinstance(kept, dict) else ()
             if [type(field) for field in fields] == [str, dict]:
                 found.setdefault(file, {})[name] = kept
     return found
+
+
+# Approving
+
+
+class Approval(Struct, frozen=True, kw_only=True):
+    """Everything that an approval is bound to, for a person to read.
+
+    ``definition`` is the text of the file, secrets, inputs and file of variables included, with
+    unseen characters escaped: what is hidden cannot be approved.
+    """
+
+    name: str
+    file: str
+    verdict: TrustVerdict
+    changes: tuple[str, ...]
+    definition: dict[str, Any]
+    variables: tuple[str, ...]
+    cautions: tuple[str, ...]
+    """Points that deserve a second look."""
+    fingerprint: str
+    approved: bool = False
+
+
+def preview(config: Configuration, name: str) -> Approval:
+    """Return what `approve` would approve, for a person to read first."""
+    return _approval(config[name])
+
+
+def approve(config: Configuration, name: str, *, seen: Approval | None = None) -> Approval:
+    """Approve a server of a project's file.
+
+    Args:
+        config: The configuration that has it.
+        name: The server.
+        seen: A `preview`: only what was seen is approved.
+
+    Raises:
+        StateError: The entry has changed since it was seen.
+    """
+    return approve_all(config, [name], seen={} if seen is None else {name: seen})[0]
+
+
+def approve_all(
+    config: Configuration,
+    names: Iterable[str] | None = None,
+    *,
+    seen: Mapping[str, Approval] | None = None,
+) -> tuple[Approval, ...]:
+    """Approve several servers at once, all or none; without names every one that needs it."""
+    if names is None:
+        names = [entry.name for entry in config if not entry.trust().ok]
+    entries = {name: config[name] for name in names}
+    shown = {name: (seen or {}).get(name) or _approval(one) for name, one in entries.items()}
+    store = ApprovalStore(config.environment)
+    store.approve(entries, {name: one.fingerprint for name, one in shown.items()})
+    return tuple(replace(one, approved=True) for one in shown.values())
+
+
+def revoke(config: Configuration, name: str) -> bool:
+    """Take the approval back; False if there was none."""
+    return ApprovalStore(config.environment).revoke(config[name])
+
+
+def _approval(entry: ServerEntry) -> Approval:
+    env_file = read_env_file(entry)
+    status = ApprovalStore(entry.source.environment).status(entry, env_file)
+    parts = bound_parts(entry, env_file)
+    found = definition(entry)
+    if entry.url is None and entry.cwd is None and entry.source.scope == "project":
+        found["cwd (the project's folder)"] = entry.source.workspace
+    if entry.inputs:
+        found["inputs"] = [input_definition(asked) for asked in entry.inputs.values()]
+    found |= {name: f"sha256:{one}" for name, one in parts.items() if name.endswith(" (content)")}
+    in_file: dict[str, str] = {}
+    if env_file is not None:
+        try:
+            found["envFile (content)"] = in_file = env_file.variables()
+        except ValueError as error:
+            found["envFile (content)"] = f"{error}"
+    return Approval(
+        name=entry.name,
+        file=visible(entry.source.file),
+        verdict=status.verdict,
+        changes=status.changes,
+        definition=map_texts(found, visible),
+        variables=tuple(dict.fromkeys(visible(one.name, 120) for _, one in used_variables(entry))),
+        cautions=tuple(dict.fromkeys(_cautions(entry, in_file))),
+        fingerprint=fingerprint(parts),
+    )
+
+
+# Cautions
+
+_LOADS_CODE: Final = re.compile(
+    r"LD_|DYLD_|(?:\w*_)?PATH\Z|PYTHON|NODE_|BASH_ENV\Z|ENV\Z|PERL5|RUBY|_?JAVA_|JDK_JAVA|CLASSPATH"
+    r"|GIT_|SHELL\Z|IFS\Z|npm_config_|UV_|PIP_|BUN_|DENO_|GEM_|CARGO_|RUST|LUA_|PHP|GO(?:FLAGS|ENV)"
+    r"|DOTNET_|COR_|CORECLR_|ELECTRON_|OPENSSL_|GLIBC_|GCONV_|ZDOTDIR|PROMPT_COMMAND|PS4|HOME\Z|XDG_"
+    r"|EDITOR\Z|VISUAL\Z|PAGER\Z|BROWSER\Z|\w*_ASKPASS\Z|ERL_|R_|COREPACK_|YARN_|DOCKER_HOST",
+    re.I,
+)
+_SHELLS: Final = frozenset(
+    {"sh", "bash", "dash", "zsh", "fish", "ksh", "env", "eval", "xargs", "busybox"}
+    | {"cmd", "cmd.exe", "powershell", "pwsh", "sudo", "doas"}
+)
+_INLINE: Final = re.compile(r"-[cepr]|-ne|--eval|--print|-command", re.I)
+_INTERPRETERS: Final = re.compile(r"(?:python|node|deno|bun|perl|ruby|php|lua|osascript)[\d.]*\Z")
+_ANY: Final = object()
+_OF_SETTINGS: Final = {
+    ("inherit_env", True): "the server gets your whole environment, secrets too",
+    ("log", _ANY): "calls are written to a file that the project names",
+    ("proxy", _ANY): "all requests go through a proxy that the project names",
+    ("ca", _ANY): "the project decides which certificates are trusted",
+    ("replay", "safe"): "calls that claim to be without side effects are sent again",
+}
+_LONG: Final = 500
+_GAP: Final = re.compile(r"\s{20}")
+
+
+def _cautions(entry: ServerEntry, in_file: Mapping[str, str]) -> Iterator[str]:
+    """Yield the warnings to show with an approval."""
+    settings, command, url = entry.settings, entry.command or "", entry.url or ""
+    named = [f"env.{visible(name)}" for name in entry.env if _LOADS_CODE.match(name)]
+    named += [f"{name} in the envFile" for name in in_file if _LOADS_CODE.match(name)]
+    for where in named:
+        yield f"{where} can change which code runs"
+    program = re.split(r"[/\\]", command)[-1].lower()
+    if program in _SHELLS:
+        yield "the command is a shell: what it runs stands in the arguments"
+    elif _INTERPRETERS.match(program) and any(_INLINE.match(one) for one in entry.args):
+        yield "the arguments have code in them that is run"
+    if "/" in command and not command.startswith(("/", "~", "${")):
+        yield "the command is a file of the project: approving it approves what that file becomes"
+    if url.lower().startswith("http://"):
+        yield "the URL is not encrypted"
+    try:
+        server = urlsplit(url).netloc
+    except ValueError:
+        server = ""
+    if "@" in server:
+        host = visible(server.rpartition("@")[2], 100)
+        yield f"the URL has a user name in it; the server is {host}"
+    if url.startswith("${") or "${" in server:
+        yield "which server is reached depends on a variable"
+    for (name, value), caution in _OF_SETTINGS.items():
+        if name in settings and value in (_ANY, settings[name]):
+            yield caution
+    off = [name for name in ("validate", "results") if settings.get(name) == "off"]
+    if off:
+        yield f"checks are switched off: {', '.join(off)}"
+    yield from _cautions_of_text(entry)
+
+
+def _cautions_of_text(entry: ServerEntry) -> Iterator[str]:
+    sent = dict.fromkeys(
+        visible(one.name, 80) for _, one in used_variables(entry) if one.kind != "place"
+    )
+    if sent:
+        yield f"the server is given the values of: {join_words(list(sent), 20)}"
+    for name, asked in entry.inputs.items():
+        if asked.default:
+            shown = visible(asked.default, 200)
+            yield f"without an answer the input {visible(name, 80)!r} is: {shown}"
+    for field, text in (("name", entry.name), *((field, text) for _, field, text in texts(entry))):
+        letters = {letter for letter in text if not letter.isascii()} if not text.isascii() else ()
+        if letters and field in ("name", "command", "url"):
+            codes = join_words([f"U+{ord(one):04X}" for one in sorted(letters)], 5)
+            yield f"the {field} has letters outside ASCII, which may look like others: {codes}"
+        if len(text) > _LONG or _GAP.search(text):
+            yield f"{visible(field, 80)} is {len(text):,} characters long: read it to its end"
+    if not is_safe_name(entry.name):
+        yield "the name needs quotes in a shell"

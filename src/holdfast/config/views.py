@@ -16,9 +16,11 @@ from holdfast._core.redact import HIDDEN, default_redactor
 from holdfast._core.secret_flags import secret_words
 from holdfast._core.text import truncate, visible
 from holdfast.config import trust
-from holdfast.config.entry import ConfigScope, ServerEntry, expander_for, said, used_variables
+from holdfast.config.entry import ServerEntry, said, used_variables
+from holdfast.config.environment import ConfigScope
 from holdfast.config.expansion import (
     ConfigInput,
+    Expander,
     ExpansionError,
     Variable,
     VariableKind,
@@ -105,7 +107,22 @@ def show(config: Configuration) -> ConfigOverview:
     display = EntryDisplay()
     store = ApprovalStore(config.environment)
     return ConfigOverview(
-        servers=tuple(_row(entry, display, store) for entry in config.servers.values()),
+        servers=tuple(
+            ServerRow(
+                name=entry.name,
+                kind=entry.kind,
+                target=truncate(display.target(entry), _LONGEST_TARGET),
+                scope=entry.source.scope,
+                file=visible(entry.source.file),
+                dialect=entry.source.dialect,
+                trust=store.status(entry).verdict,
+                disabled=entry.disabled,
+                shadows=len(entry.hides),
+                problems=tuple(map(str, entry.errors)),
+                warnings=tuple(map(str, entry.warnings)),
+            )
+            for entry in config
+        ),
         files=tuple(
             FileRow(
                 path=visible(file.path),
@@ -117,26 +134,6 @@ def show(config: Configuration) -> ConfigOverview:
             for file in config.files
         ),
     )
-
-
-def _row(entry: ServerEntry, display: EntryDisplay, store: ApprovalStore) -> ServerRow:
-    return ServerRow(
-        name=entry.name,
-        kind=entry.kind,
-        target=truncate(display.target(entry), _LONGEST_TARGET),
-        scope=entry.source.scope,
-        file=visible(entry.source.file),
-        dialect=entry.source.dialect,
-        trust=store.status(entry).verdict,
-        disabled=entry.disabled,
-        shadows=len(entry.hides),
-        problems=tuple(map(str, entry.errors)),
-        warnings=_warnings(entry),
-    )
-
-
-def _warnings(entry: ServerEntry) -> tuple[str, ...]:
-    return tuple(str(problem) for problem in entry.problems if problem.level == "warning")
 
 
 def explain(config: Configuration, name: str) -> ServerExplanation:
@@ -157,44 +154,43 @@ def explain(config: Configuration, name: str) -> ServerExplanation:
         disabled=entry.disabled,
         definition=display.definition(entry),
         settings=display.table(settings),
-        variables=variable_rows(entry),
+        variables=_variables(entry),
         trust=status.verdict,
         changes=status.changes,
         approve=None if status.ok else trust.approving(entry.name),
         shadows=tuple(visible(str(source)) for source in entry.hides),
         problems=tuple(map(str, entry.errors)),
-        warnings=(*_warnings(entry), *([status.problem] if status.problem else [])),
+        warnings=(*map(str, entry.warnings), *([status.problem] if status.problem else [])),
     )
 
 
-def variable_rows(entry: ServerEntry) -> tuple[VariableRow, ...]:
+def _variables(entry: ServerEntry) -> tuple[VariableRow, ...]:
     """Return the variables of an entry, in the order in which they stand."""
-    expander = expander_for(entry)
+    expander = Expander(entry)
     used: dict[tuple[str, VariableKind], list[tuple[str, Variable]]] = {}
     for field, variable in used_variables(entry):
         used.setdefault((variable.name, variable.kind), []).append((field, variable))
-    return tuple(
-        VariableRow(
-            name=visible(name, 120),
-            kind=kind,
-            fields=tuple(dict.fromkeys(visible(field, 120) for field, _ in uses)),
-            is_set=all(expander.has(variable) for _, variable in uses),
-            has_default=all(variable.default is not None for _, variable in uses),
-            set_by=_set_by(entry, name, kind),
+    found = []
+    for (name, kind), uses in used.items():
+        set_by = None if kind == "place" else name
+        if kind == "input":
+            set_by = entry.inputs.get(name, ConfigInput(id=name)).variable
+        found.append(
+            VariableRow(
+                name=visible(name, 120),
+                kind=kind,
+                fields=tuple(dict.fromkeys(visible(field, 120) for field, _ in uses)),
+                is_set=all(expander.has(variable) for _, variable in uses),
+                has_default=all(variable.default is not None for _, variable in uses),
+                set_by=set_by and visible(set_by, 120),
+            )
         )
-        for (name, kind), uses in used.items()
-    )
-
-
-def _set_by(entry: ServerEntry, name: str, kind: VariableKind) -> str | None:
-    if kind == "input":
-        return visible(entry.inputs.get(name, ConfigInput(id=name)).variable, 120)
-    return visible(name, 120) if kind == "environment" else None
+    return tuple(found)
 
 
 # Redacted text
 
-_SCHEMES: Final = re.compile(r"(?:bearer|basic|token)\s+", re.I)
+_SCHEME: Final = re.compile(r"(?:bearer|basic|token)\s+", re.I)
 _PAIR: Final = re.compile(r"(?P<head>-{0,2}(?P<name>[\w.-]+)(?:=|:\s*))(?P<value>.*)", re.S)
 _QUERY: Final = re.compile(r"(?P<head>[?&](?P<name>[^=&#?]*+)=)(?P<value>[^&#]*+)")
 _MOST_WORDS: Final = 50
@@ -223,18 +219,15 @@ class EntryDisplay:
 
     def definition(self, entry: ServerEntry) -> dict[str, Any]:
         """Return how the server is reached, field by field."""
-        return {
-            row.key or row.name: self._field(entry, row.name, value)
-            for row, value in said(entry)
-            if not row.own and row.name != "disabled"
-        }
-
-    def _field(self, entry: ServerEntry, name: str, value: Any) -> Any:
-        if name == "args":
-            return self.arguments(entry.command or "", value)
-        if name == "url":
-            return self.url(value)
-        return self._named(name, value)
+        found: dict[str, Any] = {}
+        for row, value in said(entry):
+            if row.name == "args":
+                found["args"] = self.arguments(entry.command or "", value)
+            elif row.name == "url":
+                found["url"] = self.url(value)
+            elif not row.own and row.name != "disabled":
+                found[row.key or row.name] = self._named(row.name, value)
+        return found
 
     def text(self, text: str) -> str:
         """Return a text without what looks like a secret."""
@@ -250,8 +243,13 @@ class EntryDisplay:
         secrets = dict(secret_words([command, *values]))
         for index, value in enumerate(values, 1):
             at = 0 if secret_follows else secrets.get(index)
-            hidden = self._argument(value) if at is None else value[:at] + self._masked(value[at:])
-            found.append(hidden)
+            pair = _PAIR.fullmatch(value)
+            if at is not None:
+                found.append(value[:at] + self._masked(value[at:]))
+            elif pair is not None and self._redactor.is_secret(pair["name"]):
+                found.append(visible(pair["head"]) + self._masked(pair["value"]))
+            else:
+                found.append(self.text(value))
             secret_follows = value.startswith("-") and self._redactor.is_secret(value)
         return found
 
@@ -264,12 +262,6 @@ class EntryDisplay:
         head, mark, query = url.partition("?")
         return visible(self._redactor.text(head) + _QUERY.sub(hide, mark + query))
 
-    def _argument(self, value: str) -> str:
-        match = _PAIR.fullmatch(value)
-        if match is not None and self._redactor.is_secret(match["name"]):
-            return visible(match["head"]) + self._masked(match["value"])
-        return self.text(value)
-
     def _named(self, name: str, value: Any) -> Any:
         if isinstance(value, Mapping):
             return self.table(value)
@@ -281,17 +273,17 @@ class EntryDisplay:
 
     def _masked(self, value: str) -> str:
         """Return of a secret only its variables, and the word that says what it is."""
+        shown = ""
         try:
-            parts = list(pieces(value))
+            for part in pieces(value):
+                if isinstance(part, str):
+                    scheme = _SCHEME.match(part)
+                    head = "" if scheme is None else scheme[0]
+                    shown += visible(head) + (HIDDEN if part[len(head) :] else "")
+                else:
+                    default = HIDDEN if part.default else ""
+                    mark = "" if part.default is None else f":-{default}"
+                    shown += visible(f"{str(part)[:-1]}{mark}}}")
         except ExpansionError:
             return HIDDEN
-        return "".join(map(_masked_part, parts))
-
-
-def _masked_part(part: str | Variable) -> str:
-    if isinstance(part, Variable):
-        default = "" if part.default is None else f":-{HIDDEN if part.default else ''}"
-        return visible(f"{str(part)[:-1]}{default}}}")
-    scheme = _SCHEMES.match(part)
-    head = "" if scheme is None else scheme[0]
-    return visible(head) + (HIDDEN if part[len(head) :] else "")
+        return shown

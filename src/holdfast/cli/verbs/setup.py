@@ -168,13 +168,11 @@ def import_(
 
 
 def _ask_import(out: Output, plan: ImportPlan, again: str) -> None:
-    from holdfast.config.environment import importable_files
     from holdfast.config.views import EntryDisplay
 
-    products = {file.path: file.product for file in importable_files(plan.environment)}
     target = EntryDisplay().target
     for entry in plan.entries:
-        source = products.get(entry.source.file, entry.source.file)
+        source = entry.source.product or entry.source.file
         out.note(f"{entry.name}: {target(entry)} (from {source})")
     if out.json or not consent.is_interactive():
         raise TrustError(f"nobody to ask; after reading it: {again}")

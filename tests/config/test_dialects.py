@@ -22,29 +22,28 @@ TOPS = {
 
 @pytest.mark.parametrize(("dialect", "top"), TOPS.items())
 def test_servers_must_be_an_object(dialect: str, top: str) -> None:
-    reading = dialects.read(dialect, {top: ["a"]}, source())
-    assert [str(problem) for problem in reading.problems] == [
+    _, problems = dialects.read({top: ["a"]}, source(dialect=dialect))
+    assert [str(problem) for problem in problems] == [
         f"/f.json: {top} must be an object of servers"
     ]
 
 
 @pytest.mark.parametrize("dialect", TOPS)
 def test_a_file_without_servers_has_none(dialect: str) -> None:
-    assert dialects.read(dialect, {"theme": "dark"}, source()).entries == ()
+    assert dialects.read({"theme": "dark"}, source(dialect=dialect)) == ([], [])
 
 
 def test_the_number_of_servers_is_bounded() -> None:
     servers = {str(number): {"command": "a"} for number in range(1001)}
-    (problem,) = dialects.read("mcpServers", {"mcpServers": servers}, source()).problems
+    _, (problem,) = dialects.read({"mcpServers": servers}, source())
     assert "1,001 servers; at most 1,000" in problem.message
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 129, "a\x1b[2Jb", "a\nb", "a\u202eb"])
 def test_a_name_that_cannot_be_shown_is_refused_and_the_others_stay(name: str) -> None:
     servers = {name: {"command": "a"}, "good": {"command": "b"}}
-    reading = dialects.read("mcpServers", {"mcpServers": servers}, source())
-    assert [entry.name for entry in reading.entries] == ["good"]
-    (problem,) = reading.problems
+    entries, (problem,) = dialects.read({"mcpServers": servers}, source())
+    assert [entry.name for entry in entries] == ["good"]
     assert str(problem).isprintable()
     assert "\u202e" not in str(problem)
 
@@ -94,6 +93,6 @@ def test_no_document_breaks_a_reader(dialect: str, top: str, data: st.DataObject
     server = st.dictionaries(st.sampled_from(FIELDS), _odd(), max_size=6) | _odd()
     servers = st.dictionaries(st.text(max_size=5), server, max_size=3) | _odd()
     document = {top: data.draw(servers), "inputs": data.draw(_odd()), "mcp": data.draw(_odd())}
-    reading = dialects.read(dialect, document, source())
-    for entry in reading.entries:
+    entries, _ = dialects.read(document, source(dialect=dialect))
+    for entry in entries:
         assert entry.errors or entry.command is not None or entry.url is not None

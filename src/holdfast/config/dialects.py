@@ -15,24 +15,32 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from holdfast.config.dialects.common import (
-    DialectResult,
+from msgspec.structs import replace
+
+from holdfast.config.entry import ConfigProblem, ServerEntry, name_fault, texts
+from holdfast.config.environment import EntrySource
+from holdfast.config.expansion import ConfigInput, ExpansionError, variables
+from holdfast.config.fields import (
     EntryDefinition,
-    EntryReading,
+    EntryFields,
     by_command,
     by_url,
     definition,
-    entry,
-    inputs_of,
-    lists,
-    name_fault,
-    table_fault,
+    login,
+    own_settings,
+    read_inputs,
+    scopes,
     timeouts,
 )
-from holdfast.config.dialects.fields import EntryFields, login_settings, scopes
-from holdfast.config.entry import ConfigProblem, EntrySource, ServerEntry
 from holdfast.config.settings import HttpMode
 
+MOST_SERVERS: Final = {"project": 100, "user": 1000, "explicit": 1000}
+"""Servers of one file, by its scope."""
+MOST_VARIABLES: Final = 1000
+"""Variables in the strings of one entry."""
+LONGEST_TEXT: Final = 1 << 15
+"""Characters of one string: an approval shows all of it."""
+_HALF: Final = re.compile("[\ud800-\udfff]")
 Document = Mapping[str, Any]
 
 
@@ -41,7 +49,7 @@ class Dialect(NamedTuple):
 
     key: str
     """The table of servers in a document."""
-    read: Callable[[EntryFields], EntryReading]
+    read: Callable[[EntryFields], EntryDefinition]
     ignored: str
     """Fields that do not matter here."""
     no_effect: str = ""
@@ -50,28 +58,65 @@ class Dialect(NamedTuple):
     """Returns the document in a plain form: ``key`` leads to the table."""
 
 
-def read(dialect: str, document: Document, source: EntrySource) -> DialectResult:
-    """Return the servers that a document describes in a dialect."""
-    row = DIALECTS[dialect]
+def read(document: Document, source: EntrySource) -> tuple[list[ServerEntry], list[ConfigProblem]]:
+    """Return the servers that a document describes, and what is wrong with the file itself."""
+    row = DIALECTS[source.dialect]
     document = row.prepare(document)
-    inputs = inputs_of(document) if "inputs" in document else {}
+    inputs = read_inputs(document) if "inputs" in document else {}
     servers = document.get(row.key)
-    fault = table_fault(servers, source)
-    if fault is not None:
-        problem = ConfigProblem(file=source.file, message=f"{row.key} {fault}")
-        return DialectResult(problems=(problem,))
+    most = MOST_SERVERS[source.scope]
+    faults: list[str] = []
+    if servers is not None and not isinstance(servers, Mapping):
+        faults = [f"{row.key} must be an object of servers"]
+    elif servers and len(servers) > most:
+        faults = [f"{row.key} has {len(servers):,} servers; at most {most:,} are read"]
     entries: list[ServerEntry] = []
-    problems: list[ConfigProblem] = []
-    for name, raw in (servers or {}).items():
+    for name, raw in servers.items() if servers and not faults else ():
         fault = name_fault(name)
-        if fault is not None:
-            problems.append(ConfigProblem(file=source.file, message=f"{row.key}: {fault}"))
+        if fault is None:
+            fields = EntryFields(raw, source.file, name)
+            found = row.read(fields)
+            fields.without_effect(row.no_effect.split())
+            entries.append(_entry(fields, source, found, row.ignored, inputs))
+        else:
+            faults.append(f"{row.key}: {fault}")
+    return entries, [ConfigProblem(file=source.file, message=fault) for fault in faults]
+
+
+def _entry(
+    fields: EntryFields,
+    source: EntrySource,
+    found: EntryDefinition,
+    ignored: str,
+    inputs: Mapping[str, ConfigInput],
+) -> ServerEntry:
+    """Return the entry, checked, with Holdfast's own settings over those of the dialect."""
+    given = {name: one for name, one in found.pop("settings", {}).items() if one is not None}
+    settings = {**given, **own_settings(fields)}
+    fields.rest(ignored.split())
+    made = ServerEntry(name=fields.server, source=source, settings=settings, **found)
+    asked: list[str] = []
+    left = MOST_VARIABLES
+    for row, field, text in texts(made):
+        if len(text) > LONGEST_TEXT:
+            fields.fault(field, f"is longer than {LONGEST_TEXT:,} characters")
+        elif "\0" in text:
+            fields.fault(field, "must not have a zero character in it")
+        elif not text.isascii() and _HALF.search(text):
+            fields.fault(field, "must not have half a character in it")
+        if left < 0 or len(text) > LONGEST_TEXT or not (row.variables and "${" in text):
             continue
-        fields = EntryFields(raw, source.file, name)
-        found = row.read(fields)
-        fields.without_effect(row.no_effect.split())
-        entries.append(entry(fields, source, found, inputs, row.ignored.split()))
-    return DialectResult(entries=tuple(entries), problems=tuple(problems))
+        try:
+            used = variables(text, left + 1)
+        except ExpansionError as error:
+            fields.fault(field, str(error))
+            continue
+        asked += [variable.name for variable in used if variable.kind == "input"]
+        left -= len(used)
+        if left < 0:
+            fields.fault(field, f"has more variables than the {MOST_VARIABLES:,} of an entry")
+    described = {one: inputs[one] for one in asked if one in inputs}
+    return replace(made, inputs=described, problems=fields.problems)
 
 
 def detect(path: str, document: Document) -> str | None:
@@ -93,16 +138,17 @@ def _object(value: Any) -> Document:
     return value if isinstance(value, Mapping) else {}
 
 
-def _mcp_servers(fields: EntryFields) -> EntryReading:
-    found = definition(fields, fields.text("url", "serverUrl"))
-    disabled = fields.flag("disabled") or fields.flag("enabled") is False
+def _mcp_servers(fields: EntryFields) -> EntryDefinition:
+    found = definition(fields, fields.read("text", "url", "serverUrl"))
+    found["disabled"] = fields.read("flag", "disabled") or fields.read("flag", "enabled") is False
     # Milliseconds in most products, seconds in some: only a clear value is used.
-    span = fields.seconds("timeout", 0.001)
+    span = fields.read("seconds", "timeout", unit=0.001)
     if span is not None and span < 1.0:
         text = "seconds or milliseconds? Not used; set holdfast.timeouts (in seconds)"
         fields.fault("timeout", text, "warning")
         span = None
-    return EntryReading(found, timeouts(request=span) | login_settings(fields), disabled)
+    found["settings"] = {"timeouts": timeouts(request=span), "oauth": login(fields)}
+    return found
 
 
 # VS Code
@@ -112,14 +158,15 @@ def _vscode_document(document: Document) -> Document:
     return document if "servers" in document else _object(document.get("mcp"))
 
 
-def _vscode(fields: EntryFields) -> EntryReading:
+def _vscode(fields: EntryFields) -> EntryDefinition:
     env = fields.take("env")
     if isinstance(env, Mapping) and None in env.values():
         # ``"NAME": null`` takes a variable away; a server here gets none that it was not given.
         fields.put("env", {key: value for key, value in env.items() if value is not None})
-    found = definition(fields, fields.text("url"))
-    settings = login_settings(fields, loopback="127.0.0.1")
-    return EntryReading(found, settings, fields.flag("disabled") or False)
+    found = definition(fields, fields.read("text", "url"))
+    found["settings"] = {"oauth": login(fields, loopback="127.0.0.1")}
+    found["disabled"] = fields.read("flag", "disabled") or False
+    return found
 
 
 # Gemini
@@ -153,12 +200,17 @@ def _braced(value: Any, levels: int = 6) -> Any:
     return value
 
 
-def _gemini(fields: EntryFields) -> EntryReading:
-    streamable, url = fields.text("httpUrl"), fields.text("url")
+def _gemini(fields: EntryFields) -> EntryDefinition:
+    streamable, url = fields.read("text", "httpUrl"), fields.read("text", "url")
     found = definition(fields, streamable or url, hint="streamable" if streamable else "auto")
-    settings = timeouts(request=fields.seconds("timeout", 0.001))
-    settings |= lists(allow=fields.texts("includeTools"), deny=fields.texts("excludeTools"))
-    return EntryReading(found, settings | login_settings(fields), fields.flag("disabled") or False)
+    found["settings"] = {
+        "timeouts": timeouts(request=fields.read("seconds", "timeout", unit=0.001)),
+        "allow": fields.read("list", "includeTools"),
+        "deny": fields.read("list", "excludeTools"),
+        "oauth": login(fields),
+    }
+    found["disabled"] = fields.read("flag", "disabled") or False
+    return found
 
 
 # Zed
@@ -176,14 +228,15 @@ def _zed_document(document: Document) -> Document:
     return {"context_servers": servers}
 
 
-def _zed(fields: EntryFields) -> EntryReading:
+def _zed(fields: EntryFields) -> EntryDefinition:
     command = fields.take("command")
     if isinstance(command, Mapping):
         # Older files have an object with ``path``, ``args`` and ``env``.
         for inner, outer in (("path", "command"), ("args", "args"), ("env", "env")):
             fields.put(outer, command.get(inner))
-    found = definition(fields, fields.text("url"))
-    return EntryReading(found, disabled=fields.flag("enabled") is False)
+    found = definition(fields, fields.read("text", "url"))
+    found["disabled"] = fields.read("flag", "enabled") is False
+    return found
 
 
 # Codex
@@ -212,36 +265,41 @@ def _codex_document(document: Document) -> Document:
     return {**document, "mcp_servers": servers}
 
 
-def _codex(fields: EntryFields) -> EntryReading:
-    program, url = fields.text("command"), fields.text("url")
+def _codex(fields: EntryFields) -> EntryDefinition:
+    program, url = fields.read("text", "command"), fields.read("text", "url")
     if program is not None and url is not None:
         fields.fault("url", "there is both a command and a URL")
     if program is None and url is None:
         fields.fault("command", "is missing, and so is a URL")
     if url is None:
         fields.without_effect(("bearer_token_env_var", "http_headers", "env_http_headers"))
-        found = by_command(fields, program, fields.texts("args") or ())
+        found = by_command(fields, program, fields.read("list", "args") or ())
     else:
         found = by_url(fields, url, "streamable", _codex_headers(fields))
-    settings = timeouts(
-        handshake=fields.seconds("startup_timeout_sec")
-        or fields.seconds("startup_timeout_ms", 0.001),
-        tools=fields.seconds("tool_timeout_sec"),
-    )
-    allow, deny = fields.texts("enabled_tools"), fields.texts("disabled_tools")
-    settings |= lists(allow=allow, deny=deny, inherit_env=_inherited(fields) or None)
-    login = dict(login_settings(fields, loopback="127.0.0.1").get("oauth", {}))
-    more = {"scopes": scopes(fields, "scopes"), "resource": fields.text("oauth_resource")}
-    login.update({name: value for name, value in more.items() if value})
-    settings |= {"oauth": login} if login else {}
-    return EntryReading(found, settings, fields.flag("enabled") is False)
+    settings = {
+        "timeouts": timeouts(
+            handshake=fields.read("seconds", "startup_timeout_sec")
+            or fields.read("seconds", "startup_timeout_ms", unit=0.001),
+            tools=fields.read("seconds", "tool_timeout_sec"),
+        ),
+        "allow": fields.read("list", "enabled_tools"),
+        "deny": fields.read("list", "disabled_tools"),
+        "inherit_env": _inherited(fields) or None,
+    }
+    said = login(fields, loopback="127.0.0.1") or {}
+    more = {
+        "scopes": scopes(fields, "scopes"),
+        "resource": fields.read("text", "oauth_resource"),
+    }
+    settings["oauth"] = {**said, **{name: one for name, one in more.items() if one}} or None
+    return {**found, "settings": settings, "disabled": fields.read("flag", "enabled") is False}
 
 
 def _codex_headers(fields: EntryFields) -> dict[str, str]:
-    headers = fields.table("http_headers")
-    for name, variable in fields.table("env_http_headers").items():
+    headers: dict[str, str] = fields.read("table", "http_headers")
+    for name, variable in fields.read("table", "env_http_headers").items():
         headers[name] = f"${{env:{variable}}}"
-    token = fields.text("bearer_token_env_var")
+    token = fields.read("text", "bearer_token_env_var")
     if token is not None:
         headers = {name: one for name, one in headers.items() if name.lower() != "authorization"}
         headers["Authorization"] = f"Bearer ${{env:{token}}}"
@@ -292,32 +350,34 @@ def _flat(raw: Any) -> Any:
     return {**inner, **{name: value for name, value in raw.items() if name != "config"}}
 
 
-def _goose(fields: EntryFields) -> EntryReading:
-    kind = fields.text("type") or ("stdio" if "cmd" in fields else "streamable_http")
-    given = fields.table("envs")
+def _goose(fields: EntryFields) -> EntryDefinition:
+    kind = fields.read("text", "type") or ("stdio" if "cmd" in fields else "streamable_http")
+    given = fields.read("table", "envs")
     found: EntryDefinition = {}
     if kind == "stdio":
         fields.put("env", given)
-        found = by_command(fields, _needed(fields, "cmd"), fields.texts("args") or ())
+        program = fields.read("text", "cmd")
+        if program is None:
+            fields.fault("cmd", "is missing")
+        found = by_command(fields, program, fields.read("list", "args") or ())
     elif kind in _GOOSE_MODES:
         headers = {
             name: re.sub(r"\$\{(\w+)\}", lambda match: given.get(match[1], match[0]), value)
-            for name, value in fields.table("headers").items()
+            for name, value in fields.read("table", "headers").items()
         }
-        found = by_url(fields, _needed(fields, "uri"), _GOOSE_MODES[kind], headers)
+        url = fields.read("text", "uri")
+        if url is None:
+            fields.fault("uri", "is missing")
+        found = by_url(fields, url, _GOOSE_MODES[kind], headers)
     else:
         fields.fault("type", "is not supported (stdio, streamable_http or sse)")
-    allow, keys = fields.texts("available_tools"), fields.texts("env_keys")
-    settings = timeouts(request=fields.seconds("timeout")) | lists(
-        allow=allow or None, inherit_env=(keys or None) if kind == "stdio" else None
-    )
-    return EntryReading(found, settings, fields.flag("enabled") is False)
-
-
-def _needed(fields: EntryFields, name: str) -> str | None:
-    found = fields.text(name)
-    if found is None:
-        fields.fault(name, "is missing")
+    allow, keys = fields.read("list", "available_tools"), fields.read("list", "env_keys")
+    found["settings"] = {
+        "timeouts": timeouts(request=fields.read("seconds", "timeout")),
+        "allow": allow or None,
+        "inherit_env": (keys or None) if kind == "stdio" else None,
+    }
+    found["disabled"] = fields.read("flag", "enabled") is False
     return found
 
 

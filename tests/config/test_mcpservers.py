@@ -185,6 +185,6 @@ def test_inputs_may_stand_beside_the_servers() -> None:
     from holdfast.config import dialects
     from tests.config.rig import source
 
-    one, two = dialects.read("mcpServers", document, source()).entries
+    (one, two), _ = dialects.read(document, source())
     assert list(one.inputs) == ["x"]
     assert two.inputs == {}
