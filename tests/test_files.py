@@ -35,9 +35,9 @@ def test_what_is_not_a_regular_file_is_refused(tmp_path: Path, kind: str) -> Non
         os.mkfifo(path)
     else:
         path = Path("/dev/zero")
-    for read in (files.read_bytes, files.read_without_links):
+    for links in (True, False):
         with pytest.raises(OSError, match=r"regular|directory"):
-            read(path, 100)
+            files.read_bytes(path, 100, links=links)
     with pytest.raises(OSError, match=r"regular|directory|No such device"):
         os.close(files.open_for_append(path))
 
@@ -49,7 +49,7 @@ def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, name: str) -> N
     for use in (
         lambda: files.read_bytes(path, 9),
         lambda: files.read_bytes(path, 9, inside=tmp_path),
-        lambda: files.read_without_links(path, 9),
+        lambda: files.read_bytes(path, 9, links=False),
         lambda: files.write_atomic(path, b""),
         lambda: files.open_for_append(path),
         lambda: files.open_folder(path, create=True),
@@ -94,7 +94,7 @@ def test_no_link_is_followed_on_the_way(
     monkeypatch.chdir(tmp_path)
     for path in (name, str(tmp_path / name), f"./{name}", f"real/../{name}"):
         with pytest.raises(RefusedFileError, match="symbolic link"):
-            files.read_without_links(path, 9)
+            files.read_bytes(path, 9, links=False)
         with pytest.raises(RefusedFileError, match="symbolic link"):
             files.open_for_append(path)
     assert (tmp_path / "real" / "a").read_text() == "x"
@@ -107,7 +107,7 @@ def test_a_plain_path_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         descriptor = files.open_for_append(path)
         os.write(descriptor, b"x")
         os.close(descriptor)
-    assert files.read_without_links("./a", 9) == b"xx"
+    assert files.read_bytes("./a", 9, links=False) == b"xx"
     if os.name == "posix":
         assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
 

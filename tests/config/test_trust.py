@@ -13,7 +13,7 @@ import pytest
 from holdfast import TrustError
 from holdfast import config as configuration
 from holdfast.config import ServerEntry
-from holdfast.config.trust import ApprovalStore, approvals_file, approving
+from holdfast.config.trust import ApprovalStore, approving
 from holdfast.errors import HoldfastError, StateError
 from tests.config.rig import World
 
@@ -161,7 +161,7 @@ def test_a_user_s_own_entry_needs_no_approval(world: World) -> None:
     entry = world.load()["one"]
     assert entry.trust().verdict == "own"
     approve(entry)
-    assert not approvals_file(world.around()).exists()
+    assert not ApprovalStore(world.around()).path.exists()
 
 
 def test_approvals_are_kept_for_nobody_else_to_read(world: World) -> None:
@@ -178,7 +178,7 @@ def test_an_approval_can_be_taken_back(world: World) -> None:
     entry = approved(world, REMOTE)
     assert revoke(entry)
     assert entry.trust().verdict == "untrusted"
-    assert json.loads(approvals_file(world.around()).read_text())["approvals"] == {}
+    assert json.loads(ApprovalStore(world.around()).path.read_text())["approvals"] == {}
     assert not revoke(entry)
 
 
@@ -210,7 +210,7 @@ def test_a_store_knows_what_it_approved_itself(world: World) -> None:
 )
 def test_approvals_that_cannot_be_read_approve_nothing(world: World, content: bytes) -> None:
     entry = approved(world, REMOTE)
-    approvals_file(world.around()).write_bytes(content)
+    ApprovalStore(world.around()).path.write_bytes(content)
     found = entry.trust()
     assert found.verdict == "untrusted"
     assert found.problem
@@ -222,7 +222,7 @@ def test_approvals_that_cannot_be_read_approve_nothing(world: World, content: by
 
 def test_approvals_of_the_wrong_shape_approve_nothing(world: World) -> None:
     entry = approved(world, REMOTE)
-    path = approvals_file(world.around())
+    path = ApprovalStore(world.around()).path
     document = json.loads(path.read_text())
     file = str(world.project / ".mcp.json")
     oddities: list[Any] = [5, [], {file: {"one": {"hash": 5}}}, {file: 5}]
@@ -233,7 +233,7 @@ def test_approvals_of_the_wrong_shape_approve_nothing(world: World) -> None:
 
 def test_approvals_that_others_can_write_are_not_used(world: World) -> None:
     entry = approved(world, REMOTE)
-    os.chmod(approvals_file(world.around()), 0o666)
+    os.chmod(ApprovalStore(world.around()).path, 0o666)
     found = entry.trust()
     assert not found.ok
     assert "can be written by other users" in (found.problem or "")

@@ -56,7 +56,12 @@ def reason(error: OSError | ValueError) -> str:
 
 
 def read_bytes(
-    path: StrPath, limit: int, *, inside: StrPath | None = None, owned: Owned = False
+    path: StrPath,
+    limit: int,
+    *,
+    inside: StrPath | None = None,
+    owned: Owned = False,
+    links: bool = True,
 ) -> bytes:
     """Read a regular file of at most ``limit`` bytes.
 
@@ -66,46 +71,37 @@ def read_bytes(
         inside: Follow links only as long as they stay in this folder: a repository has no
             business with files that it did not bring.
         owned: Refuse a file that another user owns or may write; ``"group"``: the user's group may.
+        links: False: follow no link on the way, and refuse a hard link as well: it is another file
+            under a name that somebody chose.
     """
     _require_path(path)
     if inside is not None:
         os.lstat(path)  # raises FileNotFoundError for what is not there at all
         path = _resolve_inside(path, inside)
+    if inside is not None or not links:
         descriptor = open_without_links(path, os.O_RDONLY)
     else:
         descriptor = os.open(path, os.O_RDONLY | _CAREFUL | _BINARY)
     try:
-        facts = _require_regular(descriptor, path)
-        _require_owned(facts, path, owned)
-        return _read_all(descriptor, path, facts, limit)
-    finally:
-        os.close(descriptor)
-
-
-def read_without_links(path: StrPath, limit: int, *, owned: Owned = False) -> bytes:
-    """Read a regular file of at most ``limit`` bytes, following no link on the way.
-
-    A hard link is refused as well: it is another file under a name that somebody chose.
-    """
-    descriptor = open_without_links(path, os.O_RDONLY)
-    try:
-        facts = _require_regular(descriptor, path)
-        _require_owned(facts, path, owned)
-        if facts.st_nlink > 1:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            raise RefusedFileError(path, "is not a regular file")
+        if owned and os.name == "posix":
+            if facts.st_uid not in (os.geteuid(), 0):
+                raise RefusedFileError(path, "belongs to another user; not used")
+            if facts.st_mode & (stat.S_IWOTH if owned == "group" else stat.S_IWGRP | stat.S_IWOTH):
+                raise RefusedFileError(path, "can be written by other users; not used (chmod 600)")
+        if not links and facts.st_nlink > 1:
             raise RefusedFileError(path, "has a second name (a hard link); not read")
-        return _read_all(descriptor, path, facts, limit)
+        data = bytearray()
+        # The size may be wrong, or change during the read: what counts is what comes.
+        while facts.st_size <= limit and len(data) <= limit:
+            more = os.read(descriptor, min(limit + 1 - len(data), 1 << 20))
+            if not more:
+                return bytes(data)
+            data += more
     finally:
         os.close(descriptor)
-
-
-def _read_all(descriptor: int, path: StrPath, facts: os.stat_result, limit: int) -> bytes:
-    data = bytearray()
-    # The size may be wrong, or change during the read: what counts is what comes.
-    while facts.st_size <= limit and len(data) <= limit:
-        more = os.read(descriptor, min(limit + 1 - len(data), 1 << 20))
-        if not more:
-            return bytes(data)
-        data += more
     raise RefusedFileError(path, f"is longer than {_size(limit)}", errno.EFBIG)
 
 
@@ -118,15 +114,15 @@ def _size(limit: int) -> str:
 
 def _resolve_inside(path: StrPath, folder: StrPath) -> str:
     real, root = os.path.realpath(path), os.path.realpath(folder)
-    if not _is_inside(real, root):
+    if not is_inside(real, root):
         raise RefusedFileError(path, "is a link that leads out of the project; not followed")
     return real
 
 
-def _is_inside(path: str, folder: str) -> bool:
-    from pathlib import Path
-
-    return Path(path).is_relative_to(folder)
+def is_inside(path: str, folder: str) -> bool:
+    """Return whether a path names a folder or something in it; nothing is looked up."""
+    path, folder = os.path.normcase(path), os.path.normcase(folder)
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 # Opening without links
@@ -157,18 +153,17 @@ def open_for_append(path: StrPath, *, create: bool = True) -> int:
     Refused are links, hard links to a file of another name, files of other users, pipes and
     devices: in a folder that somebody else prepared, each would decide where we write.
     """
-    return _open_for_write(path, os.O_APPEND | (os.O_CREAT if create else 0))
-
-
-def _open_for_write(path: StrPath, flags: int) -> int:
     try:
-        descriptor = open_without_links(path, os.O_WRONLY | flags)
+        create_it = os.O_CREAT if create else 0
+        descriptor = open_without_links(path, os.O_WRONLY | os.O_APPEND | create_it)
     except OSError as error:
         if error.errno == errno.ENXIO:  # a pipe without a reader, or a socket
             raise RefusedFileError(path, "is not a regular file") from None
         raise
     try:
-        facts = _require_regular(descriptor, path)
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            raise RefusedFileError(path, "is not a regular file")
         if facts.st_nlink > 1:
             raise RefusedFileError(path, "has a second name (a hard link); not written")
         if os.name == "posix" and facts.st_uid != os.geteuid():
@@ -281,22 +276,6 @@ def _require_path(path: StrPath) -> None:
         raise RefusedFileError(path, "has a character in its name that no file can have")
 
 
-def _require_regular(descriptor: int, path: StrPath) -> os.stat_result:
-    facts = os.fstat(descriptor)
-    if not stat.S_ISREG(facts.st_mode):
-        raise RefusedFileError(path, "is not a regular file", errno.EINVAL)
-    return facts
-
-
-def _require_owned(facts: os.stat_result, path: StrPath, owned: Owned) -> None:
-    if os.name != "posix" or not owned:
-        return
-    if facts.st_uid not in (os.geteuid(), 0):
-        raise RefusedFileError(path, "belongs to another user; not used")
-    if facts.st_mode & (stat.S_IWOTH if owned == "group" else stat.S_IWGRP | stat.S_IWOTH):
-        raise RefusedFileError(path, "can be written by other users; not used (chmod 600)")
-
-
 # Writing
 
 
@@ -328,33 +307,25 @@ def write_atomic(
             file.flush()
             os.fsync(descriptor)
         if exclusive:
-            _link_new(spare, target)
+            try:
+                os.link(spare, target)
+            except (OSError, AttributeError):
+                if os.path.lexists(target):
+                    raise FileExistsError(errno.EEXIST, "is there already", target) from None
+                os.rename(spare, target)  # a file system without hard links
         else:
             os.replace(spare, target)
-        _sync_folder(folder)
+        if os.name == "posix":
+            # The rename has to last through a power cut, where the system can.
+            with suppress(OSError):
+                descriptor = os.open(folder, os.O_RDONLY | _CLOEXEC)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
     finally:
         with suppress(FileNotFoundError):
             os.unlink(spare)
-
-
-def _link_new(spare: str, target: str) -> None:
-    try:
-        os.link(spare, target)
-    except (OSError, AttributeError):
-        if os.path.lexists(target):
-            raise FileExistsError(errno.EEXIST, "is there already", target) from None
-        os.rename(spare, target)  # a file system without hard links
-
-
-def _sync_folder(folder: str) -> None:
-    """Make a rename last through a power cut, where the system can."""
-    if os.name == "posix":
-        with suppress(OSError):
-            descriptor = os.open(folder, os.O_RDONLY | _CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
 
 
 def resolve_output(path: StrPath) -> str:
@@ -366,7 +337,7 @@ def resolve_output(path: StrPath) -> str:
     _require_path(path)
     whole = os.path.abspath(path)
     here = os.getcwd()
-    inside = _is_inside(whole, here)
+    inside = is_inside(whole, here)
     return _resolve_inside(whole, here if inside else os.path.dirname(whole))
 
 
@@ -430,7 +401,7 @@ def locked(path: StrPath, timeout: float = 10.0, *, folder: bool = False) -> Ite
 
     Raises `TimeoutError` after a while.
     """
-    descriptor = os.open(path, os.O_RDONLY) if folder else _open_for_write(path, os.O_CREAT)
+    descriptor = os.open(path, os.O_RDONLY) if folder else open_for_append(path)
     try:
         until = time.monotonic() + timeout
         while not try_lock(descriptor):

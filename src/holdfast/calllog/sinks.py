@@ -28,7 +28,7 @@ from holdfast._core.files import (
     open_folder,
     open_for_append,
     open_without_links,
-    read_without_links,
+    read_bytes,
     reason,
 )
 from holdfast.calllog.results import NotRecorded
@@ -401,9 +401,8 @@ def read_sidecar(shown: str, base: Path, folders: tuple[Path, ...]) -> str:
     if _OURS.fullmatch(path.name) is None:
         raise NotRecorded(f"its sidecar {shown} has a name that no call log gives; not read")
     try:
-        data = read_without_links(
-            Path(os.path.realpath(folder)) / path.relative_to(folder), LONGEST_READ
-        )
+        real = Path(os.path.realpath(folder)) / path.relative_to(folder)
+        data = read_bytes(real, LONGEST_READ, links=False)
     except OSError as error:
         raise NotRecorded(f"its sidecar {shown} cannot be read: it {reason(error)}") from None
     return data.decode("utf-8", "replace")

@@ -334,20 +334,17 @@ _BUILT_IN: Final = ("builtin", "platform", "frontend", "inline_python")
 
 def _goose_document(document: Document) -> Document:
     extensions = document.get("extensions")
-    if isinstance(extensions, Mapping):
-        flat = {name: _flat(raw) for name, raw in extensions.items()}
-        extensions = {
-            name: raw for name, raw in flat.items() if _object(raw).get("type") not in _BUILT_IN
-        }
-    return {"extensions": extensions}
-
-
-def _flat(raw: Any) -> Any:
-    """Some versions keep the settings one level down, under ``config``."""
-    inner = _object(raw).get("config")
-    if not isinstance(inner, Mapping):
-        return raw
-    return {**inner, **{name: value for name, value in raw.items() if name != "config"}}
+    if not isinstance(extensions, Mapping):
+        return document
+    found = {}
+    for name, raw in extensions.items():
+        inner = _object(raw).get("config")
+        if isinstance(inner, Mapping):
+            # Some versions keep the settings one level down.
+            raw = {**inner, **{key: value for key, value in raw.items() if key != "config"}}
+        if _object(raw).get("type") not in _BUILT_IN:
+            found[name] = raw
+    return {"extensions": found}
 
 
 def _goose(fields: EntryFields) -> EntryDefinition:

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -86,9 +87,11 @@ def parse(path: str, data: bytes, budget: ReadBudget | None = None) -> Mapping[s
     budget.bytes -= len(data)
     if budget.bytes < 0:
         raise UnreadableFileError("is not read: the project's files are too long together")
-    ending = os.path.splitext(path)[1].lower()
+    slow = _SLOW_PARSERS.get(os.path.splitext(path)[1].lower())
+    if slow is not None and len(text) > budget.slow_bytes:
+        raise UnreadableFileError(f"is longer than {budget.slow_bytes >> 10} KiB")
     try:
-        value = _PARSERS.get(ending, _json)(text, budget)
+        value = _json(text) if slow is None else slow(text, budget)
     except RecursionError:
         raise UnreadableFileError("is nested too deeply") from None
     if value is None:
@@ -126,7 +129,7 @@ def _check_bounds(value: Any, budget: ReadBudget) -> None:
 # JSON with comments and trailing commas
 
 
-def _json(text: str, _: ReadBudget) -> Any:
+def _json(text: str) -> Any:
     try:
         return _JSON.decode(text) if text.strip() else None
     except ValueError:
@@ -144,11 +147,9 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object; a key twice shows one thing to one reader, another to the next."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise UnreadableFileError(f"has the key '{visible(key, 80)}' twice in one object")
-            seen.add(key)
+        times = Counter(key for key, _ in pairs)
+        twice = next(key for key in times if times[key] > 1)
+        raise UnreadableFileError(f"has the key '{visible(twice, 80)}' twice in one object")
     return found
 
 
@@ -168,13 +169,8 @@ _COMMAS: Final = re.compile(rf"({STRING})|,(?=\s*+[}}\]])", re.S)
 
 def without_comments(text: str) -> str:
     """Return JSON without comments and trailing commas, every character where it was."""
-    text = _COMMENTS.sub(_blank, text)
+    text = _COMMENTS.sub(lambda match: match[1] or re.sub(r"[^\n]", " ", match[0]), text)
     return _COMMAS.sub(lambda match: match[1] or " ", text)
-
-
-def _blank(match: re.Match[str]) -> str:
-    text = match[0]
-    return match[1] or (re.sub(r"[^\n]", " ", text) if "\n" in text else " " * len(text))
 
 
 # TOML and YAML
@@ -188,15 +184,9 @@ _TOML_TOKENS: Final = re.compile(
 _LONG_KEY: Final = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{_KEY_PARTS}}}")
 
 
-def _require_short(text: str, budget: ReadBudget) -> None:
-    if len(text) > budget.slow_bytes:
-        raise UnreadableFileError(f"is longer than {budget.slow_bytes >> 10} KiB")
-
-
-def _toml(text: str, budget: ReadBudget) -> Any:
+def _toml(text: str, _: ReadBudget) -> Any:
     import tomllib
 
-    _require_short(text, budget)
     # The time of `tomllib` grows with the square of a key's parts.
     if _LONG_KEY.search(_TOML_TOKENS.sub("s", text)):
         raise UnreadableFileError(f"has a key of more than {_KEY_PARTS} parts")
@@ -208,14 +198,13 @@ def _toml(text: str, budget: ReadBudget) -> Any:
 
 
 def _yaml(text: str, budget: ReadBudget) -> Any:
-    _require_short(text, budget)
     try:
         return read_yaml(text, budget.values)
     except YamlFault as error:
         raise UnreadableFileError(str(error)) from None
 
 
-_PARSERS: Final[dict[str, Callable[[str, ReadBudget], Any]]] = {
+_SLOW_PARSERS: Final[dict[str, Callable[[str, ReadBudget], Any]]] = {
     ".toml": _toml,
     ".yaml": _yaml,
     ".yml": _yaml,
@@ -267,14 +256,13 @@ def parse_env(text: str) -> dict[str, str]:
         match = _LINE.fullmatch(line)
         if match is None or "\0" in line:
             raise ValueError(f"line {number} is not NAME=value")
-        found[match["name"]] = _env_value(match["value"])
+        value = match["value"]
+        quoted = _QUOTED.match(value)
+        if quoted is None:
+            value = re.split(r"[ \t]#", value, maxsplit=1)[0].strip(" \t")
+        elif quoted[1] is not None:
+            value = quoted[1]
+        else:
+            value = re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[0]), quoted[2])
+        found[match["name"]] = value
     return found
-
-
-def _env_value(text: str) -> str:
-    match = _QUOTED.match(text)
-    if match is None:
-        return re.split(r"[ \t]#", text, maxsplit=1)[0].strip(" \t")
-    if match[1] is not None:
-        return match[1]
-    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), match[2])

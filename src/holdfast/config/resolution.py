@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast._core.files import is_inside
 from holdfast._core.text import visible
 from holdfast.config import files
 from holdfast.config.entry import (
@@ -273,7 +274,7 @@ class Resolution:
         path = absolute(path, self._entry.source.base, self._home)
         folder = self.folder_of(path)
         try:
-            if folder is None or _is_below(os.path.realpath(path), os.path.realpath(folder)):
+            if folder is None or is_inside(os.path.realpath(path), os.path.realpath(folder)):
                 return path
             self._faults[field] = "is a link that leads out of the project; not followed"
         except UnicodeEncodeError:
@@ -286,12 +287,8 @@ class Resolution:
         Links in a checkout must not lead elsewhere: an approval shows the path, not the link.
         """
         source = self._entry.source
-        inside = source.scope == "project" and _is_below(path, source.workspace)
+        inside = source.scope == "project" and is_inside(path, source.workspace)
         return source.workspace if inside else None
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def _faults_after(

@@ -161,21 +161,17 @@ Approvals = dict[str, dict[str, Any]]
 """By file and server: the hash, and a short hash of each part."""
 
 
-def approvals_file(environment: ConfigEnvironment) -> Path:
-    """Return the file that approvals are kept in: the user's, not the project's."""
-    return environment.state_home / "holdfast" / "trust.json"
-
-
 class ApprovalStore:
     """The approvals of one user. Read once; changes go to the file as it is then."""
 
     def __init__(self, environment: ConfigEnvironment) -> None:
-        self._path = approvals_file(environment)
+        self.path: Path = environment.state_home / "holdfast" / "trust.json"
+        """The file that they are kept in: the user's, not the project's."""
 
     @cached_property
     def _approvals(self) -> Approvals | UnreadableFileError:
         try:
-            return _read(self._path)
+            return _read(self.path)
         except UnreadableFileError as error:
             return error
 
@@ -229,17 +225,17 @@ class ApprovalStore:
     def _changing(self) -> Iterator[Approvals]:
         """Read, change and replace in one go; two at once take turns."""
         try:
-            make_private_folder(self._path.parent)
-            with locked(self._path.with_name("trust.lock")):
-                approvals = _read(self._path)
+            make_private_folder(self.path.parent)
+            with locked(self.path.with_name("trust.lock")):
+                approvals = _read(self.path)
                 yield approvals
                 document = {"form": _FORM, "approvals": approvals}
                 text = json.dumps(document, indent=1, sort_keys=True) + "\n"
-                write_atomic(self._path, text.encode(), private=True)
+                write_atomic(self.path, text.encode(), private=True)
         except UnreadableFileError as error:
             raise StateError(f"cannot change the approvals: {error}") from None
         except OSError as error:
-            where = visible(str(self._path))
+            where = visible(str(self.path))
             raise StateError(f"cannot change the approvals: {where}: {reason(error)}") from None
         self.__dict__.pop("_approvals", None)
 
@@ -294,7 +290,32 @@ class Approval(Struct, frozen=True, kw_only=True):
 
 def preview(config: Configuration, name: str) -> Approval:
     """Return what `approve` would approve, for a person to read first."""
-    return _approval(config[name])
+    entry = config[name]
+    env_file = read_env_file(entry)
+    status = ApprovalStore(entry.source.environment).status(entry, env_file)
+    parts = bound_parts(entry, env_file)
+    found = definition(entry)
+    if entry.url is None and entry.cwd is None and entry.source.scope == "project":
+        found["cwd (the project's folder)"] = entry.source.workspace
+    if entry.inputs:
+        found["inputs"] = [input_definition(asked) for asked in entry.inputs.values()]
+    found |= {name: f"sha256:{one}" for name, one in parts.items() if name.endswith(" (content)")}
+    in_file: dict[str, str] = {}
+    if env_file is not None:
+        try:
+            found["envFile (content)"] = in_file = env_file.variables()
+        except ValueError as error:
+            found["envFile (content)"] = f"{error}"
+    return Approval(
+        name=entry.name,
+        file=visible(entry.source.file),
+        verdict=status.verdict,
+        changes=status.changes,
+        definition=map_texts(found, visible),
+        variables=tuple(dict.fromkeys(visible(one.name, 120) for _, one in used_variables(entry))),
+        cautions=tuple(dict.fromkeys(_cautions(entry, in_file))),
+        fingerprint=fingerprint(parts),
+    )
 
 
 def approve(config: Configuration, name: str, *, seen: Approval | None = None) -> Approval:
@@ -321,7 +342,7 @@ def approve_all(
     if names is None:
         names = [entry.name for entry in config if not entry.trust().ok]
     entries = {name: config[name] for name in names}
-    shown = {name: (seen or {}).get(name) or _approval(one) for name, one in entries.items()}
+    shown = {name: (seen or {}).get(name) or preview(config, name) for name in entries}
     store = ApprovalStore(config.environment)
     store.approve(entries, {name: one.fingerprint for name, one in shown.items()})
     return tuple(replace(one, approved=True) for one in shown.values())
@@ -330,34 +351,6 @@ def approve_all(
 def revoke(config: Configuration, name: str) -> bool:
     """Take the approval back; False if there was none."""
     return ApprovalStore(config.environment).revoke(config[name])
-
-
-def _approval(entry: ServerEntry) -> Approval:
-    env_file = read_env_file(entry)
-    status = ApprovalStore(entry.source.environment).status(entry, env_file)
-    parts = bound_parts(entry, env_file)
-    found = definition(entry)
-    if entry.url is None and entry.cwd is None and entry.source.scope == "project":
-        found["cwd (the project's folder)"] = entry.source.workspace
-    if entry.inputs:
-        found["inputs"] = [input_definition(asked) for asked in entry.inputs.values()]
-    found |= {name: f"sha256:{one}" for name, one in parts.items() if name.endswith(" (content)")}
-    in_file: dict[str, str] = {}
-    if env_file is not None:
-        try:
-            found["envFile (content)"] = in_file = env_file.variables()
-        except ValueError as error:
-            found["envFile (content)"] = f"{error}"
-    return Approval(
-        name=entry.name,
-        file=visible(entry.source.file),
-        verdict=status.verdict,
-        changes=status.changes,
-        definition=map_texts(found, visible),
-        variables=tuple(dict.fromkeys(visible(one.name, 120) for _, one in used_variables(entry))),
-        cautions=tuple(dict.fromkeys(_cautions(entry, in_file))),
-        fingerprint=fingerprint(parts),
-    )
 
 
 # Cautions

@@ -79,7 +79,7 @@ class Keyring:
         """
         marker, chosen = folder / "store", ""
         with suppress(OSError, ValueError):
-            data = files.read_without_links(marker, 100, owned=True)
+            data = files.read_bytes(marker, 100, owned=True, links=False)
             chosen = data.decode("ascii").strip()
         if chosen == "file" and not required:
             return None

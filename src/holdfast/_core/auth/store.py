@@ -132,7 +132,8 @@ class FileLogins:
 
     def load(self, name: str) -> bytes | None:
         try:
-            data = files.read_without_links(self.path / f"{name}.json", MAX_ENTRY, owned=True)
+            path = self.path / f"{name}.json"
+            data = files.read_bytes(path, MAX_ENTRY, owned=True, links=False)
         except OSError:
             return None
         seal = self._seal()
