@@ -20,7 +20,6 @@ from holdfast.lock.lockfile import (
     MOST_BYTES,
     LockedServer,
     LockFile,
-    check_command,
     definitions,
     lock_command,
     read,
@@ -286,6 +285,17 @@ def test_a_definition_with_a_fitting_fingerprint_must_still_be_one(
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["mul", "ad", "add (2)"])
+def test_a_numbered_name_is_that_of_its_definition(path: Path, name: str) -> None:
+    definition = {"name": name, "inputSchema": {"type": "object"}}
+    entry = {"definition": definition, "fingerprint": fingerprint(definition)}
+    place = "servers__demo__tools__"
+    assert name in read(edited(path, **{f"{place}{name}": entry})).servers["demo"].tools
+    assert read(edited(path, **{f"{place}{name} (2)": entry})).servers["demo"].tools
+    with pytest.raises(ValidationError, match="must be the name that it is listed under"):
+        read(edited(path, **{f"{place}{'x' * len(name)} (2)": entry}))
+
+
 @pytest.mark.req("H8")
 @pytest.mark.parametrize(
     ("text", "words"),
@@ -367,7 +377,7 @@ def test_a_schema_that_cannot_be_read_is_locked_as_it_is_written(text: bytes) ->
 )
 def test_commands_can_be_pasted(path: str, server: str | None, command: str) -> None:
     assert lock_command(path, server) == command
-    assert check_command(path, server) == command.replace("lock", "check", 1)
+    assert lock_command(path, server, verb="check") == command.replace("lock", "check", 1)
 
 
 # Any tools

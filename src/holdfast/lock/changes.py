@@ -12,7 +12,7 @@ wording     only texts changed: titles, descriptions, instructions, examples. It
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -24,7 +24,6 @@ from holdfast.schema.report import (
     RESULT_IMPACTS,
     DiffBuilder,
     Impact,
-    SchemaChange,
     compare_text,
     where,
     worst,
@@ -35,63 +34,36 @@ from holdfast.schema.walk import LIMITS, Budget
 PLACE: Final = "annotations"
 
 
-class Hint(NamedTuple):
-    """The value that promises something, and what it promises."""
-
-    promise: bool
-    kept: str
-    broken: str
-
-
-HINTS: Final[dict[str, Hint]] = {
-    "readOnlyHint": Hint(True, "says that it only reads", "no longer says that it only reads"),
-    "destructiveHint": Hint(
-        False, "says that it destroys nothing", "no longer says that it destroys nothing"
-    ),
-    "idempotentHint": Hint(
-        True, "says that repeating it does no harm", "no longer says that repeating it does no harm"
-    ),
-    "openWorldHint": Hint(
-        False,
-        "says that it stays within its own domain",
-        "no longer says that it stays within its own domain",
-    ),
+HINTS: Final = {
+    "readOnlyHint": (True, "says that it only reads"),
+    "destructiveHint": (False, "says that it destroys nothing"),
+    "idempotentHint": (True, "says that repeating it does no harm"),
+    "openWorldHint": (False, "says that it stays within its own domain"),
 }
+"""The value of each that promises something, and what it promises."""
 
 
 def compare_annotations(before: Any, after: Any, found: DiffBuilder) -> None:
     """Add what became of the annotations of a tool; None: it had none."""
-    old, new = _mapping(before), _mapping(after)
-    for name, hint in HINTS.items():
-        if name in old or name in new:
-            _compare_hint(name, hint, old.get(name), new.get(name), found)
+    old, new = (
+        one if isinstance(one, Mapping) else {} if one is None else {"(malformed)": one}
+        for one in (before, after)
+    )
+    for name, (promise, kept) in HINTS.items():
+        one, other = old.get(name), new.get(name)
+        if same(one, other):
+            continue
+        if one is promise:
+            found.add(f"no longer {kept} ({name})", "different", PLACE)
+        elif other is promise:
+            found.add(f"now {kept} ({name}); only its word for it", "added", PLACE)
+        elif name == "destructiveHint" and other is True:
+            found.add(f"now says that it may destroy things ({name})", "different", PLACE)
+        else:
+            was, now = ({} if value is None else {name: value} for value in (one, other))
+            compare_text(name, was, now, found, PLACE)
     for name in sorted((old.keys() | new.keys()) - HINTS.keys()):
         compare_text(name, old, new, found, PLACE)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    """Return the annotations; anything but an object is shown as malformed."""
-    if value is None:
-        return {}
-    return value if isinstance(value, Mapping) else {"(malformed)": value}
-
-
-def _compare_hint(name: str, hint: Hint, old: Any, new: Any, found: DiffBuilder) -> None:
-    if same(old, new):
-        return
-    promised, promises = old is hint.promise, new is hint.promise
-    if promised and not promises:
-        found.add(f"{hint.broken} ({name})", "different", PLACE)
-    elif promises:
-        found.add(f"now {hint.kept} ({name}); only its word for it", "added", PLACE)
-    elif name == "destructiveHint" and new is True:
-        found.add(f"now says that it may destroy things ({name})", "different", PLACE)
-    else:
-        compare_text(name, _said(name, old), _said(name, new), found, PLACE)
-
-
-def _said(name: str, value: Any) -> dict[str, Any]:
-    return {} if value is None else {name: value}
 
 
 ALL: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
@@ -120,16 +92,14 @@ class ToolChange(Struct, frozen=True):
     subject: Literal["tool", "skill", "instructions"] = "tool"
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
         name = _SUBJECTS[self.subject].format(label(self.name))
-        yield f"{_MARKS[self.kind]} {name}: {self.kind} ({self.impact})"
+        lines = [f"{_MARKS[self.kind]} {name}: {self.kind} ({self.impact})"]
         impacts = self.impacts or (self.impact,) * len(self.details)
         for detail, impact in list(zip(self.details, impacts, strict=True))[:MOST_DETAILS]:
-            yield f"    {impact + ':':<10}{detail}"
+            lines.append(f"    {impact + ':':<10}{detail}")
         if len(self.details) > MOST_DETAILS:
-            yield f"    … and {len(self.details) - MOST_DETAILS} more differences"
+            lines.append(f"    … and {len(self.details) - MOST_DETAILS} more differences")
+        return "\n".join(lines)
 
 
 _MARKS: Final[dict[Kind, str]] = {"added": "+", "removed": "-", "changed": "~"}
@@ -259,78 +229,56 @@ def _skill_details(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[s
                 yield f"{what}{label(key)}: changed"
 
 
-_Detail: TypeAlias = tuple[str, Impact]
-
-
-def _change(kind: Kind, name: str, impact: Impact, details: list[_Detail]) -> ToolChange:
-    texts, impacts = (tuple(text for text, _ in details), tuple(each for _, each in details))
-    return ToolChange(kind, name, impact, texts, impacts)
+_ROOTS: Final = {"inputSchema": ("arguments",), "outputSchema": ("result", "result")}
+"""What the top of a schema is called, in the place of a change."""
 
 
 class _Work:
     """One comparison of two sets, with the budget that is left for it."""
 
     def __init__(self, fields: Collection[str]) -> None:
-        self._fields = [*(name for name in ALL if name in fields)]
+        self._fields = [name for name in ALL if name in fields]
         self._left = 10 * EFFORT
 
-    def changed(self, name: str, before: Any, after: Any) -> ToolChange | None:
+    def changed(
+        self, name: str, before: Mapping[str, Any], after: Mapping[str, Any]
+    ) -> ToolChange | None:
         """Return the change of one tool; None if it is the same."""
-        details, impact = self._differences(before, after)
-        return None if impact is None else _change("changed", name, impact, details)
-
-    def _differences(
-        self, before: Mapping[str, Any], after: Mapping[str, Any]
-    ) -> tuple[list[_Detail], Impact | None]:
-        details: list[_Detail] = []
+        details: list[tuple[str, Impact]] = []
         impacts: set[Impact] = set()
         for field in self._fields:
-            if not same(before.get(field), after.get(field)):
-                shown, effects = self._field(field, before, after)
-                details += shown
-                impacts |= effects
+            if same(before.get(field), after.get(field)):
+                continue
+            found = DiffBuilder()
+            self._compare(field, before, after, found)
+            table = RESULT_IMPACTS if field == "outputSchema" else ARGUMENT_IMPACTS
+            diffed = found.diff()
+            for one in diffed.changes:
+                place = where(one.place, *_ROOTS.get(field, ("",)))
+                details.append((f"{place}: {one.text}" if place else one.text, table[one.effect]))
+            impacts |= {table[effect] for effect in diffed.effects}
+        impact = worst(impacts)
+        if impact is None:
+            return None
         details.sort(key=lambda detail: IMPACTS.index(detail[1]))
-        return details, worst(impacts)
+        texts, each = tuple(text for text, _ in details), tuple(one for _, one in details)
+        return ToolChange("changed", name, impact, texts, each)
 
-    def _field(
-        self, field: str, before: Mapping[str, Any], after: Mapping[str, Any]
-    ) -> tuple[list[_Detail], set[Impact]]:
-        found = DiffBuilder()
+    def _compare(
+        self, field: str, before: Mapping[str, Any], after: Mapping[str, Any], found: DiffBuilder
+    ) -> None:
         old, new = before.get(field), after.get(field)
-        table = ARGUMENT_IMPACTS
-        if field == "inputSchema":
-            self._compare_schemas(old, new, found, returns=False)
-        elif field == "outputSchema":
-            table = RESULT_IMPACTS
-            self._compare_results(old, new, found)
-        elif field == "annotations":
+        returns = field == "outputSchema"
+        if field == "annotations":
             compare_annotations(old, new, found)
+        elif returns and old is None:
+            found.add("is now described", "added")
+        elif returns and new is None:
+            found.add("is no longer described", "different")
+        elif returns or field == "inputSchema":
+            most = min(EFFORT, self._left)
+            budget = Budget(most)
+            found.include(diff.compare(old, new, budget, returns=returns))
+            self._left -= most - max(0, budget.left)
         else:
             compare_text(field, before, after, found)
-        diffed = found.diff()
-        details = [(_line(field, one), table[one.effect]) for one in diffed.changes]
-        return details, {table[effect] for effect in diffed.effects}
-
-    def _compare_results(self, old: Any, new: Any, found: DiffBuilder) -> None:
-        if old is None:
-            found.add("is now described", "added")
-        elif new is None:
-            found.add("is no longer described", "different")
-        else:
-            self._compare_schemas(old, new, found, returns=True)
-
-    def _compare_schemas(self, old: Any, new: Any, found: DiffBuilder, *, returns: bool) -> None:
-        budget = Budget(min(EFFORT, self._left))
-        found.include(diff.compare(old, new, budget, returns=returns))
-        self._left -= min(EFFORT, self._left) - max(0, budget.left)
-
-
-def _line(field: str, change: SchemaChange) -> str:
-    """Return a change in one line, with its place."""
-    if field == "inputSchema":
-        place = where(change.place, "arguments")
-    elif field == "outputSchema":
-        place = where(change.place, "result", "result")
-    else:
-        place = where(change.place, "")
-    return f"{place}: {change.text}" if place else change.text

@@ -64,25 +64,19 @@ def quote(word: str) -> str:
     """Return a word quoted for a shell, on one line and with nothing in it that is not seen."""
     if not has_unseen(word):
         return shlex.quote(word)
-    return f"$'{visible(word.replace(_BACKSLASH, 2 * _BACKSLASH)).replace(_QUOTE, _ESCAPED)}'"
-
-
-_BACKSLASH: Final = "\\"
-_QUOTE: Final = "'"
-_ESCAPED: Final = "\\'"
+    escaped = visible(word.replace("\\", "\\\\")).replace("'", "\\'")
+    return f"$'{escaped}'"
 
 
 def _without_secrets(words: list[str]) -> str:
     """Return words of a command, with a variable in the place of each secret."""
     hidden = default_redactor().value(words)
     return " ".join(
-        quote(word) if word == shown else '"$SECRET"'.join(map(_part, shown.split(HIDDEN)))
+        quote(word)
+        if word == shown
+        else '"$SECRET"'.join(quote(part) if part else "" for part in shown.split(HIDDEN))
         for word, shown in zip(words, hidden, strict=True)
     )
-
-
-def _part(text: str) -> str:
-    return quote(text) if text else ""
 
 
 def _valued(before: str, name: str, value: str) -> str:

@@ -12,7 +12,6 @@ from typing import Any, Final
 from msgspec import UnsetType
 
 from holdfast.schema.types import canonical
-from holdfast.types.skills import Skill
 from holdfast.types.tools import Tool, decode_schema
 
 HASH_DIGITS: Final = 12
@@ -25,13 +24,16 @@ def fingerprint(value: Any) -> str:
 
 def registry_hash(tools: Iterable[Tool]) -> str:
     """Return twelve hex digits over the names and input schemas of tools."""
-    parts = sorted(canonical({"name": tool.name, "inputSchema": _plain(tool)}) for tool in tools)
+    plain = ((tool.name, decode_schema(tool.input_schema_json)) for tool in tools)
+    parts = sorted(canonical({"name": name, "inputSchema": schema}) for name, schema in plain)
     return sha256(b"[" + b",".join(parts) + b"]").hexdigest()[:HASH_DIGITS]
 
 
 def definition(tool: Tool) -> dict[str, Any]:
     """Return the parts of a tool that callers and models rely on, as plain JSON."""
-    found: dict[str, Any] = {"name": tool.name, "inputSchema": _plain(tool)}
+    # The input schema as it came, even if it is not an object.
+    schema = decode_schema(tool.input_schema_json)
+    found: dict[str, Any] = {"name": tool.name, "inputSchema": schema}
     if tool.title is not None:
         found["title"] = tool.title
     if tool.description is not None:
@@ -53,16 +55,3 @@ def schema_texts(tools: Iterable[Tool]) -> tuple[dict[str, str], dict[str, str]]
         if isinstance(one.get("outputSchema"), dict)
     }
     return schemas, returns
-
-
-def skill_definition(skill: Skill) -> dict[str, Any]:
-    """All that an approval of a skill is bound to: its frontmatter, each file with its digest."""
-    files: Any = "dynamic"
-    if not isinstance(skill.resources, str):
-        files = {one.uri: {"digest": one.digest, "size": one.size} for one in skill.resources}
-    return {"frontmatter": skill.frontmatter, "resources": files}
-
-
-def _plain(tool: Tool) -> Any:
-    """Return the input schema as it came, even if it is not an object."""
-    return decode_schema(tool.input_schema_json)

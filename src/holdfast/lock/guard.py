@@ -21,7 +21,6 @@ from holdfast.lock.lockfile import (
     LockedServer,
     LockFile,
     PathLike,
-    check_command,
     definitions,
     lock_command,
     read,
@@ -205,18 +204,16 @@ class _Guard:
             known = lock_command(self._lock.path, server, self._reach)
             text = with_command(error, self._lock.path, known)
             self._object(f"its {what} cannot be checked: {text}", None, error)
-        else:
-            if changes:
-                self._object(self._explain(name, changes), changes, None)
-
-    def _explain(self, name: str, changes: Changes) -> str:
-        path = self._lock.path
-        shown = str(changes).replace("\n", "\n  ")
-        return (
-            f"the server is not as {visible(path, 300)} says; {shown}\n"
-            f"Look at it with: {check_command(path, name, self._reach)}\n"
-            f"If it is as it should be, accept it with: {lock_command(path, name, self._reach)}"
-        )
+            return
+        if changes:
+            path, shown = self._lock.path, str(changes).replace("\n", "\n  ")
+            look = lock_command(path, name, self._reach, verb="check")
+            text = (
+                f"the server is not as {visible(path, 300)} says; {shown}\n"
+                f"Look at it with: {look}\n"
+                f"If it is as it should be, accept it with: {lock_command(path, name, self._reach)}"
+            )
+            self._object(text, changes, None)
 
     def _object(self, text: str, changes: Changes | None, cause: HoldfastError | None) -> None:
         who = self._client or self._lock.server
