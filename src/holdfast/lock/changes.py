@@ -32,8 +32,6 @@ from holdfast.schema.types import same
 from holdfast.schema.walk import LIMITS, Budget
 
 PLACE: Final = "annotations"
-
-
 HINTS: Final = {
     "readOnlyHint": (True, "says that it only reads"),
     "destructiveHint": (False, "says that it destroys nothing"),

@@ -119,17 +119,11 @@ def compare_locked(
     """Return what changed since a server was locked; ``skills`` None: only tools are compared."""
     before = locked.definitions
     after = definitions(tools, known=before)
-    found = compare_skills(locked, skills) if skills is not None else ({}, {})
+    found: tuple[Definitions, Definitions] = ({}, {})
+    if skills is not None:
+        pinned = {uri: one.definition for uri, one in locked.skills.items()}
+        found = (pinned, skill_definitions(skills))
     return compare(before, after, instructions=(locked.instructions, instructions), skills=found)
-
-
-def compare_skills(
-    locked: LockedServer, skills: Sequence[Skill], *, some: bool = False
-) -> tuple[Definitions, Definitions]:
-    """The skills before and now, to be compared; ``some``: those that are here now."""
-    now = skill_definitions(skills)
-    before = {uri: one.definition for uri, one in locked.skills.items() if uri in now or not some}
-    return before, now
 
 
 def entry_name(
@@ -182,13 +176,14 @@ class _Guard:
                 # Skills extension, Dynamic Skills: no persisted approval covers such content.
                 self._object(
                     f"skill {quote(skill.uri)} has no digests, so no lock covers what it serves; "
-                    "read it with a client that has no lock file",
-                    None,
-                    None,
+                    "read it with a client that has no lock file"
                 )
+        now = skill_definitions(skills)
 
         def compared(locked: LockedServer) -> Changes:
-            return compare({}, {}, skills=compare_skills(locked, skills, some=True))
+            # Only those that are here: a skill is read by its name, without a list.
+            pinned = {uri: one.definition for uri, one in locked.skills.items() if uri in now}
+            return compare({}, {}, skills=(pinned, now))
 
         self._check("skills", compared)
 
@@ -203,7 +198,7 @@ class _Guard:
             server = self._lock.server or self._client
             known = lock_command(self._lock.path, server, self._reach)
             text = with_command(error, self._lock.path, known)
-            self._object(f"its {what} cannot be checked: {text}", None, error)
+            self._object(f"its {what} cannot be checked: {text}", cause=error)
             return
         if changes:
             path, shown = self._lock.path, str(changes).replace("\n", "\n  ")
@@ -213,9 +208,11 @@ class _Guard:
                 f"Look at it with: {look}\n"
                 f"If it is as it should be, accept it with: {lock_command(path, name, self._reach)}"
             )
-            self._object(text, changes, None)
+            self._object(text, changes)
 
-    def _object(self, text: str, changes: Changes | None, cause: HoldfastError | None) -> None:
+    def _object(
+        self, text: str, changes: Changes | None = None, cause: HoldfastError | None = None
+    ) -> None:
         who = self._client or self._lock.server
         text = f"{visible(who, LIMIT)}: {text}" if who else text
         if self._lock.mode == "block":
