@@ -62,7 +62,10 @@ def transport_for(
         if not target:
             raise ValidationError(f"no target: give a command or a URL, or set {VARIABLE}")
     if target is None or (isinstance(target, str) and (_is_url(target) or "base_url" in options)):
-        return _http(target, options)
+        from holdfast._core.transports.http import Http
+
+        url = options.pop("url", None) if target is None else target.strip()
+        return Http(url, **_fitting(options, Http, target or url or options.get("base_url")))
     if isinstance(target, str | os.PathLike | list | tuple):
         return _stdio(target, options)
     if options:
@@ -70,8 +73,13 @@ def transport_for(
         raise ValidationError(f"{named}: only for a command or a URL; {target!r} has its own")
     if hasattr(target, "open") and hasattr(target, "key"):
         return target  # type: ignore[return-value]
-    if (served := _in_memory(target)) is not None:
-        return served
+    from holdfast._core.transports.in_process import SdkServer, lowlevel_server
+    from holdfast._core.transports.memory import Memory
+
+    if hasattr(target, "accept"):
+        return Memory(target)  # type: ignore[arg-type]
+    if lowlevel_server(target) is not None:
+        return Memory(SdkServer(target))
     raise ValidationError(
         f"target of type {type(target).__name__}: give a command (string or list), a path, a URL, "
         f"holdfast.Stdio, holdfast.Http, holdfast.testing.Peer, or nothing and set {VARIABLE}"
@@ -88,23 +96,6 @@ def _is_url(target: str) -> bool:
     if re.match(_NO_SCHEME, first) and not (os.path.exists(first) or _on_path(first)):
         raise ValidationError(f"target {target!r}: for a URL, write http:// or https:// before it")
     return False
-
-
-def _in_memory(target: Any) -> Transport | None:
-    """Return the transport to a server object in this process; None for any other object."""
-    from holdfast._core.transports.in_process import SdkServer, lowlevel_server
-    from holdfast._core.transports.memory import Memory
-
-    if hasattr(target, "accept"):
-        return Memory(target)
-    return None if lowlevel_server(target) is None else Memory(SdkServer(target))
-
-
-def _http(target: str | None, options: dict[str, Any]) -> Transport:
-    from holdfast._core.transports.http import Http
-
-    url = options.pop("url", None) if target is None else target.strip()
-    return Http(url, **_fitting(options, Http, target or url or options.get("base_url")))
 
 
 def _stdio(target: str | os.PathLike[str] | Iterable[str], options: dict[str, Any]) -> Transport:

@@ -115,9 +115,7 @@ def add(
         fault = name_fault(name)
         if fault is None:
             # As it will be read; what could not be used is not written.
-            servers = {name: document.servers()[name]}
-            one = {**document.content, "mcpServers": servers}
-            (entry,), _ = dialects.read(one, source)
+            (entry,), _ = dialects.read({**document.content, "mcpServers": {name: said}}, source)
             fault = next((f"{one.field}: {one.message}" for one in entry.errors), None)
         if fault is not None:
             raise ValidationError(f"server '{visible(name, 80)}': {fault}")
