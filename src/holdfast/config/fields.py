@@ -67,7 +67,9 @@ class EntryFields:
         more = sum(self._count.values()) - len(found)
         if more:
             text = f"{more:,} more problems are not shown"
-            level: Any = "error" if self._count["error"] > MOST_PROBLEMS else "warning"
+            level: Literal["error", "warning"] = (
+                "error" if self._count["error"] > MOST_PROBLEMS else "warning"
+            )
             found.append(
                 ConfigProblem(file=self._file, server=self.server, message=text, level=level)
             )

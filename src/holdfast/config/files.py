@@ -133,9 +133,11 @@ def _json(text: str) -> Any:
     try:
         return _JSON.decode(text) if text.strip() else None
     except ValueError:
-        pass  # it may have comments
+        # It may have comments and trailing commas; every other character stays where it was.
+        text = _COMMENTS.sub(lambda match: match[1] or re.sub(r"[^\n]", " ", match[0]), text)
+        text = _COMMAS.sub(lambda match: match[1] or " ", text)
     try:
-        return _JSON.decode(without_comments(text))
+        return _JSON.decode(text)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise UnreadableFileError(f"is not JSON: {error.msg.lower()} ({where})") from None
@@ -165,12 +167,6 @@ COMMENT: Final = r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
 # and starting over at each quote would take hours on a hostile megabyte.
 _COMMENTS: Final = re.compile(f"({STRING})|{COMMENT}", re.S)
 _COMMAS: Final = re.compile(rf"({STRING})|,(?=\s*+[}}\]])", re.S)
-
-
-def without_comments(text: str) -> str:
-    """Return JSON without comments and trailing commas, every character where it was."""
-    text = _COMMENTS.sub(lambda match: match[1] or re.sub(r"[^\n]", " ", match[0]), text)
-    return _COMMAS.sub(lambda match: match[1] or " ", text)
 
 
 # TOML and YAML

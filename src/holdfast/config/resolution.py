@@ -68,17 +68,15 @@ class ResolvedServer(Struct, frozen=True, kw_only=True):
     def transport_options(self) -> dict[str, Any]:
         """Return the options of `Stdio` or `Http` that the configuration sets."""
         found = self._said("transport")
-        if self.url is None:
-            own: dict[str, Any] = {"env": self.env, "cwd": self.cwd}
-        else:
-            own = {"headers": self.headers}
-            if self.transport != "auto":
-                own["transport"] = self.transport
-            if "oauth" in self.settings:
-                found["auth"] = _auth(self.settings["oauth"])
-            if "key" in self.settings:
-                own["cert"] = (found.get("cert"), self.settings["key"])
-        return {**found, **{name: value for name, value in own.items() if value}}
+        for name in ("env", "cwd") if self.url is None else ("headers", "transport"):
+            value = getattr(self, name)
+            if value and value != "auto":
+                found[name] = value
+        if self.url is not None and "oauth" in self.settings:
+            found["auth"] = _auth(self.settings["oauth"])
+        if self.url is not None and "key" in self.settings:
+            found["cert"] = (found.get("cert"), self.settings["key"])
+        return found
 
     def build_transport(self, overrides: Mapping[str, Any] | None = None) -> Stdio | Http:
         """Return the transport, by the kind of the entry: a URL never becomes a command line."""
