@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast import errors
-from holdfast.cli.advice import advice, missing_variable
+from holdfast.cli.verbs.doctor import advice, missing_variable
 
 
 @pytest.mark.parametrize(

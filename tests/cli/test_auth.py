@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
-from holdfast.cli.exit_codes import Exit
+from holdfast.cli.output import Exit
 from tests.auth.world import World, world
 from tests.cli.terminal import Terminal
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli.table import VERBS
+from holdfast.cli.main import VERBS
 from tests.cli.conftest import Cli
 
 

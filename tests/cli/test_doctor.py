@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import holdfast
 from holdfast.cli.verbs import doctor
 from holdfast.events import ProtocolViolation
 from tests.cli.conftest import DEMO, Cli, Configure, Open, Seen, stdio
@@ -119,8 +120,12 @@ def test_a_slow_start(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_advice_about_a_slow_start_fits_the_command() -> None:
-    assert "install it beforehand" in doctor._started(9.0, ["npx", "-y", "thing"]).advice
-    assert "install" not in doctor._started(9.0, ["/usr/bin/thing"]).advice
+    def advice(*command: str) -> str:
+        found = doctor._introduced(holdfast.connect(command), 9.0)
+        return next(one.advice for one in found if one.step == "start")
+
+    assert "install it beforehand" in advice("npx", "-y", "thing")
+    assert "install" not in advice("/usr/bin/thing")
 
 
 @pytest.mark.req("F3")
@@ -224,8 +229,8 @@ def test_an_answer_to_our_own_question_is_not_blamed(cli: Cli) -> None:
 
 def test_words_on_http_have_no_advice_about_stdout() -> None:
     violation = ProtocolViolation(client="x", reason="not JSON", detail="hi", count=1)
-    assert "stdout" in doctor._pollution([violation], is_stdio=True).advice
-    assert "stdout" not in doctor._pollution([violation], is_stdio=False).advice
+    assert "stdout" in doctor._pollution([violation], ["x"]).advice
+    assert "stdout" not in doctor._pollution([violation], None).advice
 
 
 @pytest.mark.req("N3", "F3")

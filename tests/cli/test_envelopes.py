@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.table import VERBS
+from holdfast.cli.main import VERBS
 from tests.cli.conftest import DEMO, Cli, Configure, stdio
 from tests.cli.rig import puppet
 
@@ -40,7 +40,6 @@ GOOD = [
     ["skill", "demo", "tide-watch"],
     ["read", "demo", "demo://about"],
     ["prompt", "demo.tour"],
-    ["complete", "demo", "greeting", "style=p"],
     ["shell", "demo"],
     ["codegen", "demo"],
     ["codegen", "demo", "-o", "module.py"],
@@ -92,7 +91,6 @@ BAD = [
     (["tasks", "wait", "demo", "id"], 1, "jsonrpc"),
     (["tasks", "get", "none", "id"], 3, "state"),
     (["prompt", "demo.nope"], 2, "validation"),
-    (["complete", "demo", "nope", "x="], 1, "jsonrpc"),
     (["watch", "dead"], 3, "transport"),
     (["shell", "dead"], 3, "transport"),
     (["codegen", "dead"], 3, "transport"),
@@ -103,7 +101,6 @@ BAD = [
     (["replay", "none", "log.jsonl", "--yes"], 1, "replay"),
     (["run", "dead", "log.jsonl", "--yes"], 3, "replay"),
     (["diff", "log.jsonl", "other.jsonl"], 1, "difference"),
-    (["tasks", "list", "demo"], 3, "state"),
     (["tasks", "nope"], 2, "usage"),
     (["skills", "none"], 3, "state"),
     (["skill", "dead", "x"], 3, "transport"),

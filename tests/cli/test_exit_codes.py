@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast import errors
-from holdfast.cli.exit_codes import Exit, exit_for
+from holdfast.cli.output import Exit, exit_for
 
 CODES = {
     errors.ToolError: 1,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from holdfast.cli.options import COMMON, OPTIONS, pairs, seconds
+from holdfast.cli.options import COMMON, OPTIONS, Seconds, pairs
 from tests.cli.conftest import DEMO, Cli
 from tests.cli.rig import puppet
 
@@ -27,9 +27,7 @@ def test_a_time_is_more_than_none(cli: Cli, text: str) -> None:
 
 
 def test_a_time_is_seconds() -> None:
-    context, option = click.Context(click.Command("x")), click.Option(["--timeout"])
-    assert seconds(context, option, "0.5") == 0.5
-    assert seconds(context, option, None) is None
+    assert Seconds().convert("0.5", None, None) == 0.5
 
 
 def test_pairs_are_taken_apart_at_the_first_mark() -> None:

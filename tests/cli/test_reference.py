@@ -15,8 +15,8 @@ import click
 import pytest
 
 from holdfast.cli import guide, options
-from holdfast.cli.exit_codes import Exit
-from holdfast.cli.table import SECTIONS, VERBS
+from holdfast.cli.main import SECTIONS, VERBS
+from holdfast.cli.output import Exit
 from tests.cli.conftest import Cli
 
 COMMON = options.COMMON | {"output", "json"}
@@ -28,7 +28,7 @@ def written() -> str:
     """The tables as they should be."""
     parts = ["\n## Verbs\n"]
     for title, verbs in SECTIONS.items():
-        rows = [_row(name, guide.command(name), verb.summary) for name, verb in verbs.items()]
+        rows = [_row(name, guide.command(name), line) for name, (_, line) in verbs.items()]
         rows += [
             _row(f"{name} {part}", sub, sub.short_help or "")
             for name in verbs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.cli.output import wrap_words
-from holdfast.cli.render import first_line
+from holdfast.cli.views import first_line
 from tests.cli import golden
 from tests.cli.conftest import Cli, Seen
 from tests.cli.rig import puppet

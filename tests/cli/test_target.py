@@ -51,7 +51,6 @@ def test_the_longest_name_is_meant(cli: Cli, configure: Configure) -> None:
         (["read", "demo"], "Missing: URI."),
         (["read", "demo://about"], "Which server?"),
         (["read", "demo", "a", "b"], "Not understood: b."),
-        (["complete", "demo", "x"], "Missing: NAME=TEXT."),
         (["tools", "demo", "--header", "A:b"], "--header is for a URL"),
         (["tools", "web", "--env", "A=b"], "--env is for a command"),
         (["tools", "--cwd", "/", "--url", "http://127.0.0.1:1"], "--cwd is for a command"),

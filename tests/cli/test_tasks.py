@@ -69,10 +69,10 @@ def test_the_error_of_a_task_says_how_to_ask_for_it_again(cli: Cli, shop: Shop) 
     assert "client." not in done.err
 
 
-def test_tasks_are_listed_in_the_core_form(cli: Cli) -> None:
+def test_a_task_is_looked_at_in_the_core_form(cli: Cli) -> None:
     with Shop((HANDSHAKE[0],)) as shop:
         task_id = cli("call", "build", "target=all", "--detach", "--url", shop.url).out.strip()
-        assert task_id in cli("tasks", "list", "--url", shop.url).out
+        assert task_id in cli("tasks", "get", task_id, "--url", shop.url).out
         shop.release.set()
         assert cli("tasks", "wait", task_id, "--url", shop.url).out == "built all\n"
 

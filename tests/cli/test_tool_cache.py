@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.cli import tool_cache
-from holdfast.cli.find_tool import pick, require
+from holdfast.cli.arguments import pick
 from holdfast.cli.output import Output
 from holdfast.cli.target import ServerTarget
 from holdfast.errors import ValidationError
@@ -32,8 +32,8 @@ def test_where_a_server_was_configured_is_remembered_with_it(
     path = configure(git=stdio(["x"]))
     ServerTarget(Output()).keep("git", [])
     ServerTarget(Output()).keep("http://x", [])
-    assert require("git").source == str(path)
-    assert require("http://x").source == ""
+    assert tool_cache.require("git").source == str(path)
+    assert tool_cache.require("http://x").source == ""
 
 
 @pytest.mark.req("E2")
@@ -75,7 +75,7 @@ def test_what_is_kept_is_recalled(home: Path) -> None:
 
 def test_what_was_never_seen_is_told(home: Path) -> None:
     with pytest.raises(ValidationError, match="git: not seen yet"):
-        require("git")
+        tool_cache.require("git")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_what_is_no_tool_is_left_out(home: Path) -> None:
     path = Path(tool_cache.path_for("git"))
     path.parent.mkdir(parents=True)
     path.write_text(f'{{"source": ""}}\n{json.dumps([TOOL, 5, {}, {"name": 5}])}\n""')
-    assert require("git").tools == [TOOL]
+    assert tool_cache.require("git").tools == [TOOL]
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(
@@ -118,7 +118,7 @@ def test_a_list_that_is_nested_too_deep_is_not_kept(home: Path) -> None:
 
 def test_the_cache_is_the_users_own(home: Path) -> None:
     tool_cache.save("git", [TOOL])
-    folder = Path(tool_cache.folder())
+    folder = Path(tool_cache.path_for("git")).parent
     assert folder == home / "cache" / "holdfast" / "manifests"
     assert folder.stat().st_mode & 0o777 == 0o700
 
@@ -127,5 +127,5 @@ def test_the_cache_is_the_users_own(home: Path) -> None:
 @given(st.text(), st.text())
 def test_any_name_has_a_place_of_its_own(home: Path, one: str, other: str) -> None:
     path = tool_cache.path_for(one)
-    assert str(Path(path).parent) == tool_cache.folder()
+    assert Path(path).parent == home / "cache" / "holdfast" / "manifests"
     assert (path == tool_cache.path_for(other)) is (one == other)

@@ -11,15 +11,26 @@ from typing import Any
 import click
 
 from holdfast._core.text import did_you_mean
-from holdfast.cli.exit_codes import Exit
-from holdfast.cli.main import columns_of_terminal, help_text
+from holdfast.cli.main import VERBS, WITHOUT_SERVER, columns_of_terminal, help_text
 from holdfast.cli.options import explicit
-from holdfast.cli.output import Output, abandon
-from holdfast.cli.table import LISTS, SYNONYMS, VERBS
+from holdfast.cli.output import Exit, Output, abandon
 from holdfast.errors import HoldfastError
 
 DEBUG = "HOLDFAST_DEBUG"
 """Set to anything, it shows where an unexpected error came from."""
+
+LISTS = ("list", "ls")
+"""Other words for ``tools`` with a server, and for ``servers`` without one."""
+
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    "call": ("exec", "invoke", "use"),
+    "describe": ("info", "inspect", "show"),
+    "remove": ("delete", "rm", "uninstall"),
+    "search": ("find", "grep"),
+    "status": ("health", "list-servers"),
+    "add": ("install", "new"),
+}
+"""What people type for a verb; it is suggested."""
 
 
 class Verbs(click.Group):
@@ -29,27 +40,20 @@ class Verbs(click.Group):
         """Return the names of all verbs."""
         return list(VERBS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a verb; None if there is none of this name."""
-        verb = VERBS.get(cmd_name)
-        if verb is None:
-            return None
-        module = import_module(f"holdfast.cli.verbs.{verb.module}")
-        command: click.Command = getattr(module, verb.command)
-        command.short_help = verb.summary
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb; suggest the nearest for one that does not exist."""
-        if args and args[0] not in VERBS:
-            meant = next((verb for verb, words in SYNONYMS.items() if args[0] in words), args[0])
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        """Load a verb; suggest the nearest for one that does not exist."""
+        if cmd_name not in VERBS:
+            meant = next((verb for verb, words in SYNONYMS.items() if cmd_name in words), cmd_name)
             calls = [f"call {meant}"] if "." in meant.strip(".") else []
             near = did_you_mean(meant, calls or [*VERBS, *LISTS, "help", "version"])
             hint = f" D{near[1:]}" if near else ""
-            raise click.UsageError(f"There is no verb '{args[0]}'.{hint} See 'holdfast --help'.")
-        return super().resolve_command(ctx, args)
+            raise click.UsageError(f"There is no verb '{cmd_name}'.{hint} See 'holdfast --help'.")
+        module, summary = VERBS[cmd_name]
+        keyword = "_" * (cmd_name == "import")
+        found = import_module(f"holdfast.cli.verbs.{module}")
+        command: click.Command = getattr(found, cmd_name.replace("-", "_") + keyword)
+        command.short_help = summary
+        return command
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the first screen."""
@@ -60,90 +64,60 @@ root: Verbs = Verbs("holdfast", context_settings={"help_option_names": ["-h", "-
 
 
 def run(words: list[str]) -> int:
-    """Run one command line; return its exit code."""
-    words, command = split(expand(words))
-    words = explicit(words)
-    output = Output(_form(words))
-    try:
-        found = _invoke(words, command)
-        return found if isinstance(found, int) else Exit.OK
-    except click.exceptions.NoArgsIsHelpError as error:
-        return _lost(output, error)
-    except click.ClickException as error:
-        output.complain(_usage(error), Exit.USAGE, {"kind": "usage"})
-        return Exit.USAGE
-    except UnicodeEncodeError as error:
-        text = f"Not understood: {error.object!r} cannot be the name of a file."
-        output.complain(text, Exit.USAGE, {"kind": "usage"})
-        return Exit.USAGE
-    except (KeyboardInterrupt, EOFError, click.Abort):
-        if sys.stderr.isatty():
-            print(file=sys.stderr)  # the terminal has written ^C there
-        output.complain("interrupted", Exit.INTERRUPTED, {"kind": "interrupted"})
-        return Exit.INTERRUPTED
-    except BrokenPipeError:
-        return abandon()
-    except HoldfastError as error:
-        return output.fail(error)
-    except Exception as error:
-        return _baffled(output, error)
+    """Run one command line; return its exit code.
 
-
-def _invoke(words: list[str], command: list[str] | None) -> Any:
-    """Run the command; unlike ``root.main``, leave signals, pipes and exit codes to `run`."""
+    Unlike ``root.main``, which would take care of signals, pipes and exit codes itself.
+    """
+    if words[:1] and words[0] in LISTS:
+        of_server = words[1:] and (words[1][:1] != "-" or {"--", "--url"} & set(words))
+        words = ["tools" if of_server else "servers", *words[1:]]
+    words, command = split(words)
+    words = explicit(words) if "--inherit-env" in words else words
+    # The form of errors is needed before the words are parsed.
+    is_json = {"--json", "--output=json"} & set(words) or ("--output", "json") in pairwise(words)
+    output = Output("json" if is_json else "text")
     width = min(columns_of_terminal(), 80)
     try:
         with root.make_context("holdfast", words, obj=command, terminal_width=width) as context:
             found = root.invoke(context)
         sys.stdout.flush()
+        return found if isinstance(found, int) else Exit.OK
     except click.exceptions.Exit as error:
         return error.exit_code
-    return found
-
-
-def _lost(output: Output, error: click.exceptions.NoArgsIsHelpError) -> int:
-    """Show the help of an incomplete command on stderr."""
-    if output.json:
-        output.complain("Which one? See --help.", Exit.USAGE, {"kind": "usage"})
-    else:
+    except click.exceptions.NoArgsIsHelpError as error:
+        if output.json:
+            return output.complain("Which one? See --help.", Exit.USAGE, "usage")
         print(error.format_message(), file=sys.stderr)
-    return Exit.USAGE
+        return Exit.USAGE
+    except click.ClickException as error:
+        return output.complain(_usage(error), Exit.USAGE, "usage")
+    except UnicodeEncodeError as error:
+        text = f"Not understood: {error.object!r} cannot be the name of a file."
+        return output.complain(text, Exit.USAGE, "usage")
+    except (KeyboardInterrupt, EOFError, click.Abort):
+        if sys.stderr.isatty():
+            print(file=sys.stderr)  # the terminal has written ^C there
+        return output.complain("interrupted", Exit.INTERRUPTED, "interrupted")
+    except BrokenPipeError:
+        return abandon()
+    except HoldfastError as error:
+        return output.fail(error)
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            import traceback
 
-
-def _baffled(output: Output, error: Exception) -> int:
-    """Report an unexpected error; with a traceback only where ``HOLDFAST_DEBUG`` asks for it."""
-    if os.environ.get(DEBUG):
-        import traceback
-
-        traceback.print_exception(error)
-    told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    hint = f"This is a fault of holdfast; with {DEBUG}=1 it shows where."
-    output.complain(f"{told}\n{hint}", Exit.FAULT, {"kind": "fault"})
-    return Exit.FAULT
-
-
-def expand(words: list[str]) -> list[str]:
-    """Return ``list`` and ``ls`` as the verb that is meant: of a server its tools, else servers."""
-    if not words or words[0] not in LISTS:
-        return words
-    rest = words[1:]
-    of_server = bool(rest) and (not rest[0].startswith("-") or {"--", "--url"} & set(rest))
-    return ["tools" if of_server else "servers", *rest]
+            traceback.print_exception(error)
+        told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        hint = f"This is a fault of holdfast; with {DEBUG}=1 it shows where."
+        return output.complain(f"{told}\n{hint}", Exit.FAULT, "fault")
 
 
 def split(words: list[str]) -> tuple[list[str], list[str] | None]:
     """Return the words, and the command after ``--``, where the verb is about a server."""
-    verb = VERBS.get(words[0]) if words else None
-    if "--" not in words or (verb is not None and not verb.takes_server):
+    if "--" not in words or words[0] in WITHOUT_SERVER:
         return words, None
     at = words.index("--")
     return words[:at], words[at + 1 :]
-
-
-def _form(words: list[str]) -> str:
-    """Return the form of errors, which is needed before the words are parsed."""
-    wanted = ("--output", "json") in pairwise(words)
-    return "json" if wanted or {"--output=json", "--json"} & set(words) else "text"
 
 
 def _usage(error: click.ClickException) -> str:

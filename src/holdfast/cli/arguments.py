@@ -1,4 +1,4 @@
-"""Arguments for a tool, from words: ``k=v`` by the tool's schema, ``k:=json``, ``k=@file``.
+"""Words that people type, by what the server has: tools by name, ``k=v`` by a tool's schema.
 
 Pure but for `read_file`, which is handed to `parse`.
 """
@@ -8,16 +8,41 @@ from __future__ import annotations
 import json
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from holdfast._core.text import did_you_mean
+from holdfast._core.text import did_you_mean, visible
 from holdfast.errors import ValidationError
 from holdfast.schema.signature import resolve, type_of, types
 from holdfast.schema.walk import properties
 
 Read = Callable[[str], str]
+
+_OWN_OPTIONS = ("args", "json", "output", "save", "timeout", "verbose", "header", "protocol")
+
+
+def pick(tools: Iterable[dict[str, Any]], name: str, verbs: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the tool of that name. Raises ValidationError with the nearest names."""
+    known = {tool["name"]: tool for tool in tools}
+    if name in known:
+        return known[name]
+    hint = suggestion(name, known, "The server has no tools at all.", verbs)
+    raise ValidationError(f"There is no tool {name!r}. {hint}")
+
+
+def suggestion(
+    name: str,
+    known: Iterable[str],
+    none: str = "There are none at all.",
+    also: Iterable[str] = (),
+) -> str:
+    """Return the known names that may be meant, or else some of those that there are."""
+    names = list(known)
+    if near := did_you_mean(name, [*names, *also], 3):
+        return f"D{near[1:]}"
+    more = ", …" if len(names) > 20 else ""
+    return f"There are: {', '.join(map(visible, names[:20]))}{more}" if names else none
 
 
 def parse(words: Iterable[str], schema: Mapping[str, Any], read: Read) -> dict[str, Any]:
@@ -27,57 +52,59 @@ def parse(words: Iterable[str], schema: Mapping[str, Any], read: Read) -> dict[s
     """
     base: dict[str, Any] = {}
     found: dict[str, Any] = {}
-    for word in _without_dashes(words, schema):
+    rest = deque(words)
+    while rest:
+        word = rest.popleft()
         if word == "-":
             base = whole(read("-"), "stdin")
             continue
         if word.startswith("{"):
             base = {**base, **whole(word, "the arguments")}
             continue
-        key, value = _one(word, schema, read)
-        _put(found, _path(key, schema), value, _schema_at(schema, _path(key, schema)))
+        if word.startswith("--") and word != "--":
+            word = _without_dashes(word[2:], rest, schema)
+        key, sign, text = word.partition("=")
+        if not sign or not key.strip(":"):
+            raise ValidationError(
+                f"{word!r} is no argument: write name=value, name:=json, name=@file, or - for JSON"
+            )
+        is_json = key.endswith(":")
+        key = key[:-1] if is_json else key
+        path, wanted = _find(key, schema)
+        if text.startswith("@@") and not is_json:
+            text = text[1:]
+        elif text.startswith("@"):
+            text = read(text[1:])
+        _put(found, path, _json(text, key) if is_json else coerce(text, wanted, key), wanted)
     return {**base, **found}
 
 
-def _without_dashes(words: Iterable[str], schema: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the words, with ``--name value`` and ``--name=value`` as ``name=value``."""
-    rest = deque(words)
-    while rest:
-        word = rest.popleft()
-        if not word.startswith("--") or word == "--":
-            yield word
-            continue
-        name, sign, text = word[2:].partition("=")
-        name = _parameter(name, schema)
-        if not sign:
-            text = _value_after(name, rest, schema)
-        yield f"{name}={text}"
+def _without_dashes(option: str, rest: deque[str], schema: Mapping[str, Any]) -> str:
+    """Return ``name value``, ``name=value`` or ``flag`` as ``name=value``.
 
-
-def _parameter(name: str, schema: Mapping[str, Any]) -> str:
-    """Return the parameter that an option means; ``--max-count`` is ``max_count``."""
+    ``max-count`` is the parameter ``max_count``.
+    """
+    given, sign, text = option.partition("=")
     known = properties(schema)
-    first, dot, more = name.partition(".")
-    for spelling in (first.rstrip(":"), first.rstrip(":").replace("-", "_")):
-        if not known or spelling in known:
-            return f"{spelling}{':' * first.endswith(':')}{dot}{more}"
-    hint = did_you_mean(f"--{first}", [f"--{one}" for one in (*known, *_OWN_OPTIONS)])
-    raise ValidationError(
-        f"--{name} is no option, and no parameter of the tool"
-        + (f": {hint}" if hint else f" (it takes: {', '.join(known)})")
-    )
-
-
-def _value_after(name: str, rest: deque[str], schema: Mapping[str, Any]) -> str:
-    is_flag = types(_schema_at(schema, _path(name, schema))) == {"boolean"}
-    if rest and not rest[0].startswith("--") and (not is_flag or _read_boolean(rest[0])[0]):
-        return rest.popleft()
+    first, dot, more = given.partition(".")
+    plain = first.rstrip(":")
+    fitting = (one for one in (plain, plain.replace("-", "_")) if not known or one in known)
+    parameter = next(fitting, None)
+    if parameter is None:
+        hint = did_you_mean(f"--{first}", [f"--{one}" for one in (*known, *_OWN_OPTIONS)])
+        raise ValidationError(
+            f"--{given} is no option, and no parameter of the tool"
+            + (f": {hint}" if hint else f" (it takes: {', '.join(known)})")
+        )
+    name = f"{parameter}{':' * first.endswith(':')}{dot}{more}"
+    if sign:
+        return f"{name}={text}"
+    is_flag = types(_find(name, schema)[1]) == {"boolean"}
+    if rest and not rest[0].startswith("--") and (not is_flag or rest[0].lower() in _BOOLEANS):
+        return f"{name}={rest.popleft()}"
     if is_flag:
-        return "true"
+        return f"{name}=true"
     raise ValidationError(f"--{name}: its value is missing")
-
-
-_OWN_OPTIONS = ("args", "json", "output", "save", "timeout", "verbose", "header", "protocol")
 
 
 def whole(text: str, where: str) -> dict[str, Any]:
@@ -88,39 +115,27 @@ def whole(text: str, where: str) -> dict[str, Any]:
     return value
 
 
-def _one(word: str, schema: Mapping[str, Any], read: Read) -> tuple[str, Any]:
-    key, sign, text = word.partition("=")
-    if not sign or not key.strip(":"):
-        raise ValidationError(
-            f"{word!r} is no argument: write name=value, name:=json, name=@file, or - for JSON"
-        )
-    if key.endswith(":"):
-        key = key[:-1]
-        return key, _json(read(text[1:]) if text.startswith("@") else text, key)
-    wanted = _schema_at(schema, _path(key, schema))
-    if text.startswith("@@"):
-        return key, coerce(text[1:], wanted, key)
-    if text.startswith("@"):
-        return key, coerce(read(text[1:]), wanted, key)
-    return key, coerce(text, wanted, key)
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValidationError(f"{where}: not JSON: {error}") from None
 
 
-def _path(key: str, schema: Mapping[str, Any]) -> list[str]:
-    """Split ``a.b``, which reaches into an object unless a parameter has just that name."""
+def _find(key: str, schema: Mapping[str, Any]) -> tuple[list[str], Any]:
+    """Return the path of a parameter, and its schema.
+
+    ``a.b`` reaches into an object, unless a parameter has just that name.
+    """
     own = properties(schema)
-    if "." not in key or key in own:
-        return [key]
-    first = key.partition(".")[0]
-    return key.split(".") if first in own else [key]
-
-
-def _schema_at(schema: Mapping[str, Any], path: list[str]) -> Any:
-    found: Any = schema
-    for key in path:
-        found = properties(resolve(found, schema)).get(key)
-        if found is None:
-            return {}
-    return resolve(found, schema)
+    is_path = key not in own and key.partition(".")[0] in own
+    path = key.split(".") if is_path else [key]
+    part: Any = schema
+    for name in path:
+        part = properties(resolve(part, schema)).get(name)
+        if part is None:
+            return path, {}
+    return path, resolve(part, schema)
 
 
 def _put(found: dict[str, Any], path: list[str], value: Any, schema: Any) -> None:
@@ -143,89 +158,54 @@ def _put(found: dict[str, Any], path: list[str], value: Any, schema: Any) -> Non
 def coerce(text: str, schema: Any, name: str) -> Any:
     """Convert a text to the first type of the schema that it fits; else to a string."""
     wanted = types(schema)
-    for kind, read in _READERS.items():
+    for kind, (_, read) in _READERS.items():
         if kind in wanted:
-            ok, value = read(text)
-            if ok:
-                return value
+            try:
+                return read(text)
+            except (LookupError, ValueError):
+                continue
     if not wanted or "string" in wanted:
         return text
     if "array" in wanted:
-        return [coerce(text, _items(schema), name)]
+        return [coerce(text, schema.get("items", {}), name)]
     if "null" in wanted and not text:
         return None
-    raise ValidationError(f"{name}={text!r}: must be {_wish(wanted)}")
+    wish = " or ".join(words for kind, (words, _) in _READERS.items() if kind in wanted) or "JSON"
+    raise ValidationError(f"{name}={text!r}: must be {wish}")
 
 
-def _items(schema: Any) -> Any:
-    return schema.get("items", {}) if isinstance(schema, Mapping) else {}
+_BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
 
 
-def _read_null(text: str) -> tuple[bool, Any]:
-    return text == "null", None
+def _number(text: str) -> float:
+    value = float(text)
+    if value - value != 0:
+        raise ValueError  # not finite
+    return int(value) if value == int(value) and "." not in text else value
 
 
-def _read_boolean(text: str) -> tuple[bool, Any]:
-    told = {"true": True, "yes": True, "on": True, "1": True}
-    told |= {"false": False, "no": False, "off": False, "0": False}
-    return text.lower() in told, told.get(text.lower())
-
-
-def _read_integer(text: str) -> tuple[bool, Any]:
-    try:
-        return True, int(text)
-    except ValueError:
-        return False, None
-
-
-def _read_number(text: str) -> tuple[bool, Any]:
-    try:
-        value = float(text)
-    except ValueError:
-        return False, None
-    finite = value - value == 0
-    return finite, int(value) if finite and value == int(value) and "." not in text else value
-
-
-def _read_json(kind: type) -> Callable[[str], tuple[bool, Any]]:
-    def read(text: str) -> tuple[bool, Any]:
-        try:
-            value = json.loads(text)
-        except ValueError:
-            return False, None
-        return isinstance(value, kind), value
+def _of_kind(kind: type) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        value = json.loads(text)
+        if not isinstance(value, kind):
+            raise ValueError
+        return value
 
     return read
 
 
-_READERS: dict[str, Callable[[str], tuple[bool, Any]]] = {
-    "null": _read_null,
-    "boolean": _read_boolean,
-    "integer": _read_integer,
-    "number": _read_number,
-    "array": _read_json(list),
-    "object": _read_json(dict),
+_READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "null": ("null", {"null": None}.__getitem__),
+    "boolean": ("true or false", lambda text: _BOOLEANS[text.lower()]),
+    "integer": ("a whole number", int),
+    "number": ("a number", _number),
+    "array": ("a JSON list", _of_kind(list)),
+    "object": ("a JSON object", _of_kind(dict)),
 }
-
-_WISHES = {
-    "null": "null",
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "number": "a number",
-    "array": "a JSON list",
-    "object": "a JSON object",
-}
-
-
-def _wish(wanted: Iterable[str]) -> str:
-    return " or ".join(_WISHES[kind] for kind in _WISHES if kind in wanted) or "JSON"
-
-
-def _json(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise ValidationError(f"{where}: not JSON: {error}") from None
+"""By type: what it is called, and how it is read from a text."""
 
 
 def read_file(name: str) -> str:
@@ -249,6 +229,6 @@ def describe(schema: Any) -> str:
             return json.dumps(schema["const"])
     kinds = sorted(types(schema))
     if kinds == ["array"]:
-        inner = describe(_items(schema))
+        inner = describe(schema.get("items", {}))
         return f"array of {inner}" if inner != "any" else "array"
     return " or ".join(kinds) or "any"

@@ -16,8 +16,8 @@ import click
 
 from holdfast._core.text import has_unseen, visible
 from holdfast.cli import tool_cache
-from holdfast.cli.render import first_line
 from holdfast.cli.target import VARIABLE
+from holdfast.cli.views import first_line
 from holdfast.schema.signature import resolve, types
 
 if TYPE_CHECKING:

@@ -33,41 +33,45 @@ ENDINGS: Final = {
 
 
 class Contents:
-    """Shows contents one after the other; what is no text is saved under ``stem-N.ext``."""
+    """Shows contents one after the other; what is no text is saved as ``stem-N.ext``.
+
+    Without a folder, in a temporary one. What is there, or a link of that name, is left alone.
+    """
 
     def __init__(self, output: Output, folder: str | None, stem: str) -> None:
         self._output = output
-        self._saved = SaveFolder(folder, stem)
+        self._folder = folder
+        self._stem = re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip("._")[:80] or "content"
+        self._count = 0
 
     def show(self, contents: Iterable[Any]) -> None:
         """Show contents in order."""
-        for content in contents:
-            self._show(msgspec.to_builtins(content))
+        for one in contents:
+            content = msgspec.to_builtins(one)
+            inner = content.get("resource")
+            if content.get("type") == "resource" and isinstance(inner, dict):
+                content = inner
+            text, data = content.get("text"), content.get("data", content.get("blob"))
+            if isinstance(text, str):
+                if not (self._output.is_terminal and self._show_json(text)):
+                    self._output.content(text)
+            elif isinstance(data, str):
+                self._save(data, str(content.get("mimeType") or "application/octet-stream"))
+            elif content.get("type") == "resource_link":
+                self._output.content(str(content.get("uri")))
+            else:
+                self._output.value(content)
 
-    def _show(self, content: dict[str, Any]) -> None:
-        inner = content.get("resource")
-        if content.get("type") == "resource" and isinstance(inner, dict):
-            content = inner
-        text, data = content.get("text"), content.get("data", content.get("blob"))
-        if isinstance(text, str):
-            self._text(text)
-        elif isinstance(data, str):
-            self._save(data, str(content.get("mimeType") or "application/octet-stream"))
-        elif content.get("type") == "resource_link":
-            self._output.content(str(content.get("uri")))
-        else:
-            self._output.value(content)
-
-    def _text(self, text: str) -> None:
-        """Show text as it is; at a terminal, JSON is highlighted, and indented if it is long."""
-        if self._output.is_terminal and text.lstrip()[:1] in ("{", "["):
-            try:
-                msgspec.json.decode(text)
-                self._output.json_text(text.encode(), indent=len(text) > MOST_FLAT)
-                return
-            except (ValueError, RecursionError):  # it only looks like JSON
-                pass
-        self._output.content(text)
+    def _show_json(self, text: str) -> bool:
+        """Show JSON highlighted, and indented if it is long; return False if it is none."""
+        if text.lstrip()[:1] not in ("{", "["):
+            return False
+        try:
+            msgspec.json.decode(text)
+            self._output.json_text(text.encode(), indent=len(text) > MOST_FLAT)
+        except (ValueError, RecursionError):  # it only looks like JSON
+            return False
+        return True
 
     def _save(self, data: str, kind: str) -> None:
         try:
@@ -80,23 +84,12 @@ class Contents:
 
         plain = kind.partition(";")[0].strip().lower()
         ending = ENDINGS.get(plain) or mimetypes.guess_extension(plain) or ".bin"
-        path = self._saved.add(found, ending)
-        if self._output.is_terminal:
-            self._output.text(f"{path} ({kind}, {human_size(len(found))})")
-        else:
-            self._output.text(str(path))
-
-
-class SaveFolder:
-    """Takes files as ``stem-N.ext``; what is there, or a link of that name, is left alone."""
-
-    def __init__(self, folder: str | None, stem: str) -> None:
-        self._folder = folder
-        self._stem = re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip("._")[:80] or "content"
-        self._count = 0
+        path = self.add(found, ending)
+        more = f" ({kind}, {human_size(len(found))})" if self._output.is_terminal else ""
+        self._output.text(f"{path}{more}")
 
     def add(self, data: bytes, ending: str) -> Path:
-        """Write a new file and return its path; without a folder, in a temporary one."""
+        """Write a new file and return its path."""
         if self._folder is None:
             import tempfile  # slow to load, and most results are text
 
@@ -131,7 +124,11 @@ def draw(data: bytes, kind: str) -> None:
     encoded = base64.standard_b64encode(data)
     program = _terminal(os.environ)
     if program in ("kitty", "ghostty") and kind == "image/png":
-        write(_kitty(encoded))
+        for at in range(0, len(encoded), 4096):
+            head = b"" if at else b"a=T,f=100,"
+            more = at + 4096 < len(encoded)
+            write(b"\x1b_G%bm=%d;%b\x1b\\" % (head, more, encoded[at : at + 4096]))
+        write(b"\n")
     elif program in ("iTerm.app", "iTerm2", "WezTerm", "mintty"):
         write(b"\x1b]1337;File=inline=1;size=%d:%b\x07\n" % (len(data), encoded))
 
@@ -149,12 +146,3 @@ def _terminal(environ: Mapping[str, str]) -> str | None:
         return term.removeprefix("xterm-")
     program = environ.get("TERM_PROGRAM") or environ.get("LC_TERMINAL")
     return program or ("kitty" if environ.get("KITTY_WINDOW_ID") else None)
-
-
-def _kitty(encoded: bytes) -> bytes:
-    chunks = [encoded[at : at + 4096] for at in range(0, len(encoded), 4096)]
-    parts = [
-        b"\x1b_G%bm=%d;%b\x1b\\" % (b"a=T,f=100," if not at else b"", at < len(chunks) - 1, chunk)
-        for at, chunk in enumerate(chunks)
-    ]
-    return b"".join(parts) + b"\n"

@@ -1,31 +1,124 @@
-"""A server's questions, asked at the terminal. Where nobody sits there, none are taken."""
+"""Questions to a person at the terminal: approvals, logins, and what a server asks.
+
+Where nobody sits there, none are taken.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from holdfast._core.calls.handlers import ApprovalRequest, Handlers
-from holdfast._core.text import visible, visible_lines
+import click
+
+from holdfast._core.text import visible, visible_json, visible_lines
 from holdfast.cli.arguments import coerce, describe
-from holdfast.cli.consent import is_interactive
-from holdfast.cli.output import paint
+from holdfast.cli.output import has_colour, highlight, paint, tell
 from holdfast.cli.progress import status
-from holdfast.errors import ValidationError
+from holdfast.errors import LoginFailed, TrustError, ValidationError
 from holdfast.schema.signature import types
-from holdfast.types.inputs import AnyElicitation, FormElicitation, UrlElicitation
+
+if TYPE_CHECKING:
+    from holdfast import ApprovalRequest, Handlers, LoginRequest
+    from holdfast.config import Approval, ConfigInput, Configuration
+    from holdfast.types.inputs import AnyElicitation
 
 Ask = Callable[[str], Awaitable[str]]
 
 
+def is_interactive() -> bool:
+    """Return whether a person can be asked: stdin and stderr are a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def confirm(question: str, default: bool = False) -> bool:
+    """Ask on stderr."""
+    with status.aside():
+        return click.confirm(question, default=default, err=True)
+
+
+def present(approval: Approval) -> None:
+    """Show what is about to be approved, to the letter."""
+    text = visible_json(json.dumps(approval.definition, indent=2, ensure_ascii=False))
+    text = highlight(text) if has_colour(sys.stderr) else text
+    tell(f"{visible_lines(f'{approval.name}, from {approval.file}:')}\n{text}")
+    for word, said in (("changed", approval.changes), ("careful", approval.cautions)):
+        for one in said:
+            tell(visible_lines(f"{word}: {one}"))
+
+
+def agreed(approvals: Sequence[Approval]) -> bool:
+    """Show each approval, and ask once for all of them.
+
+    Raises:
+        TrustError: Nobody can be asked.
+    """
+    for approval in approvals:
+        present(approval)
+    names = [approval.name for approval in approvals]
+    if not sys.stdin.isatty():
+        from holdfast.config.trust import approving
+
+        command = approving(*names).replace("trust", "trust --yes", 1)
+        raise TrustError(f"{', '.join(names)}: nobody to ask; after reading it: {command}")
+    return confirm("Approve it?" if len(names) == 1 else f"Approve these {len(names)}?")
+
+
+def approve_in_place(config: Configuration, name: str) -> None:
+    """Offer to approve a server that a verb is about to use.
+
+    Raises:
+        TrustError: The person said no.
+    """
+    entry = config.servers[name]
+    if entry.errors or entry.disabled or entry.trust().ok:
+        return
+    from holdfast.config import approve, preview
+
+    seen = preview(config, name)
+    present(seen)
+    if not confirm("Approve it and go on?"):
+        raise TrustError(f"{name}: not approved")
+    approve(config, name, seen=seen)
+
+
+async def offer_login(request: LoginRequest) -> str | None:
+    """At a terminal, say who asks for a login and where, and start it if the person agrees.
+
+    Raises:
+        LoginFailed: The person said no.
+    """
+    from holdfast._core.auth.browser import browser_login, describe
+
+    tell(visible_lines(describe(request)))
+    if not confirm("Log in now?", default=True):
+        raise LoginFailed("the login was declined")
+    with status.aside():
+        return await browser_login(request)
+
+
+def ask_input(wanted: ConfigInput) -> str | None:
+    """Ask for a value that a configuration leaves to its user; None without a terminal."""
+    if not sys.stdin.isatty():
+        return None
+    text = visible_lines(wanted.description or wanted.id)
+    answer: str = click.prompt(text, hide_input=wanted.password, default=wanted.default, err=True)
+    return answer
+
+
+# What a server asks
+
+
 def handlers() -> Handlers:
     """Elicitation, if there is a person to ask."""
+    from holdfast._core.calls.handlers import Handlers
+
     if not is_interactive():
         return Handlers()
+    import asyncio
+
     turn = asyncio.Lock()  # one question at a time, whoever asks
 
     async def elicitation(request: AnyElicitation) -> dict[str, Any]:
@@ -44,12 +137,11 @@ def handlers() -> Handlers:
 
 
 async def _ask(text: str) -> str:
-    print(text, end="", file=sys.stderr, flush=True)
-    return await _line(sys.stdin.fileno())
-
-
-async def _line(descriptor: int) -> str:
     """One line from a terminal. On the loop, not in a thread: that could not be cancelled."""
+    import asyncio
+
+    print(text, end="", file=sys.stderr, flush=True)
+    descriptor = sys.stdin.fileno()
     loop = asyncio.get_running_loop()
     typed = asyncio.Event()
     loop.add_reader(descriptor, typed.set)
@@ -65,125 +157,86 @@ async def _line(descriptor: int) -> str:
 
 async def answer(request: AnyElicitation, ask: Ask) -> dict[str, Any]:
     """The person's answer. No to the first question declines, Ctrl-D puts it away."""
+    from holdfast.types.inputs import UrlElicitation
+
+    says = f"{paint('The server asks:', '1')} {visible_lines(request.message)}"
     try:
         if isinstance(request, UrlElicitation):
-            return await _visit(request, ask)
-        return await _fill(request, ask)
+            text = f"{says}\n  {visible_lines(request.url)}\nOpen it yourself. Done? [y/N] "
+            return {"action": "accept" if await _agreed(text, ask, default=False) else "decline"}
+        if not await _agreed(f"{says}\nAnswer? [Y/n] ", ask, default=True):
+            return {"action": "decline"}
+        content, required = {}, set(request.required)
+        for name, schema in request.fields.items():
+            value = await _field(name, schema, name in required, ask)
+            if value is not None:
+                content[name] = value
+        return {"action": "accept", "content": content}
     except EOFError:
-        _tell("")
+        print(file=sys.stderr)
         return {"action": "cancel"}
-
-
-async def _visit(request: UrlElicitation, ask: Ask) -> dict[str, Any]:
-    text = (
-        f"{_says(request.message)}\n  {visible_lines(request.url)}\nOpen it yourself. Done? [y/N] "
-    )
-    return {"action": "accept" if await _agreed(text, ask, default=False) else "decline"}
-
-
-async def _fill(request: FormElicitation, ask: Ask) -> dict[str, Any]:
-    if not await _agreed(f"{_says(request.message)}\nAnswer? [Y/n] ", ask, default=True):
-        return {"action": "decline"}
-    content, required = {}, set(request.required)
-    for name, schema in request.fields.items():
-        value = await _field(name, schema, name in required, ask)
-        if value is not None:
-            content[name] = value
-    return {"action": "accept", "content": content}
 
 
 async def _field(name: str, schema: dict[str, Any], required: bool, ask: Ask) -> Any:
     """One field, asked until it fits or is left out."""
     default = schema.get("default")
-    question = _question(name, schema, required)
+    hint = "|".join(shown for _, shown in _choices(schema)) or describe(schema)
+    shown = f" [{default}]" if default is not None else "" if required else " (may be empty)"
+    question = f"  {schema.get('title') or name} ({hint}){shown}: "
+    if words := schema.get("description"):
+        question = f"  {words}\n{question}"
     while True:
-        text = (await ask(question)).strip()
+        text = (await ask(visible_lines(question))).strip()
         if not text and default is not None:
             return default
         if not text and not required:
             return None
-        if not text:
-            _tell("  needed")
-            continue
         try:
-            return _fitting(text, schema, name)
+            if text:
+                return _fitting(text, schema, name)
+            told = "needed"
         except ValidationError as error:
-            _tell(f"  {error}")
-
-
-def _question(name: str, schema: dict[str, Any], required: bool) -> str:
-    label = str(schema.get("title") or name)
-    hint = "|".join(_titled(schema)) or describe(schema)
-    default = schema.get("default")
-    shown = f" [{default}]" if default is not None else "" if required else " (may be empty)"
-    words = schema.get("description")
-    return visible_lines(f"  {words}\n" if words else "") + visible_lines(
-        f"  {label} ({hint}){shown}: "
-    )
+            told = visible_lines(str(error))
+        print(f"  {told}", file=sys.stderr)
 
 
 def _fitting(text: str, schema: dict[str, Any], name: str) -> Any:
-    """Convert what was typed by the schema. Raises ValidationError."""
+    """Convert what was typed by the schema. Raises ValidationError.
+
+    Lengths, bounds and patterns are checked, too; a schema that says nonsense is left.
+    """
+    from holdfast.schema.explain import Unusable
+    from holdfast.schema.validate import Checker
+
     if "array" in types(schema) and not text.startswith("["):
         value: Any = [coerce(part.strip(), schema.get("items"), name) for part in text.split(",")]
     else:
         value = coerce(text, schema, name)
-    allowed = _values(schema)
-    if allowed and not all(
-        one in allowed for one in (value if isinstance(value, list) else [value])
-    ):
+    allowed = [one for one, _ in _choices(schema)]
+    chosen = value if isinstance(value, list) else [value]
+    if allowed and not all(one in allowed for one in chosen):
         raise ValidationError(f"one of: {', '.join(map(str, allowed))}")
-    _check(value, schema)
-    return value
-
-
-def _check(value: Any, schema: dict[str, Any]) -> None:
-    """The rest that a schema may say: lengths, bounds, patterns. One that says nonsense is left."""
-    from holdfast.schema.explain import Unusable
-    from holdfast.schema.validate import Checker
-
     try:
         faults = Checker(schema).faults(value)
     except (Unusable, RecursionError):
-        return
+        return value
     if faults:
         raise ValidationError("; ".join(str(fault) for fault in faults))
+    return value
 
 
-def _values(schema: dict[str, Any]) -> list[Any]:
-    """The values that a choice admits, of the field or of its items."""
-    inner = _choice(schema)
-    if isinstance(inner.get("enum"), list):
-        return list(inner["enum"])
-    return [one["const"] for one in _options(inner)]
-
-
-def _titled(schema: dict[str, Any]) -> list[str]:
-    inner = _choice(schema)
-    titled = [
-        f"{one['const']} ({one['title']})" if "title" in one else str(one["const"])
-        for one in _options(inner)
-    ]
-    return titled or [str(value) for value in _values(schema)]
-
-
-def _choice(schema: dict[str, Any]) -> dict[str, Any]:
+def _choices(schema: dict[str, Any]) -> list[tuple[Any, str]]:
+    """The values that a field, or each of its items, may have, and how they are shown."""
     items = schema.get("items")
-    return items if isinstance(items, dict) else schema
-
-
-def _options(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    options = schema.get("oneOf", schema.get("anyOf"))
-    found = options if isinstance(options, list) else []
-    return [one for one in found if isinstance(one, dict) and "const" in one]
-
-
-def _says(message: str) -> str:
-    return f"{paint('The server asks:', '1')} {visible_lines(message)}"
-
-
-def _tell(text: str) -> None:
-    print(visible_lines(text), file=sys.stderr)
+    inner = items if isinstance(items, dict) else schema
+    options = inner.get("oneOf", inner.get("anyOf"))
+    found = []
+    for one in options if isinstance(options, list) else ():
+        if isinstance(one, dict) and "const" in one:
+            title = f" ({one['title']})" if "title" in one else ""
+            found.append((one["const"], f"{one['const']}{title}"))
+    listed = inner.get("enum")
+    return found or [(one, str(one)) for one in (listed if isinstance(listed, list) else ())]
 
 
 async def _agreed(question: str, ask: Ask, default: bool) -> bool:

@@ -8,10 +8,9 @@ import click
 
 from holdfast._version import __version__
 from holdfast.cli.app import root
-from holdfast.cli.exit_codes import MEANINGS
-from holdfast.cli.main import EXAMPLES, MOTTO, TARGETS
+from holdfast.cli.main import EXAMPLES, MOTTO, SECTIONS, TARGETS, VERBS
 from holdfast.cli.options import COMMON
-from holdfast.cli.table import SECTIONS
+from holdfast.cli.output import MEANINGS
 
 SKILL = """\
 ---
@@ -72,9 +71,7 @@ before you call again. `holdfast doctor SERVER` finds out why a server does not 
 
 def skill() -> str:
     """Return the guide, as Markdown with the frontmatter of a skill."""
-    verbs = [
-        f"- `{name}`: {verb.summary}" for part in SECTIONS.values() for name, verb in part.items()
-    ]
+    verbs = [f"- `{name}`: {summary}" for name, (_, summary) in VERBS.items()]
     examples = "\n".join(line.strip() for line in EXAMPLES.splitlines())
     codes = "\n".join(f"| {code.value} | {words} |" for code, words in MEANINGS.items())
     return SKILL.format(targets=TARGETS, examples=examples, codes=codes, verbs="\n".join(verbs))

@@ -3,7 +3,61 @@
 import os
 import sys
 
-from holdfast.cli.table import SECTIONS
+SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "Look around": {
+        "servers": ("listing", "the configured servers; starts none of them"),
+        "status": ("status", "start all servers, and show which can be used"),
+        "tools": ("listing", "the tools of a server, or of all"),
+        "describe": ("listing", "one tool, or a server: what it does and takes"),
+        "search": ("listing", "find tools by words, in all servers"),
+        "resources": ("listing", "the resources of a server"),
+        "prompts": ("listing", "the prompts of a server"),
+        "skills": ("resources", "the skills of a server"),
+        "ping": ("status", "see whether a server answers"),
+        "doctor": ("doctor", "start a server step by step and say what is wrong"),
+    },
+    "Use a server": {
+        "call": ("call", "call a tool"),
+        "tasks": ("call", "calls that became tasks: get, wait, cancel"),
+        "read": ("resources", "read a resource"),
+        "skill": ("resources", "read a skill, verified"),
+        "prompt": ("resources", "get a prompt"),
+        "watch": ("watch", "notifications and log messages, as they come"),
+        "shell": ("shell", "a prompt over one kept connection"),
+    },
+    "Hold it to its word": {
+        "codegen": ("codegen", "write a typed Python module for a server's tools"),
+        "lock": ("lock", "write down a server's tools in a lock file"),
+        "check": ("lock", "compare servers with the lock file"),
+    },
+    "Call logs": {
+        "replay": ("logs", "send the calls of a log again"),
+        "run": ("logs", "run a stored sequence of calls"),
+        "diff": ("logs", "compare two logs"),
+        "serve-log": ("logs", "answer from a log, as a mock server on stdio"),
+    },
+    "Set up": {
+        "login": ("auth", "log in to a server behind a URL"),
+        "logout": ("auth", "revoke and delete a login"),
+        "auth": ("auth", "who is logged in where"),
+        "add": ("config", "add a server to your configuration"),
+        "remove": ("config", "remove a server"),
+        "import": ("config", "copy the servers of other products"),
+        "config": ("config", "show, explain and trust configuration"),
+        "completion": ("completion", "install shell completion, or print it"),
+        "demo": ("config", "see a client at work, against a server that comes with it"),
+    },
+}
+"""All verbs: the module of ``verbs/`` that each is in, and its line. Plain tuples, because help
+should not wait for ``typing``."""
+
+VERBS: dict[str, tuple[str, str]] = {
+    name: verb for part in SECTIONS.values() for name, verb in part.items()
+}
+WITHOUT_SERVER = frozenset(
+    ("servers", "diff", "serve-log", "auth", "remove", "import", "config", "completion", "demo")
+)
+"""Verbs that are about no server, which may be a command after ``--``."""
 
 USAGE = "Usage: holdfast VERB [WORDS] [OPTIONS] [-- COMMAND ...]"
 MOTTO = "The MCP client that holds on."
@@ -30,8 +84,8 @@ def help_text(columns: int = ROOMY) -> str:
     parts.append(f"{_fold(TARGETS, columns)}\n{EXAMPLES}")
     for title, verbs in SECTIONS.items():
         lines = [
-            _fold(f"  {name:<{width}}  {verb.summary}", columns, width + 4)
-            for name, verb in verbs.items()
+            _fold(f"  {name:<{width}}  {summary}", columns, width + 4)
+            for name, (_, summary) in verbs.items()
         ]
         parts.append("\n".join([f"{title}:", *lines]))
     return "\n\n".join([*parts, f"{_fold(CODES, columns)}\n{_fold(MORE, columns)}"])
@@ -57,7 +111,10 @@ def columns_of_terminal(descriptor: int = 1) -> int:
 def main(words: list[str] | None = None) -> int:
     """Run one command line; return the exit code."""
     words = sys.argv[1:] if words is None else words
-    _have_streams()
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed when the program started
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     if "_HOLDFAST_COMPLETE" in os.environ:
         from holdfast.cli.app import root
 
@@ -73,21 +130,13 @@ def main(words: list[str] | None = None) -> int:
 
         return _say(f"holdfast {__version__}")
     if words[0] == "tools" and "--offline" in words and not os.environ.get("MCP_SERVER_URL"):
-        from holdfast.cli.offline import stored_lines
+        from holdfast.cli.tool_cache import stored_lines
 
         if (lines := stored_lines(words)) is not None:
             return _say(lines, end="")
     from holdfast.cli.app import run
 
     return run([*words[1:], "--help"] if words[0] == "help" else words)
-
-
-def _have_streams() -> None:
-    """Open streams that were closed when the program started, which Python has as None."""
-    for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:
-            mode = "r" if name == "stdin" else "w"
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _say(text: str, end: str = "\n") -> int:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from holdfast.cli.output import Output
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -20,17 +22,22 @@ EVERYTHING: Final = "*"
 _NAMES: Final = re.compile(r"[A-Z_][A-Z0-9_]*(,[A-Z_][A-Z0-9_]*)*")
 
 
-def seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """Parse a number of seconds, more than 0."""
-    if value is None:
-        return None
-    try:
-        found = float(value)
-    except ValueError:
-        found = -1.0
-    if not 0 < found < float("inf"):
-        raise click.BadParameter(f"{value!r} is not a number of seconds, more than 0.")
-    return found
+class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
+    """A number of seconds, more than 0."""
+
+    name = "seconds"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Parse the number."""
+        try:
+            found = float(value)
+        except ValueError:
+            found = -1.0
+        if not 0 < found < float("inf"):
+            self.fail(f"{value!r} is not a number of seconds, more than 0.", param, ctx)
+        return found
 
 
 def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -68,40 +75,23 @@ class ServerCommand(click.Command):
             formatter.write_dl(common)
 
 
-_JSON: Final = "holdfast.json"
-"""Where the context notes that ``--json`` was given."""
+def _output(ctx: click.Context, param: click.Parameter, value: str) -> Output:
+    return Output("json" if ctx.params.pop("json", False) else value)
 
 
-def _note_json(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    ctx.meta[_JSON] = value
-
-
-def _form(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    return "json" if ctx.meta.get(_JSON) else value
-
-
-def output_options(function: F) -> F:
-    """Add ``--output FORM``, and ``--json`` for its most used form."""
+def output_option(function: F) -> F:
+    """Add ``--output FORM``, and ``--json`` for its most used form; the verb gets an `Output`."""
     form = click.option(
         "--output",
         type=click.Choice(["text", "json"]),
         default="text",
         metavar="FORM",
-        callback=_form,
+        callback=_output,
         help="text, or json: everything there is, as JSON.",
     )
-    short = click.option(
-        "--json",
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_note_json,
-        help="The same as --output json.",
-    )
+    # Eager, so that it is known when the other one is.
+    short = click.option("--json", is_flag=True, is_eager=True, help="The same as --output json.")
     return form(short(function))
-
-
-OUTPUT: Final = output_options
 
 
 CONFIG = click.option(
@@ -125,7 +115,7 @@ CLOSE = click.option(
 )
 
 OPTIONS: Final = (
-    OUTPUT,
+    output_option,
     click.option("--url", metavar="URL", help="A server at a URL."),
     click.option("--header", metavar="K:V", multiple=True, help="A header for the URL."),
     click.option(
@@ -150,7 +140,7 @@ OPTIONS: Final = (
     click.option("--cwd", metavar="DIR", shell_complete=folders, help="Where the command runs."),
     CONFIG,
     click.option(
-        "--timeout", metavar="SECONDS", callback=seconds, help="How long one request may take."
+        "--timeout", metavar="SECONDS", type=Seconds(), help="How long one request may take."
     ),
     click.option("--protocol", metavar="REVISION", help="Speak this revision and no other."),
     click.option(
@@ -189,11 +179,6 @@ def explicit(words: list[str]) -> list[str]:
                 continue
         found.append(word)
     return found
-
-
-def inherited(value: str) -> bool | tuple[str, ...]:
-    """Return ``inherit_env`` as `holdfast.connect` takes it."""
-    return True if value == EVERYTHING else tuple(filter(None, value.split(",")))
 
 
 def variables(texts: tuple[str, ...], environ: Mapping[str, str]) -> dict[str, str]:

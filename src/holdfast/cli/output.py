@@ -12,15 +12,66 @@ import re
 import select
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from enum import IntEnum
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from holdfast import errors
 from holdfast._core.files import read_bytes, reason, resolve_output, write_atomic
 from holdfast._core.text import visible_json, visible_lines
-from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.main import columns_of_terminal
 from holdfast.cli.progress import cells, status
 from holdfast.errors import HoldfastError, ValidationError
+
+
+class Exit(IntEnum):
+    """Exit codes, for scripts."""
+
+    OK = 0
+    TOOL = 1
+    USAGE = 2
+    CONNECT = 3
+    TIMEOUT = 4
+    AUTH = 5
+    DRIFT = 6
+    FAULT = 70
+    INTERRUPTED = 130
+    BROKEN_PIPE = 141
+
+
+MEANINGS: Final = {
+    Exit.OK: "it worked",
+    Exit.TOOL: "the server answered with an error",
+    Exit.USAGE: "wrong words, file or configuration; nothing was sent",
+    Exit.CONNECT: "the server cannot be started or reached, or went away",
+    Exit.TIMEOUT: "no answer in time",
+    Exit.AUTH: "the server wants a login, or an approval is missing",
+    Exit.DRIFT: "the tools are not those of the lock file or of the generated module",
+    Exit.FAULT: "a fault of holdfast",
+    Exit.INTERRUPTED: "interrupted",
+    Exit.BROKEN_PIPE: "nobody reads the output any more",
+}
+"""For people and agents."""
+
+ENDINGS: Final = (
+    (errors.DriftError, Exit.DRIFT),
+    (errors.AuthError, Exit.AUTH),
+    (errors.TrustError, Exit.AUTH),
+    (errors.RequestTimeout, Exit.TIMEOUT),
+    (errors.ValidationError, Exit.USAGE),
+    (errors.ApprovalError, Exit.AUTH),
+    (errors.ToolError, Exit.TOOL),
+    (errors.HandshakeRefused, Exit.CONNECT),
+    (errors.RpcError, Exit.TOOL),
+    (errors.HoldfastError, Exit.CONNECT),
+)
+"""The first that fits counts: what is special stands before what is general."""
+
+
+def exit_for(error: BaseException) -> Exit:
+    """Return the exit code for an error."""
+    return next((code for kind, code in ENDINGS if isinstance(error, kind)), Exit.CONNECT)
 
 
 class Output:
@@ -33,15 +84,11 @@ class Output:
 
     def text(self, text: str) -> None:
         """Write a result as text, with a line break at its end."""
-        self._write(visible_lines(text))
+        write(visible_lines(text))
 
     def content(self, text: str) -> None:
         """Write the content of a result, resource or prompt: raw, unless to a terminal."""
-        self._write(visible_lines(text) if self.is_terminal else text)
-
-    def _write(self, text: str) -> None:
-        ended = text if text.endswith("\n") else f"{text}\n"
-        write(ended.encode("utf-8", "backslashreplace"))
+        write(visible_lines(text) if self.is_terminal else text)
 
     def value(self, value: Any) -> None:
         """Write a result as JSON: indented on a terminal, one line elsewhere."""
@@ -66,32 +113,31 @@ class Output:
         if not self.json:
             tell(fold(visible_lines(text)))
 
-    def fail(self, error: BaseException) -> int:
+    def fail(self, error: HoldfastError) -> Exit:
         """Report an error; return the exit code for it."""
-        code = exit_for(error)
-        self.complain(as_said(str(error)) or type(error).__name__, code, _facts(error))
-        return code
+        said = (error.code, error.outcome_unknown or None, error.task_id)
+        named = zip(("code", "outcomeUnknown", "taskId"), said, strict=True)
+        facts = {name: value for name, value in named if value is not None}
+        message = as_said(str(error)) or type(error).__name__
+        return self.complain(message, exit_for(error), error.kind, **facts)
 
     def verdict(self, message: str, code: Exit, kind: str) -> Exit:
         """A result that is bad news, and shown already: the error line says so too, in JSON."""
-        if self.json:
-            self.complain(message, code, {"kind": kind})
-        return code
+        return self.complain(message, code, kind) if self.json else code
 
-    def complain(self, message: str, code: int, facts: dict[str, Any] | None = None) -> None:
-        """Write an error to stderr: a line of text, or of JSON."""
+    def complain(self, message: str, code: Exit, kind: str, /, **facts: Any) -> Exit:
+        """Write an error to stderr, a line of text or of JSON; return its exit code."""
         if self.json:
             import msgspec
 
-            told = {"error": {"message": message, "exit": int(code), **(facts or {})}}
+            told = {"error": {"message": message, "exit": int(code), "kind": kind, **facts}}
             line = visible_json(msgspec.json.encode(told, enc_hook=str).decode())
         else:
             line = fold(f"holdfast: {visible_lines(message)}")
             line = paint("holdfast:", "1;31") + line.removeprefix("holdfast:")
-        try:
+        with suppress(OSError):
             tell(line)
-        except OSError:
-            pass
+        return code
 
 
 _SAID_AS: Final = (
@@ -217,8 +263,11 @@ def highlight(text: str) -> str:
     return re.sub(_JSON, lambda one: f"\x1b[{_STYLES[one.lastgroup or '']}m{one[0]}\x1b[0m", text)
 
 
-def write(data: bytes) -> None:
-    """Write all bytes to stdout, also where a child has made the pipe non-blocking."""
+def write(data: bytes | str) -> None:
+    """Write all bytes, or a line of text, to stdout, also where a child made it non-blocking."""
+    if isinstance(data, str):
+        ended = data if data.endswith("\n") else f"{data}\n"
+        data = ended.encode("utf-8", "backslashreplace")
     status.hide()
     sys.stdout.flush()
     descriptor = sys.stdout.fileno()
@@ -234,23 +283,10 @@ def write(data: bytes) -> None:
             raise ValidationError(f"stdout: cannot be written: {error.strerror}") from None
 
 
-def abandon() -> int:
+def abandon() -> Exit:
     """End silently after the reader of stdout has gone; the interpreter stays silent too."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return Exit.BROKEN_PIPE
-
-
-def _facts(error: BaseException) -> dict[str, Any]:
-    if not isinstance(error, HoldfastError):
-        return {"kind": type(error).__name__}
-    facts: dict[str, Any] = {"kind": error.kind}
-    if error.code is not None:
-        facts["code"] = error.code
-    if error.outcome_unknown:
-        facts["outcomeUnknown"] = True
-    if error.task_id is not None:
-        facts["taskId"] = error.task_id
-    return facts
 
 
 # Files

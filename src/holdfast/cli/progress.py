@@ -46,15 +46,10 @@ class StatusLine:
         self._is_drawn = False
         self._stop: Event | None = None
 
-    @property
-    def is_wanted(self) -> bool:
-        """Return whether a person looks at stderr."""
-        return not self.is_muted and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-
-    def begin(self, words: str) -> None:
-        """Say what is waited for from now on."""
-        if not self.is_wanted:
-            return
+    def begin(self, words: str) -> bool:
+        """Say what is waited for from now on; return False if nobody looks at stderr."""
+        if self.is_muted or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+            return False
         with self._lock:
             self._words, self._more, self._progress = words, "", None
             self._since = monotonic()
@@ -62,6 +57,7 @@ class StatusLine:
             if self._stop is None:
                 self._stop = Event()
                 Thread(target=self._turn, args=(self._stop,), daemon=True).start()
+        return True
 
     def say(self, words: str, more: str = "") -> None:
         """Change the words; the time goes on."""
@@ -116,20 +112,18 @@ class StatusLine:
 
     def follow(self, client: Client) -> None:
         """Show how a client connects: a launcher may be downloading the server."""
-        if not self.is_wanted:
+        name = client.name
+        if not self.begin(f"connecting to {name}"):
             return
         from holdfast.events import ServerStarting, Transition
-
-        name = client.name
-        self.begin(f"connecting to {name}")
 
         def heard(event: ServerStarting | Transition) -> None:
             if isinstance(event, ServerStarting):
                 self.say(f"starting {name}", " (it may be downloading)")
             elif event.new == "closed":
                 self.end()
-            elif words := _STATES.get(str(event.new)):
-                self.say(f"{words} {name}")
+            elif event.new in ("ready", "closing"):
+                self.say(f"{'waiting for' if event.new == 'ready' else 'closing'} {name}")
 
         client.events.subscribe(heard, ServerStarting.name, Transition.name)
 
@@ -184,8 +178,6 @@ def cells(text: str) -> int:
 
     return sum(0 if combining(one) else 1 + (east_asian_width(one) in "WF") for one in text)
 
-
-_STATES: Final = {"ready": "waiting for", "closing": "closing"}
 
 status: Final = StatusLine()
 """The line of this process, as there is one stderr."""

@@ -9,24 +9,23 @@ import inspect
 import os
 import re
 import shlex
-import sys
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from functools import cached_property, partial, wraps
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from holdfast._core.text import did_you_mean, visible_lines
 from holdfast.cli import tool_cache
-from holdfast.cli.consent import approve_in_place, is_interactive, offer_login
-from holdfast.cli.options import OPTIONS, inherited, pairs, variables
+from holdfast.cli.elicitation import approve_in_place, ask_input, is_interactive, offer_login
+from holdfast.cli.options import COMMON, EVERYTHING, OPTIONS, pairs, variables
 from holdfast.cli.output import Output, show_message, show_stderr
 from holdfast.cli.progress import status
 from holdfast.errors import RpcError, ValidationError
 
 if TYPE_CHECKING:
     from holdfast import Client
-    from holdfast.config import ConfigInput, Configuration, ServerEntry
+    from holdfast.config import Configuration, ServerEntry
 
 VARIABLE = "MCP_SERVER_URL"
 """As `holdfast._core.targets` has it, which need not be loaded to ask whether it is set."""
@@ -38,37 +37,64 @@ T = TypeVar("T")
 
 
 class ServerTarget:
-    """The server of one command line, and the options to reach it."""
+    """The server of one command line, and the options to reach it, as `OPTIONS` names them."""
 
     def __init__(
         self,
         output: Output,
         command: list[str] | None = None,
-        url: str | None = None,
         *,
+        url: str | None = None,
+        header: tuple[str, ...] = (),
+        transport: str | None = None,
+        env: tuple[str, ...] = (),
+        inherit_env: str | None = None,
+        cwd: str | None = None,
         config: str | None = None,
+        timeout: float | None = None,
         verbose: bool = False,
         trace: bool = False,
+        **options: Any,
     ) -> None:
+        if url is not None and command is not None:
+            raise click.UsageError("Give --url or a command after --, not both.")
+        if url is not None and not is_url(url):
+            raise click.UsageError(f"--url {url!r}: a URL begins with http:// or https://.")
+        if command is not None and not command:
+            raise click.UsageError("There is no command after --.")
         self.output = output
         self.command = command
         self.url = url
+        self.given = command is not None or url is not None
+        """True if the server is a URL or a command, so that no word names it."""
+        self.variable = os.environ.get(VARIABLE)
+        self.is_open = not (self.given or self.variable)
+        """True if no server is given, so that all of them may be meant."""
         self.config = config
         self.verbose = verbose
         self.trace = trace
         self.is_login = False
         """A login was asked for: it is not offered first."""
-        self.options: dict[str, Any] = {}
-        """Of ``holdfast.connect``, for any server."""
-        self.stdio: dict[str, Any] = {}
-        """The same, for a command: ``env`` and ``cwd`` as given, and what verbs want."""
-        self.http: dict[str, Any] = {}
+        self.stdio: dict[str, Any] = {"stderr": show_stderr} if verbose else {}
+        """Options of ``holdfast.connect`` for a command: as given, and what verbs want."""
+        if env:
+            self.stdio["env"] = variables(env, os.environ)
+        if inherit_env:
+            names = tuple(filter(None, inherit_env.split(",")))
+            self.stdio["inherit_env"] = True if inherit_env == EVERYTHING else names
+        if cwd:
+            self.stdio["cwd"] = cwd
+        self.http: dict[str, Any] = {"transport": transport} if transport else {}
         """The same, for a URL."""
+        if header:
+            self.http["headers"] = pairs("--header", header, ":")
+        self.options = {name: value for name, value in options.items() if value is not None}
+        """The same, for any server."""
+        if timeout is not None:
+            from holdfast.policies import Timeouts
 
-    @property
-    def given(self) -> bool:
-        """True if the server is a URL or a command, so that no word names it."""
-        return self.command is not None or self.url is not None
+            total = max(timeout, Timeouts().total)
+            self.options["timeouts"] = Timeouts(request=timeout, handshake=timeout, total=total)
 
     @cached_property
     def configuration(self) -> Configuration:
@@ -77,12 +103,15 @@ class ServerTarget:
 
         return load(self.config)
 
+    # Which one it is
+
     def take(self, words: tuple[str, ...], *wanted: str) -> tuple[str | None, list[str]]:
         """Return the server of ``[SERVER] wanted…``, unless given otherwise, and the rest."""
         rest = list(words)
         server = None
-        if not self.given and not (self._from_variable and not self._names_server(rest, wanted)):
-            if not rest or (len(rest) <= len(wanted) and not self._is_server(rest[0])):
+        is_longer = len(rest) > len(wanted)
+        if not self.given and (not self.variable or (is_longer and self.is_server(rest[0]))):
+            if not rest or not (is_longer or self.is_server(rest[0])):
                 raise click.UsageError(f"Which server? {self.hint()}")
             server = rest.pop(0)
         if len(rest) < len(wanted):
@@ -93,108 +122,43 @@ class ServerTarget:
             raise click.UsageError(f"Not understood: {extra}{already}.")
         return server, rest
 
-    def _is_server(self, word: str) -> bool:
-        return is_direct(word) or word in self.configuration.servers
-
     def only(self, words: tuple[str, ...]) -> str | None:
         """Return the server, where nothing else is wanted."""
         return self.take(words)[0]
 
-    def split(self, word: str) -> tuple[str | None, str]:
-        """Split ``git.git_log`` into server and tool; no server if it is given otherwise."""
+    def named(self, word: str, words: tuple[str, ...]) -> tuple[str | None, str, tuple[str, ...]]:
+        """Return server, name and the rest of ``server.name …`` or ``server name …``.
+
+        The server is None if it is given otherwise.
+        """
         if self.given:
-            return None, word
-        server, rest = self.prefix(word)
-        if server is not None or self._from_variable:
-            return server, rest
-        if word.rstrip(".") in self.configuration.servers:
+            return None, word, words
+        servers = self.configuration.servers
+        if is_direct(word) or word in servers:
+            if words and words[0][:1] not in "-{" and "=" not in words[0]:
+                return word, words[0], words[1:]
+            if is_direct(word):
+                raise click.UsageError(f"Which one of {word!r}? Write its name after it.")
+        # The longest name is meant.
+        for name in sorted(servers, key=len, reverse=True):
+            if word.startswith(f"{name}.") and len(word) > len(name) + 1:
+                return name, word[len(name) + 1 :], words
+        if self.variable:
+            return None, word, words
+        if word.rstrip(".") in servers:
             raise click.UsageError(f"Which one of {word.rstrip('.')!r}? Write SERVER.NAME.")
-        hint = self._elsewhere(word) or self.hint(word)
+        server, *tool = re.split("[/:]", word, maxsplit=1)
+        hint = f"Did you mean {f'{server}.{tool[0]}'!r}?" if tool and server in servers else ""
+        hint = hint or tool_cache.seen_with(servers, word) or self.hint(word)
         raise ValidationError(f"{word!r} begins with no configured server. {hint}")
 
-    def prefix(self, word: str) -> tuple[str | None, str]:
-        """Return the configured server that a word begins with, and the rest; else the word."""
-        for name in sorted(self.configuration.servers, key=len, reverse=True):
-            if word.startswith(f"{name}.") and len(word) > len(name) + 1:
-                return name, word[len(name) + 1 :]
-        return None, word
-
-    def _elsewhere(self, word: str) -> str:
-        """Return a hint, if ``word`` is ``server/tool``, or a tool that a server was seen with."""
-        from holdfast.cli.find_tool import seen_with
-
-        server, *tool = re.split("[/:]", word, maxsplit=1)
-        if tool and server in self.configuration.servers:
-            return f"Did you mean {f'{server}.{tool[0]}'!r}?"
-        places = seen_with(self.configuration.servers, word)
-        return f"Did you mean {' or '.join(map(repr, places))}?" if places else ""
-
-    def named(self, word: str, words: tuple[str, ...]) -> tuple[str | None, str, tuple[str, ...]]:
-        """Return server, name and the rest of ``server.name …`` or ``server name …``."""
-        is_server = not self.given and self._is_server(word)
-        if is_server and words and words[0][:1] not in "-{" and "=" not in words[0]:
-            return word, words[0], words[1:]
-        if is_server and is_direct(word):
-            raise click.UsageError(f"Which one of {word!r}? Write its name after it.")
-        return *self.split(word), words
-
-    @property
-    def is_open(self) -> bool:
-        """True if no server is given, so that all of them may be meant."""
-        return not self.given and not self._from_variable
-
-    def client(self, server: str | None = None, *, ask: bool = True) -> Client:
-        """Return a client, not connected yet; ``ask`` a person for what is missing."""
-        _show_logs(self.verbose)
-        client = self._client(server, ask)
-        if ask:
-            status.follow(client)
-        return client
-
-    def _client(self, server: str | None, ask: bool) -> Client:
-        if server is not None and self.is_configured(server):
-            return self._configured(server, ask)
-        target = self.command or self.url or server or os.environ.get(VARIABLE) or ""
-        import holdfast
-
-        options = {**self.options, **self._fitting(target)}
-        options = self._with_login(options, target) if ask else options
-        if not self.trace:
-            return holdfast.connect(target, **options)
-        from holdfast._connect import Options
-        from holdfast._core.targets import transport_for
-
-        own = {name: options.pop(name) for name in Options.__optional_keys__ if name in options}
-        return holdfast.connect(_traced(transport_for(target, own, os.environ)), **options)
-
-    def reach(self) -> str:
-        """Return the options that lead to the same server, quoted for a shell."""
-        from holdfast.lock.commands import reach
-
-        return reach(
-            self.command or self.url,
-            env=self.stdio.get("env"),
-            inherit_env=self.stdio.get("inherit_env"),
-            cwd=self.stdio.get("cwd"),
-            headers=self.http.get("headers"),
-            transport=self.http.get("transport"),
-            protocol=self.options.get("protocol"),
-            config=self.config,
-        )
-
-    def _fitting(self, target: str | list[str]) -> dict[str, Any]:
-        """Return the options for this kind of server; refuse those for the other kind."""
-        if isinstance(target, str) and is_url(target):
-            _refuse(
-                self.stdio, ("env", "cwd", "inherit_env"), "for a command, and the server is a URL"
-            )
-            return self.http
-        _refuse(self.http, ("headers", "transport"), "for a URL, and the server is a command")
-        return self.stdio
+    def is_server(self, word: str) -> bool:
+        """Return whether a word is a server: a name, a URL, or a script."""
+        return is_direct(word) or word in self.configuration.servers
 
     def is_configured(self, name: str) -> bool:
         """Return whether a word names a server of the configuration, and is none itself."""
-        return not is_url(name) and (not is_script(name) or name in self.configuration.servers)
+        return not is_direct(name) or (not is_url(name) and name in self.configuration.servers)
 
     def entry(self, name: str) -> ServerEntry:
         """Return a configured server.
@@ -206,71 +170,6 @@ class ServerTarget:
         if entry is None:
             raise ValidationError(f"There is no server {name!r}. {self.hint(name)}")
         return entry
-
-    def _configured(self, name: str, ask: bool) -> Client:
-        entry = self.entry(name)
-        from holdfast.config.resolution import admit, client_for
-
-        if ask and not self.output.json:
-            approve_in_place(self.configuration, name)
-        resolved = admit(entry, prompt=_ask if ask else None)
-        options = dict(self._fitting(resolved.url or list(resolved.command)))
-        options = {**self.options, **options}
-        options = self._with_login(options, resolved.url or "") if ask else options
-        for key, said in (("env", resolved.env), ("headers", resolved.headers)):
-            if key in options:
-                options[key] = {**said, **options[key]}
-        return client_for(resolved, options, _traced if self.trace else None)
-
-    def _with_login(self, options: dict[str, Any], target: str | list[str]) -> dict[str, Any]:
-        """Add a login handler at a terminal; elsewhere a missing login is an error."""
-        if not (isinstance(target, str) and is_url(target)) or self.output.json:
-            return options
-        if not is_interactive() or os.environ.get("HOLDFAST_NO_BROWSER"):
-            return options
-        from msgspec import structs
-
-        from holdfast import Handlers, browser_login
-
-        login = browser_login if self.is_login else offer_login
-        handlers = structs.replace(options.get("handlers") or Handlers(), login=login)
-        return {"auth": "oauth", **options, "handlers": handlers}
-
-    # What was seen of it
-
-    def key(self, server: str | None) -> str:
-        """Return the key that a server's tools are stored under."""
-        if self.command is not None:
-            return shlex.join(self.command)
-        if server is not None and not is_url(server) and not self.is_configured(server):
-            return os.path.abspath(server)
-        return self.url or server or os.environ.get(VARIABLE, "")
-
-    def keep(self, server: str | None, tools: list[dict[str, Any]]) -> None:
-        """Store a server's tools for completion and ``--offline``."""
-        source = ""
-        if server is not None and self.is_configured(server):
-            source = self.configuration[server].source.file
-        tool_cache.save(self.key(server), tools, source)
-
-    async def list_tools(self, server: str | None, client: Client) -> list[dict[str, Any]]:
-        """Return the tools as the server describes them, and store them."""
-        # A cache that lives as long as one command would answer nobody.
-        found = [tool.raw for tool in await client.list_tools(cache="bypass")]
-        self.keep(server, found)
-        return found
-
-    # Which one it is
-
-    @property
-    def _from_variable(self) -> bool:
-        return bool(os.environ.get(VARIABLE))
-
-    def _names_server(self, words: list[str], wanted: tuple[str, ...]) -> bool:
-        """Return True if the first word is a server, although the environment gives one."""
-        if len(words) <= len(wanted):
-            return False
-        return self._is_server(words[0])
 
     def hint(self, word: str = "") -> str:
         """Return the servers that there are, or what ``word`` may mean."""
@@ -287,6 +186,102 @@ class ServerTarget:
             "No server is configured: give --url URL, or a command after --, "
             f"set {VARIABLE}, or see 'holdfast add --help'."
         )
+
+    def reach(self) -> str:
+        """Return the options that lead to the same server, quoted for a shell."""
+        from holdfast.lock.commands import reach
+
+        given = {**self.stdio, **self.http, "protocol": self.options.get("protocol")}
+        given.pop("stderr", None)
+        return reach(self.command or self.url, config=self.config, **given)
+
+    # Its client
+
+    def client(self, server: str | None = None, *, ask: bool = True) -> Client:
+        """Return a client, not connected yet; ``ask`` a person for what is missing."""
+        import logging
+
+        import holdfast
+
+        if self.verbose:
+            _show_logs()
+        elif not (logger := logging.getLogger("holdfast")).handlers:
+            logger.addHandler(logging.NullHandler())
+        is_asked = ask and not self.output.json and is_interactive()
+        resolved = None
+        target = self.command or self.url or server or self.variable or ""
+        if server is not None and self.is_configured(server):
+            from holdfast.config.resolution import admit, client_for
+
+            entry = self.entry(server)
+            if is_asked:
+                approve_in_place(self.configuration, server)
+            resolved = admit(entry, prompt=ask_input if ask else None)
+            target = resolved.url or list(resolved.command)
+        is_web = isinstance(target, str) and is_url(target)
+        own, other = (self.http, self.stdio) if is_web else (self.stdio, self.http)
+        if wrong := [_SAID_AS[name] for name in other if name in _SAID_AS]:
+            kinds = ("a command", "a URL") if is_web else ("a URL", "a command")
+            raise ValidationError(f"{wrong[0]} is for {kinds[0]}, and the server is {kinds[1]}")
+        options = {**self.options, **own}
+        if is_web and is_asked and not os.environ.get("HOLDFAST_NO_BROWSER"):
+            # Elsewhere a missing login is an error.
+            from msgspec import structs
+
+            login = holdfast.browser_login if self.is_login else offer_login
+            handlers = options.get("handlers") or holdfast.Handlers()
+            handlers = structs.replace(handlers, login=login)
+            options = {"auth": "oauth", **options, "handlers": handlers}
+        if resolved is not None:
+            for key, said in (("env", resolved.env), ("headers", resolved.headers)):
+                if key in options:
+                    options[key] = {**said, **options[key]}
+            client = client_for(resolved, options, _traced if self.trace else None)
+        elif self.trace:
+            from holdfast._connect import Options
+            from holdfast._core.targets import transport_for
+
+            keys = Options.__optional_keys__ & options.keys()
+            transport = transport_for(target, {key: options.pop(key) for key in keys}, os.environ)
+            client = holdfast.connect(_traced(transport), **options)
+        else:
+            client = holdfast.connect(target, **options)
+        if ask:
+            status.follow(client)
+        return client
+
+    # What was seen of it
+
+    def key(self, server: str | None) -> str:
+        """Return the key that a server's tools are stored under."""
+        if self.command is not None:
+            return shlex.join(self.command)
+        if server is not None and not is_url(server) and not self.is_configured(server):
+            return os.path.abspath(server)
+        return self.url or server or self.variable or ""
+
+    def keep(self, server: str | None, tools: list[dict[str, Any]]) -> None:
+        """Store a server's tools for completion and ``--offline``."""
+        source = ""
+        if server is not None and self.is_configured(server):
+            source = self.entry(server).source.file
+        tool_cache.save(self.key(server), tools, source)
+
+    async def list_tools(self, server: str | None, client: Client) -> list[dict[str, Any]]:
+        """Return the tools as the server describes them, and store them."""
+        # A cache that lives as long as one command would answer nobody.
+        found = [tool.raw for tool in await client.list_tools(cache="bypass")]
+        self.keep(server, found)
+        return found
+
+
+_SAID_AS = {
+    "env": "--env",
+    "inherit_env": "--inherit-env",
+    "cwd": "--cwd",
+    "headers": "--header",
+    "transport": "--transport",
+}
 
 
 async def known(listing: Awaitable[Sequence[T]]) -> Sequence[T] | None:
@@ -315,42 +310,13 @@ def is_url(text: str) -> bool:
 
 def is_direct(text: str) -> bool:
     """Return whether a word is a server itself: a URL, or a script that is there."""
-    return is_url(text) or is_script(text)
-
-
-def is_script(text: str) -> bool:
-    """Return whether a word is the path of a script that can be run."""
-    return "." in text and os.path.isfile(text) and _has_script_suffix(text)
+    return is_url(text) or ("." in text and os.path.isfile(text) and _has_script_suffix(text))
 
 
 def _has_script_suffix(text: str) -> bool:
     from holdfast._core.targets import SCRIPTS
 
     return os.path.splitext(text)[1].lower() in SCRIPTS
-
-
-_SAID_AS = {
-    "env": "--env",
-    "inherit_env": "--inherit-env",
-    "cwd": "--cwd",
-    "headers": "--header",
-    "transport": "--transport",
-}
-
-
-def _refuse(options: dict[str, Any], names: tuple[str, ...], why: str) -> None:
-    for name in names:
-        if name in options:
-            raise ValidationError(f"{_SAID_AS[name]} is {why}")
-
-
-def _ask(wanted: ConfigInput) -> str | None:
-    """Ask for a value that a configuration leaves to its user; None without a terminal."""
-    if not sys.stdin.isatty():
-        return None
-    text = visible_lines(wanted.description or wanted.id)
-    answer: str = click.prompt(text, hide_input=wanted.password, default=wanted.default, err=True)
-    return answer
 
 
 def server_options(function: F) -> Any:
@@ -361,9 +327,18 @@ def server_options(function: F) -> Any:
 
     @wraps(function)
     def run(**given: Any) -> Any:
-        target = _gather(click.get_current_context().obj, given)
-        found = function(target, **given)
-        return _run(found) if inspect.iscoroutine(found) else found
+        own = {name: given.pop(name) for name in ("output", *COMMON)}
+        found = function(ServerTarget(command=click.get_current_context().obj, **own), **given)
+        if not inspect.iscoroutine(found):
+            return found
+        import asyncio
+
+        try:
+            # A loop of its own: Ctrl-C cancels calls and closes servers.
+            with asyncio.Runner() as runner:
+                return runner.run(found)
+        finally:
+            status.end()
 
     verb: Any = run
     for option in reversed(OPTIONS):
@@ -371,77 +346,17 @@ def server_options(function: F) -> Any:
     return verb
 
 
-def _run(work: Coroutine[Any, Any, Any]) -> Any:
-    """Run on a loop of its own; Ctrl-C cancels calls and closes servers."""
-    import asyncio
-
-    try:
-        with asyncio.Runner() as runner:
-            return runner.run(work)
-    finally:
-        status.end()
-
-
-def _gather(command: list[str] | None, given: dict[str, Any]) -> ServerTarget:
-    url = given.pop("url")
-    if url is not None and command is not None:
-        raise click.UsageError("Give --url or a command after --, not both.")
-    if url is not None and not is_url(url):
-        raise click.UsageError(f"--url {url!r}: a URL begins with http:// or https://.")
-    if command is not None and not command:
-        raise click.UsageError("There is no command after --.")
-    verbose = given.pop("verbose")
-    stdio = {
-        "stderr": show_stderr if verbose else None,
-        "env": (env := given.pop("env")) and variables(env, os.environ),
-        "inherit_env": (names := given.pop("inherit_env")) and inherited(names),
-        "cwd": given.pop("cwd"),
-    }
-    http = {
-        "headers": (header := given.pop("header")) and pairs("--header", header, ":"),
-        "transport": given.pop("transport"),
-    }
-    target = ServerTarget(
-        Output(given.pop("output")),
-        command,
-        url,
-        config=given.pop("config"),
-        verbose=verbose,
-        trace=given.pop("trace"),
-    )
-    target.stdio = {name: value for name, value in stdio.items() if value}
-    target.http = {name: value for name, value in http.items() if value}
-    target.options = _policies(given)
-    return target
-
-
-def _policies(given: dict[str, Any]) -> dict[str, Any]:
-    options = {name: given.pop(name) for name in ("protocol", "log", "lock")}
-    seconds = given.pop("timeout")
-    if seconds is not None:
-        from holdfast.policies import Timeouts
-
-        total = max(seconds, Timeouts().total)
-        options["timeouts"] = Timeouts(request=seconds, handshake=seconds, total=total)
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _show_logs(verbose: bool) -> None:
-    """Show the library's log with ``--verbose``; else only what the verb writes."""
+def _show_logs() -> None:
+    """Show the library's log; messages may quote a server, and are shown as its stderr is."""
     import logging
 
-    logger = logging.getLogger("holdfast")
-    if verbose:
-        shown, plain = logging.StreamHandler(), logging.Formatter("%(name)s: %(message)s")
-        # Messages may quote a server: they are shown as its stderr is.
-        shown.format = partial(_safe_line, plain)  # type: ignore[method-assign]
-        logging.basicConfig(handlers=[shown])
-        logger.setLevel(logging.DEBUG)
-    elif not logger.handlers:
-        logger.addHandler(logging.NullHandler())
-
-
-def _safe_line(plain: Any, record: Any) -> str:
     from holdfast._core.redact import redact_text
 
-    return visible_lines(redact_text(plain.format(record)))
+    class Safe(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return visible_lines(redact_text(super().format(record)))
+
+    shown = logging.StreamHandler()
+    shown.setFormatter(Safe("%(name)s: %(message)s"))
+    logging.basicConfig(handlers=[shown])
+    logging.getLogger("holdfast").setLevel(logging.DEBUG)

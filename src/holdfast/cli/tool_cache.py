@@ -1,4 +1,4 @@
-"""The tools that servers were last seen to offer, for completion and ``--offline``.
+"""The tools that servers were last seen to offer, for completion, hints and ``--offline``.
 
 One small file per server in the user's cache folder. It may be missing, old or broken at any
 time, so it is only ever a convenience. The lines that ``tools`` writes to a pipe are stored with
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 
 from holdfast._core.files import make_private_folder, read_bytes, write_atomic, xdg_path
 from holdfast._version import __version__
@@ -22,18 +23,14 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 64 * 1024 * 1024
 
 
-def folder() -> str:
-    """Return the folder of the cache."""
-    return os.path.join(xdg_path("cache"), "holdfast", "manifests")
-
-
 def path_for(key: str) -> str:
     """Return the file of a server: by name if configured, else by a hash."""
+    folder = os.path.join(xdg_path("cache"), "holdfast", "manifests")
     if len(key) <= 60 and key.isascii() and key.replace("-", "").replace("_", "").isalnum():
-        return os.path.join(folder(), f"server-{key}.json")
+        return os.path.join(folder, f"server-{key}.json")
     from hashlib import sha256
 
-    return os.path.join(folder(), f"{sha256(key.encode()).hexdigest()[:32]}.json")
+    return os.path.join(folder, f"{sha256(key.encode()).hexdigest()[:32]}.json")
 
 
 class CachedTools:
@@ -60,7 +57,7 @@ def save(key: str, tools: Iterable[dict[str, Any]], source: str = "") -> None:
             return
         from holdfast.cli.views import tool_lines
 
-        make_private_folder(folder())
+        make_private_folder(os.path.dirname(path))
         lines = json.dumps(tool_lines(tools)).encode()
         write_atomic(path, data + lines, private=True)
     except (OSError, UnicodeError, RecursionError):
@@ -84,3 +81,51 @@ def load(key: str, *, only_lines: bool = False) -> CachedTools | None:
         return CachedTools(sound, str(json.loads(lines)), seen, str(facts["source"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def stored_lines(words: list[str]) -> str | None:
+    """Return what ``tools NAME --offline`` writes to a pipe; say on stderr when it was seen.
+
+    At the speed of starting Python. None if there are other words, or a terminal to draw on: then
+    the verb itself is needed.
+    """
+    names = [word for word in words if word not in ("tools", "--offline")]
+    if len(names) != 1 or len(words) != 3 or sys.stdout.encoding != "utf-8":
+        return None
+    if sys.stdout.isatty() or sys.stderr.isatty():
+        return None
+    name = names[0]
+    if name.startswith("-") or ":" in name or not name.isascii() or os.path.exists(name):
+        return None  # an option, a URL, a script
+    found = load(name, only_lines=True)
+    note = str(found)
+    if found is None or not (note.isascii() and note.isprintable()):
+        return None
+    print(note, file=sys.stderr, flush=True)
+    return found.lines
+
+
+def require(key: str) -> CachedTools:
+    """Return the stored tools. Raises ValidationError if the server was never seen."""
+    found = load(key)
+    if found is None:
+        from holdfast.errors import ValidationError
+
+        raise ValidationError(
+            f"{key}: not seen yet, so nothing is known of it offline; "
+            "list its tools once without --offline"
+        )
+    return found
+
+
+def seen_with(servers: Iterable[str], tool: str) -> str:
+    """Return the servers that were last seen with a tool, or one near it, as a question."""
+    from holdfast._core.text import close_matches
+
+    known: dict[str, list[str]] = {}
+    for server in servers:
+        found = load(server)
+        for one in found.tools if found is not None else ():
+            known.setdefault(one["name"], []).append(f"{server}.{one['name']}")
+    near = [tool] if tool in known else close_matches(tool, known, 1)
+    return f"Did you mean {' or '.join(map(repr, known[near[0]][:3]))}?" if near else ""

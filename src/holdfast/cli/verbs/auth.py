@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import click
 
-from holdfast.cli.options import OUTPUT, ServerCommand
+from holdfast.cli.options import ServerCommand, output_option
 from holdfast.cli.output import Output
 from holdfast.cli.progress import status as status_line
-from holdfast.cli.render import table
 from holdfast.cli.target import ServerTarget, server_options
+from holdfast.cli.views import table
 from holdfast.errors import AuthError, HoldfastError
 
 Verdict = Literal["ok", "note", "warn", "bad"]
@@ -145,12 +145,12 @@ def auth() -> None:
 
 
 @auth.command()
-@OUTPUT
-def status(output: str) -> None:
+@output_option
+def status(output: Output) -> None:
     """The stored logins, without their secrets."""
     import asyncio
 
-    out = Output(output)
+    out = output
     rows = asyncio.run(_stored())
     if out.json:
         out.value(rows)
@@ -201,8 +201,8 @@ def _until(login: Any) -> str:
 @auth.command("client-metadata")
 @click.argument("url")
 @click.option("--name", default="Holdfast", show_default=True, help="The client's name.")
-@OUTPUT
-def client_metadata(url: str, name: str, output: str) -> None:
+@output_option
+def client_metadata(url: str, name: str, output: Output) -> None:
     """The client metadata document to host at URL (give it as client_metadata_url)."""
     from holdfast import OAuth
     from holdfast._core.auth.login import client_metadata as metadata
@@ -215,7 +215,7 @@ def client_metadata(url: str, name: str, output: str) -> None:
         "redirect_uris": redirects,
         "token_endpoint_auth_method": "none",
     }
-    out = Output(output)
+    out = output
     if out.json:
         out.value(document)
     else:

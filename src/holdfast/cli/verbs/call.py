@@ -1,44 +1,53 @@
-"""``holdfast call``: a tool call from words to result."""
+"""``holdfast call``: a tool call from words to result; ``tasks``: calls that became tasks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+import shlex
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
 
 from holdfast._core.calls.handlers import Approver
 from holdfast._core.text import close_matches
-from holdfast.cli.arguments import parse, read_file, whole
+from holdfast.cli import tool_cache
+from holdfast.cli.arguments import parse, pick, read_file, whole
 from holdfast.cli.completers import parameters, tools
-from holdfast.cli.contents import Contents, SaveFolder
+from holdfast.cli.contents import Contents
 from holdfast.cli.elicitation import handlers
-from holdfast.cli.exit_codes import Exit
-from holdfast.cli.find_tool import pick, seen_with
 from holdfast.cli.options import ServerCommand, folders
+from holdfast.cli.output import Exit
 from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget, known, server_options
-from holdfast.cli.verbs.tasks import call_as_task
-from holdfast.errors import ValidationError
+from holdfast.cli.views import table
+from holdfast.errors import HoldfastError, ValidationError
 from holdfast.policies import ToolPolicy
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
-    from holdfast import Client
+    from holdfast import CallOptions, RunningCall
+    from holdfast.types import Task
+
+LONG: Final = 86_400.0
+"""Seconds for a whole task: at a terminal, Ctrl-C ends the wait before."""
+
+SAVE = click.option(
+    "--save", metavar="DIR", shell_complete=folders, help="Where pictures and other files go."
+)
+BUDGET = click.option(
+    "--budget", type=click.IntRange(1), metavar="N", help="Show N characters; the rest is saved."
+)
 
 
 @click.command(cls=ServerCommand, context_settings={"ignore_unknown_options": True})
 @click.argument("tool", shell_complete=tools)
 @click.argument("words", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=parameters)
 @click.option("--args", "text", metavar="JSON", help="The arguments as one JSON object.")
-@click.option(
-    "--save", metavar="DIR", shell_complete=folders, help="Where pictures and other files go."
-)
+@SAVE
 @click.option("--as-task", is_flag=True, help="Let the server make a task of it.")
 @click.option("--detach", is_flag=True, help="Leave the task running, and print its id.")
-@click.option(
-    "--budget", type=click.IntRange(1), metavar="N", help="Show N characters; the rest is saved."
-)
+@BUDGET
 @click.option("--approve", is_flag=True, help="Ask before a tool that may be destructive.")
 @server_options
 async def call(
@@ -50,7 +59,8 @@ async def call(
     save: str | None,
     budget: int | None,
     approve: bool,
-    **task: bool,
+    as_task: bool,
+    detach: bool,
 ) -> int:
     """Call a tool.
 
@@ -69,65 +79,183 @@ async def call(
     holdfast call add a=2 b=3 -- python server.py
     """
     server, name, words = target.named(tool, words)
-    target.options["handlers"] = handlers()
+    target.options["handlers"] = asking = handlers()
     async with target.client(server) as client:
-        schema = await _schema(target, server, client, name)
+        found = await known(target.list_tools(server, client))
+        names = [one["name"] for one in found or ()]
+        if found is not None and name not in names and not target.given:
+            _look_elsewhere(target, server, name, names)
+        schema = None if found is None else pick(found, name).get("inputSchema")
         arguments = whole(text, "--args") if text is not None else {}
-        arguments.update(parse(words, schema, read_file))
+        arguments.update(parse(words, schema if isinstance(schema, dict) else {}, read_file))
         policy = client._policy.tools
         if approve and policy.approve_of(name) in (None, "never"):
-            asking = Approver(client.name, ToolPolicy(approve="annotations"), handlers().approval)
-            await asking.ask(name, arguments, client.tools.get(name))
-        with status.over(name):
-            made = (name, arguments)
-            result = await call_as_task(target, client, server, made, **task)
+            asker = Approver(client.name, ToolPolicy(approve="annotations"), asking.approval)
+            await asker.ask(name, arguments, client.tools.get(name))
+        options: CallOptions = {"on_task": _told, "on_progress": status.update}
+        if as_task or detach:
+            options |= {"task": True, "total_timeout": LONG}
+        status.begin(name)
+        running = client.start_tool(name, arguments, **options)
+        result = await _outcome(target, server, running, detach)
     if result is None:
         return Exit.OK
-    return show(target, within(result, budget or policy.budget_of(name), name, save), name, save)
+    return show(target, result, name, save, budget or policy.budget_of(name))
 
 
-async def _schema(
-    target: ServerTarget, server: str | None, client: Client, tool: str
-) -> dict[str, Any]:
-    """Return the input schema of a tool; empty if the server has no list."""
-    found = await known(target.list_tools(server, client))
-    if found is None:
-        return {}
-    names = [one["name"] for one in found]
-    if not target.given and tool not in names and not close_matches(tool, names, 1):
-        others = seen_with(target.configuration.servers, tool)
-        if others:
-            where = f"{server} has" if server else "There is"
-            raise ValidationError(
-                f"{where} no tool {tool!r}. Did you mean {' or '.join(map(repr, others))}?"
-            )
-    schema = pick(found, tool).get("inputSchema")
-    return schema if isinstance(schema, dict) else {}
+def _look_elsewhere(target: ServerTarget, server: str | None, name: str, names: list[str]) -> None:
+    """Refuse a tool that has no like here, and was seen in another server."""
+    if close_matches(name, names, 1):
+        return
+    if others := tool_cache.seen_with(target.configuration.servers, name):
+        where = f"{server} has" if server else "There is"
+        raise ValidationError(f"{where} no tool {name!r}. {others}")
 
 
-def within(result: ToolResult, budget: int | None, name: str, save: str | None) -> ToolResult:
-    """Return a result that is too long as its head and tail; the whole goes to a file."""
-    if budget is None:
-        return result
-    from holdfast.agents.budget import cut, shorten, whole_text
+async def _outcome(
+    target: ServerTarget, server: str | None, running: RunningCall[ToolResult], detach: bool
+) -> ToolResult | None:
+    """Return the result of a call; None if it became a task that was left running.
 
-    text = whole_text(result)
-    if len(text) <= budget:
-        return result
-    path = SaveFolder(save, name).add(text.encode("utf-8", "surrogatepass"), ".txt")
-    return shorten(result, cut(text, budget, lambda at: f"{path}, from character {at}"))
-
-
-def show(target: ServerTarget, result: ToolResult, name: str, save: str | None) -> int:
-    """Write the result to stdout, or a tool's failure to stderr."""
+    Ctrl-C leaves a task running too, and says how to go on.
+    """
+    try:
+        if not detach or await running.wait_task() is None:
+            return await running
+    except asyncio.CancelledError:
+        if running.task is None:
+            running.cancel()
+        else:
+            target.output.note(_resume(target, server, running.detach()))
+        raise
+    except HoldfastError as error:
+        raise _advised(error, target, server) from None
+    task_id = running.detach()
     if target.output.json:
-        target.output.value(result.raw)
+        target.output.value({"taskId": task_id})
+    else:
+        target.output.text(task_id)
+    target.output.note(_resume(target, server, task_id))
+    return None
+
+
+def show(
+    target: ServerTarget, result: ToolResult, name: str, save: str | None, budget: int | None = None
+) -> int:
+    """Write the result to stdout, or a tool's failure to stderr.
+
+    Of one that is longer than the budget, the head and the tail; the whole goes to a file.
+    """
+    output = target.output
+    contents = Contents(output, save, name)
+    if budget is not None:
+        from holdfast.agents.budget import cut, shorten, whole_text
+
+        text = whole_text(result)
+        if len(text) > budget:
+            path = contents.add(text.encode("utf-8", "surrogatepass"), ".txt")
+            kept = cut(text, budget, lambda at: f"{path}, from character {at}")
+            result = shorten(result, kept)
+    if output.json:
+        output.value(result.raw)
     elif not result.is_error and (result.content or not result.has_structured):
-        Contents(target.output, save, name).show(result.content)
+        contents.show(result.content)
     elif not result.is_error:
-        target.output.value(msgspec.to_builtins(result.structured))
+        output.value(msgspec.to_builtins(result.structured))
     if not result.is_error:
         return Exit.OK
     reason = result.text or "The tool failed and gave no reason."
-    target.output.complain(f"{name}: {reason}", Exit.TOOL, {"kind": "tool"})
-    return Exit.TOOL
+    return output.complain(f"{name}: {reason}", Exit.TOOL, "tool")
+
+
+# Tasks
+
+
+@click.group(no_args_is_help=True)
+def tasks() -> None:
+    """Calls that became tasks: how they are doing, their results, their end.
+
+    \b
+    holdfast call builds.build target=all --detach
+    holdfast tasks wait builds TASK_ID
+    """
+
+
+@tasks.command("get", cls=ServerCommand)
+@click.argument("words", nargs=-1, metavar="[SERVER] TASK_ID")
+@server_options
+async def get(target: ServerTarget, words: tuple[str, ...]) -> None:
+    """Ask once how a task is doing."""
+    server, (task_id,) = target.take(words, "TASK_ID")
+    async with target.client(server) as client:
+        found = await client.get_task(task_id)
+    if target.output.json:
+        target.output.value({"tasks": [found.raw]})
+    else:
+        row = (found.task_id, found.status, found.status_message or "")
+        table(target.output, ("task", "status", "message"), [row])
+
+
+@tasks.command("wait", cls=ServerCommand)
+@click.argument("words", nargs=-1, metavar="[SERVER] TASK_ID")
+@click.option("--total", type=float, default=LONG, help="Seconds; then the task is cancelled.")
+@SAVE
+@BUDGET
+@server_options
+async def wait(
+    target: ServerTarget,
+    words: tuple[str, ...],
+    total: float,
+    save: str | None,
+    budget: int | None,
+) -> int:
+    """Wait for the result of a task, whoever began it. Ctrl-C leaves the task running."""
+    server, (task_id,) = target.take(words, "TASK_ID")
+    async with target.client(server) as client:
+        status.begin(task_id)
+        following = client.resume_task(task_id, total_timeout=total, on_task=_told)
+        waiting = asyncio.ensure_future(following)
+        try:
+            # Shielded: the end of this wait is not the end of the task.
+            result = await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            # Nobody is warned of the error of a wait that was given up.
+            waiting.add_done_callback(lambda done: done.cancelled() or done.exception())
+            target.output.note(_resume(target, server, task_id))
+            raise
+        except HoldfastError as error:
+            raise _advised(error, target, server) from None
+    return show(target, result, "result", save, budget)
+
+
+@tasks.command("cancel", cls=ServerCommand)
+@click.argument("words", nargs=-1, metavar="[SERVER] TASK_ID")
+@server_options
+async def cancel(target: ServerTarget, words: tuple[str, ...]) -> None:
+    """Ask the server to cancel a task. It may complete all the same."""
+    server, (task_id,) = target.take(words, "TASK_ID")
+    async with target.client(server) as client:
+        await client.cancel_task(task_id)
+    target.output.note(f"The server was asked to cancel {task_id}.")
+
+
+def _told(task: Task) -> None:
+    """Show the state of a task in the status line."""
+    status.say(f"{task.status}{': ' + task.status_message if task.status_message else ''}")
+
+
+def _advised(error: HoldfastError, target: ServerTarget, server: str | None) -> HoldfastError:
+    """Return the error of a task with the command that asks for it again."""
+    if error.task_id is not None and error.hint:
+        error.hint = f"{_wait(target, server, error.task_id)} asks for it again"
+    return error
+
+
+def _resume(target: ServerTarget, server: str | None, task_id: str) -> str:
+    return f"The task goes on. Its result: {_wait(target, server, task_id)}"
+
+
+def _wait(target: ServerTarget, server: str | None, task_id: str) -> str:
+    """Return the command that waits for a task; it can be pasted, whatever the id is."""
+    words = [server, task_id] if server is not None else [task_id]
+    return f"holdfast tasks wait {shlex.join(words)} {target.reach()}".rstrip()

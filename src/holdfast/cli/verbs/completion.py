@@ -10,8 +10,8 @@ import click
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
 from holdfast._core.files import read_bytes, reason, write_atomic, xdg_folder
-from holdfast.cli import consent
-from holdfast.cli.options import OUTPUT
+from holdfast.cli.elicitation import confirm, is_interactive
+from holdfast.cli.options import output_option
 from holdfast.cli.output import Output, write
 from holdfast.errors import ValidationError
 
@@ -98,8 +98,8 @@ class Fish(FishComplete):
 @click.command()
 @click.argument("words", nargs=-1, metavar="[install] [SHELL]")
 @click.option("-y", "--yes", is_flag=True, help="Install without being asked.")
-@OUTPUT
-def completion(words: tuple[str, ...], yes: bool, output: str) -> None:
+@output_option
+def completion(words: tuple[str, ...], yes: bool, output: Output) -> None:
     """Shell completion for servers, tools and parameters; starts no server.
 
     \b
@@ -115,7 +115,7 @@ def completion(words: tuple[str, ...], yes: bool, output: str) -> None:
     if shell not in SHELLS:
         raise click.UsageError(f"No completion for the shell {shell!r}: name bash, zsh or fish.")
     if install:
-        _install(Output(output), shell, yes)
+        _install(output, shell, yes)
     else:
         write(script(shell).encode())
 
@@ -141,10 +141,10 @@ def _install(out: Output, shell: str, yes: bool) -> None:
     line = f"{MARK}\n[ -r {quoted} ] && . {quoted}\n"
     before = "" if start is None else _read(start)
     is_new = start is not None and MARK not in before
-    if not yes and not out.json and consent.is_interactive():
+    if not yes and not out.json and is_interactive():
         also = f"\nto be read by a new line in {start}" if is_new else ""
         out.note(f"The script goes to {path}{also}.")
-        if not consent.confirm("Install it?"):
+        if not confirm("Install it?"):
             raise click.Abort
     _write(path, script(shell))
     if is_new:

@@ -1,20 +1,172 @@
-"""``holdfast config``: show, explain, trust and untrust configuration."""
+"""Setting up: ``add``, ``remove`` and ``import`` servers, ``config`` to approve them; ``demo``."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import shlex
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from holdfast.cli.completers import servers as suggest_servers
-from holdfast.cli.consent import agreed
-from holdfast.cli.options import CONFIG, OUTPUT
+from holdfast.cli.elicitation import agreed, confirm, is_interactive
+from holdfast.cli.options import (
+    CONFIG,
+    TRANSPORTS,
+    ServerCommand,
+    files,
+    folders,
+    output_option,
+    pairs,
+)
 from holdfast.cli.output import Output
+from holdfast.cli.target import is_url
 from holdfast.errors import TrustError
 
 if TYPE_CHECKING:
-    from holdfast.config import ServerExplanation
+    from holdfast.config import ConfigEdit, ServerExplanation
+
+PROJECT = click.option(
+    "--project", is_flag=True, help="The project's .mcp.json, not your own configuration."
+)
+YES = click.option("-y", "--yes", is_flag=True, help="Do it without being asked.")
+OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace servers of the same name.")
+
+
+@click.command(cls=ServerCommand)
+@click.argument("name")
+@click.argument("words", nargs=-1, metavar="[URL]")
+@PROJECT
+@OVERWRITE
+@YES
+@click.option(
+    "--env", metavar="K[=V]", multiple=True, help="A variable; without a value, ${K} is written."
+)
+@click.option("--cwd", metavar="DIR", shell_complete=folders, help="Where the command runs.")
+@click.option("--header", metavar="K:V", multiple=True, help="A header for the URL.")
+@click.option(
+    "--transport",
+    type=click.Choice(TRANSPORTS),
+    default="auto",
+    metavar="HOW",
+    help="Speak to the URL so: auto, streamable or sse.",
+)
+@output_option
+def add(
+    name: str,
+    words: tuple[str, ...],
+    *,
+    project: bool,
+    overwrite: bool,
+    yes: bool,
+    env: tuple[str, ...],
+    cwd: str | None,
+    header: tuple[str, ...],
+    transport: Literal["auto", "streamable", "sse"],
+    output: Output,
+) -> None:
+    """Add a server to your configuration. What you type yourself needs no approval.
+
+    \b
+    holdfast add git -- uvx mcp-server-git
+    holdfast add docs https://example.org/mcp --header 'X-Team: ${TEAM}'
+    """
+    from holdfast.config import add as write
+
+    command: list[str] | None = click.get_current_context().obj
+    if command is not None and (words or not command):
+        raise click.UsageError("Give a URL, or a command after --, and nothing else.")
+    if command is None and not words:
+        raise click.UsageError("Give a URL, or a command after --.")
+    if words and not (len(words) == 1 and is_url(words[0])):
+        if "://" in words[0]:
+            raise click.UsageError(f"{words[0]!r}: a URL begins with http:// or https://.")
+        raise click.UsageError(f"Write: holdfast add {name} -- {shlex.join(words)}")
+    if not (yes or output.json) and is_interactive():  # a script has typed it already
+        where = "the project's .mcp.json" if project else "your configuration"
+        output.note(f"{name}: {shlex.join(command) if command else words[0]}")
+        if not confirm(f"Add it to {where}?"):
+            raise click.Abort
+    done = write(
+        name,
+        command=command[0] if command else None,
+        args=command[1:] if command else [],
+        url=words[0] if words else None,
+        env=pairs("--env", tuple(one if "=" in one else f"{one}=${{{one}}}" for one in env), "="),
+        headers=pairs("--header", header, ":"),
+        cwd=cwd,
+        transport=transport,
+        scope="project" if project else "user",
+        overwrite=overwrite,
+    )
+    _report(output, done, "added to", f"\nTry it: holdfast tools {shlex.quote(name)}")
+
+
+def _report(output: Output, done: ConfigEdit, how: str, more: str = "") -> None:
+    if output.json:
+        output.value(done)
+        return
+    if done.servers:
+        output.note(f"{', '.join(done.servers)}: {how} {done.file}{more}")
+    for name, why in done.skipped.items():
+        output.note(f"{name}: left out: {why}")
+    for lost in done.lost:
+        output.note(f"lost: {lost}")
+
+
+@click.command()
+@click.argument("name", shell_complete=suggest_servers)
+@PROJECT
+@output_option
+def remove(name: str, project: bool, output: Output) -> None:
+    """Remove a server from your configuration, or else from the project's .mcp.json."""
+    from holdfast.config import remove as take_out
+
+    done = take_out(name, scope="project" if project else None)
+    _report(output, done, "removed from")
+
+
+@click.command("import")
+@click.argument("products", nargs=-1, metavar="[PRODUCT_OR_FILE]...", shell_complete=files)
+@click.option("--only", metavar="NAME", multiple=True, help="Only this server.")
+@OVERWRITE
+@YES
+@output_option
+def import_(
+    products: tuple[str, ...], only: tuple[str, ...], overwrite: bool, yes: bool, output: Output
+) -> None:
+    """Copy the servers of other products to your configuration, in one step.
+
+    Without a name: of every product that is found here.
+
+    \b
+    holdfast import
+    holdfast import cursor
+    holdfast import other/mcp.json --only git
+    """
+    from holdfast.config.edit import plan_import
+    from holdfast.config.views import EntryDisplay
+
+    plan = plan_import(products or None, names=only or None, overwrite=overwrite)
+    if plan.entries and not yes:
+        target = EntryDisplay().target
+        for entry in plan.entries:
+            source = entry.source.product or entry.source.file
+            output.note(f"{entry.name}: {target(entry)} (from {source})")
+        if output.json or not is_interactive():
+            again = [*products, *(f"--only={name}" for name in only), *["--overwrite"] * overwrite]
+            command = shlex.join(["holdfast", "import", *again, "--yes"])
+            raise TrustError(f"nobody to ask; after reading it: {command}")
+        count = len(plan.entries)
+        if not confirm(f"Import {'it' if count == 1 else f'these {count}'}?"):
+            raise click.Abort
+    done = plan.carry_out()
+    if not done.servers and not done.skipped:
+        output.note("Nothing to import was found.")
+    _report(output, done, "imported to")
+
+
+# Approvals
 
 
 @click.group()
@@ -24,44 +176,43 @@ def config() -> None:
 
 @config.command(short_help="the files that were found, and their servers")
 @CONFIG
-@OUTPUT
-def show(config: str | None, output: str) -> None:
+@output_option
+def show(config: str | None, output: Output) -> None:
     """Every file that was found, in the order in which they count, and its servers."""
     from holdfast.config import load
     from holdfast.config import show as overview
 
-    out = Output(output)
     found = overview(load(config))
-    if out.json:
-        out.value(found)
+    if output.json:
+        output.value(found)
         return
     for file in found.files:
-        out.text(f"{file.path} ({file.dialect}, {file.scope}): {', '.join(file.servers) or 'none'}")
+        names = ", ".join(file.servers) or "none"
+        output.text(f"{file.path} ({file.dialect}, {file.scope}): {names}")
         for problem in file.problems:
-            out.text(f"  ! {problem}")
+            output.text(f"  ! {problem}")
     for one in found.servers:
-        out.text(f"{one.name}: {one.target} [{one.trust}{', disabled' if one.disabled else ''}]")
+        output.text(f"{one.name}: {one.target} [{one.trust}{', disabled' if one.disabled else ''}]")
         for problem in (*one.problems, *one.warnings):
-            out.text(f"  ! {problem}")
+            output.text(f"  ! {problem}")
     if not found.files:
-        out.note("No configuration was found.")
+        output.note("No configuration was found.")
 
 
 @config.command(short_help="everything about one server")
 @click.argument("name", shell_complete=suggest_servers)
 @CONFIG
-@OUTPUT
-def explain(name: str, config: str | None, output: str) -> None:
+@output_option
+def explain(name: str, config: str | None, output: Output) -> None:
     """Everything about one server: where it comes from, its variables, whether it may run."""
     from holdfast.config import explain as explained
     from holdfast.config import load
 
-    out = Output(output)
     found = explained(load(config), name)
-    if out.json:
-        out.value(found)
+    if output.json:
+        output.value(found)
     else:
-        out.text(_told(found))
+        output.text(_told(found))
 
 
 def _told(found: ServerExplanation) -> str:
@@ -90,9 +241,9 @@ def _told(found: ServerExplanation) -> str:
 @click.option("--all", "everything", is_flag=True, help="Every server that needs an approval.")
 @click.option("-y", "--yes", is_flag=True, help="Approve without being asked.")
 @CONFIG
-@OUTPUT
+@output_option
 def trust(
-    names: tuple[str, ...], everything: bool, yes: bool, config: str | None, output: str
+    names: tuple[str, ...], everything: bool, yes: bool, config: str | None, output: Output
 ) -> None:
     """Approve servers of a project's own file, as they stand now.
 
@@ -100,7 +251,6 @@ def trust(
     """
     from holdfast.config import approve_all, load, preview
 
-    out = Output(output)
     found = load(config)
     if everything == bool(names):
         raise click.UsageError("Name the servers, or give --all.")
@@ -110,29 +260,37 @@ def trust(
     wanted = {name: one for name, one in shown.items() if one.verdict in ("untrusted", "changed")}
     for name in shown.keys() - wanted.keys():
         own = shown[name].verdict == "own"
-        out.note(f"{name}: {'is your own' if own else 'is trusted already'}.")
+        output.note(f"{name}: {'is your own' if own else 'is trusted already'}.")
     if wanted and not (yes or agreed(list(wanted.values()))):
         raise TrustError(f"{', '.join(wanted)}: not approved")
     for done in approve_all(found, list(wanted), seen=wanted):
         shown[done.name] = done
-        out.note(f"{done.name}: approved, as {done.file} has it now.")
+        output.note(f"{done.name}: approved, as {done.file} has it now.")
     if not shown:
-        out.note("Nothing needs an approval.")
-    if out.json:
+        output.note("Nothing needs an approval.")
+    if output.json:
         values = list(shown.values())
-        out.value(values[0] if len(values) == 1 and not everything else values)
+        output.value(values[0] if len(values) == 1 and not everything else values)
 
 
 @config.command(short_help="take an approval back")
 @click.argument("name", shell_complete=suggest_servers)
 @CONFIG
-@OUTPUT
-def untrust(name: str, config: str | None, output: str) -> None:
+@output_option
+def untrust(name: str, config: str | None, output: Output) -> None:
     """Take an approval back."""
     from holdfast.config import load, revoke
 
-    out = Output(output)
     done = revoke(load(config), name)
-    if out.json:
-        out.value({"name": name, "changed": done})
-    out.note(f"{name}: {'no longer approved' if done else 'was not approved'}.")
+    if output.json:
+        output.value({"name": name, "changed": done})
+    output.note(f"{name}: {'no longer approved' if done else 'was not approved'}.")
+
+
+@click.command()
+@click.option("-v", "--verbose", is_flag=True, help="Show the client's log as well.")
+def demo(verbose: bool) -> int:
+    """See a client connect, list, call, and survive the death of its server."""
+    from holdfast.demo.story import main
+
+    return main(verbose=verbose)

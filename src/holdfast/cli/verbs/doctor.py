@@ -7,25 +7,34 @@ would only fail for the same reason.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from holdfast._core.text import visible_lines
-from holdfast.cli import advice
+from holdfast._core.text import counted, visible_lines
+from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli.completers import servers
-from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.main import columns_of_terminal
 from holdfast.cli.options import ServerCommand
-from holdfast.cli.output import Output, as_said, wrap_words, write
-from holdfast.cli.render import styled
+from holdfast.cli.output import Exit, Output, as_said, exit_for, wrap_words, write
 from holdfast.cli.target import ServerTarget, server_options
-from holdfast.cli.verbs.status import show_all
-from holdfast.errors import HoldfastError, ProtocolError, RpcError
+from holdfast.cli.verbs.status import identity, show_all
+from holdfast.cli.views import styled
+from holdfast.errors import (
+    AuthError,
+    HandshakeTimeout,
+    HoldfastError,
+    ProtocolError,
+    RpcError,
+    StateError,
+    TransportError,
+    ValidationError,
+)
 from holdfast.events import Event, ProtocolViolation
 
 if TYPE_CHECKING:
@@ -68,38 +77,35 @@ async def doctor(target: ServerTarget, server: tuple[str, ...]) -> int:
     except HoldfastError as error:
         code = exit_for(error)
         told = as_said(str(error), with_path=True)
-        findings.append(Finding("failure", "bad", told, advice.advice(error, os.environ)))
+        findings.append(Finding("failure", "bad", told, advice(error, os.environ)))
         _show(target.output, findings[-1])
-    bad, summary = _summary(findings)
+    bad = [one.text for one in findings if one.verdict == "bad"]
+    warned = sum(one.verdict == "warn" for one in findings)
     if target.output.json:
         target.output.value({"healthy": not bad, "findings": [asdict(one) for one in findings]})
+    elif bad:
+        target.output.text(f"\n{counted(len(bad), 'problem')} found.")
     else:
-        target.output.text(f"\n{summary}")
-    worst = next((one.text for one in findings if one.verdict == "bad"), None)
-    return Exit.OK if worst is None else target.output.verdict(worst, code, "doctor")
-
-
-def _summary(findings: list[Finding]) -> tuple[int, str]:
-    bad = sum(finding.verdict == "bad" for finding in findings)
-    warned = sum(finding.verdict == "warn" for finding in findings)
-    if bad:
-        return bad, f"{bad} problem{'s' * (bad > 1)} found."
-    more = f", with {warned} thing{'s' * (warned > 1)} worth a look" if warned else ""
-    return bad, f"It works{more}."
+        more = f", with {counted(warned, 'thing')} worth a look" if warned else ""
+        target.output.text(f"\nIt works{more}.")
+    return target.output.verdict(bad[0], code, "doctor") if bad else Exit.OK
 
 
 async def _examine(target: ServerTarget, name: str | None) -> AsyncIterator[Finding]:
     heard: list[str] = []
     target.stdio.setdefault("stderr", heard.append)
     client = target.client(name)
-    is_stdio = getattr(client.transport, "command", None) is not None
+    command = getattr(client.transport, "command", None)
+    authorizer = getattr(client.transport, "authorizer", None)
     for finding in _before(client):
         yield finding
     violations: list[ProtocolViolation] = []
     is_open = False
 
     def violated(event: Event) -> None:
-        if isinstance(event, ProtocolViolation) and not _is_ours(event, is_open):
+        # Before it is open, it may be the answer to our question for the newest revision.
+        assert isinstance(event, ProtocolViolation)
+        if is_open or event.reason not in _OF_PROBE:
             violations.append(event)
 
     client.events.subscribe(violated, ProtocolViolation.name)
@@ -107,38 +113,34 @@ async def _examine(target: ServerTarget, name: str | None) -> AsyncIterator[Find
         began = time.perf_counter()
         await client.open()
         is_open = True
-        if not is_stdio:
-            yield Finding("transport", "note", client.transport.speaks)
-        for finding in _login(client):
-            yield finding
-        yield _started(time.perf_counter() - began, getattr(client.transport, "command", ()))
-        for finding in _introduced(client):
+        for finding in _introduced(client, time.perf_counter() - began):
             yield finding
         for finding in await _tools(target, name, client):
             yield finding
     except HoldfastError:
-        if not (is_stdio or is_open):
+        if command is None and not is_open:
             yield Finding("transport", "note", "HTTP")
         if violations:
-            yield _pollution(violations, is_stdio)
-        for finding in await _discovery(client):
-            yield finding
+            yield _pollution(violations, command)
+        if authorizer is not None and authorizer.refusal is not None:
+            from holdfast.cli.verbs.auth import discovery
+
+            for verdict, text in await discovery(client):
+                yield Finding("login", verdict, text)
         raise
     finally:
         await client.close()
-    yield _pollution(violations, is_stdio)
+    yield _pollution(violations, command)
     if heard:
         tail = "\n".join(line.rstrip() for line in heard[-10:])
         words = f"{len(heard)} line(s); the last of them:\n{tail}"
-        yield Finding(
-            "stderr",
-            "note",
-            words,
-            _PROBED if _revision_era(client.protocol_version) == "handshake" else "",
-        )
+        is_probed = _era(client.protocol_version) == "handshake"
+        yield Finding("stderr", "note", words, _PROBED if is_probed else "")
     yield _ended(client)
-    for protocol, era in _eras():
-        yield await _speaks(target, name, (protocol, era), client.protocol_version)
+    from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
+
+    for newest in (STATELESS[0], HANDSHAKE[0]):
+        yield await _speaks(target, name, newest, client.protocol_version)
 
 
 # How findings look
@@ -151,26 +153,22 @@ _MARKS: Final = {
 }
 _STEP: Final = 12
 """Columns of a step's name."""
+_MARGIN: Final = " " * (_STEP + 3)
 
 
 def _show(output: Output, finding: Finding) -> None:
+    """Show a finding: at a terminal its lines hang, and a PATH is parted between its folders."""
     if output.json:
         return
     mark, colour = _MARKS[finding.verdict]
     lines = visible_lines(finding.text).splitlines() or [""]
     lines += [f"→ {visible_lines(finding.advice)}"] if finding.advice else []
-    margin = " " * (_STEP + 3)
-    if output.is_terminal:
-        lines = [_hung(line, margin) for line in lines]
-    text = f"{finding.step:<{_STEP}} " + f"\n{margin}".join(lines)
-    write(f"{styled(mark, colour)} {text}\n".encode("utf-8", "backslashreplace"))
-
-
-def _hung(line: str, margin: str) -> str:
-    """Return a line that goes on below itself; a PATH is parted between its folders."""
-    rest = margin + " " * (len(line) - len(line.lstrip()) + 2)
-    after = ":" if line.startswith("PATH=") else "|"
-    return wrap_words(line, columns_of_terminal(), margin, rest, after=after).removeprefix(margin)
+    for at, line in enumerate(lines if output.is_terminal else ()):
+        rest = _MARGIN + " " * (len(line) - len(line.lstrip()) + 2)
+        after = ":" if line.startswith("PATH=") else "|"
+        hung = wrap_words(line, columns_of_terminal(), _MARGIN, rest, after=after)
+        lines[at] = hung.removeprefix(_MARGIN)
+    write(f"{styled(mark, colour)} {finding.step:<{_STEP}} " + f"\n{_MARGIN}".join(lines))
 
 
 # The steps
@@ -199,26 +197,6 @@ def _before(client: Client) -> Iterable[Finding]:
     yield Finding("environment", "note", text, advice)
 
 
-def _login(client: Client) -> Iterable[Finding]:
-    """Return who is logged in, if the server is used with a login."""
-    authorizer = getattr(client.transport, "authorizer", None)
-    login = None if authorizer is None else authorizer.login
-    if login is not None:
-        who = f"as {login.subject} " if login.subject else ""
-        scopes = f" for: {' '.join(login.granted)}" if login.granted else ""
-        yield Finding("login", "ok", f"{who}at {login.issuer}{scopes}")
-
-
-async def _discovery(client: Client) -> list[Finding]:
-    """Return how the authorization server is found, where the server has refused a request."""
-    authorizer = getattr(client.transport, "authorizer", None)
-    if authorizer is None or authorizer.refusal is None:
-        return []
-    from holdfast.cli.verbs.auth import discovery
-
-    return [Finding("login", verdict, text) for verdict, text in await discovery(client)]
-
-
 _PROBED: Final = (
     "words about a method or revision that it does not know are answers to our question for the "
     "newest revision, and no fault"
@@ -226,25 +204,26 @@ _PROBED: Final = (
 _OF_PROBE: Final = ("error without an id", "answer to an unknown request")
 
 
-def _is_ours(event: ProtocolViolation, is_open: bool) -> bool:
-    """Return whether a violation may be the answer to the question for the newest revision."""
-    return not is_open and event.reason in _OF_PROBE
-
-
-def _started(seconds: float, command: Sequence[str]) -> Finding:
-    if seconds < SLOW_START:
-        return Finding("start", "ok", f"answered after {seconds * 1000:.0f} ms")
+def _introduced(client: Client, seconds: float) -> Iterable[Finding]:
+    """Return how it was opened, and what it says of itself."""
     from holdfast._core.transports.launchers import is_launcher
 
-    advice = "some clients give up at 10 s: let it load less before it answers"
-    if is_launcher(command or ()):
-        advice = "install it beforehand rather than at each start; some clients give up at 10 s"
-    return Finding("start", "warn", f"answered after {seconds:.1f} s, which is slow", advice)
-
-
-def _introduced(client: Client) -> Iterable[Finding]:
-    info = client.server_info
-    who = "a server without a name" if info is None else f"{info.name} {info.version}"
+    command = getattr(client.transport, "command", None)
+    if command is None:
+        yield Finding("transport", "note", client.transport.speaks)
+    login = getattr(getattr(client.transport, "authorizer", None), "login", None)
+    if login is not None:
+        who = f"as {login.subject} " if login.subject else ""
+        scopes = f" for: {' '.join(login.granted)}" if login.granted else ""
+        yield Finding("login", "ok", f"{who}at {login.issuer}{scopes}")
+    if seconds < SLOW_START:
+        yield Finding("start", "ok", f"answered after {seconds * 1000:.0f} ms")
+    else:
+        advice = "some clients give up at 10 s: let it load less before it answers"
+        if is_launcher(command or ()):
+            advice = "install it beforehand rather than at each start; some clients give up at 10 s"
+        yield Finding("start", "warn", f"answered after {seconds:.1f} s, which is slow", advice)
+    who = identity(client) or "a server without a name"
     yield Finding("greeting", "ok", f"{who}, protocol {client.protocol_version}")
     said = client.server_capabilities
     names = sorted(said.raw) if said is not None else []
@@ -254,8 +233,6 @@ def _introduced(client: Client) -> Iterable[Finding]:
 
 
 async def _tools(target: ServerTarget, name: str | None, client: Client) -> list[Finding]:
-    from holdfast._core.wire.codes import METHOD_NOT_FOUND
-
     try:
         tools = await client.list_tools()
     except RpcError as error:
@@ -284,12 +261,12 @@ def _tool(tool: Tool) -> Iterable[Finding]:
         yield Finding("schemas", "warn", f"{tool.name}: no description for models to go by")
 
 
-def _pollution(violations: list[ProtocolViolation], is_stdio: bool) -> Finding:
+def _pollution(violations: list[ProtocolViolation], command: Any) -> Finding:
     if not violations:
         return Finding("output", "ok", "nothing but messages of the protocol")
     lines = [f"{one.reason}: {one.detail[:120]}" for one in violations[:5]]
     advice = "a server must send nothing but messages of the protocol"
-    if is_stdio:
+    if command is not None:
         advice = "a stdio server must write only messages to stdout: send its logs to stderr"
     return Finding("output", "warn", "\n".join(["what it should not send:", *lines]), advice)
 
@@ -307,34 +284,105 @@ def _ended(client: Client) -> Finding:
     return Finding("ending", "ok", f"ended by itself at {how}")
 
 
-def _eras() -> list[tuple[str, str]]:
-    from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
-
-    return [(STATELESS[0], "stateless"), (HANDSHAKE[0], "handshake")]
-
-
-def _revision_era(revision: str | None) -> str:
+def _era(revision: str | None) -> str:
     from holdfast._core.eras.revisions import STATELESS
 
     return "stateless" if revision in STATELESS else "handshake"
 
 
 async def _speaks(
-    target: ServerTarget, name: str | None, asked: tuple[str, str], spoken: str | None
+    target: ServerTarget, name: str | None, newest: str, spoken: str | None
 ) -> Finding:
     """Return whether a new connection can agree on the newest revision of an era."""
-    protocol, era = asked
+    era = _era(newest)
     kept = dict(target.options)
-    target.options["protocol"] = protocol
+    target.options["protocol"] = newest
     try:
         async with target.client(name) as client:
             await client.open()
             return Finding(era, "ok", f"speaks {client.protocol_version}")
     except (ProtocolError, RpcError):
-        older = _revision_era(spoken) == era and spoken != protocol
-        more = f"; {spoken}, which it speaks, is used" if older else ""
-        return Finding(era, "note", f"does not speak {protocol}{more}")
+        is_older = _era(spoken) == era and spoken != newest
+        more = f"; {spoken}, which it speaks, is used" if is_older else ""
+        return Finding(era, "note", f"does not speak {newest}{more}")
     except HoldfastError as error:
-        return Finding(era, "note", f"{protocol} cannot be tried: {error.message}")
+        return Finding(era, "note", f"{newest} cannot be tried: {error.message}")
     finally:
         target.options = kept
+
+
+# What to do about a failure
+
+
+_MISSING_VARIABLE: Final = re.compile(
+    r"\b([A-Z][A-Z0-9]*_[A-Z0-9_]*|[A-Z0-9]*(?:TOKEN|KEY|SECRET|PASSWORD))\b"
+    r"[^\n]{0,60}\b(?:required|missing|not set|not defined|must be set|undefined|unset)\b",
+    re.I,
+)
+_MISSING_VARIABLE_AFTER: Final = re.compile(
+    r"\b(?:required|missing|not set|set|provide|define)\b[^\n]{0,60}?"
+    r"\b([A-Z][A-Z0-9]*_[A-Z0-9_]*|[A-Z0-9]*(?:TOKEN|KEY|SECRET|PASSWORD))\b"
+)
+_KEY_ERROR: Final = re.compile(r"KeyError: '([A-Z][A-Z0-9_]{2,})'")
+
+_BY_TEXT: Final = (
+    (r"command not found", "check the spelling, install it, or give its full path"),
+    (
+        r"permission denied|not executable",
+        "make it executable (chmod +x), or start it through its interpreter",
+    ),
+    (r"it is a directory", "name the program in it, not the folder"),
+    (
+        r"no such file or directory",
+        "a path does not exist: check the command, its arguments, --cwd",
+    ),
+    (r"ModuleNotFoundError|No module named", "the package is not installed for that interpreter"),
+    (r"Cannot find module|ERR_MODULE_NOT_FOUND", "the package is not installed: npm install it"),
+    (r"EADDRINUSE|address already in use", "another process has its port: stop that one first"),
+    (r"ENOTFOUND|getaddrinfo|Name or service not known", "the name cannot be resolved: check it"),
+    (r"connection refused", "nothing listens there: is the server running, is the port right?"),
+    (
+        r"certificate|CERTIFICATE_VERIFY_FAILED",
+        "the certificate is not trusted: name your own with ca in the configuration",
+    ),
+    (r"npm (error|ERR)|404 Not Found - GET", "npm could not install it: check the package's name"),
+    (
+        r"\b(404|405)\b|Not Found",
+        "there is no MCP endpoint at this path: is it /mcp, /sse, another?",
+    ),
+    (
+        r"answered with text/html|gave no answer in its response",
+        "this is no MCP endpoint: is it at another path, such as /mcp or /sse?",
+    ),
+    (r"HTTP status 5\d\d", "the server, or a proxy before it, failed: see its log, try again"),
+    (r"usage:|unrecognized arguments|unknown option", "the server does not take these arguments"),
+)
+
+
+def missing_variable(text: str) -> str | None:
+    """Return the environment variable that a server misses, if its words name one."""
+    patterns = (_KEY_ERROR, _MISSING_VARIABLE, _MISSING_VARIABLE_AFTER)
+    return next((found[1] for one in patterns if (found := one.search(text))), None)
+
+
+def advice(error: HoldfastError, environ: Mapping[str, str]) -> str:
+    """Return what to try; empty where nothing better is known than the error itself."""
+    if isinstance(error, ValidationError | StateError):
+        return ""
+    if isinstance(error, AuthError):
+        return "it wants credentials: give --header 'Authorization: Bearer …'"
+    variable = missing_variable(getattr(error, "stderr_tail", "") or "")
+    if variable is not None and variable in environ:
+        return f"{variable} is set here and not passed on: --env {variable}"
+    if variable is not None:
+        return f"it misses a variable: --env {variable}=…, or env in the configuration"
+    if isinstance(error, RpcError) and error.code == METHOD_NOT_FOUND:
+        return "it does not seem to speak MCP: is it the right program, with the right arguments?"
+    for pattern, cure in _BY_TEXT:
+        if re.search(pattern, str(error), re.I):
+            return cure
+    if isinstance(error, HandshakeTimeout):
+        return "give it longer with --timeout; see with --verbose what it does meanwhile"
+    if isinstance(error, TransportError) and error.exit_code is not None:
+        return "it ended by itself: start the command by hand, and see what it says"
+    return ""

@@ -1,27 +1,24 @@
-"""Lists: tools, describe, resources, prompts, ping, servers, search."""
+"""Lists: tools, describe, resources, prompts, servers, search."""
 
 from __future__ import annotations
 
 import os
 import shlex
-import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast.cli import completers, tool_cache, views
-from holdfast.cli.completers import tools as suggest_tools
-from holdfast.cli.exit_codes import Exit
-from holdfast.cli.find_tool import pick, require
-from holdfast.cli.options import CONFIG, OUTPUT, ServerCommand
-from holdfast.cli.output import Output
-from holdfast.cli.render import first_line, table
-from holdfast.cli.target import NO_SERVER, ServerTarget, is_direct, known, server_options
+from holdfast.cli.arguments import pick
+from holdfast.cli.options import CONFIG, ServerCommand, output_option
+from holdfast.cli.output import Exit, Output
+from holdfast.cli.target import NO_SERVER, ServerTarget, known, server_options
+from holdfast.cli.views import blocks, first_line, flat, heading, prose, table, words_of
 
 if TYPE_CHECKING:
     from holdfast.agents.listing import ServerTool
-    from holdfast.config.views import ServerRow
+    from holdfast.cli.verbs.status import ServerHealth
 
 OFFLINE = click.option(
     "--offline", is_flag=True, help="What was last seen, without starting the server."
@@ -42,9 +39,12 @@ def tools(target: ServerTarget, server: tuple[str, ...], offline: bool) -> Any:
     holdfast tools server.py
     holdfast tools -- uvx mcp-server-git
     """
-    names = _several(target, server)
-    if names:
-        return _grouped_offline(target, names) if offline else _list_grouped(target, names)
+    if target.is_open and len(server) != 1:
+        for word in server:
+            target.entry(word)
+        names = list(server or target.configuration.servers)
+        if names:
+            return _grouped_offline(target, names) if offline else _list_grouped(target, names)
     name = target.only(server)
     if not offline:
         return _list_tools(target, name)
@@ -52,17 +52,8 @@ def tools(target: ServerTarget, server: tuple[str, ...], offline: bool) -> Any:
     return None
 
 
-def _several(target: ServerTarget, words: tuple[str, ...]) -> list[str]:
-    """Return the configured servers, where more than one is meant."""
-    if not target.is_open or len(words) == 1:
-        return []
-    for word in words:
-        target.entry(word)
-    return list(words or target.configuration.servers)
-
-
 def _grouped_offline(target: ServerTarget, names: list[str]) -> int:
-    from holdfast.cli.fleet import ServerHealth
+    from holdfast.cli.verbs.status import ServerHealth
 
     found = []
     for name in names:
@@ -72,13 +63,30 @@ def _grouped_offline(target: ServerTarget, names: list[str]) -> int:
         else:
             target.output.note(f"{name}: {known}")
             found.append(ServerHealth(name, "ready", tools=known.tools))
-    return views.grouped(target.output, found)
+    return _grouped(target.output, found)
 
 
 async def _list_grouped(target: ServerTarget, names: list[str]) -> int:
-    from holdfast.cli.fleet import visit
+    from holdfast.cli.verbs.status import visit
 
-    return views.grouped(target.output, await visit(target, names))
+    return _grouped(target.output, await visit(target, names))
+
+
+def _grouped(output: Output, found: Sequence[ServerHealth]) -> int:
+    """Show the tools of several servers, and which of the servers cannot be used."""
+    if output.json:
+        facts = [{"name": one.name, "state": one.state, "tools": one.tools} for one in found]
+        output.value({"servers": facts})
+    for one in found:
+        if output.json or one.state != "ready":
+            continue
+        if output.is_terminal:
+            heading(one.name)
+        views.tools(output, one.tools or (), "" if output.is_terminal else f"{one.name}.")
+    bad = [one for one in found if one.exit]
+    for one in bad:
+        output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
+    return bad[0].verdict(output) if bad else Exit.OK
 
 
 async def _list_tools(target: ServerTarget, name: str | None) -> None:
@@ -91,7 +99,7 @@ async def _list_tools(target: ServerTarget, name: str | None) -> None:
 
 
 @click.command(cls=ServerCommand)
-@click.argument("words", nargs=-1, metavar="[SERVER] [TOOL]", shell_complete=suggest_tools)
+@click.argument("words", nargs=-1, metavar="[SERVER] [TOOL]", shell_complete=completers.tools)
 @OFFLINE
 @server_options
 def describe(target: ServerTarget, words: tuple[str, ...], offline: bool) -> Any:
@@ -102,7 +110,10 @@ def describe(target: ServerTarget, words: tuple[str, ...], offline: bool) -> Any
     holdfast describe git.git_log
     holdfast describe add -- python server.py
     """
-    if _is_server(target, words):
+    is_server = not words and not target.is_open
+    if len(words) == 1 and not target.given:
+        is_server = target.is_server(words[0])
+    if is_server:
         if offline:
             raise click.UsageError("Offline there are only tools; name one, or see 'tools'.")
         return _overview(target, words[0] if words else None)
@@ -118,22 +129,56 @@ def describe(target: ServerTarget, words: tuple[str, ...], offline: bool) -> Any
     return None
 
 
-def _is_server(target: ServerTarget, words: tuple[str, ...]) -> bool:
-    if not words:
-        return not target.is_open
-    alone = len(words) == 1 and not target.given
-    return alone and (is_direct(words[0]) or words[0] in target.configuration.servers)
-
-
 async def _overview(target: ServerTarget, name: str | None) -> None:
-    from holdfast.cli.fleet import offered
+    """Show a server in short: who it is, and everything that it offers."""
+    from holdfast.cli.verbs.status import identity
 
+    output = target.output
     async with target.client(name) as client:
         await client.open()
-        found = await offered(client)
-        if found.tools is not None:
-            target.keep(name, found.tools)
-    views.overview(target.output, found)
+        facts = {
+            "name": client.name,
+            "server": identity(client),
+            "protocol": client.protocol_version,
+            "instructions": client.instructions,
+        }
+        lists: dict[str, Any] = {
+            "tools": await known(client.list_tools()),
+            "resources": await known(client.list_resources()),
+            "templates": await known(client.list_resource_templates()),
+            "prompts": await known(client.list_prompts()),
+        }
+    raw = {
+        key: None if found is None else [one.raw for one in found] for key, found in lists.items()
+    }
+    if raw["tools"] is not None:
+        target.keep(name, raw["tools"])
+    if output.json:
+        output.value({**facts, **raw})
+        return
+    who = facts["server"] or "a server without a name"
+    lines = [f"{facts['name']}: {who}, protocol {facts['protocol']}"]
+    if facts["instructions"]:
+        lines.append(f"\n{flat(facts['instructions'].strip())}")
+    prose(output, "\n".join(lines))
+    for key, called in _CALLED.items():
+        rows = [(called(one), words_of(one)) for one in raw[key] or ()]
+        if rows and output.is_terminal:
+            output.text("")
+            heading(key.title())
+            blocks(rows)
+        elif rows:
+            told = [f"  {first_line(first)}  {first_line(words)}" for first, words in rows]
+            output.text("\n".join([f"\n{key.title()}:", *told]))
+
+
+_CALLED: dict[str, Callable[[dict[str, Any]], str]] = {
+    "tools": views.signature_of,
+    "resources": lambda one: str(one.get("uri")),
+    "templates": lambda one: str(one.get("uriTemplate")),
+    "prompts": lambda one: str(one.get("name")),
+}
+"""What a server offers, and how each is called."""
 
 
 async def _describe(target: ServerTarget, name: str | None, wanted: str, called: list[str]) -> None:
@@ -152,7 +197,7 @@ def _show(
 
 def _seen_of(target: ServerTarget, name: str | None) -> list[dict[str, Any]]:
     """Return what was last seen of a server; say when."""
-    found = require(target.key(name))
+    found = tool_cache.require(target.key(name))
     target.output.note(str(found))
     return found.tools
 
@@ -184,78 +229,36 @@ async def prompts(target: ServerTarget, server: tuple[str, ...]) -> None:
         views.prompts(target.output, found or ())
 
 
-@click.command(cls=ServerCommand)
-@click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=completers.servers)
-@server_options
-async def ping(target: ServerTarget, server: tuple[str, ...]) -> int:
-    """See whether a server answers, who it is, and how long that took; without a name, all."""
-    if not server and target.is_open:
-        from holdfast.cli.verbs.status import show_all
-
-        return await show_all(target)
-    from holdfast.cli.fleet import identity
-
-    name = target.only(server)
-    began = time.perf_counter()
-    async with target.client(name) as client:
-        await client.open()
-        opened = time.perf_counter()
-        await client.ping()
-        answered = time.perf_counter()
-        facts = {
-            "server": identity(client),
-            "protocol": client.protocol_version,
-            "connectMs": round((opened - began) * 1000, 1),
-            "pingMs": round((answered - opened) * 1000, 1),
-        }
-    if target.output.json:
-        target.output.value(facts)
-        return Exit.OK
-    who = facts["server"] or client.name
-    times = f"connected in {facts['connectMs']} ms, answered in {facts['pingMs']} ms"
-    target.output.text(f"{who}, protocol {facts['protocol']}: {times}")
-    return Exit.OK
-
-
 # Servers
 
 
 @click.command()
 @CONFIG
-@OUTPUT
-def servers(config: str | None, output: str) -> None:
+@output_option
+def servers(config: str | None, output: Output) -> None:
     """The configured servers, where each comes from, and whether it may be used."""
     from holdfast.config import load, show
 
-    out = Output(output)
     found = show(load(config))
-    if out.json:
-        out.value(found)
+    if output.json:
+        output.value(found)
         return
-    rows = [(one.name, _standing(one), one.target, _place(out, one.file)) for one in found.servers]
+    home = os.path.expanduser("~")
+    rows = []
+    for one in found.servers:
+        state = "disabled" if one.disabled else "broken" if one.problems else _STANDINGS[one.trust]
+        is_home = output.is_terminal and one.file.startswith(f"{home}/")
+        rows.append((one.name, state, one.target, one.file.replace(home, "~", is_home)))
     if rows:
-        table(out, ("server", "standing", "what it is", "from"), rows, paths=True)
+        table(output, ("server", "standing", "what it is", "from"), rows, paths=True)
     else:
-        out.note(NO_SERVER)
+        output.note(NO_SERVER)
     for file in found.files:
         for problem in file.problems:
-            out.note(problem)
+            output.note(problem)
     for one in found.servers:
         for problem in (*one.problems, *one.warnings):
-            out.note(problem)
-
-
-def _place(output: Output, path: str) -> str:
-    """A path, the home shortened where a person looks."""
-    home = os.path.expanduser("~")
-    is_below = output.is_terminal and path.startswith(f"{home}/")
-    return f"~{path[len(home) :]}" if is_below else path
-
-
-def _standing(one: ServerRow) -> str:
-    if one.disabled:
-        return "disabled"
-    return "broken" if one.problems else _STANDINGS[one.trust]
+            output.note(problem)
 
 
 _STANDINGS = {
@@ -281,12 +284,22 @@ async def search(target: ServerTarget, words: tuple[str, ...], most: int, offlin
     holdfast search read file
     """
     from holdfast.agents.search import Index
+    from holdfast.cli.verbs.status import visit
 
+    known: dict[str, Iterable[dict[str, Any]]] = {}
     if offline:
-        tools = _seen(target)
+        for name in target.configuration.servers:
+            cached = tool_cache.load(name)
+            known[name] = cached.tools if cached is not None else ()
+    elif target.given:
+        async with target.client() as client:
+            known[""] = await target.list_tools(None, client)
     else:
-        tools = await _asked(target)
-    hits = Index(tools).search(" ".join(words), most)
+        for one in await visit(target, list(target.configuration.servers)):
+            known[one.name] = one.tools or ()
+            if one.exit:
+                target.output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
+    hits = Index(_named(known)).search(" ".join(words), most)
     if target.output.json:
         facts = [{"tool": one.tool.dotted, "score": one.score} for one in hits]
         target.output.value({"tools": facts})
@@ -301,32 +314,14 @@ async def search(target: ServerTarget, words: tuple[str, ...], most: int, offlin
     return target.output.verdict(told, Exit.TOOL, "search")
 
 
-def _seen(target: ServerTarget) -> list[ServerTool]:
-    found: list[ServerTool] = []
-    for name in target.configuration.servers:
-        cached = tool_cache.load(name)
-        found += _named(name, cached.tools if cached is not None else ())
-    return found
-
-
-async def _asked(target: ServerTarget) -> list[ServerTool]:
-    from holdfast.cli.fleet import visit
-
-    if target.given:
-        async with target.client() as client:
-            return _named("", await target.list_tools(None, client))
-    found = await visit(target, list(target.configuration.servers))
-    for one in found:
-        if one.exit:
-            target.output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
-    return [tool for one in found for tool in _named(one.name, one.tools or ())]
-
-
-def _named(server: str, tools: Iterable[dict[str, Any]]) -> list[ServerTool]:
+def _named(known: dict[str, Iterable[dict[str, Any]]]) -> list[ServerTool]:
     from holdfast import Tool
     from holdfast.agents.listing import ServerTool
     from holdfast.types.base import decode, encode
 
-    found = [decode(encode(raw), Tool) for raw in tools]
-    dot = f"{server}." if server else ""
-    return [ServerTool(server, tool, f"{dot}{tool.name}") for tool in found]
+    found = []
+    for server, raws in known.items():
+        for raw in raws:
+            tool = decode(encode(raw), Tool)
+            found.append(ServerTool(server, tool, f"{server}.{tool.name}".removeprefix(".")))
+    return found

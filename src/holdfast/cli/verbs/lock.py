@@ -9,8 +9,8 @@ import click
 
 from holdfast._core.text import counted
 from holdfast.cli.completers import servers
-from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.options import ServerCommand
+from holdfast.cli.output import Exit, exit_for
 from holdfast.cli.target import ServerTarget, server_options
 from holdfast.errors import HoldfastError, ValidationError
 

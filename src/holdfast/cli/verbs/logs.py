@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast._core.text import show_json, visible
-from holdfast.cli.consent import is_interactive
-from holdfast.cli.exit_codes import Exit, exit_for
-from holdfast.cli.options import CLOSE, OPEN, OUTPUT, ServerCommand, files, pairs
-from holdfast.cli.output import Output
+from holdfast.cli.elicitation import is_interactive
+from holdfast.cli.options import CLOSE, OPEN, ServerCommand, files, output_option, pairs
+from holdfast.cli.output import Exit, Output, exit_for
 from holdfast.cli.target import ServerTarget, server_options
 from holdfast.errors import ValidationError
 
@@ -117,12 +116,12 @@ async def run(
 @click.argument("first", type=click.Path())
 @click.argument("second", type=click.Path())
 @click.option("--durations", is_flag=True, help="Count how long calls took, too.")
-@OUTPUT
-def diff(first: str, second: str, durations: bool, output: str) -> int:
+@output_option
+def diff(first: str, second: str, durations: bool, output: Output) -> int:
     """Compare two logs, call by call. Exits with 1 if they differ."""
     from holdfast.calllog.compare import compare
 
-    out = Output(output)
+    out = output
     found = compare(_path(first), _path(second), durations=durations)
     if out.json:
         out.value({"same": found.same, "different": [str(one) for one in found]})

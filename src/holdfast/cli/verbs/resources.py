@@ -1,34 +1,36 @@
-"""Reading: resources, prompts, completion, skills."""
+"""Reading: resources, prompts, skills."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
 from holdfast._core.text import did_you_mean, visible
 from holdfast.cli import views
-from holdfast.cli.arguments import parse, read_file
+from holdfast.cli.arguments import parse, read_file, suggestion
 from holdfast.cli.completers import prefixes, servers
-from holdfast.cli.exit_codes import Exit
-from holdfast.cli.find_tool import suggestion
-from holdfast.cli.options import ServerCommand, folders, pairs
-from holdfast.cli.output import write
-from holdfast.cli.render import first_line, table
+from holdfast.cli.options import ServerCommand, folders
+from holdfast.cli.output import Exit, write
 from holdfast.cli.target import ServerTarget, server_options
+from holdfast.cli.views import table
 from holdfast.errors import HoldfastError, RpcError, ValidationError
-from holdfast.types import PromptReference, ResourceReference
 
 if TYPE_CHECKING:
     from holdfast import Client
     from holdfast.types import Skill
 
+SAVE = click.option(
+    "--save", metavar="DIR", shell_complete=folders, help="Where what is no text goes."
+)
+
 
 @click.command(cls=ServerCommand)
 @click.argument("words", nargs=-1, metavar="[SERVER] URI")
-@click.option("--save", metavar="DIR", shell_complete=folders, help="Where what is no text goes.")
+@SAVE
 @server_options
 async def read(target: ServerTarget, words: tuple[str, ...], save: str | None) -> int:
     """Read a resource.
@@ -43,26 +45,19 @@ async def read(target: ServerTarget, words: tuple[str, ...], save: str | None) -
             found = await client.read_resource(uri)
         except RpcError as error:
             code = target.output.fail(error)
-            if hint := await _near(client, uri):
-                target.output.note(f"D{hint[1:]}")
+            with suppress(HoldfastError):
+                known = [one.uri for one in await client.list_resources()]
+                if uri not in known and (hint := did_you_mean(uri, known, 3, 0.8)):
+                    target.output.note(f"D{hint[1:]}")
             return code
     views.resource(target.output, found, uri, save)
     return Exit.OK
 
 
-async def _near(client: Client, uri: str) -> str:
-    """Return the resources with a similar URI, as a question."""
-    try:
-        known = [one.uri for one in await client.list_resources()]
-    except HoldfastError:
-        return ""
-    return "" if uri in known else did_you_mean(uri, known, 3, 0.8)
-
-
 @click.command(cls=ServerCommand, context_settings={"ignore_unknown_options": True})
 @click.argument("prompt", shell_complete=prefixes)
 @click.argument("words", nargs=-1, metavar="[NAME=VALUE]...")
-@click.option("--save", metavar="DIR", shell_complete=folders, help="Where what is no text goes.")
+@SAVE
 @server_options
 async def prompt(
     target: ServerTarget, prompt: str, words: tuple[str, ...], save: str | None
@@ -75,20 +70,15 @@ async def prompt(
     """
     server, name, words = target.named(prompt, words)
     async with target.client(server) as client:
-        arguments = fill(words, await _arguments(client, name), name)
-        found = await client.get_prompt(name, arguments)
+        known: list[str] | None = None
+        with suppress(RpcError):  # not every server has a list
+            prompts = {one.name: one for one in await client.list_prompts()}
+            if name not in prompts:
+                hint = suggestion(name, list(prompts))
+                raise ValidationError(f"There is no prompt {name!r}. {hint}")
+            known = [one.name for one in prompts[name].arguments or ()]
+        found = await client.get_prompt(name, fill(words, known, name))
     views.prompt(target.output, found, name, save)
-
-
-async def _arguments(client: Client, prompt: str) -> list[str] | None:
-    """Return the arguments of a prompt; None if the server has no list. Refuse one not listed."""
-    try:
-        prompts = {one.name: one for one in await client.list_prompts()}
-    except RpcError:
-        return None
-    if prompt not in prompts:
-        raise ValidationError(f"There is no prompt {prompt!r}. {suggestion(prompt, list(prompts))}")
-    return [one.name for one in prompts[prompt].arguments or ()]
 
 
 def fill(words: Iterable[str], known: list[str] | None, prompt: str) -> dict[str, str]:
@@ -103,39 +93,6 @@ def fill(words: Iterable[str], known: list[str] | None, prompt: str) -> dict[str
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in found.items()
     }
-
-
-@click.command(cls=ServerCommand)
-@click.argument("words", nargs=-1, metavar="[SERVER] PROMPT_OR_TEMPLATE NAME[=TEXT]")
-@click.option("--with", "context", metavar="K=V", multiple=True, help="An argument set already.")
-@server_options
-async def complete(target: ServerTarget, words: tuple[str, ...], context: tuple[str, ...]) -> None:
-    """Suggestions for an argument of a prompt, or of a resource template (a URI with braces).
-
-    \b
-    holdfast complete demo review language=py
-    """
-    server, (about, argument) = target.take(
-        _apart(target, words), "PROMPT_OR_TEMPLATE", "NAME=TEXT"
-    )
-    name, _, text = argument.partition("=")
-    ref = ResourceReference(uri=about) if "://" in about else PromptReference(name=about)
-    known = pairs("--with", context, "=") or None
-    async with target.client(server) as client:
-        found = await client.complete(ref, name, text, known)
-    if target.output.json:
-        target.output.value({"completion": found.raw})
-        return
-    for value in found.values:
-        target.output.text(first_line(value))
-
-
-def _apart(target: ServerTarget, words: tuple[str, ...]) -> tuple[str, ...]:
-    """``server.prompt`` as two words, because that is how other verbs take it."""
-    if len(words) == 2 and not target.given and "://" not in words[0]:
-        server, rest = target.prefix(words[0])
-        return (server, rest, words[1]) if server else words
-    return words
 
 
 # Skills

@@ -17,12 +17,11 @@ from holdfast._core.files import make_private_folder, open_for_append, xdg_folde
 from holdfast._core.text import counted, visible, visible_lines
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli import views
-from holdfast.cli.arguments import parse, read_file
+from holdfast.cli.arguments import parse, pick, read_file
 from holdfast.cli.completers import servers
 from holdfast.cli.elicitation import handlers
-from holdfast.cli.exit_codes import Exit
-from holdfast.cli.find_tool import pick
 from holdfast.cli.options import ServerCommand
+from holdfast.cli.output import Exit
 from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget, server_options
 from holdfast.cli.verbs.call import show
@@ -121,8 +120,7 @@ class Session:
         try:
             words = shlex.split(line, comments=True)
         except ValueError as error:
-            self._output.complain(f"not understood: {error}", Exit.USAGE, {"kind": "usage"})
-            return Exit.USAGE
+            return self._output.complain(f"not understood: {error}", Exit.USAGE, "usage")
         try:
             return self._do(words) if words else Exit.OK
         except HoldfastError as error:
@@ -130,8 +128,7 @@ class Session:
         except KeyboardInterrupt:
             print(file=sys.stderr)
             told = "interrupted; the server was told to stop"
-            self._output.complain(told, Exit.INTERRUPTED, {"kind": "interrupted"})
-            return Exit.INTERRUPTED
+            return self._output.complain(told, Exit.INTERRUPTED, "interrupted")
 
     def _do(self, words: list[str]) -> int:
         if words[0] not in self._verbs:

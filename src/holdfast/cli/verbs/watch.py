@@ -14,9 +14,8 @@ import click
 from holdfast._core.calls.handlers import Notification
 from holdfast._core.text import has_unseen, visible_json
 from holdfast.cli.completers import servers
-from holdfast.cli.exit_codes import Exit
 from holdfast.cli.options import ServerCommand
-from holdfast.cli.output import Output
+from holdfast.cli.output import Exit, Output
 from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget, server_options
 from holdfast.errors import TransportError
