@@ -66,7 +66,7 @@ def test_a_log_answers_as_a_server(cli: Cli, log: str) -> None:
     assert done.code == 1
     assert "was not recorded with these arguments" in done.err
     cli("lock", "--as", "demo", "--", *DEMO)
-    done = cli("tools", "--", *mock, "--tools", "holdfast.lock", "--server", "demo", "--loop")
+    done = cli("tools", "--", *mock, "--tools", "holdfast.lock", "--server", "demo")
     assert "echo(text: str)\tGives the text back." in done.out
     assert cli("serve-log", log, "--tools", "holdfast.lock", "--server", "x").code == 2
 

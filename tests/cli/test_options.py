@@ -7,16 +7,9 @@ from pathlib import Path
 import click
 import pytest
 
-from holdfast.cli.options import COMMON, OPTIONS, Seconds, pairs
+from holdfast.cli.options import Seconds, pairs
 from tests.cli.conftest import DEMO, Cli
 from tests.cli.rig import puppet
-
-
-def test_help_shows_apart_all_that_are_common() -> None:
-    verb = click.command()(lambda **given: None)
-    for option in OPTIONS:
-        option(verb)
-    assert {one.name for one in verb.params} == COMMON | {"output", "json"}
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "-inf", "", "1s", "x"])

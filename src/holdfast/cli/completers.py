@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -26,69 +26,69 @@ if TYPE_CHECKING:
 _AT_FILE = ("=@", ":=@")
 _PLAIN = re.compile(r"[\w@%+:,./](?:[\w@%+=:,./ -]*[\w@%+=:,./-])?")
 
-Suggest = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
+Offers = Iterable[tuple[str, str]]
+"""Words, and what is said about each."""
+Complete = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 
 
-def _item(value: str, kind: str = "plain", about: str | None = None) -> CompletionItem:
-    from click.shell_completion import CompletionItem  # loaded at Tab alone
+def _completer(suggest: Callable[[click.Context, click.Parameter, str], Offers]) -> Complete:
+    """Wrap a completer: after ``--`` is a command, for which the shell completes files.
 
-    return CompletionItem(value, kind, None if about is None else visible(about))
-
-
-def _before_dashes(suggest: Suggest) -> Suggest:
-    """Wrap a completer: after ``--`` is a command, for which the shell completes files."""
+    Only words are offered that are made of characters that no shell acts on, but for spaces.
+    Servers, schemas and checkouts name what is offered: behind an open double quote, Tab on
+    ``docs$(…)`` would insert a command that the shell runs. Spaces are quoted by the shell.
+    """
 
     @wraps(suggest)
     def offer(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem  # loaded at Tab alone
+
         words, place = os.environ.get("COMP_WORDS", "").split(), os.environ.get("COMP_CWORD", "")
         if "--" in words[: int(place) if place.isdecimal() else None]:
-            return [_item(incomplete, "file")]
-        return [item for item in suggest(ctx, param, incomplete) if _is_plain(item.value)]
+            return [CompletionItem(incomplete, "file")]
+        return [
+            CompletionItem(word, help=visible(about))
+            for word, about in suggest(ctx, param, incomplete)
+            if _PLAIN.fullmatch(word) and not has_unseen(word)
+        ]
 
     return offer
 
 
-def _is_plain(word: str) -> bool:
-    """Return whether a word is made of characters that no shell acts on, but for spaces.
-
-    Servers, schemas and checkouts name what is offered: behind an open double quote, Tab on
-    ``docs$(…)`` would insert a command that the shell runs. Spaces are quoted by the shell.
-    """
-    return _PLAIN.fullmatch(word) is not None and not has_unseen(word)
-
-
-@_before_dashes
-def servers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+@_completer
+def servers(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offers:
     """The names of the configured servers, until one is given."""
     if param.nargs == -1 and ctx.params.get(param.name or ""):
         return []
-    return [_item(name) for name in _servers(ctx) if name.startswith(incomplete)]
+    return [(name, "") for name in _servers(ctx) if name.startswith(incomplete)]
 
 
-@_before_dashes
-def tools(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+SERVER = click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
+
+
+@_completer
+def tools(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offers:
     """``server.tool`` for every server that was seen; tools alone where the server is given."""
     before = [str(word) for word in ctx.params.get("words") or ()]
     if before:
         is_server = len(before) == 1 and before[0] in _servers(ctx)
         return list(_tools(before[0], "", incomplete)) if is_server else []
-    found: list[CompletionItem] = []
+    found: list[tuple[str, str]] = []
     for key, prefix in _places(ctx):
         if prefix.startswith(incomplete) or incomplete.startswith(prefix):
             known = list(_tools(key, prefix, incomplete))
-            found += known or ([_item(prefix)] if prefix else [])
+            found += known or ([(prefix, "")] if prefix else [])
     return found
 
 
-@_before_dashes
-def prefixes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+@_completer
+def prefixes(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offers:
     """``server.``, where what follows is not known before the server was asked."""
-    names = [f"{name}." for name in _servers(ctx)]
-    return [_item(name) for name in names if name.startswith(incomplete)]
+    return [(f"{name}.", "") for name in _servers(ctx) if f"{name}.".startswith(incomplete)]
 
 
-@_before_dashes
-def parameters(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+@_completer
+def parameters(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offers:
     """``name=`` for the parameters of the tool that was named before, and then their choices.
 
     After ``call SERVER`` the tools of the server; the next word is one of them.
@@ -97,10 +97,9 @@ def parameters(ctx: click.Context, param: click.Parameter, incomplete: str) -> l
     named = str(ctx.params.get("tool") or "")
     if named in _servers(ctx):
         if not words:
-            return list(_tools(named, "", incomplete))
+            return _tools(named, "", incomplete)
         named = f"{named}.{words.pop(0)}"
-    tool = _named(ctx, named)
-    schema = tool.get("inputSchema") if tool else None
+    schema = _schema(ctx, named)
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict):
         return []
@@ -118,34 +117,33 @@ def parameters(ctx: click.Context, param: click.Parameter, incomplete: str) -> l
         return _choices(properties[before[0]], schema, incomplete, "")
     used = {word.partition("=")[0].rstrip(":") for word in words}
     return [
-        _item(f"{name}=", about=first_line(_words(part)))
+        (f"{name}=", _words(part))
         for name, part in properties.items()
         if name.startswith(incomplete) and name not in used
     ]
 
 
-def _choices(part: Any, schema: Any, begun: str, prefix: str) -> list[CompletionItem]:
+def _choices(part: Any, schema: Any, begun: str, prefix: str) -> Offers:
     """The values of a parameter, where there are few."""
     part = resolve(part, schema)
     values = part.get("enum")
     if not isinstance(values, list):
         values = [True, False] if types(part) == {"boolean"} else []
     texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
-    return [_item(f"{prefix}{text}") for text in texts if text.startswith(begun)]
+    return [(f"{prefix}{text}", "") for text in texts if text.startswith(begun)]
 
 
-def _paths(begun: str, prefix: str) -> list[CompletionItem]:
+def _paths(begun: str, prefix: str) -> Offers:
     """Files whose names begin so; the shell would not find them behind the sign."""
     from glob import escape, iglob
 
     paths = sorted(iglob(f"{escape(begun)}*"))
-    return [_item(f"{prefix}{path}{'/' * os.path.isdir(path)}") for path in paths]
+    return [(f"{prefix}{path}{'/' * os.path.isdir(path)}", "") for path in paths]
 
 
 def _places(ctx: click.Context) -> list[tuple[str, str]]:
     """Where tools may be: what the server is remembered under, what stands before its tools."""
-    url = ctx.params.get("url")
-    if url:
+    if url := ctx.params.get("url"):
         return [(str(url), "")]
     named = [(name, f"{name}.") for name in _servers(ctx)]
     variable = os.environ.get(VARIABLE)
@@ -161,26 +159,23 @@ def _servers(ctx: click.Context) -> list[str]:
         return []
 
 
-def _tools(key: str, prefix: str, incomplete: str) -> Iterator[CompletionItem]:
-    for tool in _seen(key):
+def _tools(key: str, prefix: str, incomplete: str) -> Iterator[tuple[str, str]]:
+    found = tool_cache.load(key)
+    for tool in found.tools if found is not None else ():
         name = f"{prefix}{tool['name']}"
         if name.startswith(incomplete):
-            yield _item(name, about=first_line(_words(tool)))
+            yield name, _words(tool)
 
 
-def _seen(key: str) -> list[dict[str, Any]]:
-    found = tool_cache.load(key)
-    return [] if found is None else found.tools
-
-
-def _named(ctx: click.Context, word: str) -> dict[str, Any] | None:
+def _schema(ctx: click.Context, word: str) -> Any:
+    """Return the parameters of a tool, if it was seen; of servers, the longest name counts."""
     for key, prefix in sorted(_places(ctx), key=lambda place: len(place[1]), reverse=True):
-        if word.startswith(prefix):
-            for tool in _seen(key):
-                if tool["name"] == word[len(prefix) :]:
-                    return tool
+        found = tool_cache.load(key) if word.startswith(prefix) else None
+        for tool in found.tools if found is not None else ():
+            if tool["name"] == word[len(prefix) :]:
+                return tool.get("inputSchema")
     return None
 
 
 def _words(part: Any) -> str:
-    return str(part.get("description") or "") if isinstance(part, dict) else ""
+    return first_line(str(part.get("description") or "")) if isinstance(part, dict) else ""

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from holdfast.cli.output import Output
 
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
 F = TypeVar("F", bound=Callable[..., Any])
 
-TRANSPORTS: Final = ("auto", "streamable", "sse")
 EVERYTHING: Final = "*"
 """What ``--inherit-env`` without names stands for."""
 
@@ -40,18 +36,8 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic since click
         return found
 
 
-def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Let the shell complete files."""
-    from click.shell_completion import CompletionItem
-
-    return [CompletionItem(incomplete, type="file")]
-
-
-def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Let the shell complete folders."""
-    from click.shell_completion import CompletionItem
-
-    return [CompletionItem(incomplete, type="dir")]
+files: Final = click.Path().shell_complete
+folders: Final = click.Path(file_okay=False).shell_complete
 
 
 class ServerCommand(click.Command):
@@ -114,55 +100,55 @@ CLOSE = click.option(
     help="The tool that closes it.",
 )
 
-OPTIONS: Final = (
-    output_option,
-    click.option("--url", metavar="URL", help="A server at a URL."),
-    click.option("--header", metavar="K:V", multiple=True, help="A header for the URL."),
-    click.option(
-        "--transport",
-        type=click.Choice(TRANSPORTS),
-        metavar="HOW",
-        help="Speak to the URL so: auto, streamable or sse.",
-    ),
-    click.option(
-        "--env",
-        metavar="K[=V]",
-        multiple=True,
-        help="A variable for the command; without a value, the one set here.",
-    ),
-    click.option(
-        "--inherit-env",
-        metavar="[NAMES]",
-        is_flag=False,
-        flag_value=EVERYTHING,
-        help="Pass on these variables (A,B), or all of them.",
-    ),
-    click.option("--cwd", metavar="DIR", shell_complete=folders, help="Where the command runs."),
-    CONFIG,
-    click.option(
-        "--timeout", metavar="SECONDS", type=Seconds(), help="How long one request may take."
-    ),
-    click.option("--protocol", metavar="REVISION", help="Speak this revision and no other."),
-    click.option(
-        "--log",
-        metavar="FILE",
-        shell_complete=files,
-        help="Add the calls to a log, as JSON lines.",
-    ),
-    click.option(
-        "--lock",
-        metavar="FILE",
-        shell_complete=files,
-        help="Refuse tools that are not as the lock file says.",
-    ),
-    click.option("--trace", is_flag=True, help="Show each message, without secrets, on stderr."),
-    click.option("-v", "--verbose", is_flag=True, help="Show the server's stderr, and logs."),
+HEADER = click.option("--header", metavar="K:V", multiple=True, help="A header for the URL.")
+TRANSPORT = click.option(
+    "--transport",
+    type=click.Choice(["auto", "streamable", "sse"]),
+    metavar="HOW",
+    help="Speak to the URL so: auto, streamable or sse.",
 )
+CWD = click.option("--cwd", metavar="DIR", shell_complete=folders, help="Where the command runs.")
 
-COMMON: Final = frozenset(
-    {"url", "header", "transport", "env", "cwd", "config", "timeout", "protocol", "log", "lock"}
-    | {"verbose", "inherit_env", "trace"}
+
+@click.command()
+@output_option
+@click.option("--url", metavar="URL", help="A server at a URL.")
+@HEADER
+@TRANSPORT
+@click.option(
+    "--env",
+    metavar="K[=V]",
+    multiple=True,
+    help="A variable for the command; without a value, the one set here.",
 )
+@click.option(
+    "--inherit-env",
+    metavar="[NAMES]",
+    is_flag=False,
+    flag_value=EVERYTHING,
+    help="Pass on these variables (A,B), or all of them.",
+)
+@CWD
+@CONFIG
+@click.option("--timeout", metavar="SECONDS", type=Seconds(), help="How long one request may take.")
+@click.option("--protocol", metavar="REVISION", help="Speak this revision and no other.")
+@click.option(
+    "--log", metavar="FILE", shell_complete=files, help="Add the calls to a log, as JSON lines."
+)
+@click.option(
+    "--lock",
+    metavar="FILE",
+    shell_complete=files,
+    help="Refuse tools that are not as the lock file says.",
+)
+@click.option("--trace", is_flag=True, help="Show each message, without secrets, on stderr.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the server's stderr, and logs.")
+def _any_verb() -> None:
+    """Stand for every verb about a server."""
+
+
+OPTIONS: Final = _any_verb.params
+COMMON: Final = frozenset(str(one.name) for one in OPTIONS) - {"output", "json"}
 """Those of them that help shows apart."""
 
 

@@ -90,6 +90,13 @@ class Output:
         """Write the content of a result, resource or prompt: raw, unless to a terminal."""
         write(visible_lines(text) if self.is_terminal else text)
 
+    def result(self, value: Any, text: str) -> None:
+        """Write a result: as text, or the value of it as JSON."""
+        if self.json:
+            self.value(value)
+        else:
+            self.text(text)
+
     def value(self, value: Any) -> None:
         """Write a result as JSON: indented on a terminal, one line elsewhere."""
         import msgspec
@@ -302,18 +309,23 @@ def renew(path: Path, text: str, is_ours: Callable[[str], bool], what: str) -> b
         return False
     if before is not None and not is_ours(before):
         raise ValidationError(f"{path} is not {what}; nothing was written")
-    try:
-        write_atomic(resolve_output(path), text.encode())
-    except OSError as error:
-        raise ValidationError(f"{path}: cannot be written: {reason(error)}") from None
+    write_file(path, text)
     return True
 
 
 def read_if_there(path: Path) -> str | None:
     """Return the text of a regular file; None if there is none."""
     try:
-        return read_bytes(path, MOST_BYTES).decode("utf-8", "replace")
+        return read_bytes(path, MOST_BYTES).decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ValidationError(f"{path}: cannot be read: {reason(error)}") from None
+
+
+def write_file(path: Path, text: str, place: Callable[[Path], str] = resolve_output) -> None:
+    """Write a file, whole or not at all; ``place`` says where its path leads."""
+    try:
+        write_atomic(place(path), text.encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        raise ValidationError(f"{path}: cannot be written: {reason(error)}") from None

@@ -1,6 +1,6 @@
 """The server that a command line names: from the configuration, by URL, or by command.
 
-Every verb takes it the same way, with the same options; `server_options` adds them.
+Every verb takes it the same way, with the same options: it is a `ServerVerb`.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ import os
 import re
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cached_property, wraps
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from holdfast._core.text import did_you_mean, visible_lines
+from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli import tool_cache
 from holdfast.cli.elicitation import approve_in_place, ask_input, is_interactive, offer_login
-from holdfast.cli.options import COMMON, EVERYTHING, OPTIONS, pairs, variables
+from holdfast.cli.options import COMMON, EVERYTHING, OPTIONS, ServerCommand, pairs, variables
 from holdfast.cli.output import Output, show_message, show_stderr
 from holdfast.cli.progress import status
 from holdfast.errors import RpcError, ValidationError
@@ -32,7 +33,6 @@ VARIABLE = "MCP_SERVER_URL"
 
 NO_SERVER = "No server is configured. Add one: holdfast add NAME -- COMMAND, or NAME URL."
 
-F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 
@@ -156,19 +156,17 @@ class ServerTarget:
         """Return whether a word is a server: a name, a URL, or a script."""
         return is_direct(word) or word in self.configuration.servers
 
-    def is_configured(self, name: str) -> bool:
-        """Return whether a word names a server of the configuration, and is none itself."""
-        return not is_direct(name) or (not is_url(name) and name in self.configuration.servers)
-
-    def entry(self, name: str) -> ServerEntry:
-        """Return a configured server.
+    def entry(self, word: str | None) -> ServerEntry | None:
+        """Return a configured server; None if there is no word, or it is a server itself.
 
         Raises:
             ValidationError: There is none of this name.
         """
-        entry = self.configuration.servers.get(name)
-        if entry is None:
-            raise ValidationError(f"There is no server {name!r}. {self.hint(name)}")
+        if word is None or is_url(word):
+            return None
+        entry = self.configuration.servers.get(word)
+        if entry is None and not is_direct(word):
+            raise ValidationError(f"There is no server {word!r}. {self.hint(word)}")
         return entry
 
     def hint(self, word: str = "") -> str:
@@ -210,12 +208,11 @@ class ServerTarget:
         is_asked = ask and not self.output.json and is_interactive()
         resolved = None
         target = self.command or self.url or server or self.variable or ""
-        if server is not None and self.is_configured(server):
+        if (entry := self.entry(server)) is not None:
             from holdfast.config.resolution import admit, client_for
 
-            entry = self.entry(server)
             if is_asked:
-                approve_in_place(self.configuration, server)
+                approve_in_place(self.configuration, entry.name)
             resolved = admit(entry, prompt=ask_input if ask else None)
             target = resolved.url or list(resolved.command)
         is_web = isinstance(target, str) and is_url(target)
@@ -256,21 +253,25 @@ class ServerTarget:
         """Return the key that a server's tools are stored under."""
         if self.command is not None:
             return shlex.join(self.command)
-        if server is not None and not is_url(server) and not self.is_configured(server):
-            return os.path.abspath(server)
+        # Names need no configuration here: what was seen is shown without it.
+        if server is not None and is_direct(server) and not is_url(server):
+            server = os.path.abspath(server) if self.entry(server) is None else server
         return self.url or server or self.variable or ""
 
     def keep(self, server: str | None, tools: list[dict[str, Any]]) -> None:
         """Store a server's tools for completion and ``--offline``."""
-        source = ""
-        if server is not None and self.is_configured(server):
-            source = self.entry(server).source.file
-        tool_cache.save(self.key(server), tools, source)
+        entry = self.entry(server)
+        tool_cache.save(self.key(server), tools, "" if entry is None else entry.source.file)
 
-    async def list_tools(self, server: str | None, client: Client) -> list[dict[str, Any]]:
-        """Return the tools as the server describes them, and store them."""
-        # A cache that lives as long as one command would answer nobody.
-        found = [tool.raw for tool in await client.list_tools(cache="bypass")]
+    async def list_tools(self, server: str | None, client: Client) -> list[dict[str, Any]] | None:
+        """Return the tools as the server describes them, and store them; None if it has none."""
+        try:
+            # A cache that lives as long as one command would answer nobody.
+            found = [tool.raw for tool in await client.list_tools(cache="bypass")]
+        except RpcError as error:
+            if error.code != METHOD_NOT_FOUND:
+                raise
+            return None
         self.keep(server, found)
         return found
 
@@ -286,8 +287,6 @@ _SAID_AS = {
 
 async def known(listing: Awaitable[Sequence[T]]) -> Sequence[T] | None:
     """Return a list; None if the server does not know the method."""
-    from holdfast._core.wire.codes import METHOD_NOT_FOUND
-
     try:
         return await listing
     except RpcError as error:
@@ -319,31 +318,30 @@ def _has_script_suffix(text: str) -> bool:
     return os.path.splitext(text)[1].lower() in SCRIPTS
 
 
-def server_options(function: F) -> Any:
-    """Give a verb the common options; it receives them as a `ServerTarget`, its first argument.
+class ServerVerb(ServerCommand):
+    """A verb with the common options; it gets them as a `ServerTarget`, its first argument.
 
     The verb may be a coroutine; it returns the exit code.
     """
 
-    @wraps(function)
-    def run(**given: Any) -> Any:
-        own = {name: given.pop(name) for name in ("output", *COMMON)}
-        found = function(ServerTarget(command=click.get_current_context().obj, **own), **given)
-        if not inspect.iscoroutine(found):
-            return found
-        import asyncio
+    def __init__(self, *, callback: Callable[..., Any], **settings: Any) -> None:
+        super().__init__(callback=partial(_run, callback), **settings)
+        self.params += OPTIONS
 
-        try:
-            # A loop of its own: Ctrl-C cancels calls and closes servers.
-            with asyncio.Runner() as runner:
-                return runner.run(found)
-        finally:
-            status.end()
 
-    verb: Any = run
-    for option in reversed(OPTIONS):
-        verb = option(verb)
-    return verb
+def _run(verb: Callable[..., Any], **given: Any) -> Any:
+    own = {name: given.pop(name) for name in ("output", *COMMON)}
+    found = verb(ServerTarget(command=click.get_current_context().obj, **own), **given)
+    if not inspect.iscoroutine(found):
+        return found
+    import asyncio
+
+    try:
+        # A loop of its own: Ctrl-C cancels calls and closes servers.
+        with asyncio.Runner() as runner:
+            return runner.run(found)
+    finally:
+        status.end()
 
 
 def _show_logs() -> None:

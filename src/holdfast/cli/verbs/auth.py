@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import click
 
-from holdfast.cli.options import ServerCommand, output_option
+from holdfast.cli.options import output_option
 from holdfast.cli.output import Output
 from holdfast.cli.progress import status as status_line
-from holdfast.cli.target import ServerTarget, server_options
+from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.cli.views import table
 from holdfast.errors import AuthError, HoldfastError
 
@@ -20,7 +20,7 @@ Verdict = Literal["ok", "note", "warn", "bad"]
 ACCOUNT = click.option("--account", metavar="NAME", help="Which login, of several.")
 
 
-@click.command(cls=ServerCommand)
+@click.command(cls=ServerVerb)
 @click.argument("server", nargs=-1)
 @ACCOUNT
 @click.option(
@@ -31,7 +31,6 @@ ACCOUNT = click.option("--account", metavar="NAME", help="Which login, of severa
 @click.option("--port", metavar="PORT", type=int, help="Where the browser comes back to.")
 @click.option("--client-id", metavar="ID", help="A client that you registered yourself.")
 @click.option("--fresh", is_flag=True, help="Register anew, and log in again.")
-@server_options
 async def login(
     target: ServerTarget,
     server: tuple[str, ...],
@@ -46,38 +45,29 @@ async def login(
         os.environ["HOLDFAST_NO_BROWSER"] = "1"
     if options["client_id"]:
         options["client_secret"] = os.environ.get("MCP_CLIENT_SECRET")
-    options["redirect_uri"] = _redirect(port)
+    if port is not None:
+        options["redirect_uri"] = f"http://127.0.0.1:{port}/callback"
+    elif told := os.environ.get("MCP_OAUTH_CALLBACK_PORT"):  # as other clients are told
+        options["redirect_uri"] = f"http://localhost:{told}/callback"
     async with _client(target, server, options) as client:
         await client.login(fresh=fresh)
         found = client.transport.authorizer.login
     if target.output.json:
         target.output.value(_row(found))
-    else:
-        who = f" as {found.subject}" if found.subject else ""
-        target.output.note(f"You are logged in to {found.server}{who}.")
+    who = f" as {found.subject}" if found.subject else ""
+    target.output.note(f"You are logged in to {found.server}{who}.")
 
 
-def _redirect(port: int | None) -> str | None:
-    """Return the redirect URI for a port: the option's, or that which other clients are told."""
-    if port is not None:
-        return f"http://127.0.0.1:{port}/callback"
-    told = os.environ.get("MCP_OAUTH_CALLBACK_PORT")
-    return f"http://localhost:{told}/callback" if told else None
-
-
-@click.command(cls=ServerCommand)
+@click.command(cls=ServerVerb)
 @click.argument("server", nargs=-1)
 @ACCOUNT
-@server_options
 async def logout(target: ServerTarget, server: tuple[str, ...], account: str | None) -> None:
     """Revoke and delete the login to a server."""
     async with _client(target, server, {"account": account}) as client:
         found = await client.logout()
-    done = "You are logged out" if found else "There was no login"
     if target.output.json:
         target.output.value({"logged_out": found})
-    else:
-        target.output.note(f"{done}.")
+    target.output.note("You are logged out." if found else "There was no login.")
 
 
 def _client(target: ServerTarget, server: tuple[str, ...], given: dict[str, Any]) -> Any:
@@ -90,8 +80,7 @@ def _client(target: ServerTarget, server: tuple[str, ...], given: dict[str, Any]
     authorizer = getattr(client.transport, "authorizer", None)
     if authorizer is None or not isinstance(authorizer.options, OAuth):
         raise AuthError(f"{client.name}: there is no login for this kind of server")
-    said = {name: value for name, value in given.items() if value}
-    authorizer.allow_login(**said)
+    authorizer.allow_login(**{name: value for name, value in given.items() if value})
     return client
 
 
@@ -116,11 +105,16 @@ async def discovery(client: Any) -> list[tuple[Verdict, str]]:
     except HoldfastError as error:
         return [*found, ("bad", error.message)]
     server = need.server
+    ways = {
+        "metadata documents": server.takes_documents,
+        "dynamic": server.registration_endpoint is not None,
+    }
+    registers = ", ".join(way for way, has in ways.items() if has)
     facts = {
         "authorization server": server.issuer + (" (assumed)" if server.assumed else ""),
         "resource": need.resource or "not sent",
         "scopes": " ".join(need.scopes or ()) or "none named",
-        "registration": _registers(server),
+        "registration": registers or "by hand: give --client-id",
         "PKCE": ", ".join(server.pkce_methods or ()) or "not advertised",
         "device login": "yes" if server.device_authorization_endpoint else "no",
         "DPoP": "yes" if need.dpop else "no",
@@ -129,14 +123,6 @@ async def discovery(client: Any) -> list[tuple[Verdict, str]]:
 
 
 _SAID = ("resource", "authorization_servers", "scopes_supported", "issuer")
-
-
-def _registers(server: Any) -> str:
-    ways = {
-        "metadata documents": server.takes_documents,
-        "dynamic": server.registration_endpoint is not None,
-    }
-    return ", ".join(way for way, has in ways.items() if has) or "by hand: give --client-id"
 
 
 @click.group()
@@ -150,32 +136,38 @@ def status(output: Output) -> None:
     """The stored logins, without their secrets."""
     import asyncio
 
-    out = output
-    rows = asyncio.run(_stored())
-    if out.json:
-        out.value(rows)
+    from holdfast._core.auth.credentials import Login, decode
+    from holdfast._core.auth.store import default_store
+
+    async def stored() -> list[Login | None]:
+        store = default_store()
+        keys = [key for key in await store.keys() if key.startswith("login-")]
+        return [decode(await store.read(key), Login) for key in keys]
+
+    found = (_row(one) for one in asyncio.run(stored()) if one)
+    rows = sorted(found, key=lambda row: row["server"])
+    if output.json:
+        output.value(rows)
         return
     if not rows:
-        out.note("Nobody is logged in. Log in: holdfast login SERVER.")
+        output.note("Nobody is logged in. Log in: holdfast login SERVER.")
         return
     shown = [
         (row["server"], row["account"], row["who"] or "", row["state"], " ".join(row["scopes"]))
         for row in rows
     ]
-    table(out, ("server", "account", "who", "until", "scopes"), shown)
-
-
-async def _stored() -> list[dict[str, Any]]:
-    from holdfast._core.auth.credentials import Login, decode
-    from holdfast._core.auth.store import default_store
-
-    store = default_store()
-    keys = [key for key in await store.keys() if key.startswith("login-")]
-    found = [decode(await store.read(key), Login) for key in keys]
-    return sorted((_row(one) for one in found if one), key=lambda row: row["server"])
+    table(output, ("server", "account", "who", "until", "scopes"), shown)
 
 
 def _row(login: Any) -> dict[str, Any]:
+    if login.refresh_token is not None:
+        until = "renewed when due"
+    elif login.expires_at is None:
+        until = "not said"
+    elif login.expires_at <= time.time():
+        until = "expired"
+    else:
+        until = time.strftime("%Y-%m-%d %H:%M", time.localtime(login.expires_at))
     return {
         "server": login.server,
         "account": login.account,
@@ -184,18 +176,8 @@ def _row(login: Any) -> dict[str, Any]:
         "scopes": list(login.granted),
         "expires_at": login.expires_at,
         "renewable": login.refresh_token is not None,
-        "state": _until(login),
+        "state": until,
     }
-
-
-def _until(login: Any) -> str:
-    if login.refresh_token is not None:
-        return "renewed when due"
-    if login.expires_at is None:
-        return "not said"
-    if login.expires_at <= time.time():
-        return "expired"
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(login.expires_at))
 
 
 @auth.command("client-metadata")
@@ -215,8 +197,4 @@ def client_metadata(url: str, name: str, output: Output) -> None:
         "redirect_uris": redirects,
         "token_endpoint_auth_method": "none",
     }
-    out = output
-    if out.json:
-        out.value(document)
-    else:
-        out.text(json.dumps(document, indent=2))
+    output.result(document, json.dumps(document, indent=2))

@@ -16,10 +16,10 @@ from holdfast.cli.arguments import parse, pick, read_file, whole
 from holdfast.cli.completers import parameters, tools
 from holdfast.cli.contents import Contents
 from holdfast.cli.elicitation import handlers
-from holdfast.cli.options import ServerCommand, folders
+from holdfast.cli.options import folders
 from holdfast.cli.output import Exit
 from holdfast.cli.progress import status
-from holdfast.cli.target import ServerTarget, known, server_options
+from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.cli.views import table
 from holdfast.errors import HoldfastError, ValidationError
 from holdfast.policies import ToolPolicy
@@ -40,7 +40,7 @@ BUDGET = click.option(
 )
 
 
-@click.command(cls=ServerCommand, context_settings={"ignore_unknown_options": True})
+@click.command(cls=ServerVerb, context_settings={"ignore_unknown_options": True})
 @click.argument("tool", shell_complete=tools)
 @click.argument("words", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=parameters)
 @click.option("--args", "text", metavar="JSON", help="The arguments as one JSON object.")
@@ -49,7 +49,6 @@ BUDGET = click.option(
 @click.option("--detach", is_flag=True, help="Leave the task running, and print its id.")
 @BUDGET
 @click.option("--approve", is_flag=True, help="Ask before a tool that may be destructive.")
-@server_options
 async def call(
     target: ServerTarget,
     tool: str,
@@ -81,7 +80,7 @@ async def call(
     server, name, words = target.named(tool, words)
     target.options["handlers"] = asking = handlers()
     async with target.client(server) as client:
-        found = await known(target.list_tools(server, client))
+        found = await target.list_tools(server, client)
         names = [one["name"] for one in found or ()]
         if found is not None and name not in names and not target.given:
             _look_elsewhere(target, server, name, names)
@@ -131,10 +130,7 @@ async def _outcome(
     except HoldfastError as error:
         raise _advised(error, target, server) from None
     task_id = running.detach()
-    if target.output.json:
-        target.output.value({"taskId": task_id})
-    else:
-        target.output.text(task_id)
+    target.output.result({"taskId": task_id}, task_id)
     target.output.note(_resume(target, server, task_id))
     return None
 
@@ -181,9 +177,8 @@ def tasks() -> None:
     """
 
 
-@tasks.command("get", cls=ServerCommand)
+@tasks.command("get", cls=ServerVerb)
 @click.argument("words", nargs=-1, metavar="[SERVER] TASK_ID")
-@server_options
 async def get(target: ServerTarget, words: tuple[str, ...]) -> None:
     """Ask once how a task is doing."""
     server, (task_id,) = target.take(words, "TASK_ID")
@@ -196,12 +191,11 @@ async def get(target: ServerTarget, words: tuple[str, ...]) -> None:
         table(target.output, ("task", "status", "message"), [row])
 
 
-@tasks.command("wait", cls=ServerCommand)
+@tasks.command("wait", cls=ServerVerb)
 @click.argument("words", nargs=-1, metavar="[SERVER] TASK_ID")
 @click.option("--total", type=float, default=LONG, help="Seconds; then the task is cancelled.")
 @SAVE
 @BUDGET
-@server_options
 async def wait(
     target: ServerTarget,
     words: tuple[str, ...],
@@ -228,9 +222,8 @@ async def wait(
     return show(target, result, "result", save, budget)
 
 
-@tasks.command("cancel", cls=ServerCommand)
+@tasks.command("cancel", cls=ServerVerb)
 @click.argument("words", nargs=-1, metavar="[SERVER] TASK_ID")
-@server_options
 async def cancel(target: ServerTarget, words: tuple[str, ...]) -> None:
     """Ask the server to cancel a task. It may complete all the same."""
     server, (task_id,) = target.take(words, "TASK_ID")

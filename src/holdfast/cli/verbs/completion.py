@@ -9,15 +9,13 @@ from pathlib import Path
 import click
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from holdfast._core.files import read_bytes, reason, write_atomic, xdg_folder
+from holdfast._core.files import xdg_folder
 from holdfast.cli.elicitation import confirm, is_interactive
 from holdfast.cli.options import output_option
-from holdfast.cli.output import Output, write
-from holdfast.errors import ValidationError
+from holdfast.cli.output import Output, read_if_there, write, write_file
 
 VARIABLE = "_HOLDFAST_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
-MOST_BYTES = 1024 * 1024
 MARK = "# holdfast: shell completion"
 
 STAY = r"""
@@ -76,17 +74,12 @@ ZSH: tuple[tuple[str, str], ...] = (
 )
 
 
-def _zsh_template() -> str:
-    found = ZshComplete.source_template
-    for before, after in ZSH:
-        found = found.replace(before, after, 1)
-    return found
-
-
 class Zsh(ZshComplete):
     """As click has it, but for the spaces, and where no completion was set up yet."""
 
-    source_template = _zsh_template()
+    source_template = ZshComplete.source_template
+    for _before, _after in ZSH:
+        source_template = source_template.replace(_before, _after, 1)
 
 
 class Fish(FishComplete):
@@ -114,10 +107,32 @@ def completion(words: tuple[str, ...], yes: bool, output: Output) -> None:
     shell = rest[0] if rest else os.path.basename(os.environ.get("SHELL", ""))
     if shell not in SHELLS:
         raise click.UsageError(f"No completion for the shell {shell!r}: name bash, zsh or fish.")
-    if install:
-        _install(output, shell, yes)
-    else:
+    if not install:
         write(script(shell).encode())
+        return
+    home = Path.home()
+    if shell == "fish":  # which reads such files by itself
+        path, start = xdg_folder("config") / "fish" / "completions" / "holdfast.fish", None
+    else:
+        path = xdg_folder("data") / "holdfast" / f"completion.{shell}"
+        folder = Path(os.environ.get("ZDOTDIR") or home) if shell == "zsh" else home
+        start = folder / f".{shell}rc"
+    before = "" if start is None else read_if_there(start) or ""
+    is_new = start is not None and MARK not in before
+    if not yes and not output.json and is_interactive():
+        also = f"\nto be read by a new line in {start}" if is_new else ""
+        output.note(f"The script goes to {path}{also}.")
+        if not confirm("Install it?"):
+            raise click.Abort
+    write_file(path, script(shell), _made)
+    if start is not None and is_new:
+        gap = "" if not before or before.endswith("\n") else "\n"
+        quoted = shlex.quote(str(path))
+        line = f"{MARK}\n[ -r {quoted} ] && . {quoted}\n"
+        write_file(start, f"{before}{gap}{line}", _made)
+    if output.json:
+        output.value({"shell": shell, "script": str(path), "start": start and str(start)})
+    output.note(f"Completion for {shell} is installed: {path}. It works in new shells.")
 
 
 def script(shell: str) -> str:
@@ -128,46 +143,7 @@ def script(shell: str) -> str:
     return f"{kind(root, {}, 'holdfast', VARIABLE).source()}\n"
 
 
-def _install(out: Output, shell: str, yes: bool) -> None:
-    """Write the script to a file of ours, and a line that reads it to the shell's start file."""
-    home = Path.home()
-    if shell == "fish":  # which reads such files by itself
-        path, start = xdg_folder("config") / "fish" / "completions" / "holdfast.fish", None
-    else:
-        path = xdg_folder("data") / "holdfast" / f"completion.{shell}"
-        folder = Path(os.environ.get("ZDOTDIR") or home) if shell == "zsh" else home
-        start = folder / f".{shell}rc"
-    quoted = shlex.quote(str(path))
-    line = f"{MARK}\n[ -r {quoted} ] && . {quoted}\n"
-    before = "" if start is None else _read(start)
-    is_new = start is not None and MARK not in before
-    if not yes and not out.json and is_interactive():
-        also = f"\nto be read by a new line in {start}" if is_new else ""
-        out.note(f"The script goes to {path}{also}.")
-        if not confirm("Install it?"):
-            raise click.Abort
-    _write(path, script(shell))
-    if is_new:
-        assert start is not None
-        gap = "" if not before or before.endswith("\n") else "\n"
-        _write(start, f"{before}{gap}{line}")
-    if out.json:
-        out.value({"shell": shell, "script": str(path), "start": start and str(start)})
-    out.note(f"Completion for {shell} is installed: {path}. It works in new shells.")
-
-
-def _read(path: Path) -> str:
-    try:
-        return read_bytes(path, MOST_BYTES).decode("utf-8", "surrogateescape")
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        raise ValidationError(f"{path}: cannot be read: {reason(error)}") from None
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(os.path.realpath(path), text.encode("utf-8", "surrogateescape"))
-    except OSError as error:
-        raise ValidationError(f"{path}: cannot be written: {reason(error)}") from None
+def _made(path: Path) -> str:
+    """Return where a file of the user's own leads; make its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return os.path.realpath(path)

@@ -12,10 +12,11 @@ from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.elicitation import agreed, confirm, is_interactive
 from holdfast.cli.options import (
     CONFIG,
-    TRANSPORTS,
+    CWD,
+    HEADER,
+    TRANSPORT,
     ServerCommand,
     files,
-    folders,
     output_option,
     pairs,
 )
@@ -24,7 +25,7 @@ from holdfast.cli.target import is_url
 from holdfast.errors import TrustError
 
 if TYPE_CHECKING:
-    from holdfast.config import ConfigEdit, ServerExplanation
+    from holdfast.config import ConfigEdit
 
 PROJECT = click.option(
     "--project", is_flag=True, help="The project's .mcp.json, not your own configuration."
@@ -42,15 +43,9 @@ OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace servers of t
 @click.option(
     "--env", metavar="K[=V]", multiple=True, help="A variable; without a value, ${K} is written."
 )
-@click.option("--cwd", metavar="DIR", shell_complete=folders, help="Where the command runs.")
-@click.option("--header", metavar="K:V", multiple=True, help="A header for the URL.")
-@click.option(
-    "--transport",
-    type=click.Choice(TRANSPORTS),
-    default="auto",
-    metavar="HOW",
-    help="Speak to the URL so: auto, streamable or sse.",
-)
+@CWD
+@HEADER
+@TRANSPORT
 @output_option
 def add(
     name: str,
@@ -62,7 +57,7 @@ def add(
     env: tuple[str, ...],
     cwd: str | None,
     header: tuple[str, ...],
-    transport: Literal["auto", "streamable", "sse"],
+    transport: Literal["auto", "streamable", "sse"] | None,
     output: Output,
 ) -> None:
     """Add a server to your configuration. What you type yourself needs no approval.
@@ -95,7 +90,7 @@ def add(
         env=pairs("--env", tuple(one if "=" in one else f"{one}=${{{one}}}" for one in env), "="),
         headers=pairs("--header", header, ":"),
         cwd=cwd,
-        transport=transport,
+        transport=transport or "auto",
         scope="project" if project else "user",
         overwrite=overwrite,
     )
@@ -209,13 +204,6 @@ def explain(name: str, config: str | None, output: Output) -> None:
     from holdfast.config import load
 
     found = explained(load(config), name)
-    if output.json:
-        output.value(found)
-    else:
-        output.text(_told(found))
-
-
-def _told(found: ServerExplanation) -> str:
     where = " › ".join(found.section)
     lines = [
         f"{found.name}: {found.kind}{', disabled' if found.disabled else ''}",
@@ -233,7 +221,7 @@ def _told(found: ServerExplanation) -> str:
         lines.append(f"            approve it with: {found.approve}")
     lines += [f"  hides     {other}" for other in found.shadows]
     lines += [f"  ! {problem}" for problem in (*found.problems, *found.warnings)]
-    return "\n".join(lines)
+    output.result(found, "\n".join(lines))
 
 
 @config.command(short_help="approve servers of a project's own file")

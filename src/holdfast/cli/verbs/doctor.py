@@ -18,11 +18,10 @@ import click
 
 from holdfast._core.text import counted, visible_lines
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
-from holdfast.cli.completers import servers
+from holdfast.cli.completers import SERVER
 from holdfast.cli.main import columns_of_terminal
-from holdfast.cli.options import ServerCommand
 from holdfast.cli.output import Exit, Output, as_said, exit_for, wrap_words, write
-from holdfast.cli.target import ServerTarget, server_options
+from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.cli.verbs.status import identity, show_all
 from holdfast.cli.views import styled
 from holdfast.errors import (
@@ -56,9 +55,8 @@ class Finding:
     advice: str = ""
 
 
-@click.command(cls=ServerCommand)
-@click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
-@server_options
+@click.command(cls=ServerVerb)
+@SERVER
 async def doctor(target: ServerTarget, server: tuple[str, ...]) -> int:
     """Start a server step by step and say what is wrong, and what to do.
 

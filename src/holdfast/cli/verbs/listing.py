@@ -11,9 +11,10 @@ import click
 
 from holdfast.cli import completers, tool_cache, views
 from holdfast.cli.arguments import pick
-from holdfast.cli.options import CONFIG, ServerCommand, output_option
+from holdfast.cli.completers import SERVER
+from holdfast.cli.options import CONFIG, output_option
 from holdfast.cli.output import Exit, Output
-from holdfast.cli.target import NO_SERVER, ServerTarget, known, server_options
+from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb, known
 from holdfast.cli.views import blocks, first_line, flat, heading, prose, table, words_of
 
 if TYPE_CHECKING:
@@ -25,10 +26,9 @@ OFFLINE = click.option(
 )
 
 
-@click.command(cls=ServerCommand)
+@click.command(cls=ServerVerb)
 @click.argument("server", nargs=-1, metavar="[SERVER]...", shell_complete=completers.servers)
 @OFFLINE
-@server_options
 def tools(target: ServerTarget, server: tuple[str, ...], offline: bool) -> Any:
     """The tools of a server, of several, or of all that are configured.
 
@@ -91,17 +91,16 @@ def _grouped(output: Output, found: Sequence[ServerHealth]) -> int:
 
 async def _list_tools(target: ServerTarget, name: str | None) -> None:
     async with target.client(name) as client:
-        found = await known(target.list_tools(name, client))
+        found = await target.list_tools(name, client)
     if not found and not target.output.json:
         target.output.note(f"{client.name} has no tools.")
     else:
         views.tools(target.output, found or [])
 
 
-@click.command(cls=ServerCommand)
+@click.command(cls=ServerVerb)
 @click.argument("words", nargs=-1, metavar="[SERVER] [TOOL]", shell_complete=completers.tools)
 @OFFLINE
-@server_options
 def describe(target: ServerTarget, words: tuple[str, ...], offline: bool) -> Any:
     """One tool: what it does, what it takes, how to call it. Or all of a server, in short.
 
@@ -122,7 +121,7 @@ def describe(target: ServerTarget, words: tuple[str, ...], offline: bool) -> Any
     name, wanted, rest = target.named(words[0], words[1:])
     if rest:
         raise click.UsageError(f"Not understood: {' '.join(rest)}.")
-    called = [f"{name}.{wanted}"] if name and target.is_configured(name) else list(words)
+    called = [f"{name}.{wanted}"] if target.entry(name) is not None else list(words)
     if not offline:
         return _describe(target, name, wanted, called)
     _show(target, _seen_of(target, name), wanted, called)
@@ -183,7 +182,7 @@ _CALLED: dict[str, Callable[[dict[str, Any]], str]] = {
 
 async def _describe(target: ServerTarget, name: str | None, wanted: str, called: list[str]) -> None:
     async with target.client(name) as client:
-        found = await target.list_tools(name, client)
+        found = await target.list_tools(name, client) or []
     _show(target, found, wanted, called)
 
 
@@ -202,9 +201,8 @@ def _seen_of(target: ServerTarget, name: str | None) -> list[dict[str, Any]]:
     return found.tools
 
 
-@click.command(cls=ServerCommand)
-@click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=completers.servers)
-@server_options
+@click.command(cls=ServerVerb)
+@SERVER
 async def resources(target: ServerTarget, server: tuple[str, ...]) -> None:
     """The resources of a server, and its templates for more."""
     async with target.client(target.only(server)) as client:
@@ -216,9 +214,8 @@ async def resources(target: ServerTarget, server: tuple[str, ...]) -> None:
         views.resources(target.output, found or (), templates or ())
 
 
-@click.command(cls=ServerCommand)
-@click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=completers.servers)
-@server_options
+@click.command(cls=ServerVerb)
+@SERVER
 async def prompts(target: ServerTarget, server: tuple[str, ...]) -> None:
     """The prompts of a server, with their arguments."""
     async with target.client(target.only(server)) as client:
@@ -272,11 +269,10 @@ _STANDINGS = {
 # Search
 
 
-@click.command(cls=ServerCommand)
+@click.command(cls=ServerVerb)
 @click.argument("words", nargs=-1, required=True)
 @click.option("--most", metavar="N", type=click.IntRange(1), default=10, help="How many to show.")
 @click.option("--offline", is_flag=True, help="In what was last seen, without starting servers.")
-@server_options
 async def search(target: ServerTarget, words: tuple[str, ...], most: int, offline: bool) -> int:
     """Find tools by words: names, descriptions and parameters of all configured servers.
 
@@ -293,7 +289,7 @@ async def search(target: ServerTarget, words: tuple[str, ...], most: int, offlin
             known[name] = cached.tools if cached is not None else ()
     elif target.given:
         async with target.client() as client:
-            known[""] = await target.list_tools(None, client)
+            known[""] = await target.list_tools(None, client) or ()
     else:
         for one in await visit(target, list(target.configuration.servers)):
             known[one.name] = one.tools or ()

@@ -8,21 +8,19 @@ from typing import Any
 import click
 
 from holdfast._core.text import counted
-from holdfast.cli.completers import servers
-from holdfast.cli.options import ServerCommand
+from holdfast.cli.completers import SERVER
 from holdfast.cli.output import Exit, exit_for
-from holdfast.cli.target import ServerTarget, server_options
+from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.errors import HoldfastError, ValidationError
 
 NAME = "holdfast.lock"
 AS = click.option("--as", "label", metavar="NAME", help="The server's name in the lock file.")
 
 
-@click.command(cls=ServerCommand)
-@click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
+@click.command(cls=ServerVerb)
+@SERVER
 @AS
-@server_options
-async def lock(target: ServerTarget, server: tuple[str, ...], label: str | None) -> int:
+async def lock(target: ServerTarget, server: tuple[str, ...], label: str | None) -> None:
     """Write down a server's tools in a lock file, to be reviewed and committed.
 
     The file is holdfast.lock, or what --lock names; other servers in it stay. Says what is
@@ -41,31 +39,29 @@ async def lock(target: ServerTarget, server: tuple[str, ...], label: str | None)
         tools, skills = await client.list_tools(), await offered_skills(client)
         found = locks.LockedServer.of(tools, client.instructions, declared, skills)
         label = label or name or client.name
-    before = _before(target, path, name, label)
+    before = _read(target, path, name, label, or_none=True).servers.get(label)
     changed = locks.write(path, locks.LockFile({label: found}))
     if target.output.json:
         facts = {"file": path, "server": label, "tools": len(tools), "changed": changed}
         facts |= {"skills": len(skills)} if skills else {}
         target.output.value(facts)
-        return Exit.OK
+        return
     if before is not None and changed:
         target.output.text(str(locks.compare_locked(before, tools, found.instructions, skills)))
     told = "Locked" if changed else "No changes:"
     more = f" and {counted(len(skills), 'skill')}" if skills else ""
     target.output.note(f"{told} {counted(len(tools), 'tool')}{more} of {label} in {path}.")
-    return Exit.OK
 
 
-def _before(target: ServerTarget, path: str, name: str | None, label: str) -> Any:
-    """Return the entry of a server in the lock file, if there is one."""
-    return _read(target, path, name, label).servers.get(label) if os.path.exists(path) else None
-
-
-def _read(target: ServerTarget, path: str, name: str | None, label: str | None) -> Any:
+def _read(
+    target: ServerTarget, path: str, name: str | None, label: str | None, *, or_none: bool = False
+) -> Any:
     """Return the lock file; say of one that is broken how it is made again."""
     from holdfast.lock import guard as locks
     from holdfast.lock.lockfile import lock_command
 
+    if or_none and not os.path.exists(path):
+        return locks.LockFile({})
     try:
         return locks.read(path)
     except ValidationError as error:
@@ -76,11 +72,10 @@ def _read(target: ServerTarget, path: str, name: str | None, label: str | None) 
         raise ValidationError(locks.with_command(error, path, known)) from None
 
 
-@click.command(cls=ServerCommand)
-@click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
+@click.command(cls=ServerVerb)
+@SERVER
 @AS
 @click.option("--breaking", is_flag=True, help="Only changes that break callers count.")
-@server_options
 async def check(
     target: ServerTarget, server: tuple[str, ...], label: str | None, breaking: bool
 ) -> int:

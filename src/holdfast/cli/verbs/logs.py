@@ -12,9 +12,9 @@ import click
 
 from holdfast._core.text import show_json, visible
 from holdfast.cli.elicitation import is_interactive
-from holdfast.cli.options import CLOSE, OPEN, ServerCommand, files, output_option, pairs
+from holdfast.cli.options import CLOSE, OPEN, files, output_option, pairs
 from holdfast.cli.output import Exit, Output, exit_for
-from holdfast.cli.target import ServerTarget, server_options
+from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -23,20 +23,16 @@ if TYPE_CHECKING:
 
 GO_ON = click.option("--go-on", is_flag=True, help="Go on after a call that fails.")
 FILL = click.option(
-    "--fill",
-    metavar="K=V",
-    multiple=True,
-    help="A value for what the log has blacked out.",
+    "--fill", metavar="K=V", multiple=True, help="A value for what the log has blacked out."
 )
 YES = click.option("--yes", is_flag=True, help="Do not ask before calls that may change something.")
 
 
-@click.command(cls=ServerCommand)
+@click.command(cls=ServerVerb)
 @click.argument("words", nargs=-1, metavar="[SERVER] LOG")
 @GO_ON
 @FILL
 @YES
-@server_options
 async def replay(target: ServerTarget, words: tuple[str, ...], **given: Any) -> int:
     """Send the calls of a log again, and compare each outcome with the recorded one.
 
@@ -48,28 +44,10 @@ async def replay(target: ServerTarget, words: tuple[str, ...], **given: Any) -> 
 
     server, (log,) = target.take(words, "LOG")
     path = _path(log)
-    return await _played(target, play, target.client(server), path, **given)
+    return await _played(target.output, play, target.client(server), path, **given)
 
 
-async def _played(
-    target: ServerTarget,
-    play: Callable[..., Awaitable[ReplayReport]],
-    client: Any,
-    path: Path,
-    *,
-    go_on: bool,
-    fill: tuple[str, ...],
-    yes: bool,
-) -> int:
-    values = {name: _value(text) for name, text in pairs("--fill", fill, "=").items()}
-    ask = _ask if is_interactive() else None
-    confirm = None if yes else _confirm
-    async with client:
-        report = await play(client, path, stop=not go_on, fill=values, ask=ask, confirm=confirm)
-    return _reported(target, report)
-
-
-@click.command(cls=ServerCommand)
+@click.command(cls=ServerVerb)
 @click.argument("words", nargs=-1, metavar="[SERVER] FILE")
 @GO_ON
 @FILL
@@ -84,7 +62,6 @@ async def _played(
 )
 @OPEN
 @CLOSE
-@server_options
 async def run(
     target: ServerTarget,
     words: tuple[str, ...],
@@ -109,27 +86,89 @@ async def run(
     if session is not None:
         adapter = ParameterSession(session_key, open_tool, close_tool)
         client = Handle(client, session=session, adapter=adapter)
-    return await _played(target, run_sequence, client, path, **given)
+    return await _played(target.output, run_sequence, client, path, **given)
+
+
+async def _played(
+    output: Output,
+    play: Callable[..., Awaitable[ReplayReport]],
+    client: Any,
+    path: Path,
+    *,
+    go_on: bool,
+    fill: tuple[str, ...],
+    yes: bool,
+) -> int:
+    values = {name: _value(text) for name, text in pairs("--fill", fill, "=").items()}
+    ask = _ask if is_interactive() else None
+    confirm = None if yes else _confirm
+    async with client:
+        report = await play(client, path, stop=not go_on, fill=values, ask=ask, confirm=confirm)
+    rows = [
+        {
+            "name": one.entry.name,
+            "arguments": one.entry.arguments,
+            "verdict": one.verdict,
+            "ok": one.ok,
+            "ms": one.ms,
+            **({"error": one.error} if one.error else {}),
+            **({"note": one.note} if one.note else {}),
+        }
+        for one in report
+    ]
+    output.result({"ok": report.ok, "calls": rows}, str(report))
+    if report.ok:
+        return Exit.OK
+    failed = next((one.exception for one in report if one.exception and not one.expected), None)
+    if failed is None:
+        return output.verdict("not all calls ended as recorded", Exit.TOOL, "replay")
+    return output.verdict(str(failed), exit_for(failed), "replay")
+
+
+def _confirm(calls: list[Entry]) -> bool:
+    """Ask at a terminal before calls of tools that are not read-only; elsewhere refuse."""
+    lines = [f"  {visible(one.name)} {show_json(one.arguments)}" for one in calls[:20]]
+    if len(calls) > 20:
+        lines.append(f"  and {len(calls) - 20} more")
+    text = "\n".join(["These calls may change something:", *lines])
+    if not is_interactive():
+        raise ValidationError(f"{text}\nNothing was sent. Add --yes to send them without asking.")
+    click.echo(text, err=True)
+    return click.confirm("Send them?", default=False, err=True)
+
+
+def _ask(entry: Entry, name: str) -> Any:
+    """Ask for a blacked-out value at the terminal."""
+    question = visible(f"{name} of {entry.name}")
+    return _value(click.prompt(question, hide_input=True, err=True))
+
+
+def _value(text: str) -> Any:
+    """Return the value of a text that is JSON, else the text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _path(name: str) -> Path:
+    path = Path(name)
+    if not path.is_file():
+        raise ValidationError(f"{name}: there is no such file")
+    return path
 
 
 @click.command()
 @click.argument("first", type=click.Path())
 @click.argument("second", type=click.Path())
-@click.option("--durations", is_flag=True, help="Count how long calls took, too.")
 @output_option
-def diff(first: str, second: str, durations: bool, output: Output) -> int:
+def diff(first: str, second: str, output: Output) -> int:
     """Compare two logs, call by call. Exits with 1 if they differ."""
     from holdfast.calllog.compare import compare
 
-    out = output
-    found = compare(_path(first), _path(second), durations=durations)
-    if out.json:
-        out.value({"same": found.same, "different": [str(one) for one in found]})
-    else:
-        out.text(str(found))
-    if not found:
-        return Exit.OK
-    return out.verdict("the logs differ", Exit.TOOL, "difference")
+    found = compare(_path(first), _path(second))
+    output.result({"same": found.same, "different": [str(one) for one in found]}, str(found))
+    return output.verdict("the logs differ", Exit.TOOL, "difference") if found else Exit.OK
 
 
 @click.command("serve-log")
@@ -141,8 +180,7 @@ def diff(first: str, second: str, durations: bool, output: Output) -> int:
     help="A lock file whose tool definitions are listed.",
 )
 @click.option("--server", metavar="NAME", help="Which server of the lock file.")
-@click.option("--loop", is_flag=True, help="Start over when recorded answers run out.")
-def serve_log(log: str, tools: str | None, server: str | None, loop: bool) -> None:
+def serve_log(log: str, tools: str | None, server: str | None) -> None:
     """Answer from a log: a mock server on standard input and output.
 
     \b
@@ -158,63 +196,5 @@ def serve_log(log: str, tools: str | None, server: str | None, loop: bool) -> No
         file = read(tools)
         locked = file.servers[entry_name(file, server, None, tools)]
         definitions, instructions = locked.definitions, locked.instructions
-    mock = MockServer(_path(log), tools=definitions, instructions=instructions, loop=loop)
+    mock = MockServer(_path(log), tools=definitions, instructions=instructions)
     asyncio.run(mock.serve_stdio())
-
-
-def _reported(target: ServerTarget, report: ReplayReport) -> int:
-    if target.output.json:
-        rows = [
-            {
-                "name": one.entry.name,
-                "arguments": one.entry.arguments,
-                "verdict": one.verdict,
-                "ok": one.ok,
-                "ms": one.ms,
-                **({"error": one.error} if one.error else {}),
-                **({"note": one.note} if one.note else {}),
-            }
-            for one in report
-        ]
-        target.output.value({"ok": report.ok, "calls": rows})
-    else:
-        target.output.text(str(report))
-    if report.ok:
-        return Exit.OK
-    failed = next((one.exception for one in report if one.exception and not one.expected), None)
-    code = Exit.TOOL if failed is None else exit_for(failed)
-    told = "not all calls ended as recorded" if failed is None else str(failed)
-    return target.output.verdict(told, code, "replay")
-
-
-def _confirm(calls: list[Entry]) -> bool:
-    """Ask at a terminal before calls of tools that are not read-only; elsewhere refuse."""
-    lines = [f"  {visible(one.name)} {show_json(one.arguments)}" for one in calls[:20]]
-    if len(calls) > 20:
-        lines.append(f"  and {len(calls) - 20} more")
-    text = "\n".join(["These calls may change something:", *lines])
-    if not is_interactive():
-        raise ValidationError(f"{text}\nNothing was sent. Add --yes to send them without asking.")
-    click.echo(text, err=True)
-    return click.confirm("Send them?", default=False, err=True)
-
-
-def _path(name: str) -> Path:
-    path = Path(name)
-    if not path.is_file():
-        raise ValidationError(f"{name}: there is no such file")
-    return path
-
-
-def _value(text: str) -> Any:
-    """Return the value of a text that is JSON, else the text."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def _ask(entry: Entry, name: str) -> Any:
-    """Ask for a blacked-out value at the terminal."""
-    question = visible(f"{name} of {entry.name}")
-    return _value(click.prompt(question, hide_input=True, err=True))

@@ -12,10 +12,10 @@ import click
 from holdfast._core.text import did_you_mean, visible
 from holdfast.cli import views
 from holdfast.cli.arguments import parse, read_file, suggestion
-from holdfast.cli.completers import prefixes, servers
-from holdfast.cli.options import ServerCommand, folders
+from holdfast.cli.completers import SERVER, prefixes
+from holdfast.cli.options import folders
 from holdfast.cli.output import Exit, write
-from holdfast.cli.target import ServerTarget, server_options
+from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.cli.views import table
 from holdfast.errors import HoldfastError, RpcError, ValidationError
 
@@ -28,10 +28,9 @@ SAVE = click.option(
 )
 
 
-@click.command(cls=ServerCommand)
+@click.command(cls=ServerVerb)
 @click.argument("words", nargs=-1, metavar="[SERVER] URI")
 @SAVE
-@server_options
 async def read(target: ServerTarget, words: tuple[str, ...], save: str | None) -> int:
     """Read a resource.
 
@@ -54,11 +53,10 @@ async def read(target: ServerTarget, words: tuple[str, ...], save: str | None) -
     return Exit.OK
 
 
-@click.command(cls=ServerCommand, context_settings={"ignore_unknown_options": True})
+@click.command(cls=ServerVerb, context_settings={"ignore_unknown_options": True})
 @click.argument("prompt", shell_complete=prefixes)
 @click.argument("words", nargs=-1, metavar="[NAME=VALUE]...")
 @SAVE
-@server_options
 async def prompt(
     target: ServerTarget, prompt: str, words: tuple[str, ...], save: str | None
 ) -> None:
@@ -98,9 +96,8 @@ def fill(words: Iterable[str], known: list[str] | None, prompt: str) -> dict[str
 # Skills
 
 
-@click.command(cls=ServerCommand)
-@click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
-@server_options
+@click.command(cls=ServerVerb)
+@SERVER
 async def skills(target: ServerTarget, server: tuple[str, ...]) -> int:
     """The skills that a server publishes. Reads no file of any of them."""
     async with target.client(target.only(server)) as client:
@@ -116,11 +113,10 @@ async def skills(target: ServerTarget, server: tuple[str, ...]) -> int:
     return Exit.OK
 
 
-@click.command(cls=ServerCommand)
+@click.command(cls=ServerVerb)
 @click.argument("words", nargs=-1, metavar="[SERVER] SKILL")
 @click.option("--file", default="SKILL.md", metavar="PATH", help="Another file than SKILL.md.")
 @click.option("--dynamic", is_flag=True, help="Read a skill without digests, too.")
-@server_options
 async def skill(target: ServerTarget, words: tuple[str, ...], file: str, dynamic: bool) -> int:
     """Read a skill, by its name or URI; size, digest and frontmatter are verified.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,12 +18,11 @@ from holdfast._core.text import counted, visible, visible_lines
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli import views
 from holdfast.cli.arguments import parse, pick, read_file
-from holdfast.cli.completers import servers
+from holdfast.cli.completers import SERVER
 from holdfast.cli.elicitation import handlers
-from holdfast.cli.options import ServerCommand
 from holdfast.cli.output import Exit
 from holdfast.cli.progress import status
-from holdfast.cli.target import ServerTarget, server_options
+from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.cli.verbs.call import show
 from holdfast.cli.verbs.resources import fill
 from holdfast.errors import HoldfastError, RpcError, ValidationError
@@ -43,9 +42,8 @@ state                  how the connection is
 help, exit             this, and the end (Ctrl-D too)"""
 
 
-@click.command(cls=ServerCommand)
-@click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
-@server_options
+@click.command(cls=ServerVerb)
+@SERVER
 def shell(target: ServerTarget, server: tuple[str, ...]) -> int:
     """A prompt over one kept connection: tools are called by their names.
 
@@ -67,25 +65,19 @@ def shell(target: ServerTarget, server: tuple[str, ...]) -> int:
             return session.run()
 
 
+VERBS: Final = (
+    *("call", "describe", "help", "ping", "prompt", "prompts"),
+    *("read", "resources", "state", "tools"),
+)
+
+
 class Session:
     """The lines that a person enters at the prompt."""
 
     def __init__(self, target: ServerTarget, client: Client) -> None:
-        self._aim = target
+        self._target = target
         self._output = target.output
         self._client = client
-        self._verbs: dict[str, Callable[[list[str]], Any]] = {
-            "call": self._call,
-            "describe": self._describe,
-            "help": self._help,
-            "ping": self._ping,
-            "prompt": self._prompt,
-            "prompts": self._prompts,
-            "read": self._read,
-            "resources": self._resources,
-            "state": self._state,
-            "tools": self._tools,
-        }
 
     def greet(self) -> list[dict[str, Any]]:
         """A word of welcome, and the tools that there are."""
@@ -98,23 +90,20 @@ class Session:
     def run(self) -> int:
         """Until the end of the input. A person has seen what failed; a script is told."""
         failed = 0
-        while (line := self._next()) is not None:
-            failed = self._obey(line) or failed
-        return Exit.OK if sys.stdin.isatty() else failed
-
-    def _next(self) -> str | None:
-        """The next line; none at the end."""
         while True:
             try:
                 line = ask(f"{visible_lines(self._client.name)}> ")
+            except KeyboardInterrupt:
+                print(file=sys.stderr)
+                continue
             except EOFError:
                 if sys.stdin.isatty():
                     print(file=sys.stderr)
-                return None
-            except KeyboardInterrupt:
-                print(file=sys.stderr)
-            else:
-                return None if line.strip() in ("exit", "quit") else line
+                break
+            if line.strip() in ("exit", "quit"):
+                break
+            failed = self._obey(line) or failed
+        return Exit.OK if sys.stdin.isatty() else failed
 
     def _obey(self, line: str) -> int:
         try:
@@ -122,7 +111,7 @@ class Session:
         except ValueError as error:
             return self._output.complain(f"not understood: {error}", Exit.USAGE, "usage")
         try:
-            return self._do(words) if words else Exit.OK
+            return self._do(*words) if words else Exit.OK
         except HoldfastError as error:
             return self._output.fail(error)
         except KeyboardInterrupt:
@@ -130,77 +119,62 @@ class Session:
             told = "interrupted; the server was told to stop"
             return self._output.complain(told, Exit.INTERRUPTED, "interrupted")
 
-    def _do(self, words: list[str]) -> int:
-        if words[0] not in self._verbs:
-            return self._call(words, self._verbs)
-        found = self._verbs[words[0]](words[1:])
-        return found if isinstance(found, int) else Exit.OK
-
-    # Verbs
-
-    def _definitions(self) -> list[dict[str, Any]]:
-        return [tool.raw for tool in self._client.list_tools()]
+    def _do(self, verb: str, *words: str) -> int:  # noqa: PLR0912  (a row for each verb)
+        client, output = self._client, self._output
+        match verb, words:
+            case ("call" | "describe", ()):
+                raise ValidationError(f"{verb}: which tool?")
+            case ("read", ()):
+                raise ValidationError("read: which resource?")
+            case ("prompt", ()):
+                raise ValidationError("prompt: which one?")
+            case "call", (name, *rest):
+                return self._call(name, rest)
+            case "describe", names:
+                found = [tool.raw for tool in client.list_tools()]
+                for name in names:
+                    views.tool(output, pick(found, name), name)
+            case "read", uris:
+                for uri in uris:
+                    views.resource(output, client.read_resource(uri), uri, None)
+            case "prompt", (name, *rest):
+                result = client.get_prompt(name, fill(rest, None, name))
+                views.prompt(output, result, name, None)
+            case "tools", _:
+                views.tools(output, [tool.raw for tool in client.list_tools()])
+            case "resources", _:
+                templates = client.list_resource_templates()
+                views.resources(output, client.list_resources(), templates)
+            case "prompts", _:
+                views.prompts(output, client.list_prompts())
+            case "ping", _:
+                client.ping()
+                output.result("it answers", "it answers")
+            case "state", _:
+                output.result(str(client.state), str(client.state))
+            case "help", _:
+                output.result(HELP, HELP)
+            case _:
+                return self._call(verb, words, VERBS)
+        return Exit.OK
 
     def _known(self) -> list[dict[str, Any]]:
-        """The same, and none of a server that has no tools."""
+        """The tools; none of a server that has no tools."""
         try:
-            return self._definitions()
+            return [tool.raw for tool in self._client.list_tools()]
         except RpcError as error:
             if error.code != METHOD_NOT_FOUND:
                 raise
             return []
 
-    def _call(self, words: list[str], verbs: Iterable[str] = ()) -> int:
-        name, *rest = _some(words, "call: which tool?")
+    def _call(self, name: str, words: Sequence[str], verbs: Iterable[str] = ()) -> int:
         known = self._client.tools.get(name)
         found = pick(self._known(), name, verbs) if known is None else known.raw
         schema = found.get("inputSchema")
-        schema = schema if isinstance(schema, dict) else {}
-        arguments = parse(rest, schema, read_file)
+        arguments = parse(words, schema if isinstance(schema, dict) else {}, read_file)
         with status.over(name):
             result = self._client.call_tool(name, arguments, on_progress=status.update)
-        return show(self._aim, result, name, None)
-
-    def _tools(self, words: list[str]) -> None:
-        views.tools(self._output, self._definitions())
-
-    def _describe(self, words: list[str]) -> None:
-        found = self._definitions()
-        for name in _some(words, "describe: which tool?"):
-            views.tool(self._output, pick(found, name), name)
-
-    def _ping(self, words: list[str]) -> None:
-        self._client.ping()
-        self._say("it answers")
-
-    def _state(self, words: list[str]) -> None:
-        self._say(str(self._client.state))
-
-    def _help(self, words: list[str]) -> None:
-        self._say(HELP)
-
-    def _resources(self, words: list[str]) -> None:
-        found, templates = self._client.list_resources(), self._client.list_resource_templates()
-        views.resources(self._output, found, templates)
-
-    def _read(self, words: list[str]) -> None:
-        for uri in _some(words, "read: which resource?"):
-            views.resource(self._output, self._client.read_resource(uri), uri, None)
-
-    def _prompts(self, words: list[str]) -> None:
-        views.prompts(self._output, self._client.list_prompts())
-
-    def _prompt(self, words: list[str]) -> None:
-        name, *rest = _some(words, "prompt: which one?")
-        views.prompt(
-            self._output, self._client.get_prompt(name, fill(rest, None, name)), name, None
-        )
-
-    def _say(self, text: str) -> None:
-        if self._output.json:
-            self._output.value(text)
-        else:
-            self._output.text(text)
+        return show(self._target, result, name, None)
 
     # Completion
 
@@ -210,7 +184,7 @@ class Session:
         words = [word for word in words if word]
         tools = self._client.tools
         if not words:
-            return [one for one in (*self._verbs, "exit", *tools) if one.startswith(last)]
+            return [one for one in (*VERBS, "exit", *tools) if one.startswith(last)]
         if words in (["call"], ["describe"]):
             return [one for one in tools if one.startswith(last)]
         name = words[1] if words[0] == "call" else words[0]
@@ -220,12 +194,6 @@ class Session:
         known = properties if isinstance(properties, dict) else {}
         used = {word.partition("=")[0].rstrip(":") for word in words}
         return [f"{one}=" for one in known if one.startswith(last) and one not in used]
-
-
-def _some(words: list[str], question: str) -> list[str]:
-    if not words:
-        raise ValidationError(question)
-    return words
 
 
 # Reading lines
@@ -271,7 +239,10 @@ def editing(suggest: Suggest) -> Iterator[None]:
         new = readline.get_current_history_length() - before
         readline.set_history_length(KEPT)
         try:
-            _private(history)
+            # Arguments may be secrets: nobody else reads them, from the first line on.
+            make_private_folder(history.parent)
+            os.close(open_for_append(history))
+            history.chmod(0o600)
             readline.append_history_file(max(new, 0), history)
         except OSError:
             pass
@@ -296,10 +267,3 @@ def completer(suggest: Suggest) -> Callable[[str, int], str | None]:
 def history_file() -> Path:
     """Return the file that keeps the lines of earlier shells."""
     return xdg_folder("state") / "holdfast" / "history"
-
-
-def _private(path: Path) -> None:
-    """Arguments may be secrets: nobody else reads them, from the first line on."""
-    make_private_folder(path.parent)
-    os.close(open_for_append(path))
-    path.chmod(0o600)

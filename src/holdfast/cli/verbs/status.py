@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 
 from holdfast._core.text import counted, visible_lines
-from holdfast.cli.completers import servers
-from holdfast.cli.options import ServerCommand
+from holdfast.cli.completers import SERVER, servers
 from holdfast.cli.output import Exit, Output, as_said, exit_for
 from holdfast.cli.progress import status as status_line
-from holdfast.cli.target import NO_SERVER, ServerTarget, known, server_options
+from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb
 from holdfast.cli.views import first_line
 from holdfast.errors import AuthError, HoldfastError, TrustError
 
@@ -38,9 +37,8 @@ _MARKS: Final = {
 }
 
 
-@click.command(cls=ServerCommand)
+@click.command(cls=ServerVerb)
 @click.argument("names", nargs=-1, metavar="[SERVER]...", shell_complete=servers)
-@server_options
 async def status(target: ServerTarget, names: tuple[str, ...]) -> int:
     """Start all servers at the same time, and show which of them can be used.
 
@@ -49,9 +47,8 @@ async def status(target: ServerTarget, names: tuple[str, ...]) -> int:
     return await show_all(target, names)
 
 
-@click.command(cls=ServerCommand)
-@click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
-@server_options
+@click.command(cls=ServerVerb)
+@SERVER
 async def ping(target: ServerTarget, server: tuple[str, ...]) -> int:
     """See whether a server answers, who it is, and how long that took; without a name, all."""
     if not server and target.is_open:
@@ -67,12 +64,9 @@ async def ping(target: ServerTarget, server: tuple[str, ...]) -> int:
             "connectMs": round((opened - began) * 1000, 1),
             "pingMs": round((time.perf_counter() - opened) * 1000, 1),
         }
-    if target.output.json:
-        target.output.value(facts)
-    else:
-        who = facts["server"] or client.name
-        times = f"connected in {facts['connectMs']} ms, answered in {facts['pingMs']} ms"
-        target.output.text(f"{who}, protocol {facts['protocol']}: {times}")
+    who = facts["server"] or client.name
+    times = f"connected in {facts['connectMs']} ms, answered in {facts['pingMs']} ms"
+    target.output.result(facts, f"{who}, protocol {facts['protocol']}: {times}")
     return Exit.OK
 
 
@@ -195,7 +189,7 @@ async def _visit(target: ServerTarget, name: str) -> ServerHealth:
     try:
         async with target.client(name, ask=False) as client:
             await client.open()
-            tools = await known(target.list_tools(name, client))
+            tools = await target.list_tools(name, client)
             elapsed = round((time.perf_counter() - began) * 1000, 1)
             facts = (tools, identity(client), client.protocol_version)
         return ServerHealth(name, "ready", elapsed, "", Exit.OK, *facts)

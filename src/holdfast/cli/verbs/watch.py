@@ -13,11 +13,10 @@ import click
 
 from holdfast._core.calls.handlers import Notification
 from holdfast._core.text import has_unseen, visible_json
-from holdfast.cli.completers import servers
-from holdfast.cli.options import ServerCommand
+from holdfast.cli.completers import SERVER
 from holdfast.cli.output import Exit, Output
 from holdfast.cli.progress import status
-from holdfast.cli.target import ServerTarget, server_options
+from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.errors import TransportError
 from holdfast.events import Event, Transition
 
@@ -25,11 +24,10 @@ if TYPE_CHECKING:
     from holdfast import Client
 
 
-@click.command(cls=ServerCommand)
-@click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
+@click.command(cls=ServerVerb)
+@SERVER
 @click.option("--level", metavar="LEVEL", help="Have log messages sent, from this level up.")
 @click.option("--resource", metavar="URI", multiple=True, help="Hear when a resource changes.")
-@server_options
 async def watch(
     target: ServerTarget, server: tuple[str, ...], level: str | None, resource: tuple[str, ...]
 ) -> int:
