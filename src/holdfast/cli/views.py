@@ -73,13 +73,11 @@ def resources(
     output: Output, found: Sequence[Resource], templates: Sequence[ResourceTemplate]
 ) -> None:
     """Show a list of resources, or templates."""
-    if output.json:
-        raw = {"resources": [one.raw for one in found]}
-        output.value({**raw, "resourceTemplates": [one.raw for one in templates]})
-        return
+    raw = {"resources": [one.raw for one in found]}
+    raw["resourceTemplates"] = [one.raw for one in templates]
     rows = [(one.uri, one.description or one.title or one.name) for one in found]
     rows += [(one.uri_template, one.description or one.title or one.name) for one in templates]
-    table(output, ("resource", "what it is"), rows)
+    table(output, raw, ("resource", "what it is"), rows)
 
 
 def resource(output: Output, found: ReadResult, uri: str, save: str | None) -> None:
@@ -95,14 +93,12 @@ def resource(output: Output, found: ReadResult, uri: str, save: str | None) -> N
 
 def prompts(output: Output, found: Sequence[Prompt]) -> None:
     """Show a list of prompts."""
-    if output.json:
-        output.value({"prompts": [one.raw for one in found]})
-        return
     rows = []
     for one in found:
         names = [a.name if a.required else f"[{a.name}]" for a in one.arguments or ()]
         rows.append((one.name, " ".join(names), one.description or one.title or ""))
-    table(output, ("prompt", "arguments", "what it is for"), rows)
+    raw = {"prompts": [one.raw for one in found]}
+    table(output, raw, ("prompt", "arguments", "what it is for"), rows)
 
 
 def prompt(output: Output, found: PromptResult, name: str, save: str | None) -> None:
@@ -178,9 +174,17 @@ _READABLE = 14
 
 
 def table(
-    output: Output, columns: Sequence[str], rows: Iterable[Sequence[str]], *, paths: bool = False
+    output: Output,
+    value: Any,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    paths: bool = False,
 ) -> None:
-    """One row a thing. The last column may be long, or has paths: it wraps on a terminal."""
+    """One row a thing, or its value as JSON. The last column may be long: it wraps; or paths."""
+    if output.json:
+        output.value(value)
+        return
     cut = [[first_line(cell) for cell in row] for row in rows]
     if not output.is_terminal:
         for row in cut:

@@ -146,17 +146,14 @@ def status(output: Output) -> None:
 
     found = (_row(one) for one in asyncio.run(stored()) if one)
     rows = sorted(found, key=lambda row: row["server"])
-    if output.json:
-        output.value(rows)
-        return
-    if not rows:
+    if not rows and not output.json:
         output.note("Nobody is logged in. Log in: holdfast login SERVER.")
         return
     shown = [
         (row["server"], row["account"], row["who"] or "", row["state"], " ".join(row["scopes"]))
         for row in rows
     ]
-    table(output, ("server", "account", "who", "until", "scopes"), shown)
+    table(output, rows, ("server", "account", "who", "until", "scopes"), shown)
 
 
 def _row(login: Any) -> dict[str, Any]:

@@ -184,11 +184,8 @@ async def get(target: ServerTarget, words: tuple[str, ...]) -> None:
     server, (task_id,) = target.take(words, "TASK_ID")
     async with target.client(server) as client:
         found = await client.get_task(task_id)
-    if target.output.json:
-        target.output.value({"tasks": [found.raw]})
-    else:
-        row = (found.task_id, found.status, found.status_message or "")
-        table(target.output, ("task", "status", "message"), [row])
+    row = (found.task_id, found.status, found.status_message or "")
+    table(target.output, {"tasks": [found.raw]}, ("task", "status", "message"), [row])
 
 
 @tasks.command("wait", cls=ServerVerb)

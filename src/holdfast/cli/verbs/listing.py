@@ -237,17 +237,14 @@ def servers(config: str | None, output: Output) -> None:
     from holdfast.config import load, show
 
     found = show(load(config))
-    if output.json:
-        output.value(found)
-        return
     home = os.path.expanduser("~")
     rows = []
     for one in found.servers:
         state = "disabled" if one.disabled else "broken" if one.problems else _STANDINGS[one.trust]
         is_home = output.is_terminal and one.file.startswith(f"{home}/")
         rows.append((one.name, state, one.target, one.file.replace(home, "~", is_home)))
-    if rows:
-        table(output, ("server", "standing", "what it is", "from"), rows, paths=True)
+    if rows or output.json:
+        table(output, found, ("server", "standing", "what it is", "from"), rows, paths=True)
     else:
         output.note(NO_SERVER)
     for file in found.files:

@@ -98,26 +98,23 @@ def fill(words: Iterable[str], known: list[str] | None, prompt: str) -> dict[str
 
 @click.command(cls=ServerVerb)
 @SERVER
-async def skills(target: ServerTarget, server: tuple[str, ...]) -> int:
+async def skills(target: ServerTarget, server: tuple[str, ...]) -> None:
     """The skills that a server publishes. Reads no file of any of them."""
     async with target.client(target.only(server)) as client:
         found = await client.list_skills()
-    if target.output.json:
-        target.output.value({"skills": [one.raw for one in found]})
-        return Exit.OK
     rows = [
         (one.name, one.uri, "dynamic" if one.dynamic else str(len(one.files)), one.description)
         for one in found
     ]
-    table(target.output, ("skill", "uri", "files", "what it is for"), rows)
-    return Exit.OK
+    raw = {"skills": [one.raw for one in found]}
+    table(target.output, raw, ("skill", "uri", "files", "what it is for"), rows)
 
 
 @click.command(cls=ServerVerb)
 @click.argument("words", nargs=-1, metavar="[SERVER] SKILL")
 @click.option("--file", default="SKILL.md", metavar="PATH", help="Another file than SKILL.md.")
 @click.option("--dynamic", is_flag=True, help="Read a skill without digests, too.")
-async def skill(target: ServerTarget, words: tuple[str, ...], file: str, dynamic: bool) -> int:
+async def skill(target: ServerTarget, words: tuple[str, ...], file: str, dynamic: bool) -> None:
     """Read a skill, by its name or URI; size, digest and frontmatter are verified.
 
     \b
@@ -132,12 +129,11 @@ async def skill(target: ServerTarget, words: tuple[str, ...], file: str, dynamic
         text = read.data.decode("utf-8", "replace")
         facts = {"server": read.server, "uri": read.uri, "size": len(read.data), "text": text}
         target.output.value(facts)
-        return Exit.OK
+        return
     try:
         target.output.content(read.text.rstrip("\n"))
     except UnicodeDecodeError:
         write(read.data)
-    return Exit.OK
 
 
 async def _find(client: Client, wanted: str) -> Skill:
