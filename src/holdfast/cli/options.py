@@ -18,7 +18,7 @@ EVERYTHING: Final = "*"
 _NAMES: Final = re.compile(r"[A-Z_][A-Z0-9_]*(,[A-Z_][A-Z0-9_]*)*")
 
 
-class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
+class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions
     """A number of seconds, more than 0."""
 
     name = "seconds"
