@@ -139,3 +139,20 @@ def test_a_tool_that_cannot_be_read_costs_no_other(cli: Cli) -> None:
     assert "cannot be checked" in cli("call", "number", "x=1", "--", *server).err
     assert cli("lock", "--as", "odd", "--", *server).code == 0
     assert "holdfast" not in cli("doctor", "--", *server).err
+
+
+@pytest.mark.req("F3")
+def test_a_server_without_tools_is_told_so_by_every_verb_that_looks_for_one(cli: Cli) -> None:
+    none = ["--", *puppet(tools=None)]
+    done = cli("describe", "add", *none)
+    assert (done.code, done.out) == (2, "")
+    assert "There is no tool 'add'. The server has no tools at all." in done.err
+    done = cli("search", "add", *none)
+    assert (done.code, done.out, done.err) == (1, "", "No tool fits.\n")
+
+
+def test_only_configured_servers_are_listed_side_by_side(cli: Cli, configure: Configure) -> None:
+    configure(one=stdio(puppet(tools=["a"])))
+    done = cli("tools", "one", "http://127.0.0.1:1/mcp")
+    assert (done.code, done.out) == (2, "")
+    assert "http://127.0.0.1:1/mcp is not configured: name it alone." in done.err

@@ -41,7 +41,8 @@ def tools(target: ServerTarget, server: tuple[str, ...], offline: bool) -> Any:
     """
     if target.is_open and len(server) != 1:
         for word in server:
-            target.entry(word)
+            if target.entry(word) is None:
+                raise click.UsageError(f"{word} is not configured: name it alone.")
         names = list(server or target.configuration.servers)
         if names:
             return _grouped_offline(target, names) if offline else _list_grouped(target, names)
