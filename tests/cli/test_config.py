@@ -36,6 +36,7 @@ VERBS = [
     ["call", "evil.x", "a=1"],
     ["read", "evil", "a:b"],
     ["prompt", "evil.x"],
+    ["complete", "evil", "x", "y="],
     ["watch", "evil"],
     ["shell", "evil"],
     ["codegen", "evil"],

@@ -1,4 +1,4 @@
-"""read, prompt."""
+"""read, prompt, complete."""
 
 from __future__ import annotations
 
@@ -26,8 +26,20 @@ def test_a_prompt_is_filled_in(cli: Cli) -> None:
 
 
 @pytest.mark.req("F3")
+def test_an_argument_is_completed(cli: Cli) -> None:
+    assert cli("complete", "greeting", "style=p", "--", *DEMO).out == "pirate\npoem\n"
+    assert cli("complete", "greeting", "style", "--", *DEMO).out.count("\n") == 4
+    found = cli("complete", "greeting", "style=p", "--output", "json", "--", *DEMO).value
+    assert found["completion"]["values"] == ["pirate", "poem"]
+    template = ["complete", "demo://note/{name}", "name=x", "--with", "a=b", "--", *DEMO]
+    assert (cli(*template).code, cli(*template).out) == (0, "")
+
+
+@pytest.mark.req("F3")
 def test_a_prompt_is_named_as_everywhere_else(cli: Cli, configure: Configure) -> None:
     configure(**{"my.demo": stdio(DEMO)})
+    assert cli("complete", "my.demo.greeting", "style=p").out == "pirate\npoem\n"
+    assert cli("complete", "my.demo", "greeting", "style=p").out == "pirate\npoem\n"
     assert cli("prompt", "my.demo.greeting", "name=Bo").code == 0
     assert cli("prompt", "my.demo", "greeting", "name=Bo").code == 0
 
@@ -46,6 +58,9 @@ def test_a_prompt_is_named_as_everywhere_else(cli: Cli, configure: Configure) ->
         (["prompt", "greeting"], 1, "argument 'name' is missing"),
         (["prompt", "greeting", "name"], 2, "'name' is no argument: write name=value"),
         (["prompt", "greeting", "--nam", "Bo"], 2, "did you mean '--name'?"),
+        (["complete", "greeting"], 2, "Missing: NAME=TEXT."),
+        (["complete", "greeting", "style=", "more="], 2, "Not understood: style= more=."),
+        (["complete", "greeting", "style=", "--with", "x"], 2, "--with 'x': must be NAME=VALUE"),
     ],
 )
 def test_what_cannot_be_read_is_told(cli: Cli, words: list[str], code: int, said: str) -> None:

@@ -22,6 +22,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "read": ("resources", "read a resource"),
         "skill": ("resources", "read a skill, verified"),
         "prompt": ("resources", "get a prompt"),
+        "complete": ("resources", "suggestions for an argument of a prompt"),
         "watch": ("watch", "notifications and log messages, as they come"),
         "shell": ("shell", "a prompt over one kept connection"),
     },

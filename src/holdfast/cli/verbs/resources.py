@@ -1,4 +1,4 @@
-"""Reading: resources, prompts, skills."""
+"""Reading: resources, prompts, completion, skills."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from holdfast._core.text import did_you_mean, visible
 from holdfast.cli import views
 from holdfast.cli.arguments import parse, read_file, suggestion
 from holdfast.cli.completers import SERVER, prefixes
-from holdfast.cli.options import folders
+from holdfast.cli.options import folders, pairs
 from holdfast.cli.output import Exit, write
 from holdfast.cli.target import ServerTarget, ServerVerb
-from holdfast.cli.views import table
+from holdfast.cli.views import first_line, table
 from holdfast.errors import HoldfastError, RpcError, ValidationError
+from holdfast.types import PromptReference, ResourceReference
 
 if TYPE_CHECKING:
     from holdfast import Client
@@ -91,6 +92,35 @@ def fill(words: Iterable[str], known: list[str] | None, prompt: str) -> dict[str
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in found.items()
     }
+
+
+@click.command(cls=ServerVerb)
+@click.argument("about", metavar="PROMPT_OR_URI", shell_complete=prefixes)
+@click.argument("words", nargs=-1, metavar="NAME[=TEXT]")
+@click.option("--with", "context", metavar="K=V", multiple=True, help="An argument set already.")
+async def complete(
+    target: ServerTarget, about: str, words: tuple[str, ...], context: tuple[str, ...]
+) -> None:
+    """Suggestions for an argument of a prompt, or of a resource template (a URI with braces).
+
+    \b
+    holdfast complete demo.review language=py
+    """
+    server, about, rest = target.named(about, words)
+    if len(rest) != 1:
+        raise click.UsageError(
+            f"Not understood: {' '.join(rest)}." if rest else "Missing: NAME=TEXT."
+        )
+    name, _, text = rest[0].partition("=")
+    ref = ResourceReference(uri=about) if "://" in about else PromptReference(name=about)
+    known = pairs("--with", context, "=") or None
+    async with target.client(server) as client:
+        found = await client.complete(ref, name, text, known)
+    if target.output.json:
+        target.output.value({"completion": found.raw})
+        return
+    for value in found.values:
+        target.output.text(first_line(value))
 
 
 # Skills
