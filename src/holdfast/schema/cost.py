@@ -1,13 +1,14 @@
-"""Upper bounds on the time that checking a value against a schema takes, once it is compiled.
+"""Upper bounds on the time that a schema takes: compiling it, and checking a value against it.
 
-The validator has no limit of time, so the work is counted before it is done: in steps of about
-20 ns (compiling is counted by `compiling`, in units of about 2 µs). Counting is linear in the
-size of the schema; where the value has to be looked at too, a `Budget` bounds it. The figures
-were measured on jsonschema-rs with the schemas that ``tests/schema/hostile.py`` generates.
+The validator has no limit of time, so the work is counted before it is done. All of it is paid
+from one `Budget`: reading and compiling a schema takes a unit for each of its parts, counting a
+unit for each pair of schema and value, checking a unit for each `STEPS` steps of the validator,
+which take about 20 ns. The figures were measured on jsonschema-rs with the schemas that
+``tests/schema/hostile.py`` generates.
 
 There are three bounds for checking, each for the schemas that the one before is no use for:
 
-once        whatever the value: no part of the schema can apply to many values;
+once        whatever the value: no part of the schema can apply to many values, and no pattern;
 each        times the number of JSON values: the schema does not refer to itself, and
             ``unevaluated*`` does not have to find out what other subschemas have covered;
 work        of one given value.
@@ -15,23 +16,15 @@ work        of one given value.
 
 from __future__ import annotations
 
+import re
 from math import log2
 from typing import Any, Final, NamedTuple
 
-from holdfast.schema import compiling
-from holdfast.schema.compiling import collects
-from holdfast.schema.graph import LEAF, Graph, Node, ordered, patterns
-from holdfast.schema.walk import (
-    LIMITS,
-    Budget,
-    Schema,
-    SchemaLimits,
-    SchemaTooComplex,
-    named,
-)
+from holdfast.schema.graph import LEAF, Graph, Node, ordered
+from holdfast.schema.walk import LIMITS, REFERENCES, Budget, Schema, SchemaTooComplex, named
 
-BUDGET: Final = 1_000_000
-"""Steps of one check: 20 ms."""
+STEPS: Final = 250
+"""Steps of the validator in one unit of a budget."""
 CHARACTER: Final = 300
 """Steps for one character under the worst pattern that is compiled."""
 FRACTION: Final = 4_000
@@ -52,12 +45,15 @@ CALLBACK: Final = 25
 """Steps of passing over one of those."""
 DIGITS: Final = 19
 """Digits of the integers that are compared fast."""
+CAP: Final = 1 << 60
+"""More than any budget: there is no bound."""
 
-_CAP: Final = 1 << 60
+_COMPILE: Final = "it would take too long to compile"
+_CHECK: Final = "it would take too long to check"
+_COUNTED: Final = re.compile(r"\{(\d{1,4})(?:,(\d{1,4}))?")
 _REPEATS: Final = frozenset({"uniqueItems", "patternProperties"})
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _COMPARES: Final = frozenset({*_BOUNDS, "multipleOf", "const", "enum", "uniqueItems"})
-
 
 _CHEAP: Final = frozenset(
     {"type", "title", "description", "minimum", "maximum", "minLength", "maxLength"}
@@ -102,21 +98,24 @@ class Outline:
             in place, or to what is not in it.
     """
 
-    def __init__(self, root: Any, limits: SchemaLimits = LIMITS) -> None:
-        units = compiling.units(root, limits)
-        if units > compiling.UNITS:
-            raise SchemaTooComplex("it would take too long to compile")
-        graph = Graph(root, limits)
+    def __init__(self, root: Any, budget: Budget) -> None:
+        self.units: int = _units(root)
+        """Units of reading and compiling it."""
+        budget.spend(self.units, _COMPILE)
+        graph = Graph(root)
         inner = [node for node in graph.nodes if not node.leaf]
-        in_place = ordered(inner, lambda node: node.here)
-        if in_place is None:
+        if ordered(inner, lambda node: node.here) is None:
             raise SchemaTooComplex("it refers to itself without an end")
-        if any(map(collects, inner)):
-            units += compiling.expansion_units(inner)
-        if units > compiling.UNITS:
-            raise SchemaTooComplex("it would take too long to compile")
+        if any(node.collects for node in inner):
+            expansion = _expansion_units(inner)
+            self.units += expansion
+            budget.spend(expansion, _COMPILE)
         self._top = graph.top
-        self.patterns: set[str] = patterns(graph.nodes)
+        self.patterns: set[str] = set()
+        for node in graph.nodes:
+            if isinstance(node.schema.get("pattern"), str):
+                self.patterns.add(node.schema["pattern"])
+            self.patterns.update(named(node.schema, "patternProperties"))
         self.branches: bool = any(
             "anyOf" in node.schema or "oneOf" in node.schema for node in inner
         )
@@ -125,142 +124,151 @@ class Outline:
         """It compares numbers, which takes long if they have many digits."""
         self.skipped: frozenset[str] = frozenset()
         """Patterns that are not used."""
+        self.once = self.each = CAP
+        """Steps of one check, whatever the value, and for each two bytes of JSON."""
         order = ordered([graph.top], Node.all)
-        self.bound: Bound | None = None
-        """None: only `work` can tell."""
-        if order is not None and not any(node.foreign or collects(node) for node in order):
-            self.bound = _bound(order)
+        if order is not None and not any(node.foreign or node.collects for node in order):
+            self.once, self.each = _bound(order)
 
-    def work(self, value: Any, budget: Budget | None = None) -> Work:
+    def work(self, value: Any, budget: Budget) -> Work:
         """Return the steps of checking one value.
 
         Raises:
             SchemaTooComplex: There are too many, or counting them takes too long.
         """
         try:
-            return _Count(budget or Budget(), self.skipped).of(self._top, value)
+            return _Count(budget, self.skipped).of(self._top, value)
         except RecursionError:
             raise SchemaTooComplex("it is too deep to check") from None
+
+
+# Compiling
+
+
+def _units(root: Any) -> int:
+    """Return the units of all JSON values in a schema, wherever they stand."""
+    count = values = 0
+    level: list[tuple[Any, int, int]] = [(root, 0, 0)]
+    for _ in range(2 * LIMITS.depth):
+        following: list[tuple[Any, int, int]] = []
+        for value, copies, path in level:
+            # The validator keeps a copy of what is under ``not``, and a pointer to each part.
+            count += 1 + copies // 8 + path // 400
+            if isinstance(value, dict):
+                count += 2 + 8 * any(isinstance(value.get(word), str) for word in ("$id", "id"))
+                for keyword in REFERENCES:
+                    if isinstance(reference := value.get(keyword), str):
+                        count += 6 + 3 * reference.count("/") // 2 + len(reference) // 64
+                for key, item in value.items():
+                    following.append((item, copies + (key == "not"), path + len(key)))
+            elif isinstance(value, list):
+                following += [(item, copies, path + 2) for item in value]
+            elif isinstance(value, int) and value.bit_length() > 64:
+                count += value.bit_length()
+        values += len(level)
+        if values + len(following) > LIMITS.nodes:
+            raise SchemaTooComplex(f"it has more than {LIMITS.nodes} parts")
+        if not following:
+            return count
+        level = following
+    raise SchemaTooComplex(f"it is more than {2 * LIMITS.depth} levels deep")
+
+
+def _expansion_units(inner: list[Node]) -> int:
+    """Return the units of ``unevaluated*``, for which every way in place is followed anew."""
+
+    def compiled_again(node: Node) -> list[Node]:
+        # ``contains`` and all inside it too.
+        again = node.item_besides if "unevaluatedItems" in node.schema else []
+        return [*node.here, *again]
+
+    order = ordered(inner, compiled_again)
+    if order is None:
+        raise SchemaTooComplex(_COMPILE)
+    ways: dict[int, int] = {}
+    units = 0
+    for node in order:
+        refers = 8 * any(keyword in node.schema for keyword in REFERENCES)
+        total = 1 + refers + len(node.schema) // 8 + len(node.properties) // 4
+        total += sum(ways[id(one)] for one in node.here)
+        if "unevaluatedItems" in node.schema:
+            total += 2 * sum(ways[id(one)] for one in node.item_besides)
+        ways[id(node)] = min(CAP, total)
+        if node.collects:
+            units += ways[id(node)]
+    return units
+
+
+def pattern_units(pattern: str) -> int:
+    """Return the units of compiling one regular expression, alone and in its schema."""
+    counted = sum(int(high or low) for low, high in _COUNTED.findall(pattern[:4096]))
+    return 40 + len(pattern) // 2 + min(counted, 4_000)
 
 
 # Checking, whatever the value
 
 
-class Bound(NamedTuple):
-    """Steps of one check, at most."""
-
-    once: int | None
-    """Whatever the value; None if that depends on how many values there are."""
-    each: int
-    """For each JSON value."""
-    patterns: int
-    """The patterns that one text may be matched with."""
-
-
-def _bound(order: list[Node]) -> Bound:
-    """Find the most that is applied to one value.
+def _bound(order: list[Node]) -> tuple[int, int]:
+    """Find the steps whatever the value, and the most that is applied to one value.
 
     Of the schemas of properties, or of items, one applies to each value inside; those in
-    ``allOf`` and the like add up.
+    ``allOf`` and the like add up. A text of so many characters counts as half as many values.
     """
     once: dict[int, int] = {}
-    at: dict[int, _Load] = {}
-    inside: dict[int, _Load] = {}
+    at: dict[int, int] = {}
+    inside: dict[int, int] = {}
+    unique, repeats = 0, False
     for node in order:
-        key = id(node)
+        key, schema = id(node), node.schema
+        own = _own(node)
+        regexes = ("pattern" in schema) + len(named(schema, "patternProperties"))
+        load = 1 + own + NUMBER * node.numbers + 2 * CHARACTER * regexes
+        most = CAP if regexes else own + TINY * node.numbers
+        unique += "uniqueItems" in schema
+        repeats = repeats or not _REPEATS.isdisjoint(schema)
         if node.leaf:
-            once[key], at[key], inside[key] = _most(node), _load(node), _NOTHING
+            once[key], at[key], inside[key] = most, load, 0
             continue
-        once[key] = min(_CAP, _most(node) + sum(once[id(one)] for one in node.all()))
-        at[key] = _load(node).plus(*(at[id(one)] for one in (*node.here, *node.names)))
-        apart = [at[id(one)] for one in node.apart()]
-        apart += [inside[id(one)] for one in node.apart() if not one.leaf]
-        besides = [at[id(one)].most(inside[id(one)]) for one in node.besides()]
-        deeper = [inside[id(one)] for one in node.here]
-        inside[key] = _NOTHING.most(*apart).plus(*besides, *deeper)
-    repeats = any(map(_repeats, order))
+        once[key] = min(CAP, most + sum(once[id(one)] for one in node.all()))
+        at[key] = min(CAP, load + sum(at[id(one)] for one in (*node.here, *node.names)))
+        apart = [max(at[id(one)], inside[id(one)]) for one in node.apart()]
+        besides = (*node.property_besides, *node.item_besides)
+        deeper = sum(max(at[id(one)], inside[id(one)]) for one in besides)
+        deeper += sum(inside[id(one)] for one in node.here)
+        inside[key] = min(CAP, max(apart, default=0) + deeper)
+        # Applied to each value inside another, however many there are.
+        of_all = (*node.others, *node.property_besides, *node.names)
+        repeats = repeats or any(one is not LEAF for one in of_all)
+        repeats = repeats or bool(node.items or node.item_besides)
     top = id(order[-1])
-    load = at[top].most(inside[top])
-    unique = sum(UNIQUE + FEW // 2 * NUMBER for node in order if "uniqueItems" in node.schema)
-    each = min(_CAP, load.steps + (unique * load.steps if unique else 0))
-    return Bound(None if repeats else once[top], each, load.patterns)
-
-
-class _Load(NamedTuple):
-    """Steps, and patterns, for one value."""
-
-    steps: int
-    patterns: int
-
-    def plus(self, *others: _Load) -> _Load:
-        """Return the sum."""
-        steps = self.steps + sum(one.steps for one in others)
-        return _Load(min(_CAP, steps), self.patterns + sum(one.patterns for one in others))
-
-    def most(self, *others: _Load) -> _Load:
-        """Return the maximum."""
-        steps = max((one.steps for one in others), default=0)
-        texts = max((one.patterns for one in others), default=0)
-        return _Load(max(self.steps, steps), max(self.patterns, texts))
-
-
-_NOTHING: Final = _Load(0, 0)
-
-
-def _load(node: Node) -> _Load:
-    schema = node.schema
-    regexes = ("pattern" in schema) + len(named(schema, "patternProperties"))
-    return _Load(1 + _own(node) + NUMBER * node.numbers, regexes)
-
-
-def _most(node: Node) -> int:
-    """Return the steps of one schema without its parts, whatever the value."""
-    return _own(node) + TINY * node.numbers
-
-
-def _repeats(node: Node) -> bool:
-    """Return True if a schema is applied to each value inside another, however many there are."""
-    named_ones = (*node.others, *node.property_besides, *node.names)
-    return (
-        bool(node.items or node.item_besides)
-        or any(one is not LEAF for one in named_ones)
-        or not _REPEATS.isdisjoint(node.schema)
-    )
+    each = max(at[top], inside[top]) * (1 + unique * (UNIQUE + FEW // 2 * NUMBER))
+    return CAP if repeats else once[top], min(CAP, each)
 
 
 def _own(node: Node) -> int:
     """Return the steps of one schema without its parts; lists (``enum``) count whole."""
     if node.own is None:
-        operands = _operands(node.schema)
+        schema = node.schema
+        total = 1
+        for keyword, value in schema.items():
+            if keyword in ("enum", "const"):
+                total += _values(value, CAP, texts=True)
+            elif keyword in IGNORED:
+                total += CALLBACK
+            elif isinstance(value, list):
+                total += len(value)
+            elif isinstance(value, dict) and keyword in ("dependentRequired", "dependencies"):
+                total += sum(len(each) for each in value.values() if isinstance(each, list))
+        # The numbers that a value is compared with by exact arithmetic.
+        operands = [schema[word] for word in _BOUNDS if isinstance(schema.get(word), float)]
+        if "multipleOf" in schema:
+            operands.append(1)
+            total += 0 if isinstance(schema["multipleOf"], int) else FRACTION
+        if "const" in schema or "enum" in schema:
+            operands += _numbers([schema.get("const"), schema.get("enum")])
         node.numbers = len(operands)
-        node.own = _count_own(node.schema) + sum(map(_price, operands))
+        node.own = total + sum(map(_price, operands))
     return node.own
-
-
-def _count_own(schema: Schema) -> int:
-    total = 1
-    for keyword, value in schema.items():
-        if keyword in ("enum", "const"):
-            total += _values(value, texts=True)
-        elif keyword in IGNORED:
-            total += CALLBACK
-        elif isinstance(value, list):
-            total += len(value)
-        elif isinstance(value, dict) and keyword in ("dependentRequired", "dependencies"):
-            total += sum(len(each) for each in value.values() if isinstance(each, list))
-    if not isinstance(schema.get("multipleOf", 1), int):
-        total += FRACTION
-    return total
-
-
-def _operands(schema: Schema) -> list[int | float]:
-    """Return the numbers that a value is compared with by exact arithmetic."""
-    found = [schema[word] for word in _BOUNDS if isinstance(schema.get(word), float)]
-    if "multipleOf" in schema:
-        found.append(1)
-    if "const" in schema or "enum" in schema:
-        found += _numbers([schema.get("const"), schema.get("enum")])
-    return found
 
 
 def _numbers(value: Any) -> list[int | float]:
@@ -285,20 +293,21 @@ def _price(number: int | float) -> int:
     return TINY if 0 < abs(number) < 1e-20 else NUMBER
 
 
-def _values(value: Any, *, plain: bool = False, texts: bool = False) -> int:
+def _values(value: Any, most: int, *, plain: bool = False, texts: bool = False) -> int:
     """Return the number of JSON values in one, and of 256 characters if ``texts``.
 
-    ``plain`` refuses integers of any length.
+    More than ``most`` values are refused; ``plain`` refuses integers of any length.
     """
-    count, waiting = 0, [value]
+    count, waiting = 1, [value]
     while waiting:
         one = waiting.pop()
-        count += 1
-        if isinstance(one, dict):
-            waiting += one.values()
-            count += sum(map(len, one)) // 256 if texts else 0
-        elif isinstance(one, list | tuple):
-            waiting += one
+        if isinstance(one, dict | list | tuple):
+            count += len(one)
+            if count > most:
+                raise SchemaTooComplex(_CHECK)
+            waiting += one.values() if isinstance(one, dict) else one
+            if texts and isinstance(one, dict):
+                count += sum(map(len, one)) // 256
         elif texts and isinstance(one, str):
             count += len(one) // 256
         elif plain and isinstance(one, int) and one.bit_length() > 64:
@@ -325,6 +334,7 @@ class _Count:
     def __init__(self, budget: Budget, skipped: frozenset[str]) -> None:
         self._budget = budget
         self._skipped = skipped
+        self._most = STEPS * budget.left
         self._known: dict[tuple[int, int], Work] = {}
 
     def of(self, node: Node, value: Any) -> Work:
@@ -333,7 +343,7 @@ class _Count:
         known = self._known.get(key)
         if known is not None:
             return known
-        self._budget.spend()
+        self._budget.spend(1, _CHECK)
         schema = node.schema
         if node.foreign:
             return Work(DIALECT * self._size(value), 0)
@@ -350,10 +360,10 @@ class _Count:
         if isinstance(value, dict):
             regexes = sum(map(self._matched, named(schema, "patternProperties")))
             texts += CHARACTER * regexes * sum(map(len, value)) if regexes else 0
-        if isinstance(value, dict | list | tuple) and collects(node):
+        if isinstance(value, dict | list | tuple) and node.collects:
             steps += (again + len(node.properties) + 1) * (1 + len(value))
-        if steps + texts > 1000 * BUDGET or steps > BUDGET:
-            raise SchemaTooComplex("it would take too long to check")
+        if steps > self._most or texts > CAP:
+            raise SchemaTooComplex(_CHECK)
         result = self._known[key] = Work(steps, texts, again)
         return result
 
@@ -363,7 +373,7 @@ class _Count:
             return []
         if isinstance(value, dict):
             own, every = node.properties, (node.others, node.property_besides, node.names)
-            self._budget.spend((len(own) + len(value) * sum(map(len, every))) // 4)
+            self._budget.spend((len(own) + len(value) * sum(map(len, every))) // 4, _CHECK)
             pairs = [(one, value[name]) for name, one in own.items() if name in value]
             for one in node.others:
                 pairs += [(one, item) for name, item in value.items() if name not in own]
@@ -371,7 +381,7 @@ class _Count:
             return pairs + [(one, name) for one in node.names for name in value]
         if isinstance(value, list | tuple):
             placed, both = node.placed, (node.items, node.item_besides)
-            self._budget.spend((len(placed) + len(value) * sum(map(len, both))) // 4)
+            self._budget.spend((len(placed) + len(value) * sum(map(len, both))) // 4, _CHECK)
             pairs = [(one, value[at]) for at, one in placed.items() if at < len(value)]
             for one in node.items:
                 pairs += [(one, item) for at, item in enumerate(value) if at not in placed]
@@ -403,6 +413,6 @@ class _Count:
 
     def _size(self, value: Any, *, plain: bool = False) -> int:
         """Return the number of JSON values; ``plain``: integers of any length are refused."""
-        count = _values(value, plain=plain)
-        self._budget.spend(count // 8)
+        count = _values(value, 8 * self._budget.left, plain=plain)
+        self._budget.spend(count // 8, _CHECK)
         return count

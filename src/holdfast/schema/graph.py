@@ -6,20 +6,17 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from holdfast.schema.walk import (
-    DIALECTS,
     HOLDS,
-    LIMITS,
     REFERENCES,
     Elsewhere,
     Part,
     Resolver,
     Schema,
-    SchemaLimits,
-    SchemaTooComplex,
-    named,
     parts,
 )
 
+DIALECTS: Final = ("http://json-schema.org/", "https://json-schema.org/")
+"""The dialects' own schemas, which the validator has."""
 _BESIDES: Final = frozenset(
     {"patternProperties", "contains", "unevaluatedProperties", "unevaluatedItems"}
 )
@@ -62,19 +59,22 @@ class Node:
         """Return the schemas of which one applies to each value inside."""
         return [*self.properties.values(), *self.others, *self.placed.values(), *self.items]
 
-    def besides(self) -> list[Node]:
-        """Return the schemas that apply whatever else does."""
-        return [*self.property_besides, *self.item_besides]
-
     def all(self) -> list[Node]:
         """Return every schema that this one applies."""
         if self.leaf:
             return []
-        return [*self.here, *self.apart(), *self.besides(), *self.names]
+        besides = (*self.property_besides, *self.item_besides)
+        return [*self.here, *self.apart(), *besides, *self.names]
 
-    def collects(self, keyword: str) -> bool:
-        """Return True if ``unevaluated*`` has to know what other subschemas have covered."""
-        return keyword in self.schema and bool(self.here or "contains" in self.schema)
+    @property
+    def collects(self) -> bool:
+        """``unevaluated*`` has to know what the other subschemas in place have covered."""
+        schema = self.schema
+        return (
+            not self.leaf
+            and ("unevaluatedProperties" in schema or "unevaluatedItems" in schema)
+            and bool(self.here or "contains" in schema)
+        )
 
 
 class Graph:
@@ -84,10 +84,9 @@ class Graph:
         SchemaTooComplex: It has too many parts, or refers to what is not in it.
     """
 
-    def __init__(self, root: Any, limits: SchemaLimits = LIMITS) -> None:
+    def __init__(self, root: Any) -> None:
         self.nodes: list[Node] = []
-        self._resolver = Resolver(root, limits)
-        self._limit = limits.nodes
+        self._resolver = Resolver(root)
         self._known: dict[int, Node] = {}
         self._groups: dict[str, Node] = {}
         self.top: Node = self._node(root)
@@ -95,26 +94,23 @@ class Graph:
             if node.leaf:
                 continue
             for part in parts(node.schema):
-                self._attach(node, part)
+                if part.place != "apart":
+                    self._attach(node, part)
             for keyword in REFERENCES:
                 reference = node.schema.get(keyword)
                 if isinstance(reference, str):
-                    self._refer(node, keyword, reference)
+                    node.here.append(self._target(node, keyword, reference))
 
     def _node(self, schema: Any) -> Node:
         if not isinstance(schema, dict):
             return LEAF
         found = self._known.get(id(schema))
         if found is None:
-            if len(self.nodes) >= self._limit:
-                raise SchemaTooComplex(f"it has more than {self._limit} parts")
             found = self._known[id(schema)] = Node(schema)
             self.nodes.append(found)
         return found
 
     def _attach(self, node: Node, part: Part) -> None:
-        if part.place == "apart":
-            return
         child = self._node(part.schema)
         if part.place == "here":
             node.here.append(child)
@@ -130,31 +126,24 @@ class Graph:
         else:
             (node.item_besides if part.keyword in _BESIDES else node.items).append(child)
 
-    def _refer(self, node: Node, keyword: str, reference: str) -> None:
-        group = self._group(reference) if keyword != "$ref" else None
-        if group is not None:
-            node.here.append(group)
-            return
+    def _target(self, node: Node, keyword: str, reference: str) -> Node:
+        """Return what a reference leads to: one node for all that a dynamic one may lead to."""
+        candidates = self._resolver.dynamic(reference) if keyword != "$ref" else []
+        if candidates:
+            name = reference.rpartition("#")[2]
+            if name not in self._groups:
+                group = self._groups[name] = Node({})
+                group.leaf = False
+                group.here = [self._node(one) for one in candidates]
+            return self._groups[name]
         target = self._resolver.target(node.schema, reference)
         if isinstance(target, (dict, bool)):
             self._resolver.adopt(target, node.schema)
-            node.here.append(self._node(target))
-        elif reference.startswith(DIALECTS):
-            node.here.append(FOREIGN)
-        else:
-            shown = repr(reference[:200])
-            text = f"it refers to {shown}, which is not in it, and nothing is ever fetched"
-            raise Elsewhere(text)
-
-    def _group(self, reference: str) -> Node | None:
-        """Return one node for everything that a dynamic reference may lead to."""
-        name = reference.rpartition("#")[2]
-        candidates = self._resolver.dynamic(reference)
-        if name not in self._groups and candidates:
-            group = self._groups[name] = Node({})
-            group.leaf = False
-            group.here = [self._node(one) for one in candidates]
-        return self._groups.get(name)
+            return self._node(target)
+        if reference.startswith(DIALECTS):
+            return FOREIGN
+        shown = repr(reference[:200])
+        raise Elsewhere(f"it refers to {shown}, which is not in it, and nothing is ever fetched")
 
 
 LEAF: Final = Node({})
@@ -191,13 +180,3 @@ def ordered(starts: Iterable[Node], edges: Callable[[Node], list[Node]]) -> list
                 order.append(node)
         open_.discard(id(start))
     return order
-
-
-def patterns(nodes: Iterable[Node]) -> set[str]:
-    """Return all regular expressions of some schemas."""
-    found: set[str] = set()
-    for node in nodes:
-        if isinstance(node.schema.get("pattern"), str):
-            found.add(node.schema["pattern"])
-        found.update(named(node.schema, "patternProperties"))
-    return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,8 +21,7 @@ from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast.schema import cost
 from holdfast.schema.annotations import without_defaulted
-from holdfast.schema.compiling import pattern_units
-from holdfast.schema.cost import Outline
+from holdfast.schema.cost import Outline, pattern_units
 from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, describe
 from holdfast.schema.walk import NAMED, Budget, Elsewhere, SchemaTooComplex
 
@@ -40,8 +40,6 @@ SHOWN: Final = 48 * 1024
 even to name the first fault."""
 PATTERN_BYTES: Final = 64 * 1024
 """The size that a compiled pattern may have."""
-PATTERN_UNITS: Final = 2_000
-"""Units for compiling patterns; those beyond are not used."""
 CACHED: Final = 2000
 """Compiled schemas that are kept."""
 
@@ -66,30 +64,32 @@ class Checker:
         self.skipped: tuple[str, ...] = ()
         """The patterns that are left to the server."""
         self._compiled: dict[tuple[int, bool], Validator] = {}
+        self._budget = Budget()
+        """For compiling. What is left is that of each check."""
         self._light = cost.is_cheap(schema)
-        if not self._light:
-            outline = self._outline
-            self._relaxed = without_defaulted(schema) if fills else schema
-            self.skipped = tuple(sorted(_unusable_patterns(outline)))
-            outline.skipped = frozenset(self.skipped)
-            bound = outline.bound
-            self._light = (
-                bound is not None
-                and bound.once is not None
-                and bound.once <= LIGHT
-                and not bound.patterns
-            )
-        self._budget = cost.BUDGET if self._relaxed is schema else cost.BUDGET // 2
-        self._fits: Callable[[Any], bool] = self._validator(schema).is_valid
-
-    @cached_property
-    def _outline(self) -> Outline:
         try:
-            return Outline(self._schema)
+            if not self._light:
+                outline = self._outline
+                self._relaxed = without_defaulted(schema) if fills else schema
+                self.skipped = tuple(sorted(_unusable_patterns(outline.patterns, self._budget)))
+                outline.skipped = frozenset(self.skipped)
+                self._light = outline.once <= min(LIGHT, self._room)
         except Elsewhere as error:
             raise Unusable(str(error)) from None
         except SchemaTooComplex as error:
             raise Unbounded(str(error)) from None
+        self._fits: Callable[[Any], bool] = self._validator(schema).is_valid
+
+    @cached_property
+    def _outline(self) -> Outline:
+        return Outline(self._schema, self._budget)
+
+    @cached_property
+    def _room(self) -> int:
+        """The steps that a check may take, on each of the two ways that a schema may be read."""
+        if self._relaxed is self._schema:
+            return cost.STEPS * self._budget.left
+        return cost.STEPS * (self._budget.left - self._outline.units // 2) // 2
 
     def faults(self, value: Any, text: bytes | Raw | None = None) -> tuple[SchemaFault, ...]:
         """Return what does not fit; nothing if all does.
@@ -106,9 +106,11 @@ class Checker:
             if self._light:
                 return () if self._fits(value) else self._misfit(value, text)
             text = _encoded(value) if text is None else text
-            patterns = self._affords_patterns(value, text)
-            fits = self._validator(self._schema, patterns=patterns).is_valid(value)
-            return () if fits else self._misfit(value, text, patterns=patterns)
+            outline = self._outline
+            steps = outline.each * (len(text) // 2 + 1)
+            if steps > self._room or (outline.compares and _LONG_NUMBER.search(memoryview(text))):
+                return self._counted(value, text)
+            return () if self._fits(value) else self._misfit(value, text, steps)
         except (SchemaTooComplex, RecursionError) as error:
             raise Unbounded(str(error)) from None
         except ValueError as error:
@@ -124,46 +126,49 @@ class Checker:
             raise Unusable(str(error)) from None
         return self.faults(plain)
 
-    def _affords_patterns(self, value: Any, text: bytes | Raw) -> bool:
-        """Return False if there is too much text for patterns; refuse what takes too long."""
-        size, bound = len(text), self._outline.bound
-        if bound is not None:
-            steps = bound.each * (size // 2 + 1) + cost.CHARACTER * bound.patterns * size
-            compares = steps <= self._budget and self._outline.compares
-            if steps <= self._budget and not (compares and _LONG_NUMBER.search(memoryview(text))):
-                return True
-        work = self._outline.work(value)
-        if work.steps > self._budget:
+    def _counted(self, value: Any, text: bytes | Raw) -> tuple[SchemaFault, ...]:
+        """Return the faults of a value if it can be checked in time, if need be without patterns."""
+        budget = Budget(self._budget.left)
+        work = self._outline.work(value, budget)
+        counting = cost.STEPS * (self._budget.left - budget.left)
+        room = self._room - counting
+        patterns = work.steps + work.patterns <= room
+        if not patterns:
+            room -= cost.STEPS * self._outline.units // 2  # it is compiled once more
+        if work.steps > room:
             raise SchemaTooComplex("it would take too long to check")
-        return work.steps + work.patterns <= self._budget
+        if self._validator(self._schema, patterns=patterns).is_valid(value):
+            return ()
+        steps = counting + work.steps + (work.patterns if patterns else 0)
+        return self._misfit(value, text, steps, patterns=patterns)
 
     def _validator(self, schema: Any, *, patterns: bool = True) -> Validator:
         key = (id(schema), patterns)
         if key not in self._compiled:
             unused = {*self.skipped} if patterns else self._outline.patterns
             less = _without(schema, unused)
-            if not patterns and Outline(less).patterns:
+            if not patterns and Outline(less, Budget()).patterns:
                 raise SchemaTooComplex("its patterns are where values are")
             self._compiled[key] = _compile(less)
         return self._compiled[key]
 
     def _misfit(
-        self, value: Any, text: bytes | Raw | None, *, patterns: bool = True
+        self, value: Any, text: bytes | Raw | None, steps: int = 0, *, patterns: bool = True
     ) -> tuple[SchemaFault, ...]:
-        """Return the faults of what does not fit; none if it does with defaults filled in."""
+        """Return the faults of what does not fit; none if it does with defaults filled in.
+
+        Only the first is named, or none in detail, if finding all takes long after these steps.
+        """
         validator = self._validator(self._relaxed, patterns=patterns)
         if self._relaxed is not self._schema and validator.is_valid(value):
             return ()
-        return self._explain(validator, value, text)
-
-    def _explain(
-        self, validator: Validator, value: Any, text: bytes | Raw | None
-    ) -> tuple[SchemaFault, ...]:
-        """Return the faults; only the first, or none in detail, if finding all takes long."""
         size = len(_encoded(value) if text is None else text)
+        most = EXPLAINED // (1 + size // 200)
         try:
-            work = self._outline.work(value, Budget(EXPLAINED))
-            affordable = (work.steps + work.patterns) * (1 + size // 200) <= EXPLAINED
+            # No pair of schema and value takes less than a step.
+            left = (self._room - steps) // cost.STEPS
+            work = self._outline.work(value, Budget(min(left, 100 + most)))
+            affordable = work.steps + work.patterns <= most
         except SchemaTooComplex:
             affordable = False
         if affordable:
@@ -262,23 +267,18 @@ def _why(schema: Any, error: Exception) -> str:
 # Patterns
 
 
-def _unusable_patterns(outline: Outline) -> set[str]:
+def _unusable_patterns(patterns: set[str], budget: Budget) -> set[str]:
     """Return the patterns that are not linear, too large, or too many to compile in time."""
-    left = PATTERN_UNITS
-    unused: set[str] = set()
-    for units, pattern in sorted((pattern_units(one), one) for one in outline.patterns):
-        left -= 2 * units
-        if left < 0 or not _takes([pattern]):
-            unused.add(pattern)
+    share = Budget(budget.left // 4)
+    unused = {*patterns}
+    with suppress(SchemaTooComplex):
+        for units, pattern in sorted((pattern_units(one), one) for one in patterns):
+            share.spend(units)
+            budget.spend(units)
+            with suppress(Unusable):
+                _compile({"pattern": pattern})
+                unused.discard(pattern)
     return unused
-
-
-def _takes(patterns: list[str]) -> bool:
-    try:
-        _compile({"allOf": [{"pattern": one} for one in patterns]})
-    except Unusable:
-        return False
-    return True
 
 
 _VALUES: Final = ("const", "enum", "default", "examples")

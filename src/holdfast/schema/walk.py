@@ -20,7 +20,7 @@ class SchemaLimits(NamedTuple):
     nodes: int = 4_000
     """JSON values in one schema."""
     work: int = 5_000
-    """Steps of one reading: each costs two to four microseconds."""
+    """Units of one reading, or of compiling a schema and one check against it: 25 ms."""
 
 
 LIMITS: Final = SchemaLimits()
@@ -35,24 +35,24 @@ class Elsewhere(SchemaTooComplex):
 
 
 class Budget:
-    """The steps that one reading may still take."""
+    """The work that may still be done, in units of about five microseconds."""
 
     def __init__(self, work: int = LIMITS.work) -> None:
         self.left: int = work
 
-    def spend(self, steps: int = 1) -> None:
-        """Use up some steps.
+    def spend(self, units: int = 1, text: str = "it is too large or too deep") -> None:
+        """Use up some units.
 
         Raises:
-            SchemaTooComplex: None are left.
+            SchemaTooComplex: None are left; ``text`` says what for.
         """
-        self.left -= steps
+        self.left -= units
         if self.left < 0:
-            raise SchemaTooComplex("it is too large or too deep")
+            raise SchemaTooComplex(text)
 
-    def afford(self, steps: int = 1) -> bool:
-        """Use up some steps; return False when none are left."""
-        self.left -= steps
+    def afford(self) -> bool:
+        """Use up one unit; return False when none are left."""
+        self.left -= 1
         return self.left >= 0
 
 
@@ -171,8 +171,6 @@ def tuple_items(schema: Mapping[str, Any]) -> tuple[list[Any], Any]:
     return branches(schema, "prefixItems"), items
 
 
-DIALECTS: Final = ("http://json-schema.org/", "https://json-schema.org/")
-"""The dialects' own schemas, which the validator has."""
 _NAMES: Final = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
 
 
@@ -205,7 +203,7 @@ class Resolver:
     JSON Schema 2020-12 Core, sections 8.2 (base URI, anchors) and 9.1.2 (initial base URI).
     """
 
-    def __init__(self, root: Any, limits: SchemaLimits = LIMITS) -> None:
+    def __init__(self, root: Any) -> None:
         self.root = root
         self.named: bool = False
         """A part of the document has a URI of its own."""
@@ -213,9 +211,9 @@ class Resolver:
         self._resources: dict[str, Any] = {"": root}
         self._anchors: dict[tuple[str, str], Schema] = {}
         self._dynamic: dict[str, list[Schema]] = {}
-        self._index(root, "", limits)
+        self._index(root, "")
 
-    def _index(self, root: Any, base: str, limits: SchemaLimits) -> None:
+    def _index(self, root: Any, base: str) -> None:
         waiting: list[tuple[Any, str]] = [(root, base)]
         seen = 0
         while waiting:
@@ -225,8 +223,8 @@ class Resolver:
             if HOLDS.isdisjoint(schema) and _NAMES.isdisjoint(schema):
                 continue
             seen += 1
-            if seen > limits.nodes:
-                raise SchemaTooComplex(f"it has more than {limits.nodes} parts")
+            if seen > LIMITS.nodes:
+                raise SchemaTooComplex(f"it has more than {LIMITS.nodes} parts")
             base = self._name(schema, base)
             self._bases[id(schema)] = base
             waiting += [(part.schema, base) for part in parts(schema)]
@@ -274,7 +272,7 @@ class Resolver:
     def adopt(self, target: Any, source: Schema) -> None:
         """Give what a pointer found outside every schema the base of the one that refers to it."""
         if isinstance(target, dict) and id(target) not in self._bases:
-            self._index(target, self._bases.get(id(source), ""), LIMITS)
+            self._index(target, self._bases.get(id(source), ""))
 
     def dynamic(self, reference: str) -> list[Schema]:
         """Return every schema that a ``$dynamicRef`` may lead to, depending on the way taken."""
