@@ -480,6 +480,7 @@ def large() -> Iterator[Case]:
         {"type": "string"}, {"properties": {"a": {"type": "string", "maxItems": 3}}},
         {"additionalProperties": {"type": "null"}}, {"unevaluatedProperties": False},
         {"properties": {"a": {"enum": [1]}}}, {"maxProperties": 0}, {"not": {}},
+        {"properties": {"a": {"uniqueItems": True}}},
     ]  # fmt: skip
     values: list[Any] = [
         {"a": list(range(200_000))},

@@ -21,7 +21,7 @@ from math import log2
 from typing import Any, Final, NamedTuple
 
 from holdfast.schema.graph import LEAF, Graph, Node, ordered
-from holdfast.schema.walk import LIMITS, REFERENCES, Budget, Schema, SchemaTooComplex, named
+from holdfast.schema.walk import LIMITS, REFERENCES, Budget, SchemaTooComplex, named
 
 STEPS: Final = 250
 """Steps of the validator in one unit of a budget."""

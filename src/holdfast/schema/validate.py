@@ -127,7 +127,7 @@ class Checker:
         return self.faults(plain)
 
     def _counted(self, value: Any, text: bytes | Raw) -> tuple[SchemaFault, ...]:
-        """Return the faults of a value if it can be checked in time, if need be without patterns."""
+        """Return the faults of a value whose work is counted; if need be, without patterns."""
         budget = Budget(self._budget.left)
         work = self._outline.work(value, budget)
         counting = cost.STEPS * (self._budget.left - budget.left)
