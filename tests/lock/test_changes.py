@@ -16,14 +16,14 @@ from holdfast.lock.changes import (
     compare,
     compare_annotations,
 )
-from holdfast.schema.report import ARGUMENT_IMPACTS, DiffBuilder
+from holdfast.schema.report import ARGUMENT_IMPACTS, SchemaDiff
 from tests.schema.test_diff import JSON, shuffled
 
 
 def told(before: Any, after: Any) -> list[str]:
-    found = DiffBuilder()
+    found = SchemaDiff()
     compare_annotations(before, after, found)
-    return [f"{ARGUMENT_IMPACTS[one.effect]} {one.text}" for one in found.diff().changes]
+    return [f"{ARGUMENT_IMPACTS[one.effect]} {one.text}" for one in found.changes]
 
 
 @pytest.mark.req("H8")

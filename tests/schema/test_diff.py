@@ -470,7 +470,7 @@ def test_nothing_raises_and_a_difference_is_never_silent(
 @pytest.mark.req("H8")
 @given(schema=JSON)
 def test_a_schema_does_not_differ_from_itself(schema: Any) -> None:
-    assert report(schema, shuffled(schema)) == SchemaDiff()
+    assert report(schema, shuffled(schema)).changes == []
 
 
 def shuffled(value: Any) -> Any:

@@ -22,7 +22,7 @@ from holdfast.schema.report import (
     ARGUMENT_IMPACTS,
     IMPACTS,
     RESULT_IMPACTS,
-    DiffBuilder,
+    SchemaDiff,
     Impact,
     compare_text,
     where,
@@ -41,7 +41,7 @@ HINTS: Final = {
 """The value of each that promises something, and what it promises."""
 
 
-def compare_annotations(before: Any, after: Any, found: DiffBuilder) -> None:
+def compare_annotations(before: Any, after: Any, found: SchemaDiff) -> None:
     """Add what became of the annotations of a tool; None: it had none."""
     old, new = (
         one if isinstance(one, Mapping) else {} if one is None else {"(malformed)": one}
@@ -192,9 +192,9 @@ def _instructions(texts: tuple[str | None, str | None] | None) -> Iterator[ToolC
         return
     name = "instructions"
     old, new = ({} if text is None else {name: text} for text in texts)
-    found = DiffBuilder()
+    found = SchemaDiff()
     compare_text(name, old, new, found)
-    details = tuple(one.text for one in found.diff().changes)
+    details = tuple(one.text for one in found.changes)
     yield ToolChange("changed", name, "wording", details, subject="instructions")
 
 
@@ -247,14 +247,13 @@ class _Work:
         for field in self._fields:
             if same(before.get(field), after.get(field)):
                 continue
-            found = DiffBuilder()
+            found = SchemaDiff()
             self._compare(field, before, after, found)
             table = RESULT_IMPACTS if field == "outputSchema" else ARGUMENT_IMPACTS
-            diffed = found.diff()
-            for one in diffed.changes:
+            for one in found.changes:
                 place = where(one.place, *_ROOTS.get(field, ("",)))
                 details.append((f"{place}: {one.text}" if place else one.text, table[one.effect]))
-            impacts |= {table[effect] for effect in diffed.effects}
+            impacts |= {table[effect] for effect in found.effects}
         impact = worst(impacts)
         if impact is None:
             return None
@@ -263,7 +262,7 @@ class _Work:
         return ToolChange("changed", name, impact, texts, each)
 
     def _compare(
-        self, field: str, before: Mapping[str, Any], after: Mapping[str, Any], found: DiffBuilder
+        self, field: str, before: Mapping[str, Any], after: Mapping[str, Any], found: SchemaDiff
     ) -> None:
         old, new = before.get(field), after.get(field)
         returns = field == "outputSchema"

@@ -7,7 +7,7 @@ or ``format: password`` says.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Any, Final
 
@@ -50,14 +50,6 @@ def without_defaulted(root: Any) -> Any:
 
     Where it excludes alternatives, it may refuse what the schema itself allows.
     """
-    if not isinstance(root, dict) or not _concerned(root):
-        return root
-    relaxed = _Defaults(root).relaxed(root)
-    return root if relaxed == root else relaxed
-
-
-def _concerned(root: Schema) -> bool:
-    """Return whether anything is required, and anything has a default."""
     requires = defaults = False
     waiting: list[Any] = [root]
     while waiting and not (requires and defaults):
@@ -66,7 +58,8 @@ def _concerned(root: Schema) -> bool:
             requires = requires or not _REQUIRES.isdisjoint(schema)
             defaults = defaults or "default" in schema
             waiting += [part.schema for part in parts(schema)]
-    return requires and defaults
+    relaxed = _Defaults(root).relaxed(root) if requires and defaults else root
+    return root if relaxed == root else relaxed
 
 
 class _Defaults:
@@ -97,21 +90,19 @@ class _Defaults:
         return copy
 
     def without(self, names: Collection[Any], *schemas: Any) -> list[Any]:
-        """Return the names of properties that have no default in any of the schemas."""
-        together = [one for schema in schemas for one in self._together(schema)] if names else ()
-        return [name for name in names if not self._is_filled(name, together)]
+        """Return the names of properties that have no default in any of the schemas.
 
-    def _together(self, schema: Any) -> list[Any]:
-        """Return the schemas that describe one object: this one, and those in its ``allOf``."""
-        found: list[Any] = [schema]
-        for one in _joined(schema, "allOf"):
-            found += [one, self._behind(one)]
-        return found
-
-    def _is_filled(self, name: Any, schemas: Iterable[Any]) -> bool:
-        return isinstance(name, str) and any(
-            self._has(properties(schema).get(name)) for schema in schemas
-        )
+        A schema and those in its ``allOf`` describe one object.
+        """
+        together = [*schemas] if names else []
+        for one in [one for schema in together for one in _joined(schema, "allOf")]:
+            together += [one, self._behind(one)]
+        known = [properties(schema) for schema in together]
+        return [
+            name
+            for name in names
+            if not isinstance(name, str) or not any(self._has(own.get(name)) for own in known)
+        ]
 
     def _has(self, schema: Any, hops: int = 8, *, inside: bool = True) -> bool:
         """Return whether a property has a default: itself, in its parts, or behind a reference."""
@@ -151,22 +142,22 @@ def secret_names(text: Raw) -> frozenset[str] | None:
     raw = bytes(text)
     if b"writeOnly" not in raw and b"password" not in raw:
         return frozenset()
-    return _read(raw)
+    names = _read(raw)
+    return None if WHOLE in names else names
 
 
 @lru_cache(64)
-def _read(text: bytes) -> frozenset[str] | None:
+def _read(text: bytes) -> frozenset[str]:
     schema = decode_schema(text)
     if not isinstance(schema, dict) or UNREADABLE in schema:
-        return None
+        return frozenset({WHOLE})
     try:
-        names = _owners(schema)
+        return _owners(schema)
     except SchemaTooComplex:
-        return None
-    return None if WHOLE in names else frozenset(names)
+        return frozenset({WHOLE})
 
 
-def _owners(root: dict[str, Any]) -> set[str]:
+def _owners(root: Schema) -> frozenset[str]:
     """Return the properties under which a secret is declared."""
     resolver, budget = Resolver(root), Budget()
     found: set[str] = set()
@@ -190,4 +181,4 @@ def _owners(root: dict[str, Any]) -> set[str]:
             if isinstance(reference, str):
                 targets = [resolver.target(schema, reference), *resolver.dynamic(reference)]
                 waiting += [(target, owner) for target in targets]
-    return found
+    return frozenset(found)

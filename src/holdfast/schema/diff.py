@@ -6,6 +6,7 @@ different types and references. Anything else that differs is breaking: it "cann
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final
 
@@ -15,7 +16,6 @@ from holdfast.schema.report import (
     ARGUMENTS,
     BOUNDS,
     RESULTS,
-    DiffBuilder,
     SchemaDiff,
     Words,
     compare_bounds,
@@ -33,24 +33,23 @@ DEEPEST: Final = 40
 """Levels of nested schemas that are compared."""
 TOO_MUCH: Final = "cannot be compared: too large or too deep"
 
-_NOTHING: Final = SchemaDiff()
 _DIALECTS: Final = ("2020-12", "2019-09", "draft-07", "draft-06")
 """Dialects that agree on the keywords compared here."""
 
 
 def compare(before: Any, after: Any, budget: Budget, *, returns: bool = False) -> SchemaDiff:
     """Return the differences between two schemas of arguments, or of results (``returns``)."""
+    found = SchemaDiff()
     if same(before, after):
-        return _NOTHING
-    found = DiffBuilder()
+        return found
     try:
         old, new = Document(before, budget), Document(after, budget)
-        found.include(_Comparison(old, new, RESULTS if returns else ARGUMENTS, budget).whole())
+        found = _Comparison(old, new, RESULTS if returns else ARGUMENTS, budget).whole()
     except (SchemaTooComplex, RecursionError):
         found.add(TOO_MUCH, "different")
-    if not found.diff().effects:
+    if not found.effects:
         found.add("written differently, to the same effect", "wording")
-    return found.diff()
+    return found
 
 
 class _Comparison:
@@ -77,7 +76,7 @@ class _Comparison:
 
     def whole(self) -> SchemaDiff:
         """Compare the whole schemas."""
-        found = DiffBuilder()
+        found = SchemaDiff()
         before, after = self._before, self._after
         if _dialect(before) != _dialect(after):
             text = f"$schema changed from {_dialect(before)} to {_dialect(after)}"
@@ -87,62 +86,67 @@ class _Comparison:
             self._texts(before.root, after.root, found)
         else:
             found.include(self.pair(before.root, after.root))
-        return found.diff()
+        return found
 
     def pair(self, before: Any, after: Any) -> SchemaDiff:
         """Compare two schemas at the same place."""
+        found = SchemaDiff()
         key = (id(before), id(after))
         if key in self._open:
-            return _NOTHING
+            return found
         self._budget.spend()
         if len(self._open) >= DEEPEST:
             raise SchemaTooComplex
-        found = DiffBuilder()
         meanings = self._before.meaning(before), self._after.meaning(after)
         if self._shared and same(*meanings, self._budget):
             self._texts(before, after, found)
-            return found.diff()
+            return found
         self._open.add(key)
         try:
-            self._pair(self._before.flat(before), self._after.flat(after), found)
+            before, after = self._before.flat(before), self._after.flat(after)
+            compare_texts(before, after, found)
+            old, new = self._before.alternatives(before), self._after.alternatives(after)
+            if len(old) == len(new) == 1:
+                self._one(old[0], new[0], found)
+            else:
+                self._several(
+                    [one for each in old for one in by_type(each)],
+                    [one for each in new for one in by_type(each)],
+                    found,
+                )
         except Incomparable as why:
             found.add(f"cannot be compared: {why}", "different")
         finally:
             self._open.remove(key)
-        return found.diff()
+        return found
 
-    def _pair(self, before: Flat, after: Flat, found: DiffBuilder) -> None:
-        compare_texts(before, after, found)
-        old, new = self._before.alternatives(before), self._after.alternatives(after)
-        if len(old) == len(new) == 1:
-            self._one(old[0], new[0], found)
-        else:
-            old = [one for each in old for one in by_type(each)]
-            new = [one for each in new for one in by_type(each)]
-            self._several(old, new, found)
-
-    def _texts(self, before: Any, after: Any, found: DiffBuilder) -> None:
+    def _texts(self, before: Any, after: Any, found: SchemaDiff) -> None:
         """Add the texts that differ in two schemas of the same meaning."""
         if not isinstance(before, dict) or not isinstance(after, dict):
             return
         compare_texts(before, after, found)
         others = {part.steps: part.schema for part in parts(after)}
         for part in sorted(parts(before), key=lambda part: str(part.steps)):
-            inner = DiffBuilder()
+            inner = SchemaDiff()
             self._texts(part.schema, others.get(part.steps), inner)
             if part.keyword == "properties":
                 place: tuple[str, ...] = (named(str(part.key)),)
             else:
                 place = ("[]",) if part.place == "item" else ()
-            found.include(inner.diff(), *place)
+            found.include(inner, *place)
 
     # Alternatives
 
-    def _several(self, old: list[Flat], new: list[Flat], found: DiffBuilder) -> None:
-        pairs = _of_one_kind(old, new)
-        for before, after in pairs:
-            self._one(before, after, found)
-        lost, gained = _others(old, [one for one, _ in pairs]), _others(new, [b for _, b in pairs])
+    def _several(self, old: list[Flat], new: list[Flat], found: SchemaDiff) -> None:
+        lost, gained = [*old], [*new]
+        for before in old:
+            # Alternatives that are the only ones of their kind on both sides belong together.
+            mine = [one for one in old if _kind(one) == _kind(before)]
+            theirs = [one for one in new if _kind(one) == _kind(before)]
+            if len(mine) == len(theirs) == 1:
+                self._one(before, theirs[0], found)
+                lost = [one for one in lost if one is not before]
+                gained = [one for one in gained if one is not theirs[0]]
         lost = [one for one in lost if not self._covered(one, new)]
         gained = [one for one in gained if not self._back._covered(one, old)]
         if lost and not new:
@@ -156,33 +160,32 @@ class _Comparison:
 
     def _covered(self, one: Flat, others: list[Flat]) -> bool:
         """Return whether what fits one alternative certainly fits another."""
-        return any(self._fits(one, other) for other in others)
-
-    def _fits(self, one: Flat, other: Flat) -> bool:
-        self._budget.spend()
-        found = DiffBuilder()
-        try:
-            self._one(one, other, found)
-        except Incomparable:
-            return False
-        return found.diff().effects <= {"wider", "wording"}
+        for other in others:
+            self._budget.spend()
+            found = SchemaDiff()
+            with suppress(Incomparable):
+                self._one(one, other, found)
+                if found.effects <= {"wider", "wording"}:
+                    return True
+        return False
 
     # One alternative
 
-    def _one(self, before: Flat, after: Flat, found: DiffBuilder) -> None:
+    def _one(self, before: Flat, after: Flat, found: SchemaDiff) -> None:
         if compare_values(before, after, self._words, found):
             compare_bounds(before, after, found)
             self._properties(before, after, found)
-            self._other_properties(before, after, found)
             self._items(before, after, found)
             self._rest(before, after, found)
 
-    def _properties(self, before: Flat, after: Flat, found: DiffBuilder) -> None:
+    def _properties(self, before: Flat, after: Flat, found: SchemaDiff) -> None:
         old, new = before.get("properties", {}), after.get("properties", {})
         needed, needs = set(before.get("required", ())), set(after.get("required", ()))
         for name in sorted({*old, *new, *needed, *needs}):
             self._budget.spend()
-            step, given = named(name), self._has_default(new.get(name))
+            step, given = named(name), False
+            with suppress(Incomparable):
+                given = "default" in self._after.flat(new.get(name))
             if name not in old and name not in needed:
                 self._new_property(name, before, after, given, found)
             elif name not in new and name not in needs:
@@ -195,9 +198,19 @@ class _Comparison:
                 one, other = old.get(name, True), new.get(name, True)
                 self._default(one, other, name in needed, found, step)
                 found.include(self.pair(one, other), step)
+        others, now = (
+            before.get("additionalProperties", True),
+            after.get("additionalProperties", True),
+        )
+        if _anything(others) and now is False:
+            found.add("other names are no longer allowed", "narrower")
+        elif others is False and _anything(now):
+            found.add("other names are now allowed", "added")
+        elif not (_anything(others) and _anything(now)):
+            found.include(self.pair(others, now), "*")
 
     def _new_property(
-        self, name: str, before: Flat, after: Flat, given: bool, found: DiffBuilder
+        self, name: str, before: Flat, after: Flat, given: bool, found: SchemaDiff
     ) -> None:
         step, noun = named(name), self._words.noun
         if name not in after.get("required", ()):
@@ -212,22 +225,14 @@ class _Comparison:
             if diff.effects - {"wording"}:
                 found.include(diff, step)
 
-    def _add_need(self, text: str, given: bool, found: DiffBuilder, step: str) -> None:
+    def _add_need(self, text: str, given: bool, found: SchemaDiff, step: str) -> None:
         """A required parameter with a default may still be left out (`schema.annotations`)."""
         if given and self._words is ARGUMENTS:
             found.add(f"{text}, with a default", "added", step)
         else:
             found.add(text, "narrower", step)
 
-    def _has_default(self, schema: Any) -> bool:
-        try:
-            return isinstance(schema, dict) and "default" in self._after.flat(schema)
-        except Incomparable:
-            return False
-
-    def _default(
-        self, before: Any, after: Any, needed: bool, found: DiffBuilder, step: str
-    ) -> None:
+    def _default(self, before: Any, after: Any, needed: bool, found: SchemaDiff, step: str) -> None:
         """Compare defaults: callers that left a parameter out relied on its default."""
         try:
             old, new = self._before.flat(before), self._after.flat(after)
@@ -242,16 +247,7 @@ class _Comparison:
             now, was = show_json(new["default"]), show_json(old["default"])
             found.add(f"left out, it now means {now}, not {was}", "different", step)
 
-    def _other_properties(self, before: Flat, after: Flat, found: DiffBuilder) -> None:
-        old, new = before.get("additionalProperties", True), after.get("additionalProperties", True)
-        if _anything(old) and new is False:
-            found.add("other names are no longer allowed", "narrower")
-        elif old is False and _anything(new):
-            found.add("other names are now allowed", "added")
-        elif not (_anything(old) and _anything(new)):
-            found.include(self.pair(old, new), "*")
-
-    def _items(self, before: Flat, after: Flat, found: DiffBuilder) -> None:
+    def _items(self, before: Flat, after: Flat, found: SchemaDiff) -> None:
         (old, old_rest), (new, new_rest) = _tuple(before), _tuple(after)
         for at in range(max(len(old), len(new))):
             one = old[at] if at < len(old) else old_rest
@@ -260,7 +256,7 @@ class _Comparison:
         if not (_anything(old_rest) and _anything(new_rest)):
             found.include(self.pair(old_rest, new_rest), "[]")
 
-    def _rest(self, before: Flat, after: Flat, found: DiffBuilder) -> None:
+    def _rest(self, before: Flat, after: Flat, found: SchemaDiff) -> None:
         """Every other keyword has to be the same, and to mean the same, on both sides."""
         for key in sorted((before.keys() | after.keys()) - _COMPARED):
             if wordy(key):
@@ -293,34 +289,16 @@ def _tuple(flat: Flat) -> tuple[list[Any], Any]:
     return first, True if rest is None else rest
 
 
-# Alternatives
-
-
-def _of_one_kind(old: list[Flat], new: list[Flat]) -> list[tuple[Flat, Flat]]:
-    """Pair the alternatives that are the only ones of their kind on both sides."""
-    pairs = []
-    for before in old:
-        mine = [one for one in old if _kind(one) == _kind(before)]
-        theirs = [one for one in new if _kind(one) == _kind(before)]
-        if len(mine) == len(theirs) == 1:
-            pairs.append((before, theirs[0]))
-    return pairs
-
-
-def _others(every: list[Flat], some: list[Flat]) -> list[Flat]:
-    return [one for one in every if all(one is not other for other in some)]
-
-
 def _kind(flat: Flat) -> str:
     return "values" if values(flat) is not None else " or ".join(named_types(types(flat)))
 
 
 def _summaries(branches: list[Flat]) -> str:
-    return join_words([_summary(one) for one in branches])
-
-
-def _summary(flat: Flat) -> str:
-    listed, title = values(flat), flat.get("title")
-    if listed is not None:
-        return listed_values(listed)
-    return f"{type_names(types(flat))}{f' {quote(title, 60)}' if isinstance(title, str) else ''}"
+    words = []
+    for flat in branches:
+        listed, title = values(flat), flat.get("title")
+        named_so = f" {quote(title, 60)}" if isinstance(title, str) else ""
+        words.append(
+            f"{type_names(types(flat))}{named_so}" if listed is None else listed_values(listed)
+        )
+    return join_words(words)

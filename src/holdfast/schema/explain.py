@@ -42,13 +42,11 @@ def describe(errors: Iterable[ValidationError], schema: Any) -> tuple[SchemaFaul
     """Return the faults in order, each once."""
     found: dict[SchemaFault, None] = {}
     for error in errors:
-        found[_fault(error, schema)] = None
-        if len(found) > MOST:
-            break
-    faults = list(found)
-    if len(faults) > MOST:
-        faults[MOST:] = [SchemaFault("", "and more", "")]
-    return tuple(faults)
+        fault = _fault(error, schema)
+        if len(found) == MOST and fault not in found:
+            return (*found, SchemaFault("", "and more", ""))
+        found[fault] = None
+    return tuple(found)
 
 
 def lines(faults: Iterable[SchemaFault]) -> str:

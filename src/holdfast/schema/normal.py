@@ -91,30 +91,22 @@ class Document:
             raise SchemaTooComplex
         self._budget.spend(1 + len(schema))
         own = {key: value for key, value in schema.items() if key not in _IDENTIFIERS}
-        self._check(own)
+        for key in sorted(own):
+            if not wordy(key) and not well_formed(key, own[key]):
+                raise Incomparable(f"{label(key)} is malformed")
+        if "prefixItems" in own if self._lists else isinstance(own.get("items"), list):
+            raise Incomparable("tuples are written in another way in this dialect")
         found = [own, *(self.flat(part, chain - 1) for part in own.pop("allOf", ()))]
         if "$ref" in own:
-            target = self._target(schema, own.pop("$ref"))
+            reference = own.pop("$ref")
+            target = self._resolver.target(schema, reference)
+            if target is None:
+                raise Incomparable(f"it refers to {quote(reference)}")
+            self._resolver.adopt(target, schema)
             if self._alone and not all(wordy(key) for key in own):
                 raise Incomparable("there is more beside its reference")
             found.append(self.flat(target, chain - 1))
         return self._merge(found) if len(found) > 1 else own
-
-    def _check(self, own: Flat) -> None:
-        for key, value in sorted(own.items()):
-            if not wordy(key) and not well_formed(key, value):
-                raise Incomparable(f"{label(key)} is malformed")
-        if isinstance(own.get("items"), list) != self._lists and (
-            isinstance(own.get("items"), list) or "prefixItems" in own
-        ):
-            raise Incomparable("tuples are written in another way in this dialect")
-
-    def _target(self, schema: Flat, reference: str) -> Any:
-        target = self._resolver.target(schema, reference)
-        if target is None:
-            raise Incomparable(f"it refers to {quote(reference)}")
-        self._resolver.adopt(target, schema)
-        return target
 
     def _merge(self, schemas: list[Flat]) -> Flat:
         self._budget.spend(sum(map(len, schemas)))
@@ -160,8 +152,5 @@ def _apart(one: Flat, other: Flat) -> bool:
     mine, theirs = values(one), values(other)
     if mine is not None and theirs is not None:
         return not {mark(value) for value in mine} & {mark(value) for value in theirs}
-    return not _kinds(one, mine) & _kinds(other, theirs)
-
-
-def _kinds(flat: Flat, listed: list[Any] | None) -> frozenset[str]:
-    return types(flat) if listed is None else frozenset(type_of(value) for value in listed)
+    kinds = types(one) if mine is None else {type_of(value) for value in mine}
+    return not kinds & (types(other) if theirs is None else {type_of(value) for value in theirs})

@@ -49,48 +49,32 @@ class SchemaChange(NamedTuple):
     effect: Effect
 
 
-class SchemaDiff(NamedTuple):
-    """All differences at a place and below it."""
-
-    changes: tuple[SchemaChange, ...] = ()
-    effects: frozenset[Effect] = frozenset()
-
-
-class DiffBuilder:
-    """Collects the differences at a place."""
+class SchemaDiff:
+    """The differences at a place and below it."""
 
     def __init__(self) -> None:
-        self._found: list[SchemaChange] = []
-        self._effects: set[Effect] = set()
+        self.changes: list[SchemaChange] = []
+        self.effects: set[Effect] = set()
 
     def add(self, text: str, effect: Effect, *place: str) -> None:
         """Add a difference."""
-        self._effects.add(effect)
-        if len(self._found) < MOST:
-            self._found.append(SchemaChange(place, text, effect))
+        self.effects.add(effect)
+        if len(self.changes) < MOST:
+            self.changes.append(SchemaChange(place, text, effect))
 
     def include(self, diff: SchemaDiff, *place: str) -> None:
         """Add the differences of a place further down."""
-        self._effects |= diff.effects
-        room = MOST - len(self._found)
-        self._found += [
-            SchemaChange((*place, *found.place), found.text, found.effect)
-            for found in diff.changes[:room]
-        ]
-
-    def diff(self) -> SchemaDiff:
-        """Return the differences so far."""
-        return SchemaDiff(tuple(self._found), frozenset(self._effects))
+        self.effects |= diff.effects
+        room = MOST - len(self.changes)
+        for found in diff.changes[:room]:
+            self.changes.append(SchemaChange((*place, *found.place), found.text, found.effect))
 
 
 def where(place: Iterable[str], whole: str, prefix: str = "") -> str:
     """Return a place as text: ``options.tags[]``."""
     text = prefix
     for step in place:
-        if step.startswith("["):
-            text += step
-        else:
-            text += f".{step}" if text else step
+        text += f".{step}" if text and not step.startswith("[") else step
     return text or whole
 
 
@@ -126,7 +110,6 @@ RESULTS: Final = Words(
 )
 
 
-_FORMS: Final = ("pattern", "format")
 BOUNDS: Final[dict[str, str]] = {
     "minLength": "at least {} characters",
     "maxLength": "at most {} characters",
@@ -144,22 +127,23 @@ BOUNDS: Final[dict[str, str]] = {
 }
 
 
-def compare_values(before: Flat, after: Flat, words: Words, found: DiffBuilder) -> bool:
+def compare_values(before: Flat, after: Flat, words: Words, found: SchemaDiff) -> bool:
     """Compare types and enums; return False if nothing is left that both would allow."""
     old, new = values(before), values(after)
     kinds, now = types(before), types(after)
     if old is not None:
-        marks = None if new is None else {mark(value) for value in new}
-        gone = [one for one in old if not _allowed(one, now, marks)]
+        if new is None:
+            gone = [one for one in old if type_of(one) not in now]
+            extra = []
+        else:
+            before_marks, marks = {mark(one) for one in old}, {mark(one) for one in new}
+            gone = [one for one in old if mark(one) not in marks]
+            extra = [one for one in new if mark(one) not in before_marks]
         _add_values(words.lost, gone, "narrower", found)
+        _add_values(words.gained, extra, "wider", found)
         if new is None:
             anything = "anything" if len(now) == 7 else f"any {type_names(now)}"
-            text = f"{words.gained} {anything}, not only {listed_values(old)}"
-            found.add(text, "wider")
-        else:
-            marks = {mark(value) for value in old}
-            extra = [one for one in new if mark(one) not in marks]
-            _add_values(words.gained, extra, "wider", found)
+            found.add(f"{words.gained} {anything}, not only {listed_values(old)}", "wider")
         return len(gone) < len(old)
     if new is not None:
         found.add(f"{words.only} {listed_values(new)}", "narrower")
@@ -176,7 +160,7 @@ def compare_values(before: Flat, after: Flat, words: Words, found: DiffBuilder) 
     return bool(kinds & now)
 
 
-def compare_bounds(before: Flat, after: Flat, found: DiffBuilder) -> None:
+def compare_bounds(before: Flat, after: Flat, found: SchemaDiff) -> None:
     """Compare lengths, ranges, patterns and formats."""
     for key, text in BOUNDS.items():
         old, new = before.get(key), after.get(key)
@@ -187,7 +171,7 @@ def compare_bounds(before: Flat, after: Flat, found: DiffBuilder) -> None:
             found.add(f"now {text.format(show_json(new))}", "narrower")
         elif new is None:
             found.add(f"no longer {text.format(show_json(old))}", "wider")
-        elif key in _FORMS:
+        elif key in ("pattern", "format"):
             found.add(f"{key} changed: {difference(str(old), str(new))}", "different")
         elif key == "multipleOf":
             whole = isinstance(old, int) and isinstance(new, int) and old % new == 0
@@ -202,11 +186,7 @@ def compare_bounds(before: Flat, after: Flat, found: DiffBuilder) -> None:
         found.add("its items no longer have to differ from each other", "wider")
 
 
-def _allowed(value: Any, kinds: frozenset[str], marks: set[Any] | None) -> bool:
-    return type_of(value) in kinds if marks is None else mark(value) in marks
-
-
-def _add_values(text: str, listed: list[Any], effect: Effect, found: DiffBuilder) -> None:
+def _add_values(text: str, listed: list[Any], effect: Effect, found: SchemaDiff) -> None:
     if listed:
         found.add(f"{text} {listed_values(listed)}", effect)
 
@@ -233,7 +213,7 @@ def _some(kinds: frozenset[str], others: frozenset[str]) -> str:
 # Texts
 
 
-def compare_texts(before: Flat, after: Flat, found: DiffBuilder) -> None:
+def compare_texts(before: Flat, after: Flat, found: SchemaDiff) -> None:
     """Compare all texts but the default, which is more than a text."""
     for key in sorted(before.keys() | after.keys()):
         if wordy(key) and key != "default":
@@ -241,7 +221,7 @@ def compare_texts(before: Flat, after: Flat, found: DiffBuilder) -> None:
 
 
 def compare_text(
-    key: str, before: Mapping[str, Any], after: Mapping[str, Any], found: DiffBuilder, *place: str
+    key: str, before: Mapping[str, Any], after: Mapping[str, Any], found: SchemaDiff, *place: str
 ) -> None:
     """Add the change of a text, or of any other keyword that no value is checked against."""
     old, new, shown = before.get(key), after.get(key), label(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -16,21 +16,9 @@ Flat: TypeAlias = dict[str, Any]
 TYPES: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 WORDING: Final = frozenset(
-    {
-        "$comment",
-        "default",
-        "deprecated",
-        "description",
-        "enumDescriptions",
-        "enumNames",
-        "enumTitles",
-        "example",
-        "examples",
-        "markdownDescription",
-        "readOnly",
-        "title",
-        "writeOnly",
-    }
+    {"$comment", "default", "deprecated", "description", "example", "examples", "title"}
+    | {"enumDescriptions", "enumNames", "enumTitles", "markdownDescription"}
+    | {"readOnly", "writeOnly"}
 )
 """Keywords that no value is checked against."""
 
@@ -65,7 +53,6 @@ def same(one: Any, other: Any, budget: Budget | None = None) -> bool:
     return True
 
 
-_SPLIT_NUMBER: Final = {"number": ("integer", "fraction")}
 ANY_TYPE: Final = frozenset({"null", "boolean", "integer", "fraction", "string", "array", "object"})
 
 
@@ -73,8 +60,8 @@ def types(flat: Flat) -> frozenset[str]:
     """Return the types of values that may fit; a number is an integer or a fraction."""
     if "type" not in flat:
         return ANY_TYPE
-    named = flat["type"] if isinstance(flat["type"], list) else [flat["type"]]
-    return frozenset(kind for name in named for kind in _SPLIT_NUMBER.get(name, (name,)))
+    named = {*flat["type"]} if isinstance(flat["type"], list) else {flat["type"]}
+    return frozenset(named - {"number"} | {"integer", "fraction"} if "number" in named else named)
 
 
 def named_types(kinds: frozenset[str] | set[str]) -> list[str]:
@@ -94,17 +81,10 @@ def type_of(value: Any) -> str:
     """Return the type of a value, as `types` has it."""
     if isinstance(value, float):
         return "integer" if value.is_integer() else "fraction"
-    return _TYPE_OF.get(type(value), "object")
+    return "null" if value is None else _TYPE_OF.get(type(value), "object")
 
 
-_TYPE_OF: Final[dict[type, str]] = {
-    type(None): "null",
-    bool: "boolean",
-    int: "integer",
-    str: "string",
-    list: "array",
-    dict: "object",
-}
+_TYPE_OF: Final = {bool: "boolean", int: "integer", str: "string", list: "array"}
 
 
 def canonical(value: Any) -> bytes:
@@ -132,11 +112,10 @@ def values(flat: Flat) -> list[Any] | None:
     return [value for value in listed if type_of(value) in kinds]
 
 
+_LIMITS: Final = ("exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum")
 _ONLY_FOR: Final[dict[str, str]] = {
     **dict.fromkeys(("format", "maxLength", "minLength", "pattern"), "string"),
-    **dict.fromkeys(
-        ("exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"), "number"
-    ),
+    **dict.fromkeys((*_LIMITS, "multipleOf"), "number"),
     **dict.fromkeys(
         ("additionalItems", "contains", "items", "maxItems", "minItems", "prefixItems"), "array"
     ),
@@ -152,36 +131,18 @@ def by_type(flat: Flat) -> list[Flat]:
     names = named_types(types(flat)) if "type" in flat else []
     if len(names) < 2 or values(flat) is not None:
         return [flat]
-    return [
-        {
-            **{key: value for key, value in flat.items() if _concerns(key, name)},
-            "type": name,
-        }
-        for name in names
-    ]
-
-
-def _concerns(key: str, name: str) -> bool:
-    only = _ONLY_FOR.get(key)
-    return only is None or only == name or (only == "number" and name == "integer")
+    split = []
+    for name in names:
+        keywords = (None, name, "number" if name == "integer" else name)
+        own = {key: value for key, value in flat.items() if _ONLY_FOR.get(key) in keywords}
+        split.append({**own, "type": name})
+    return split
 
 
 PROSE: Final = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
 SHAPE: Final = frozenset(
-    {
-        "$ref",
-        "additionalProperties",
-        "allOf",
-        "anyOf",
-        "const",
-        "enum",
-        "items",
-        "oneOf",
-        "patternProperties",
-        "prefixItems",
-        "properties",
-        "type",
-    }
+    {"$ref", "allOf", "anyOf", "const", "enum", "oneOf", "type", "items", "prefixItems"}
+    | {"additionalProperties", "patternProperties", "properties"}
 )
 """The keywords that decide a type. ``required`` alone does not: it is about keys, not kinds."""
 
@@ -238,13 +199,15 @@ _DROPPED: Final = object()
 
 
 def _entangled(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    if one and other and (one.keys() | other.keys()) & _UNEVALUATED:
-        return sorted((one.keys() | other.keys()) & _UNEVALUATED)
-    found = []
+    """Return the keywords that mean something else in one schema than in two."""
+    unevaluated = (one.keys() | other.keys()) & _UNEVALUATED
+    if one and other and unevaluated:
+        return [*unevaluated]
+    found: list[str] = []
     for group in _DEPENDENT:
         mine, theirs = group & one.keys(), group & other.keys()
-        if mine and theirs and (mine | theirs) - {"properties"}:
-            found += sorted((mine | theirs) - {"properties"})
+        if mine and theirs:
+            found += (mine | theirs) - {"properties"}
     return found
 
 
@@ -255,29 +218,24 @@ def _joined(word: str, old: Any, new: Any) -> tuple[Any, bool]:
     if word in PROSE or same(old, new):
         return old, True
     if isinstance(old, dict) and isinstance(new, dict) and word == "properties":
-        both = {key: _both(old[key], new[key]) for key in old.keys() & new.keys()}
+        both = {
+            key: old[key] if same(old[key], new[key]) else {"allOf": [old[key], new[key]]}
+            for key in old.keys() & new.keys()
+        }
         return {**old, **new, **both}, True
-    if isinstance(old, list) and isinstance(new, list) and word in ("enum", "required"):
-        return _lists(word, old, new)
+    if isinstance(old, list) and isinstance(new, list) and word == "required":
+        names = [*old, *new]
+        known = all(isinstance(key, str) for key in names)
+        return (list(dict.fromkeys(names)), True) if known else (old, False)
+    if isinstance(old, list) and isinstance(new, list) and word == "enum":
+        marks = {mark(value) for value in new}
+        common = [value for value in old if mark(value) in marks]
+        return (common, True) if common else (_DROPPED, False)
     if word == "type":
         return _type(old, new)
     if is_number(old) and is_number(new) and word in (*_LOWER, *_UPPER):
         return (max if word in _LOWER else min)(old, new), True
     return (_DROPPED if word in SHAPE else old), False
-
-
-def _both(old: Any, new: Any) -> Any:
-    return old if same(old, new) else {"allOf": [old, new]}
-
-
-def _lists(word: str, old: list[Any], new: list[Any]) -> tuple[Any, bool]:
-    if word == "required":
-        if any(not isinstance(key, str) for key in (*old, *new)):
-            return old, False
-        return list(dict.fromkeys([*old, *new])), True
-    marks = {mark(value) for value in new}
-    common = [value for value in old if mark(value) in marks]
-    return (common, True) if common else (_DROPPED, False)
 
 
 def _type(old: Any, new: Any) -> tuple[Any, bool]:
@@ -302,10 +260,8 @@ def well_formed(keyword: str, value: Any) -> bool:
     return check is None or check(value)
 
 
-def _is_names(value: Any, allowed: Container[str] | None = None) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(name, str) and (allowed is None or name in allowed) for name in value
-    )
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
 def _is_finite(value: Any) -> bool:
@@ -318,7 +274,7 @@ _FORMS: Final[dict[str, Callable[[Any], bool]]] = {
     ),
     **dict.fromkeys(NAMED, lambda value: isinstance(value, dict)),
     **dict.fromkeys(LISTED, lambda value: isinstance(value, list) and bool(value)),
-    **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum"), _is_finite),
+    **dict.fromkeys(_LIMITS, _is_finite),
     **dict.fromkeys(
         ("maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"),
         lambda value: _is_finite(value) and value >= 0,
@@ -327,7 +283,9 @@ _FORMS: Final[dict[str, Callable[[Any], bool]]] = {
     "multipleOf": lambda value: _is_finite(value) and value > 0,
     "required": _is_names,
     "type": lambda value: (
-        value in TYPES if isinstance(value, str) else bool(value) and _is_names(value, TYPES)
+        value in TYPES
+        if isinstance(value, str)
+        else bool(value) and _is_names(value) and {*value} <= {*TYPES}
     ),
     "uniqueItems": lambda value: isinstance(value, bool),
 }
