@@ -189,7 +189,9 @@ def test_classes_are_written_in_capitals(parts: tuple[str, ...], name: str) -> N
 @given(st.lists(st.lists(wire_names(), max_size=4), max_size=8))
 def test_class_names_are_unique_short_and_free(paths: list[list[str]]) -> None:
     classes = ClassNames(["Nav"])
-    found = [classes.take(*path) for path in paths] + [classes.take_pair(*path) for path in paths]
+    found = [classes.take(*path) for path in paths] + [
+        classes.take(*path, pair=True) for path in paths
+    ]
     assert len(set(found)) == len(found)
     assert not set(found) & {"Nav", *names.MODULE_NAMES, *keyword.kwlist}
     assert all(name.isidentifier() and name.isascii() for name in found)

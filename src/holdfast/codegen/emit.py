@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from holdfast._core.text import one_line, visible
-from holdfast.codegen.model import Method, Model, Parameter, SessionTools, Space
+from holdfast.codegen.model import Method, Model, Parameter, Space
 from holdfast.codegen.names import (
+    FROM_HANDLES,
+    FROM_TYPING,
     ROOT,
     TYPE_NAMES,
     ClassNames,
@@ -26,6 +28,7 @@ from holdfast.codegen.types import (
     COLUMNS,
     INDENT,
     UNSET,
+    PlainType,
     Typist,
     bracketed,
     described,
@@ -39,14 +42,7 @@ Target = str | Sequence[str] | None
 DEEP: Final = INDENT * 2
 OPTIONAL: Final = " | Unset = UNSET,"
 
-FROM_TYPING: Final = ("Any", "Final", "Literal", "NotRequired", "TypeAlias", "TypedDict", "Union")
-FROM_HANDLES: Final = (
-    *("UNSET", "Calls", "Drift", "Handle", "HandleResult", "Log", "Namespace", "ParameterSession"),
-    *("Registry", "SessionAdapter", "SyncCalls", "SyncHandle", "SyncNamespace", "Target", "Unset"),
-)
-ALWAYS: Final = frozenset(
-    {"Any", "Drift", "Final", "Handle", "Log", "Registry", "SessionAdapter", "Target"}
-)
+ALWAYS: Final = frozenset({"Any", "Drift", "Final", "Log", "Registry", "SessionAdapter", "Target"})
 
 
 def render(
@@ -110,11 +106,10 @@ class _Writer:
         """Return the module. Types come first, but are known only after the methods are written."""
         classes = {record.name for record in self.model.records}
         types = [typed_dict(one, self.typist, classes) for one in self.model.records]
-        faces = [
-            part
-            for sync in ((False, True) if self.sync else (False,))
-            for part in self._front(sync)
-        ]
+        faces: list[str] = []
+        for sync in (False, True) if self.sync else (False,):
+            faces += ["\n".join(self._space(space, sync)) for space in self.model.spaces]
+            faces += ["\n".join(self._handle(sync)), self._connect(sync)]
         head = [*self._header(command, stamp), *self._imports(), ""]
         top = "\n".join([*head, *self._constants(command, target)])
         aliases = ["\n".join(self.typist.aliases)] if self.typist.aliases else []
@@ -144,13 +139,14 @@ class _Writer:
         ]
 
     def _imports(self) -> list[str]:
-        used = self.typist.used | ALWAYS
-        if self.sync:
-            used |= {"SyncHandle"}
+        bases = {"Handle"}
         if self.model.spaces:
-            used |= {"Namespace", *(("SyncNamespace",) if self.sync else ())}
+            bases.add("Namespace")
         if any(space.mixin for space in self.model.spaces):
-            used |= {"Calls", *(("SyncCalls",) if self.sync else ())}
+            bases.add("Calls")
+        used = self.typist.used | ALWAYS | bases
+        if self.sync:
+            used |= {f"Sync{base}" for base in bases}
         if self.model.session is not None:
             used |= {"ParameterSession"}
         typing = [name for name in FROM_TYPING if name in used]
@@ -165,41 +161,49 @@ class _Writer:
         ]
 
     def _constants(self, command: str, target: Target) -> list[str]:
-        schemas = [
-            f"{literal(name)}: {literal(text)}" for name, text in sorted(self.model.schemas.items())
-        ]
-        table = exploded("schemas={", schemas, "}", INDENT).lstrip() if schemas else "schemas={}"
-        registry = ["hash=REGISTRY_HASH", f"command={literal(command)}", table]
+        registry = ["hash=REGISTRY_HASH", f"command={literal(command)}"]
         if self.capabilities:
             declared = ", ".join(map(literal, self.capabilities))
             comma = "," if len(self.capabilities) == 1 else ""
-            registry.insert(2, f"capabilities=({declared}{comma})")
-        if self.model.returns:
-            results = [f"{literal(n)}: {literal(t)}" for n, t in sorted(self.model.returns.items())]
-            registry.append(exploded("returns={", results, "}", INDENT).lstrip())
+            registry.append(f"capabilities=({declared}{comma})")
+        for name, texts in (("schemas", self.model.schemas), ("returns", self.model.returns)):
+            rows = [f"{literal(tool)}: {literal(text)}" for tool, text in sorted(texts.items())]
+            if rows:
+                registry.append(exploded(f"{name}={{", rows, "}", INDENT).lstrip())
+            elif name == "schemas":
+                registry.append("schemas={}")
+        name = "TARGET: Final[Target]"
+        if target is None:
+            connected = f"{name} = None"
+        elif isinstance(target, str):
+            connected = _assigned(name, ascii_literal(target))
+        else:
+            connected = bracketed(f"{name} = [", [ascii_literal(word) for word in target], "]")
         lines = [
             _assigned("REGISTRY_HASH: Final", literal(self.model.hash)),
-            _target(target),
+            connected,
             exploded("REGISTRY: Final = Registry(", registry, ")"),
         ]
-        if self.model.session is not None:
-            lines.append(_adapter(self.model.session))
+        if (session := self.model.session) is not None:
+            opened = "None" if session.open_tool is None else literal(session.open_tool)
+            closed = "None" if session.close_tool is None else literal(session.close_tool)
+            items = [f"key={literal(session.key)}", f"open_tool={opened}", f"close_tool={closed}"]
+            lines.append(exploded("ADAPTER: Final = ParameterSession(", items, ")"))
         return lines
 
     # The handles
 
-    def _front(self, sync: bool) -> Iterator[str]:
-        for space in self.model.spaces:
-            yield "\n".join(self._space(space, sync))
-        yield "\n".join(self._handle(sync))
-        yield self._connect(sync)
-
     def _space(self, space: Space, sync: bool) -> Iterator[str]:
         prefix = "Sync" if sync else ""
+        bases = f"{prefix}Namespace"
         if space.mixin is not None:
-            yield from self._mixin(space, prefix, sync)
-        base = f"{prefix}Namespace"
-        bases = base if space.mixin is None else f"{prefix}{space.mixin}, {base}"
+            # Tools without a namespace are methods of the handle too.
+            bases = f"{prefix}{space.mixin}, {bases}"
+            yield f"class {prefix}{space.mixin}({prefix}Calls):"
+            yield f'{INDENT}"""Tools without a namespace."""'
+            shown = [one for one in space.methods if one.name not in space.hidden]
+            yield from self._methods(shown, space, sync)
+            yield "\n"
         yield f"class {prefix}{space.class_name}({bases}):"
         what = "without a namespace" if space.wire == ROOT else f"of ``{one_line(space.wire)}``"
         yield from docstring([f"Tools {what}."], INDENT)
@@ -209,15 +213,6 @@ class _Writer:
         yield exploded("_METHODS = {", keys, "}", INDENT)
         own = [one for one in space.methods if space.mixin is None or one.name in space.hidden]
         yield from self._methods(own, space, sync)
-
-    def _mixin(self, space: Space, prefix: str, sync: bool) -> Iterator[str]:
-        """Yield the class of tools without a namespace, which are methods of the handle too."""
-        yield f"class {prefix}{space.mixin}({prefix}Calls):"
-        yield f'{INDENT}"""Tools without a namespace."""'
-        shown = [one for one in space.methods if one.name not in space.hidden]
-        yield from self._methods(shown, space, sync)
-        yield ""
-        yield ""
 
     def _methods(self, methods: list[Method], space: Space, sync: bool) -> Iterator[str]:
         shadowed = TYPE_NAMES & {method.name for method in space.methods}
@@ -262,13 +257,16 @@ class _Writer:
         yield f"{DEEP}*,"
         for parameter in method.parameters:
             yield self._parameter(parameter, path, shadowed)
-        yield f"{DEEP}{parallel}: {_plain('bool', shadowed, self.typist)} = False,"
-        yield f"{DEEP}{timeout}: {_plain('float', shadowed, self.typist)} | None = None,"
+        yield f"{DEEP}{parallel}: {self.typist.word('bool', shadowed)} = False,"
+        yield f"{DEEP}{timeout}: {self.typist.word('float', shadowed)} | None = None,"
         if extra is not None and method.extra is not None:
             room = COLUMNS - len(DEEP) - width(extra) - 5
             kind = self.typist.fit(method.extra, room, (*path, "extra"), shadowed)
             yield f"{DEEP}**{extra}: {kind},"
-        yield f"{INDENT}) -> {self._returned(method, path, shadowed)}:"
+        room = COLUMNS - len(INDENT) - len(") -> :")
+        result = PlainType("HandleResult") if method.result is None else method.result
+        returned = self.typist.fit(result, room, (*path, "result"), shadowed)
+        yield f"{INDENT}) -> {returned}:"
         yield from docstring(_words(method, extra), DEEP)
         yield _body(method, extra, (parallel, timeout), sync)
 
@@ -290,29 +288,21 @@ class _Writer:
             return f"{DEEP}{name}: {whole} = UNSET,"
         return f"{DEEP}{name}: {text}{OPTIONAL}"
 
-    def _returned(self, method: Method, path: tuple[str, ...], shadowed: frozenset[str]) -> str:
-        if method.result is None:
-            self.typist.used.add("HandleResult")
-            return "HandleResult"
-        room = COLUMNS - len(INDENT) - len(") -> :")
-        return self.typist.fit(method.result, room, (*path, "result"), shadowed)
-
 
 # Parts of a method
-
-
-def _plain(name: str, shadowed: frozenset[str], typist: Typist) -> str:
-    if name not in shadowed:
-        return name
-    typist.used.add("builtins")
-    return f"builtins.{name}"
 
 
 def _words(method: Method, extra: str | None) -> list[str]:
     room = COLUMNS - len(DEEP)
     lines = paragraphs(method.description, room)
     lines = lines or [f"Call ``{one_line(method.tool)}``."]
-    notes = [(one.name, note) for one in method.parameters if (note := _note(one))]
+    notes = []
+    for one in method.parameters:
+        note, wire = one.field.note, one.field.wire
+        if wire != one.name:
+            note += ("\n" if "\n" in note else " ") + f"Sent as ``{one_line(wire)}``."
+        if note:
+            notes.append((one.name, note.strip()))
     if extra is not None:
         notes.append(
             (f"**{extra}", "Further arguments, by the names that the server has for them.")
@@ -322,13 +312,6 @@ def _words(method: Method, extra: str | None) -> list[str]:
     if method.hints:
         lines += ["", f"The server says: {', '.join(method.hints)}."]
     return lines
-
-
-def _note(parameter: Parameter) -> str:
-    wire = parameter.field.wire
-    sent = "" if wire == parameter.name else f"Sent as ``{one_line(wire)}``."
-    note = parameter.field.note
-    return f"{note}{chr(10) if chr(10) in note else ' '}{sent}".strip() if sent else note
 
 
 def _body(method: Method, extra: str | None, options: tuple[str, str], sync: bool) -> str:
@@ -365,24 +348,3 @@ def _assigned(name: str, text: str) -> str:
     if len(line) <= COLUMNS or (":" not in name and len(below) > COLUMNS):
         return line
     return f"{name} = (\n{below}\n{inset})"
-
-
-def _target(target: Target) -> str:
-    name = "TARGET: Final[Target]"
-    if target is None:
-        return f"{name} = None"
-    if isinstance(target, str):
-        return _assigned(name, ascii_literal(target))
-    return bracketed(f"{name} = [", [ascii_literal(word) for word in target], "]")
-
-
-def _adapter(session: SessionTools) -> str:
-    def text(value: str | None) -> str:
-        return "None" if value is None else literal(value)
-
-    items = [
-        f"key={literal(session.key)}",
-        f"open_tool={text(session.open_tool)}",
-        f"close_tool={text(session.close_tool)}",
-    ]
-    return exploded("ADAPTER: Final = ParameterSession(", items, ")")

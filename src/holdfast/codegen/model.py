@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from holdfast._core.text import one_line
 from holdfast.codegen import names
@@ -39,16 +41,14 @@ class SessionTools:
         return (*tools, *shared)
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """A parameter of a method; ``name`` is Python's, ``field.wire`` the server's."""
 
     name: str
     field: Field
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(Struct, frozen=True):
     """A tool."""
 
     tool: str
@@ -65,8 +65,7 @@ class Method:
     hints: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
+class Space(Struct, frozen=True):
     """A namespace."""
 
     wire: str
@@ -79,8 +78,7 @@ class Space:
     """Methods that the handle does not have itself: their names mean something else there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Struct, frozen=True):
     """The model of a generated module; `emit.render` writes it."""
 
     spaces: tuple[Space, ...]
@@ -93,7 +91,7 @@ class Model:
     session: SessionTools | None = None
     opening: Kind | None = None
     """The arguments of the tool that opens a session."""
-    reports: list[str] = field(default_factory=list)
+    reports: list[str] = []
     """The names and schemas that were renamed, omitted or truncated, and why."""
     taken: frozenset[str] = frozenset()
     """Names that no further type may have."""
@@ -117,10 +115,7 @@ def build(
 
 class _Builder:
     def __init__(
-        self,
-        tools: Sequence[Tool],
-        hide: Collection[str],
-        session: SessionTools | None,
+        self, tools: Sequence[Tool], hide: Collection[str], session: SessionTools | None
     ) -> None:
         self.reports: list[str] = []
         self.records: list[Record] = []
@@ -132,8 +127,11 @@ class _Builder:
 
     def build(self) -> Model:
         """Return the model."""
-        shown = [name for name in self.tools if not self._is_hidden(name)]
-        spaces = self._spaces(shown)
+        spaces: dict[str | None, list[str]] = {}
+        for name in self.tools:
+            space, key = names.split(name)
+            if name not in self.hide and (space is None or f"{space}.*" not in self.hide):
+                spaces.setdefault(space, []).append(key)
         attributes = names.namespace_names(space for space in spaces if space is not None)
         methods = {space: names.method_names(keys) for space, keys in spaces.items()}
         known = {name for found in methods.values() for name in found.values()}
@@ -158,8 +156,6 @@ class _Builder:
             taken=frozenset(self.classes.taken | keys),
         )
 
-    # The tools
-
     def _unique(self, tools: Iterable[Tool]) -> dict[str, Tool]:
         """Return the tools by name, sorted; of two with one name the choice ignores their order."""
         found: dict[str, Tool] = {}
@@ -173,24 +169,12 @@ class _Builder:
             )
         return found
 
-    def _is_hidden(self, name: str) -> bool:
-        space, _ = names.split(name)
-        return name in self.hide or (space is not None and f"{space}.*" in self.hide)
-
-    @staticmethod
-    def _spaces(shown: Iterable[str]) -> dict[str | None, list[str]]:
-        found: dict[str | None, list[str]] = {}
-        for name in shown:
-            space, key = names.split(name)
-            found.setdefault(space, []).append(key)
-        return found
-
     # Namespaces and methods
 
     def _space(self, space: str | None, attribute: str, methods: Mapping[str, str]) -> Space:
         words = () if space is None else (space,)
-        class_name = self.classes.take_pair(*(words or ("root",)))
-        mixin = self.classes.take_pair("root", "tools") if space is None else None
+        class_name = self.classes.take(*(words or ("root",)), pair=True)
+        mixin = self.classes.take("root", "tools", pair=True) if space is None else None
         if space is not None and attribute != space:
             self._say(f"namespace {quoted(space)} is called {attribute}")
         prefix = "" if space is None else f"{space}."
@@ -209,57 +193,57 @@ class _Builder:
         if name != key:
             shown = name if not words and name not in self.reserved else f"{attribute}.{name}"
             self._report(tool.name, f"is called {shown}")
-        plain = definition(tool)
         path = (*words, name)
-        fields, extra = self._arguments(tool.name, plain["inputSchema"], path)
-        inner = _inner(plain.get("outputSchema"))
-        result = self._result(tool.name, plain.get("outputSchema"), (*path, "result"), inner=inner)
+        fields, extra = self._arguments(tool, path)
+        result, wrapped = self._result(tool, (*path, "result"))
+        called = names.parameter_names(one.wire for one in fields)
+        for wire, parameter in called.items():
+            if wire != parameter:
+                self._report(tool.name, f"parameter {quoted(wire)} is called {parameter}")
         title = tool.title or (tool.annotations.title if tool.annotations else None)
         return Method(
             tool=tool.name,
             key=key,
             name=name,
-            parameters=self._parameters(tool.name, fields),
+            parameters=tuple(Parameter(called[one.wire], one) for one in fields),
             extra=extra,
             result=result,
-            wrapped=inner is not None,
+            wrapped=wrapped,
             description=tool.description or title or "",
             hints=_hints(tool),
         )
 
     def _arguments(
-        self, tool: str, schema: Any, path: tuple[str, ...]
-    ) -> tuple[list[Field], Kind | None]:
-        reader = self._reader(schema, path)
+        self, tool: Tool, path: tuple[str, ...]
+    ) -> tuple[tuple[Field, ...], Kind | None]:
+        """Return the parameters besides the session's name, and the kind of further ones."""
+        reader = self._reader(definition(tool)["inputSchema"], path)
         fields, extra = reader.arguments()
-        self._keep(tool, reader)
-        return [one for one in fields if one.wire not in self.strip], extra
+        self._keep(tool.name, reader)
+        return tuple(one for one in fields if one.wire not in self.strip), extra
 
-    def _parameters(self, tool: str, fields: list[Field]) -> tuple[Parameter, ...]:
-        called = names.parameter_names(one.wire for one in fields)
-        for wire, name in called.items():
-            if wire != name:
-                self._report(tool, f"parameter {quoted(wire)} is called {name}")
-        return tuple(Parameter(called[one.wire], one) for one in fields)
+    def _result(self, tool: Tool, path: tuple[str, ...]) -> tuple[Kind | None, bool]:
+        """Return the kind of the result, and whether it is wrapped as ``{"result": …}``.
 
-    def _result(self, tool: str, schema: Any, path: tuple[str, ...], inner: Any) -> Kind | None:
-        """Return None also where the schema says nothing: the whole result says more than Any."""
+        It is None also where the schema says nothing: the whole result says more than Any.
+        """
+        schema = definition(tool).get("outputSchema")
+        own = properties(schema)
+        wrapped = [*own] == ["result"] and "result" in required(schema)
+        wrapped = wrapped and own["result"] is not None
         if not isinstance(schema, dict):
-            return None
+            return None, wrapped
         reader = self._reader(schema, path)
-        kind = reader.kind(schema if inner is None else inner, path)
-        self._keep(tool, reader)
-        return None if kind in (ANY, NONE) else kind
+        kind = reader.kind(own["result"] if wrapped else schema, path)
+        self._keep(tool.name, reader)
+        return None if kind in (ANY, NONE) else kind, wrapped
 
     def _opening(self) -> Kind | None:
         """Return the type of the arguments that open a session, besides its name."""
         tool = self.session and self.session.open_tool and self.tools.get(self.session.open_tool)
         if not tool:
             return None
-        reader = self._reader(definition(tool)["inputSchema"], (OPEN_ARGUMENTS,))
-        fields, extra = reader.arguments()
-        self._keep(tool.name, reader)
-        kept = tuple(one for one in fields if one.wire not in self.strip)
+        kept, extra = self._arguments(tool, (OPEN_ARGUMENTS,))
         if not kept or extra is not None or any(not one.wire for one in kept):
             return None
         text = f"What ``{one_line(tool.name)}`` takes, besides the session's name."
@@ -296,9 +280,3 @@ def _hints(tool: Tool) -> tuple[str, ...]:
         found += ["idempotent"] if said.idempotent_hint else []
     found += ["reaches out of the server's own world"] if said.open_world_hint else []
     return tuple(found)
-
-
-def _inner(schema: Any) -> Any:
-    """Return the schema of what is wrapped as ``{"result": …}``; None if nothing is."""
-    own = properties(schema)
-    return own["result"] if [*own] == ["result"] and "result" in required(schema) else None

@@ -24,34 +24,28 @@ LONGEST: Final = 64
 LONGEST_SPACE: Final = 34
 LONGEST_CLASS: Final = 56
 
-HANDLE_MEMBERS: Final = frozenset(
-    {
-        *("adapter", "call", "call_tool", "client", "close", "closed", "connect", "drift"),
-        *("log", "name", "open", "registry", "replay", "run", "session", "state", "tools"),
-    }
-)
-"""The members of a handle; a namespace with such a name gets an underscore."""
-
 HANDLE_OWN: Final = frozenset(
-    {
-        *("adapter", "call", "call_tool", "client", "close", "closed", "open", "registry"),
-        *("session",),
-    }
+    {"adapter", "call", "call_tool", "client", "close", "closed", "open", "registry", "session"}
 )
 """The public members of `holdfast.handles.Handle`, which no tool replaces."""
+
+HANDLE_MEMBERS: Final = HANDLE_OWN | {
+    *("connect", "drift", "log", "name", "replay", "run", "state", "tools")
+}
+"""The members of a handle; a namespace with such a name gets an underscore."""
 
 TYPE_NAMES: Final = frozenset({"bool", "dict", "float", "int", "list", "str", "tuple"})
 """Builtins that annotations use. In a class with a method of that name they are ``builtins.…``."""
 
-MODULE_NAMES: Final = frozenset(
-    {
-        *("ADAPTER", "REGISTRY", "REGISTRY_HASH", "TARGET", "UNSET"),
-        *("Any", "Final", "Literal", "Mapping", "NotRequired", "TypeAlias", "TypedDict", "Union"),
-        *("Calls", "Drift", "Handle", "HandleResult", "Log", "Namespace", "ParameterSession"),
-        *("Registry", "SessionAdapter", "SyncCalls", "SyncHandle", "SyncNamespace", "SyncTools"),
-        *("Target", "Tools", "Unset", "annotations", "builtins", "connect", "connect_sync"),
-    }
+FROM_TYPING: Final = ("Any", "Final", "Literal", "NotRequired", "TypeAlias", "TypedDict", "Union")
+FROM_HANDLES: Final = (
+    *("UNSET", "Calls", "Drift", "Handle", "HandleResult", "Log", "Namespace", "ParameterSession"),
+    *("Registry", "SessionAdapter", "SyncCalls", "SyncHandle", "SyncNamespace", "Target", "Unset"),
 )
+MODULE_NAMES: Final = frozenset({*FROM_TYPING, *FROM_HANDLES}) | {
+    *("ADAPTER", "Mapping", "REGISTRY", "REGISTRY_HASH", "TARGET", "SyncTools", "Tools"),
+    *("annotations", "builtins", "connect", "connect_sync"),
+}
 """The names of a generated module, besides the types made from schemas."""
 
 ATTRIBUTE_RESERVED: Final = MODULE_NAMES - {"annotations", "connect", "connect_sync"}
@@ -102,20 +96,16 @@ def _allot(
     found: dict[str, str] = {}
     for name, group in wanted.items():
         for wire in group:
-            if wire == name or len(group) == 1:
-                found[wire] = name
-            else:
-                found[wire] = _with_digits(name, wire, taken)
-                taken.add(found[wire])
+            own, count, digits = name, 4, _digits(wire)
+            while wire != name and len(group) > 1 and own in taken:
+                own, count = f"{name}_{digits[:count]}", count + 1
+            found[wire] = own
+            taken.add(own)
     return found
 
 
-def _with_digits(name: str, wire: str, taken: Collection[str]) -> str:
-    digits = sha256(wire.encode("utf-8", "surrogatepass")).hexdigest()
-    for count in range(4, len(digits) + 1):
-        if (found := f"{name}_{digits[:count]}") not in taken:
-            return found
-    raise AssertionError("two names with one digest")
+def _digits(wire: str) -> str:
+    return sha256(wire.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def identifier(wire: str, word: str, *, private: bool = False) -> str:
@@ -125,7 +115,9 @@ def identifier(wire: str, word: str, *, private: bool = False) -> str:
     """
     text = unicodedata.normalize("NFKC", wire)
     if not text.isidentifier() or has_unseen(text):
-        text = unicodedata.normalize("NFKC", _replaced(text))
+        # One underscore for a run of characters that no identifier has, or nobody sees.
+        good = (one if f"a{one}".isidentifier() and not has_unseen(one) else "\0" for one in text)
+        text = unicodedata.normalize("NFKC", re.sub("\0+", "_", "".join(good)).rstrip("_"))
     bare = text.lstrip("_")
     text = f"_{bare}" if private and wire.startswith("_") else bare
     if not text.isidentifier():
@@ -137,17 +129,10 @@ def identifier(wire: str, word: str, *, private: bool = False) -> str:
     return text
 
 
-def _replaced(text: str) -> str:
-    """Replace runs of characters that no identifier has, or nobody sees, by one underscore."""
-    kept = (char if f"a{char}".isidentifier() and not has_unseen(char) else "\0" for char in text)
-    return re.sub("\0+", "_", "".join(kept)).rstrip("_")
-
-
 def _shortened(name: str, wire: str, most: int, mark: str) -> str:
     if len(name) <= most:
         return name
-    digits = sha256(wire.encode("utf-8", "surrogatepass")).hexdigest()[:6]
-    return f"{name[: most - 6 - len(mark)]}{mark}{digits}"
+    return f"{name[: most - 6 - len(mark)]}{mark}{_digits(wire)[:6]}"
 
 
 # Classes
@@ -167,24 +152,17 @@ class ClassNames:
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken: set[str] = {*MODULE_NAMES, *keyword.kwlist, *taken}
 
-    def take(self, *parts: str) -> str:
-        """Return an unused class name made of the parts, and reserve it."""
-        name = base = pascal(*parts)
-        number = 1
-        while name in self.taken:
-            number += 1
-            name = f"{base}{number}"
-        self.taken.add(name)
-        return name
+    def take(self, *parts: str, pair: bool = False) -> str:
+        """Return an unused class name made of the parts, and reserve it.
 
-    def take_pair(self, *parts: str) -> str:
-        """Return a class name that is free with ``Sync`` before it too, and reserve both."""
-        name = base = pascal(*parts)[:LONGEST_SPACE]
+        A ``pair`` is short, and has ``Sync`` before it for the other one.
+        """
+        name = base = pascal(*parts)[:LONGEST_SPACE] if pair else pascal(*parts)
         number = 1
-        while name in self.taken or f"Sync{name}" in self.taken:
+        while name in self.taken or (pair and f"Sync{name}" in self.taken):
             number += 1
             name = f"{base}{number}"
-        self.taken |= {name, f"Sync{name}"}
+        self.taken |= {name, f"Sync{name}"} if pair else {name}
         return name
 
 
@@ -231,12 +209,15 @@ def paragraphs(text: str, room: int) -> list[str]:
     if lines == [""]:
         return []
     rest = textwrap.dedent("\n".join(lines[1:])).split("\n") if lines[1:] else []
-    return _without_gaps(
-        [piece for line in (lines[0].lstrip(), *rest) for piece in wrap(line, room)]
-    )
+    wrapped: list[str] = []
+    for line in (lines[0].lstrip(), *rest):
+        # At most one empty line in a row.
+        if line or (wrapped and wrapped[-1]):
+            wrapped += _wrap(line, room)
+    return wrapped
 
 
-def wrap(line: str, room: int) -> list[str]:
+def _wrap(line: str, room: int) -> list[str]:
     """Wrap a line, with the indentation of its start."""
     if len(line) <= room:
         return [line]
@@ -244,17 +225,13 @@ def wrap(line: str, room: int) -> list[str]:
     if len(inset) > room // 2:
         inset, line = "", line.lstrip()
     return textwrap.wrap(
-        line,
-        room,
-        subsequent_indent=inset,
-        break_long_words=False,
-        break_on_hyphens=False,
+        line, room, subsequent_indent=inset, break_long_words=False, break_on_hyphens=False
     )
 
 
 def docstring(lines: list[str], indent: str) -> list[str]:
     """Return the lines of a docstring; none if there is no text."""
-    shown = [_escaped(line) for line in lines]
+    shown = [line.replace("\\", "\\\\").replace(QUOTES, '\\"\\"\\"') for line in lines]
     while shown and not shown[-1].strip():
         shown.pop()
     if not shown:
@@ -268,15 +245,6 @@ def docstring(lines: list[str], indent: str) -> list[str]:
     if text.endswith('"') and not text.endswith('\\"'):
         text = text[:-1] + '\\"'
     return [f"{indent}{QUOTES}{text}{QUOTES}"]
-
-
-def _escaped(line: str) -> str:
-    return line.replace("\\", "\\\\").replace(QUOTES, '\\"\\"\\"')
-
-
-def _without_gaps(lines: list[str]) -> list[str]:
-    """Return the lines with at most one empty line in a row."""
-    return [line for index, line in enumerate(lines) if line or (index and lines[index - 1])]
 
 
 LIMITS: Final = (
@@ -329,18 +297,16 @@ def _limits(schema: dict[str, Any]) -> str:
         real = [one for one in options if isinstance(one, dict) and one.get("type") != "null"]
         if len(real) == 1:
             schema = {**real[0], **schema}
-    found = [
-        text.format(_short(schema[word]))
-        for word, text in LIMITS
-        if isinstance(schema.get(word), str | int | float) and not isinstance(schema[word], bool)
-    ]
+    found = []
+    for word, text in LIMITS:
+        value = schema.get(word)
+        if isinstance(value, str):
+            found.append(text.format(one_line(value, LONGEST_LINE)))
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found.append(text.format(_json(value)))
     if schema.get("uniqueItems") is True:
         found.append("no item twice")
     return ", ".join(found)
-
-
-def _short(value: Any) -> str:
-    return one_line(value, LONGEST_LINE) if isinstance(value, str) else _json(value)
 
 
 def _json(value: Any) -> str:

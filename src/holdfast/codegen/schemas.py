@@ -7,8 +7,9 @@ valid value is refused. Schemas come from servers: depth and size are bounded.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from holdfast.codegen.names import ClassNames, description, note
 from holdfast.codegen.types import (
@@ -29,7 +30,7 @@ from holdfast.codegen.types import (
 )
 from holdfast.schema.annotations import demanded
 from holdfast.schema.types import has_shape, is_plain, merge
-from holdfast.schema.walk import properties, required, resolve
+from holdfast.schema.walk import branches, properties, required, resolve, tuple_items
 
 DEEPEST: Final = 24
 MOST_PARTS: Final = 5000
@@ -89,15 +90,15 @@ class SchemaReader:
             field.wire: replace(field, required=field.required and field.wire in needed)
             for field in self._fields(schema, self._path)
         }
-        for options in (schema.get(word) for word in UNIONS):
-            self._add_options(fields, options)
+        for word in UNIONS:
+            self._add_options(fields, branches(schema, word))
         order = sorted(fields.values(), key=lambda field: (not field.required, 0))
         extra = self._extra(schema, bool(fields))
         return tuple(order), ANY if extra is None and self.cut else extra
 
-    def _add_options(self, fields: dict[str, Field], options: Any) -> None:
+    def _add_options(self, fields: dict[str, Field], options: list[Any]) -> None:
         """Add parameters that only some alternatives have, as optional."""
-        for option in options if isinstance(options, list) else ():
+        for option in options:
             settled = self._settled(option)
             if not self._affords(len(_keys(settled))):
                 return
@@ -116,7 +117,9 @@ class SchemaReader:
             return ANY
         if isinstance(more, dict):
             return self.kind(more, (*self._path, "value"))
-        return None if closed or _says_nothing(schema) or more is False else ANY
+        # Without any of these, a schema without properties is that of a tool without parameters.
+        speaks = schema.keys() & {"patternProperties", "propertyNames", "minProperties"}
+        return ANY if speaks and not closed and more is not False else None
 
     # Kinds
 
@@ -146,16 +149,16 @@ class SchemaReader:
     def _kind(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
         if isinstance(reference := schema.get("$ref"), str):
             if has_shape(schema, besides="$ref"):
-                return self._merged(schema, path)
+                return self.kind(self._settled(schema), path)
             return self._referred(reference, path)
         if "const" in schema:
             return _choice([schema["const"]])
         if isinstance(values := schema.get("enum"), list):
             return _choice(values)
         if isinstance(schema.get("allOf"), list):
-            return self._merged(schema, path)
+            return self.kind(self._settled(schema), path)
         for word in UNIONS:
-            if isinstance(options := schema.get(word), list) and options:
+            if options := branches(schema, word):
                 return self._union(schema, word, options, path)
         return self._typed(schema, schema.get("type"), path)
 
@@ -171,10 +174,10 @@ class SchemaReader:
         return ANY
 
     def _array(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
-        items, row = schema.get("items"), schema.get("prefixItems")
-        if row is None and isinstance(items, list):
-            items, row = schema.get("additionalItems"), items
-        if not isinstance(row, list) or not row:
+        items, row = schema.get("items"), branches(schema, "prefixItems")
+        if isinstance(items, list) and schema.get("prefixItems") is None:
+            row, items = tuple_items(schema)
+        if not row:
             return Array(self.kind(items, (*path, "item")))
         kinds = [self.kind(one, (*path, f"item{at}")) for at, one in enumerate(row, 1)]
         if isinstance(items, dict):
@@ -242,33 +245,20 @@ class SchemaReader:
         self._known[reference] = found
         return found
 
-    def _merged(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
-        return self.kind(self._settled(schema), path)
-
     def _settled(self, schema: Any, depth: int = 0) -> dict[str, Any]:
         """Return the schema with ``$ref`` and ``allOf`` merged in."""
-        if not isinstance(schema, dict) or depth > DEEPEST:
+        if not isinstance(schema, dict) or depth > DEEPEST or not self._affords(1):
             return {}
-        if not self._affords(1):
-            return {}
-        parts = schema.get("allOf")
         reference = schema.get("$ref")
-        if not isinstance(parts, list) and not isinstance(reference, str):
+        if not isinstance(schema.get("allOf"), list) and not isinstance(reference, str):
             return schema
         rest = {key: value for key, value in schema.items() if key not in ("allOf", "$ref")}
-        found = (
-            [self._settled(part, depth + 1) for part in parts] if isinstance(parts, list) else []
-        )
+        found = [self._settled(part, depth + 1) for part in branches(schema, "allOf")]
         if isinstance(reference, str):
             found.append(self._settled(resolve(self._document, reference), depth + 1))
         if not self._affords(sum(len(properties(part)) for part in found)):
             return rest
         return merge([rest, *found]).schema
-
-
-def _says_nothing(schema: Mapping[str, Any]) -> bool:
-    """Return True if a schema without properties is that of a tool without parameters."""
-    return not (schema.keys() & {"patternProperties", "propertyNames", "minProperties"})
 
 
 def _is_object(schema: Any) -> bool:
@@ -296,7 +286,7 @@ def _choice(values: list[Any]) -> Kind:
         return ANY
     plain: list[Value] = [value for value in values if not isinstance(value, float)]
     if len(plain) < len(values) or len(plain) > MOST_VALUES or not all(map(_spelt, plain)):
-        return either(_type_of(value) for value in values)
+        return either(NONE if one is None else PlainType(type(one).__name__) for one in values)
     if set(plain) == {None}:
         return NONE
     if len(plain) == 1 and isinstance(plain[0], str) and len(ascii(plain[0])) > LONGEST_VALUE:
@@ -311,9 +301,3 @@ def _spelt(value: Value) -> bool:
     if isinstance(value, int):
         return -(2**63) <= value < 2**64
     return value is None or not any("\ud800" <= char <= "\udfff" for char in value)
-
-
-def _type_of(value: Any) -> Kind:
-    if value is None:
-        return NONE
-    return PlainType(type(value).__name__)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from holdfast.codegen.names import (
     MODULE_NAMES,
@@ -24,50 +25,43 @@ from holdfast.codegen.names import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PlainType:
+class PlainType(Struct, frozen=True):
     """A type that is one word."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """One of these values."""
 
     values: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Array:
+class Array(Struct, frozen=True):
     """An array of one kind of items."""
 
     item: Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """An array with a kind for each place."""
 
     items: tuple[Kind, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """An object whose keys are not known."""
 
     value: Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """An object whose keys are known: a `Record` of that name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Either:
+class Either(Struct, frozen=True):
     """Any of several kinds, two at least. Made by `either`."""
 
     options: tuple[Kind, ...]
@@ -82,8 +76,7 @@ STRING: Final = PlainType("str")
 UNSET: Final = PlainType("Unset")
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """A key of an object, or a parameter of a tool."""
 
     wire: str
@@ -92,8 +85,7 @@ class Field:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """An object with known keys; becomes a TypedDict."""
 
     name: str
@@ -142,16 +134,16 @@ class Typist:
         """Return a type on one line; ``shadowed`` are builtins with another meaning there."""
         match kind:
             case PlainType(name):
-                return self._word(name, shadowed)
+                return self.word(name, shadowed)
             case Named(name):
                 return name
             case Choice(values):
-                return f"{self._word('Literal')}[{', '.join(map(_value, values))}]"
+                return f"{self.word('Literal')}[{', '.join(map(_value, values))}]"
             case Either(options):
                 return " | ".join(self.inline(option, shadowed) for option in options)
         word, parts = _brackets(kind)
         inner = ", ".join(self.inline(part, shadowed) for part in parts)
-        return f"{self._word(word, shadowed)}[{inner or '()'}]"
+        return f"{self.word(word, shadowed)}[{inner or '()'}]"
 
     def fit(
         self, kind: Kind, room: int, path: tuple[str, ...], shadowed: Collection[str] = ()
@@ -166,7 +158,13 @@ class Typist:
         if width(text) <= room:
             return text
         if isinstance(kind, Array | Table):
-            text = self._around(kind, room, path, shadowed)
+            # The brackets around a name for what is in them.
+            word, parts = _brackets(kind)
+            head = f"{self.word(word, shadowed)}["
+            if isinstance(kind, Table):
+                head += f"{self.word('str', shadowed)}, "
+            inner = self.fit(parts[-1], room - len(head) - 1, (*path, "item"), shadowed)
+            text = f"{head}{inner}]"
             if width(text) <= room:
                 return text
         if "builtins" not in used:
@@ -174,39 +172,26 @@ class Typist:
         self._known[path, plain] = name = self._define(kind, path)
         return name
 
-    def _around(
-        self, kind: Array | Table, room: int, path: tuple[str, ...], shadowed: Collection[str]
-    ) -> str:
-        """Return the brackets around a name for what is in them."""
-        word, parts = _brackets(kind)
-        head = f"{self._word(word, shadowed)}["
-        if isinstance(kind, Table):
-            head += f"{self._word('str', shadowed)}, "
-        inner = self.fit(parts[-1], room - len(head) - 1, (*path, "item"), shadowed)
-        return f"{head}{inner}]"
-
     def _define(self, kind: Kind, path: tuple[str, ...]) -> str:
         name = self._names.take(*path)
-        match kind:
-            case Choice(values):
-                word, items = "Literal", list(map(_value, values))
-            case Either(options):
-                word, items = "Union", self._items(options, path, "option")
-            case Row(row):
-                word, items = "tuple", self._items(row, path, "item") or ["()"]
-            case _:
-                word, parts = _brackets(kind)
-                room = COLUMNS - len(INDENT) - 1
-                items = [self.fit(part, room, (*path, "item")) for part in parts]
-        head = f"{name}: {self._word('TypeAlias')} = {self._word(word)}["
+        if isinstance(kind, Choice):
+            word, items = "Literal", list(map(_value, kind.values))
+        else:
+            word, parts = ("Union", kind.options) if isinstance(kind, Either) else _brackets(kind)
+            step = "option" if isinstance(kind, Either) else "item"
+            numbered = isinstance(kind, Either | Row)
+            items = [
+                self.fit(
+                    part, COLUMNS - len(INDENT) - 1, (*path, f"{step}{at}" if numbered else step)
+                )
+                for at, part in enumerate(parts, 1)
+            ] or ["()"]
+        head = f"{name}: {self.word('TypeAlias')} = {self.word(word)}["
         self.aliases.append(bracketed(head, items, "]"))
         return name
 
-    def _items(self, kinds: Sequence[Kind], path: tuple[str, ...], word: str) -> list[str]:
-        room = COLUMNS - len(INDENT) - 1
-        return [self.fit(kind, room, (*path, f"{word}{at}")) for at, kind in enumerate(kinds, 1)]
-
-    def _word(self, name: str, shadowed: Collection[str] = ()) -> str:
+    def word(self, name: str, shadowed: Collection[str] = ()) -> str:
+        """Return a type that is one word, and remember that it is used."""
         if name in shadowed:
             self.used.add("builtins")
             return f"builtins.{name}"
@@ -286,7 +271,12 @@ def _room(key: str) -> int:
 def _class(record: Record, typist: Typist) -> str:
     partial = not any(field.required for field in record.fields)
     lines = [f"class {record.name}(TypedDict{', total=False' if partial else ''}):"]
-    if text := docstring(_words(record), INDENT):
+    words = paragraphs(record.note, COLUMNS - len(INDENT))
+    notes = [(field.wire, field.note) for field in record.fields if field.note]
+    if notes:
+        keys = described(notes, COLUMNS - len(INDENT))
+        words = [*(words or ["An object."]), "", "Keys:", *keys]
+    if text := docstring(words, INDENT):
         lines += [*text, ""]
     for field in record.fields:
         kind = typist.fit(field.kind, _room(field.wire), (record.name, field.wire))
@@ -298,16 +288,12 @@ def _call(record: Record, typist: Typist) -> str:
     """Return the functional form; types are strings, since later ones are not defined yet."""
     items: list[str] = []
     for field in record.fields:
-        kind = _mark(_unquoted(field.kind, record, field.wire, typist), field.required, typist)
-        items.append(f"{literal(field.wire)}: {literal(kind)}")
+        text = typist.inline(field.kind)
+        if "Literal[" in text:  # quotes inside quotes: choices get a name
+            text = typist.fit(field.kind, -1, (record.name, field.wire))
+        items.append(f"{literal(field.wire)}: {literal(_mark(text, field.required, typist))}")
     body = exploded("{", items, "}", INDENT).lstrip()
     return exploded(f"{record.name} = TypedDict(", [literal(record.name), body], ")")
-
-
-def _unquoted(kind: Kind, record: Record, key: str, typist: Typist) -> str:
-    """Return a type without quotes in it: choices get a name."""
-    text = typist.inline(kind)
-    return typist.fit(kind, -1, (record.name, key)) if "Literal[" in text else text
 
 
 def _mark(text: str, required: bool, typist: Typist) -> str:
@@ -315,12 +301,3 @@ def _mark(text: str, required: bool, typist: Typist) -> str:
         return text
     typist.used.add("NotRequired")
     return f"NotRequired[{text}]"
-
-
-def _words(record: Record) -> list[str]:
-    room = COLUMNS - len(INDENT)
-    lines = paragraphs(record.note, room)
-    notes = [(field.wire, field.note) for field in record.fields if field.note]
-    if not notes:
-        return lines
-    return [*(lines or ["An object."]), "", "Keys:", *described(notes, room)]
