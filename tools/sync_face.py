@@ -358,7 +358,8 @@ class SyncHandle:
     ) -> None:
         check_settings(session, adapter, open_arguments, drift)
         own = getattr(self, "_REGISTRY", None) if registry is None else registry
-        client = client_for(target, log, options, own)
+        options = options if log is None else {{**options, "log": log}}
+        client = client_for(target, sync.Client, sync.connect, own, options)
         self._face: SyncHandle = self
         self.client: sync.Client = client
         self._portal = client._portal
@@ -405,25 +406,13 @@ class SyncHandle:
 
 
 {_blocking(source, "Namespace")}
-
-
-def client_for(
-    target: Target | sync.Client, log: Log, options: dict[str, Any], registry: Registry | None
-) -> sync.Client:
-    """Return the given client, or a new one."""
-    if not isinstance(target, sync.Client):
-        return sync.connect(target, log=log, **declaring(options, registry))
-    refuse_options(log, options)
-    return target
 '''
     own = """
 from collections.abc import Callable
 from typing import TypeVar
 
 from holdfast import sync
-from holdfast.handles.handle import (
-    PATIENCE, Handle, Log, check_settings, declaring, refuse_options
-)
+from holdfast.handles.handle import PATIENCE, Handle, Log, check_settings, client_for
 from holdfast.handles.results import Methods, attribute_for
 from holdfast.handles.results import HandleResult, structured
 """

@@ -92,8 +92,8 @@ class DriftCheck:
         registry = self._registry
         if registry is None or self._mode == "off" or registry.matches(tools):
             return
-        changes, now = registry.changes(tools), registry_hash(tools)
-        text = describe(self._owner, registry, now, changes)
+        changes = registry.changes(tools)
+        text = describe(self._owner, registry, registry_hash(tools), changes)
         if self._mode == "raise" or (self._mode == "breaking" and changes.breaking):
             raise DriftError(text, data=changes)
         if text not in self._warned:

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, ClassVar, Final, Self, TypeAlias, Unpack
+from typing import Any, ClassVar, Final, Self, TypeAlias, TypeVar, Unpack
 
 from holdfast._connect import LogTarget, connect
 from holdfast._core.calls.options import CallOptions
@@ -78,7 +78,8 @@ class Handle:
         self.registry: Registry | None = (
             getattr(self, "_REGISTRY", None) if registry is None else registry
         )
-        client = client_for(target, log, options, self.registry)
+        options = options if log is None else {**options, "log": log}
+        client = client_for(target, Client, connect, self.registry, options)
         self._handle: Handle = self
         self.client: Client = client
         self.adapter = adapter
@@ -93,7 +94,10 @@ class Handle:
         """True if the current tools are known, or need not be."""
         self._removals: list[Callable[[], None]] = []
         if not self._listed:
-            self._follow()
+            self._removals = [
+                client.guard_tools(self._watch.check),
+                client.events.subscribe(self._heard, Transition.name, NotificationReceived.name),
+            ]
         self._ending: asyncio.Task[None] | None = None
         for attribute, kind in self._NAMESPACES.items():
             setattr(self, attribute, kind(self))
@@ -148,7 +152,12 @@ class Handle:
         self._queue.check("open")
         await self._ready("open")
         if self.client.state is State.NEW:
-            await self._start()
+            # Nothing had to be asked of the server yet.
+            try:
+                await self.client.open()
+            except Exception as error:
+                await self._give_up(error)
+                raise
         return self
 
     async def close(self, *, wait: float = PATIENCE) -> bool:
@@ -220,15 +229,12 @@ class Handle:
 
         async def work() -> ToolResult:
             await self._ready(name)
-            complete = self._complete(name, given(arguments or {}))
+            complete = given(arguments or {})
+            if self._session is not None:
+                complete = self._session.place(self.client.tools.get(name), complete)
             return await self.client.call_tool(name, complete, **options)
 
         return await self._queue.run(name, work, parallel=parallel)
-
-    def _complete(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        if self._session is None:
-            return arguments
-        return self._session.place(self.client.tools.get(name), arguments)
 
     # Being ready
 
@@ -259,31 +265,20 @@ class Handle:
             raise
         self._opened = True
 
-    async def _start(self) -> None:
-        """Start a server that nothing had to be asked of yet."""
-        try:
-            await self.client.open()
-        except Exception as error:
-            await self._give_up(error)
-            raise
-
     async def _list(self) -> None:
         """List the tools, which the client's guards then check."""
         # Set before, not after: news that comes while the list is under way counts.
         self._listed = True
         try:
-            await self._learn()
+            try:
+                await self.client.list_tools()
+            except RpcError as error:
+                if error.code != METHOD_NOT_FOUND:
+                    raise
+                self._watch.check((), None)
         except BaseException:
             self._listed = False
             raise
-
-    async def _learn(self) -> None:
-        try:
-            await self.client.list_tools()
-        except RpcError as error:
-            if error.code != METHOD_NOT_FOUND:
-                raise
-            self._watch.check((), None)
 
     async def _give_up(self, error: Exception) -> None:
         """Close what could not be opened."""
@@ -296,13 +291,6 @@ class Handle:
             await self.client.close()
 
     # Hearing of changes
-
-    def _follow(self) -> None:
-        client = self.client
-        self._removals = [
-            client.guard_tools(self._watch.check),
-            client.events.subscribe(self._heard, Transition.name, NotificationReceived.name),
-        ]
 
     def _unfollow(self) -> None:
         while self._removals:
@@ -318,29 +306,30 @@ class Handle:
                 self._session.lost()
 
 
-def declaring(options: dict[str, Any], registry: Registry | None) -> dict[str, Any]:
-    """Declare what the module was made with: servers list other tools to other clients."""
-    if registry is None or not registry.capabilities:
-        return options
-    identity = options.get("identity") or Identity()
-    return {**options, "identity": identity.declaring(capabilities(registry.capabilities))}
+C = TypeVar("C")
 
 
 def client_for(
-    target: Target | Client, log: Log, options: dict[str, Any], registry: Registry | None
-) -> Client:
-    """Return the given client, or a new one."""
-    if not isinstance(target, Client):
-        return connect(target, log=log, **declaring(options, registry))
-    refuse_options(log, options)
-    return target
+    target: Any,
+    kind: type[C],
+    connect: Callable[..., C],
+    registry: Registry | None,
+    options: dict[str, Any],
+) -> C:
+    """Return the given client, or a new one, which declares what the module was made with.
 
-
-def refuse_options(log: Log, options: dict[str, Any]) -> None:
-    """Refuse options for a client that exists already."""
-    given_too = sorted([*options, *(() if log is None else ("log",))])
-    if given_too:
-        raise ValidationError(f"{', '.join(given_too)}: not for a client that is there already")
+    Servers list other tools to other clients.
+    """
+    if isinstance(target, kind):
+        if options:
+            given_too = ", ".join(sorted(options))
+            raise ValidationError(f"{given_too}: not for a client that is there already")
+        return target
+    if registry is not None and registry.capabilities:
+        identity = options.get("identity") or Identity()
+        declared = identity.declaring(capabilities(registry.capabilities))
+        options = {**options, "identity": declared}
+    return connect(target, **options)
 
 
 def check_settings(

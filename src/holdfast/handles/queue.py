@@ -39,15 +39,8 @@ class CallQueue:
     ) -> T:
         """Do ``work`` when it is its turn, or at once if ``parallel``."""
         self.check(subject)
-        if parallel:
-            return await self._do(work)
-        await self._turn(subject)
-        try:
-            return await self._do(work)
-        finally:
-            self._pass_on()
-
-    async def _do(self, work: Callable[[], Awaitable[T]]) -> T:
+        if not parallel:
+            await self._turn(subject)
         self._running += 1
         try:
             return await work()
@@ -55,6 +48,8 @@ class CallQueue:
             self._running -= 1
             if not self._running and self._idle is not None and not self._idle.done():
                 self._idle.set_result(None)
+            if not parallel:
+                self._pass_on()
 
     async def _turn(self, subject: str) -> None:
         if not self._busy:
@@ -103,13 +98,10 @@ class CallQueue:
             raise self.refusal(subject) from self._reason
 
     def refusal(self, subject: str) -> StateError:
-        """Return the error for a call after closing."""
-        text = f"{self._owner}: {subject}: the handle is closed{self._why()}; nothing was sent"
+        """Return the error for a call after closing, which may have a longer cause."""
+        why = ""
+        if self._reason is not None:
+            first = str(self._reason).partition("\n")[0].rstrip(" :")
+            why = f", since it could not be opened ({first or type(self._reason).__name__})"
+        text = f"{self._owner}: {subject}: the handle is closed{why}; nothing was sent"
         return StateError(text, state="closed")
-
-    def _why(self) -> str:
-        """The first line of the reason; the rest is in the error's cause."""
-        if self._reason is None:
-            return ""
-        first = str(self._reason).partition("\n")[0].rstrip(" :")
-        return f", since it could not be opened ({first or type(self._reason).__name__})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeVar, Unpack
 
@@ -43,7 +44,10 @@ class HandleResult(ToolResult, kw_only=True):
         """The structured content, else the JSON object or array in the text, else the text."""
         kept = self.__dict__
         if "_data" not in kept:
-            kept["_data"] = _data(self)
+            kept["_data"] = unwrapped(self.structured) if self.has_structured else self.text
+            if not self.has_structured and self.text.lstrip()[:1] in ("{", "["):
+                with suppress(ValueError, RecursionError):
+                    kept["_data"] = msgspec.json.decode(self.text)
         return kept["_data"]
 
     def __getattr__(self, name: str) -> Any:
@@ -56,18 +60,6 @@ class HandleResult(ToolResult, kw_only=True):
     def __getitem__(self, key: Any) -> Any:
         """Return an item of `data`."""
         return self.data[key]
-
-
-def _data(result: ToolResult) -> Any:
-    if result.has_structured:
-        return unwrapped(result.structured)
-    text = result.text
-    if text.lstrip()[:1] not in ("{", "["):
-        return text
-    try:
-        return msgspec.json.decode(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def unwrapped(value: Any) -> Any:
@@ -125,14 +117,11 @@ def structured(server: str, tool: str, result: ToolResult, *, wrapped: bool = Fa
         raise ProtocolError(f"{server}: tools/call {tool!r}: {text}", data=result)
     value = unwrapped(result.structured) if wrapped else result.structured
     kind = _WITH_CONTENT.get(type(value))
-    if kind in (StructuredObject, StructuredList) or (kind and _more_than_text(result)):
+    only_text = all(isinstance(part, TextContent) for part in result.content)
+    if kind in (StructuredObject, StructuredList) or (kind and not only_text):
         value = kind(value)
         value.__dict__["content"] = result.content
     return value
-
-
-def _more_than_text(result: ToolResult) -> bool:
-    return not all(isinstance(part, TextContent) for part in result.content)
 
 
 class Unset(Enum):

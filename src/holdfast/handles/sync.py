@@ -13,7 +13,7 @@ from holdfast import sync
 from holdfast._core.calls.options import CallOptions
 from holdfast._core.targets import Target
 from holdfast.handles.drift import Drift, Registry
-from holdfast.handles.handle import PATIENCE, Handle, Log, check_settings, declaring, refuse_options
+from holdfast.handles.handle import PATIENCE, Handle, Log, check_settings, client_for
 from holdfast.handles.results import HandleResult, Methods, attribute_for, structured
 from holdfast.handles.sessions import SessionAdapter
 from holdfast.types.tools import ToolResult
@@ -41,7 +41,8 @@ class SyncHandle:
     ) -> None:
         check_settings(session, adapter, open_arguments, drift)
         own = getattr(self, "_REGISTRY", None) if registry is None else registry
-        client = client_for(target, log, options, own)
+        options = options if log is None else {**options, "log": log}
+        client = client_for(target, sync.Client, sync.connect, own, options)
         self._face: SyncHandle = self
         self.client: sync.Client = client
         self._portal = client._portal
@@ -189,13 +190,3 @@ class SyncNamespace(SyncCalls, Methods):
         """Return a method by what follows the first dot of its tool's name."""
         found: Callable[..., Any] = self._find(key)
         return found
-
-
-def client_for(
-    target: Target | sync.Client, log: Log, options: dict[str, Any], registry: Registry | None
-) -> sync.Client:
-    """Return the given client, or a new one."""
-    if not isinstance(target, sync.Client):
-        return sync.connect(target, log=log, **declaring(options, registry))
-    refuse_options(log, options)
-    return target
