@@ -429,6 +429,16 @@ def test_numbers_that_are_compared_as_fractions_are_counted_as_such(
 
 
 @pytest.mark.req("T5", "T6")
+def test_a_check_may_take_what_compiling_the_schema_has_left() -> None:
+    value, small = [1.5] * 900, {"items": {"multipleOf": 0.5}}
+    large = {**small, "$defs": {f"d{n}": {} for n in range(1000)}}
+    assert compiled(small).faults(value) == ()
+    assert compiled(large).faults(value[:9]) == ()
+    with pytest.raises(Unbounded, match="too long to check"):
+        compiled(large).faults(value)
+
+
+@pytest.mark.req("T5", "T6")
 def test_ordinary_fractions_are_checked() -> None:
     schema = {"items": {"minimum": 0.5, "maximum": 1000.5, "multipleOf": 0.5}}
     assert compiled(schema).faults([n + 0.5 for n in range(200)]) == ()

@@ -250,40 +250,52 @@ def _own(node: Node) -> int:
     if node.own is None:
         schema = node.schema
         total = 1
+        # The numbers that a value is compared with by exact arithmetic.
+        operands = [schema[word] for word in _BOUNDS if isinstance(schema.get(word), float)]
         for keyword, value in schema.items():
             if keyword in ("enum", "const"):
-                total += _values(value, CAP, texts=True)
+                found = _scan(value)
+                total += found.values + found.characters // 256
+                operands += found.numbers
+            elif keyword == "multipleOf":
+                operands.append(1)
+                total += 0 if isinstance(value, int) else FRACTION
             elif keyword in IGNORED:
                 total += CALLBACK
             elif isinstance(value, list):
                 total += len(value)
             elif isinstance(value, dict) and keyword in ("dependentRequired", "dependencies"):
                 total += sum(len(each) for each in value.values() if isinstance(each, list))
-        # The numbers that a value is compared with by exact arithmetic.
-        operands = [schema[word] for word in _BOUNDS if isinstance(schema.get(word), float)]
-        if "multipleOf" in schema:
-            operands.append(1)
-            total += 0 if isinstance(schema["multipleOf"], int) else FRACTION
-        if "const" in schema or "enum" in schema:
-            operands += _numbers([schema.get("const"), schema.get("enum")])
         node.numbers = len(operands)
         node.own = total + sum(map(_price, operands))
     return node.own
 
 
-def _numbers(value: Any) -> list[int | float]:
-    """Return all numbers inside a JSON value."""
-    found: list[int | float] = []
-    waiting = [value]
+class _Scan(NamedTuple):
+    """What is in a JSON value: values, numbers, characters of names and texts."""
+
+    values: int
+    numbers: list[int | float]
+    characters: int
+
+
+def _scan(value: Any, most: int = CAP) -> _Scan:
+    """Look at all values in one; refuse more than ``most``."""
+    count, characters, waiting = 1, 0, [value]
+    numbers: list[int | float] = []
     while waiting:
         one = waiting.pop()
-        if isinstance(one, dict):
-            waiting += one.values()
-        elif isinstance(one, list | tuple):
-            waiting += one
-        elif isinstance(one, int | float):
-            found.append(one)
-    return found
+        if isinstance(one, int | float):
+            numbers.append(one)
+        elif isinstance(one, dict | list | tuple):
+            count += len(one)
+            if count > most:
+                raise SchemaTooComplex(_CHECK)
+            waiting += one.values() if isinstance(one, dict) else one
+            characters += sum(map(len, one)) if isinstance(one, dict) else 0
+        elif isinstance(one, str):
+            characters += len(one)
+    return _Scan(count, numbers, characters)
 
 
 def _price(number: int | float) -> int:
@@ -291,28 +303,6 @@ def _price(number: int | float) -> int:
     if isinstance(number, int):
         return 5
     return TINY if 0 < abs(number) < 1e-20 else NUMBER
-
-
-def _values(value: Any, most: int, *, plain: bool = False, texts: bool = False) -> int:
-    """Return the number of JSON values in one, and of 256 characters if ``texts``.
-
-    More than ``most`` values are refused; ``plain`` refuses integers of any length.
-    """
-    count, waiting = 1, [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict | list | tuple):
-            count += len(one)
-            if count > most:
-                raise SchemaTooComplex(_CHECK)
-            waiting += one.values() if isinstance(one, dict) else one
-            if texts and isinstance(one, dict):
-                count += sum(map(len, one)) // 256
-        elif texts and isinstance(one, str):
-            count += len(one) // 256
-        elif plain and isinstance(one, int) and one.bit_length() > 64:
-            raise SchemaTooComplex("its integers are too large to compare")
-    return count
 
 
 # Checking one value
@@ -346,7 +336,7 @@ class _Count:
         self._budget.spend(1, _CHECK)
         schema = node.schema
         if node.foreign:
-            return Work(DIALECT * self._size(value), 0)
+            return Work(DIALECT * self._scan(value).values, 0)
         steps, texts, again = self._alone(node, value), 0, 0
         if isinstance(value, str) and self._matched(schema.get("pattern")):
             texts += CHARACTER * len(value)
@@ -397,9 +387,12 @@ class _Count:
         if isinstance(value, dict | list | tuple):
             steps += len(value)
             if isinstance(value, list | tuple) and schema.get("uniqueItems") is True:
-                steps += int(UNIQUE * self._size(value, plain=True) * (1 + log2(1 + len(value))))
+                found = self._scan(value)
+                if [one for one in found.numbers if type(one) is int and abs(one) >> 64]:
+                    raise SchemaTooComplex("its integers are too large to compare")
+                steps += int(UNIQUE * found.values * (1 + log2(1 + len(value))))
                 if len(value) <= FEW:
-                    steps += FEW // 2 * sum(map(_price, _numbers(value)))
+                    steps += FEW // 2 * sum(map(_price, found.numbers))
             steps += node.numbers * TINY
         elif isinstance(value, float):
             steps += NUMBER + node.numbers * _price(value)
@@ -411,8 +404,7 @@ class _Count:
             steps -= FRACTION - FRACTION // 5
         return steps
 
-    def _size(self, value: Any, *, plain: bool = False) -> int:
-        """Return the number of JSON values; ``plain``: integers of any length are refused."""
-        count = _values(value, 8 * self._budget.left, plain=plain)
-        self._budget.spend(count // 8, _CHECK)
-        return count
+    def _scan(self, value: Any) -> _Scan:
+        found = _scan(value, 8 * self._budget.left)
+        self._budget.spend(found.values // 8, _CHECK)
+        return found

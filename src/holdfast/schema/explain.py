@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -60,53 +60,45 @@ def pointer(*steps: object) -> str:
 
 
 def _fault(error: ValidationError, schema: Any) -> SchemaFault:
-    keyword = error.kind.name
-    tell = _WORDS.get(keyword)
     owner = _at(schema, list(error.schema_path)[:-1])
-    message = error.message if tell is None else tell(error, owner)
-    return SchemaFault(pointer(*error.instance_path), truncate(message, 3 * LONGEST), keyword)
+    message = truncate(_message(error, owner), 3 * LONGEST)
+    return SchemaFault(pointer(*error.instance_path), message, error.kind.name)
 
 
-def _pattern(error: ValidationError, owner: Any) -> str:
-    pattern = truncate(str(error.kind.as_dict().get("pattern")), LONGEST // 2)
-    return f"must match the pattern {pattern}, not {_shown(error.instance)}"
+def _message(error: ValidationError, owner: Any) -> str:
+    said, given = error.kind.as_dict(), _shown(error.instance)
+    own = owner.get("properties") if isinstance(owner, dict) else None
+    properties: dict[str, Any] = own if isinstance(own, dict) else {}
+    match error.kind.name:
+        case "required":
+            about = _wanted(properties.get(said["property"]))
+            text = f"{said['property']!r} is required and missing"
+            return f"{text}; it is {about}" if about else text
+        case "additionalProperties" | "unevaluatedProperties":
+            known, names = [*properties], said.get("unexpected", [])
+            shown = ", ".join(f"{name!r}{_meant(name, known)}" for name in names)
+            takes = f"; there are: {', '.join(known)}" if known else ""
+            return f"not known: {_short(shown)}{_short(takes)}"
+        case "type":
+            kind = _KINDS.get(type(error.instance), "")
+            return f"must be {' or '.join(said['types'])}, not {kind}{given}"
+        case "enum":
+            choices = _short(", ".join(_shown(option) for option in said["options"]))
+            texts = [one for one in said["options"] if isinstance(one, str)]
+            return f"must be one of {choices}, not {given}{_meant(error.instance, texts)}"
+        case "const":
+            return f"must be {_shown(said['expected_value'])}, not {given}"
+        case "pattern":
+            pattern = truncate(str(said.get("pattern")), LONGEST // 2)
+            return f"must match the pattern {pattern}, not {given}"
+        case "anyOf" | "oneOf":
+            return _alternatives(error, said.get("context") or [])
+        case "falseSchema":
+            return f"nothing is allowed here, not even {given}"
+    return error.message
 
 
-def _required(error: ValidationError, owner: Any) -> str:
-    name = error.kind.as_dict()["property"]
-    properties = owner.get("properties", {}) if isinstance(owner, dict) else {}
-    about = _wanted(properties.get(name)) if isinstance(properties, dict) else ""
-    return f"{name!r} is required and missing" + (f"; it is {about}" if about else "")
-
-
-def _unexpected(error: ValidationError, owner: Any) -> str:
-    names = error.kind.as_dict().get("unexpected", [])
-    properties = owner.get("properties", {}) if isinstance(owner, dict) else {}
-    known = list(properties) if isinstance(properties, dict) else []
-    shown = ", ".join(f"{name!r}{_meant(name, known)}" for name in names)
-    takes = f"; there are: {', '.join(known)}" if known else ""
-    return f"not known: {_short(shown)}{_short(takes)}"
-
-
-def _type(error: ValidationError, owner: Any) -> str:
-    wanted = " or ".join(error.kind.as_dict()["types"])
-    return f"must be {wanted}, not {_KINDS.get(type(error.instance), '')}{_shown(error.instance)}"
-
-
-def _enum(error: ValidationError, owner: Any) -> str:
-    options = error.kind.as_dict()["options"]
-    choices = ", ".join(_shown(option) for option in options)
-    meant = _meant(error.instance, [one for one in options if isinstance(one, str)])
-    return f"must be one of {_short(choices)}, not {_shown(error.instance)}{meant}"
-
-
-def _constant(error: ValidationError, owner: Any) -> str:
-    wanted = error.kind.as_dict()["expected_value"]
-    return f"must be {_shown(wanted)}, not {_shown(error.instance)}"
-
-
-def _alternatives(error: ValidationError, owner: Any) -> str:
-    context = error.kind.as_dict().get("context") or []
+def _alternatives(error: ValidationError, context: list[list[ValidationError]]) -> str:
     if error.kind.name == "oneOf" and any(not branch for branch in context):
         return f"fits more than one of the alternatives: {_shown(error.instance)}"
     wanted = [
@@ -126,22 +118,6 @@ def _relative(error: ValidationError, outer: ValidationError) -> str:
         fault = SchemaFault(fault.path, "fits none of its alternatives")
     inner = fault.path.removeprefix(pointer(*outer.instance_path))
     return f"{inner.lstrip('/')}: {fault.message}" if inner else fault.message
-
-
-_WORDS: Final[dict[str, Callable[[Any, Any], str]]] = {
-    "required": _required,
-    "additionalProperties": _unexpected,
-    "unevaluatedProperties": _unexpected,
-    "type": _type,
-    "enum": _enum,
-    "const": _constant,
-    "pattern": _pattern,
-    "anyOf": _alternatives,
-    "oneOf": _alternatives,
-    "falseSchema": lambda error, owner: (
-        f"nothing is allowed here, not even {_shown(error.instance)}"
-    ),
-}
 
 
 def _wanted(schema: Any) -> str:

@@ -15,24 +15,16 @@ Definition = Mapping[str, Any]
 DEPTH: Final = 4
 """Levels of nested objects that are shown."""
 _FEW: Final = 5
-_NAMES: Final = {
-    "string": "str",
-    "integer": "int",
-    "number": "float",
-    "boolean": "bool",
-    "array": "list",
-    "object": "dict",
-    "null": "None",
+_NAMES: Final[dict[str, tuple[str, Any]]] = {
+    "string": ("str", "text"),
+    "integer": ("int", 1),
+    "number": ("float", 1),
+    "boolean": ("bool", True),
+    "array": ("list", []),
+    "object": ("dict", {}),
+    "null": ("None", None),
 }
-_SAMPLES: Final[dict[str, Any]] = {
-    "string": "text",
-    "integer": 1,
-    "number": 1,
-    "boolean": True,
-    "array": [],
-    "object": {},
-    "null": None,
-}
+"""The name of each type in Python, and a value."""
 _FORMATS: Final = {"uri": "https://example.org", "email": "someone@example.org"}
 
 
@@ -64,7 +56,7 @@ def type_name(part: Any, schema: Definition, levels: int = DEPTH) -> str:
     if kinds == ["array"] and levels:
         inner = type_name(resolve(part.get("items"), schema), schema, levels - 1)
         return f"list[{inner}]" if inner != "any" else "list"
-    return " | ".join(_NAMES[kind] for kind in kinds) or "any"
+    return " | ".join(_NAMES[kind][0] for kind in kinds) or "any"
 
 
 def _literal(value: Any) -> str:
@@ -150,7 +142,7 @@ def sample(part: Any, root: Definition, levels: int = DEPTH) -> Any:
         return [sample(resolve(part["items"], root), root, levels - 1)]
     if kind in ("integer", "number") and isinstance(part.get("minimum"), int | float):
         return part["minimum"]
-    return _FORMATS.get(str(part.get("format")), _SAMPLES[kind])
+    return _FORMATS.get(str(part.get("format")), _NAMES[kind][1])
 
 
 def example(schema: Any) -> str:

@@ -212,22 +212,18 @@ class Checkers:
         if found is None:
             if len(self._known) >= CACHED:
                 del self._known[next(iter(self._known))]
-            found = self._known[key] = _make(*key)
+            try:
+                if len(text) > MAX_BYTES:
+                    raise Unbounded(f"it has more than {MAX_BYTES} bytes")
+                found = Checker(msgspec.json.decode(text), fills=fills)
+            except Unusable as error:
+                found = type(error)(str(error))  # without the frames of this one
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                found = Unusable(f"it cannot be read: {error}")
+            self._known[key] = found
         if isinstance(found, Unusable):
             raise type(found)(str(found))
         return found
-
-
-def _make(text: bytes, fills: bool) -> Checker | Unusable:
-    """Return the compiled schema, or why there is none."""
-    if len(text) > MAX_BYTES:
-        return Unbounded(f"it has more than {MAX_BYTES} bytes")
-    try:
-        return Checker(msgspec.json.decode(text), fills=fills)
-    except Unusable as error:
-        return type(error)(str(error))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return Unusable(f"it cannot be read: {error}")
 
 
 class _Ignored:

@@ -246,9 +246,8 @@ class Resolver:
             if isinstance(own, str):
                 self._anchors[base, own] = schema
                 self.named = self.named or schema is not self.root
-        dynamic = schema.get("$dynamicAnchor")
-        if isinstance(dynamic, str):
-            self._dynamic.setdefault(dynamic, []).append(schema)
+                if keyword == "$dynamicAnchor":
+                    self._dynamic.setdefault(own, []).append(schema)
         if schema.get("$recursiveAnchor") is True:
             self._dynamic.setdefault("", []).append(schema)
         return base
