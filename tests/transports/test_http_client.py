@@ -81,6 +81,27 @@ async def test_own_headers_replace_the_usual_ones_however_they_are_written() -> 
         assert request.all("Accept") == ["text/event-stream"], "the protocol's own come last"
 
 
+@pytest.mark.req("X5")
+@pytest.mark.parametrize("url", ["/mcp", "/elsewhere"])
+async def test_a_cookie_comes_back_with_every_later_request(url: str) -> None:
+    """Load balancers name the machine of a session in one."""
+
+    async def first(request: Request, reply: Reply) -> None:
+        if request.header("Cookie"):
+            await reply.body(b"fine")
+        else:
+            await reply.body(b"fine", Set_Cookie="machine=7; Path=/")
+
+    # Cookies of a bare address are not kept: a name it is.
+    async with Rogue(first) as server, web(f"http://localhost:{server.port}/mcp") as found:
+        await body(found)
+        await body(found)
+        async with found.request("GET", {}, url=found.url.with_path(url)):
+            pass
+        sent = [request.header("Cookie") for request in server.requests]
+        assert sent == [None, "machine=7", "machine=7"]
+
+
 def _counting(kind: str) -> Headers:
     numbers = iter(range(1, 100))
 

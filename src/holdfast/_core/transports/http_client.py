@@ -22,8 +22,10 @@ from holdfast._core.callbacks import ends_task
 from holdfast._core.text import hide
 from holdfast._core.transports import http_errors
 from holdfast._core.transports.http_connections import (
+    READ,
     HttpConnector,
     HttpSettings,
+    SmallPost,
     proxy_for,
     tls_context,
 )
@@ -82,26 +84,35 @@ class HttpClient:
             peers = self._peers = Peers(self.url.host or "", proxied=self._proxy is not None)
             self._permit = lambda authorizer, held: Permit(authorizer, peers, held)
         own = settings.headers
-        self._session = aiohttp.ClientSession(
-            connector=HttpConnector(
-                limit=0,
-                socket_factory=None if self._peers is None else self._peers.socket,
-                ssl=True if self._tls is None else self._tls,
-            ),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=settings.connect_timeout),
-            auto_decompress=False,
-            headers=_merged({} if own is None or callable(own) else own),
-            read_bufsize=256 * 1024,
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=settings.connect_timeout)
+        self._connector = HttpConnector(
+            limit=0,
+            socket_factory=None if self._peers is None else self._peers.socket,
+            ssl=True if self._tls is None else self._tls,
         )
+        merged = CIMultiDict(BASIC_HEADERS)
+        merged.update({} if own is None or callable(own) else own)
+        self._session = aiohttp.ClientSession(
+            connector=self._connector,
+            timeout=self._timeout,
+            auto_decompress=False,
+            headers=merged,
+            read_bufsize=READ,
+        )
+        self._post: SmallPost | None = None
+        """What small POSTs are copies of, while there is nothing that needs a session."""
+        if self._proxy is None and self.url.raw_user is None and self.url.raw_password is None:
+            loop = asyncio.get_running_loop()
+            self._post = SmallPost(
+                "POST", self.url, headers=merged, loop=loop, session=self._session
+            )
 
     async def close(self) -> None:
         await self._session.close()
 
     def drop(self) -> None:
         """Close every connection at once, without waiting."""
-        connector = self._session.connector
-        if connector is not None:
-            connector._close(abort_ssl=True)
+        self._connector._close(abort_ssl=True)
         self._session.detach()
 
     # Requests
@@ -193,9 +204,19 @@ class HttpClient:
     async def _send(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
     ) -> aiohttp.ClientResponse:
-        # A large body is handed over as a file: it is written piece by piece.
-        data = io.BytesIO(body) if body is not None and len(body) > _LARGE else body
         try:
+            small = body is not None and len(body) <= SmallPost.LARGEST
+            if small and self._post is not None and url is self.url and not self._connector.closed:
+                post = self._post.copied(headers, body or b"")
+                response = await self._connector.post(post, self._timeout)
+                if "Set-Cookie" in response.headers:
+                    # From now on each request carries cookies, which is the work of a session.
+                    self._post = None
+                    cookies = response.headers.getall("Set-Cookie")
+                    self._session.cookie_jar.update_cookies_from_headers(cookies, url)
+                return response
+            # A large body is handed over as a file: it is written piece by piece.
+            data = io.BytesIO(body) if body is not None and len(body) > _LARGE else body
             return await self._session.request(
                 method, url, data=data, headers=headers, allow_redirects=False, proxy=self._proxy
             )
@@ -381,12 +402,6 @@ def joined(base: URL, where: str) -> URL | None:
     except ValueError:
         return None
     return target
-
-
-def _merged(own: Mapping[str, str]) -> CIMultiDict[str]:
-    merged = CIMultiDict(BASIC_HEADERS)
-    merged.update(own)
-    return merged
 
 
 def piece_size(chunk: bytes) -> int:
