@@ -18,6 +18,8 @@ text = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"
 field = st.one_of(
     text.map(lambda value: f"data: {value}"),
     text.map(lambda value: f"data:{value}"),
+    text.map(lambda value: f"data: {{{value}}}"),
+    st.just("event: message"),
     text.map(lambda value: f"event: {value}"),
     text.map(lambda value: f"id: {value}"),
     text.map(lambda value: f": {value}"),
@@ -49,11 +51,48 @@ def test_any_cut_of_any_stream_gives_the_same_events(
 ) -> None:
     stream = b"".join(line.encode() + end for line, end in lines)
     stream = b"\xef\xbb\xbf" * bom + stream
-    whole, pieces = SseParser(10_000), SseParser(10_000)
+    whole, pieces, quick = SseParser(10_000), SseParser(10_000), SseParser(10_000)
     expected = whole.feed(stream)
     found = [event for piece in cut(stream, places) for event in pieces.feed(piece)]
     assert found == expected
     assert (pieces.last_id, pieces.retry) == (whole.last_id, whole.retry)
+    lines = [quick.messages(piece) for piece in cut(stream, places)]
+    assert b"".join(lines) == b"".join(event.line for event in expected)
+    assert (quick.last_id, quick.retry) == (whole.last_id, whole.retry)
+
+
+usual = st.one_of(
+    text.map(lambda value: f"event: message\ndata: {{{value}}}\n\n"),
+    text.map(lambda value: f"data: {{{value}}}\n\n"),
+)
+unusual = st.sampled_from(
+    ["\n", "data: \n\n", "data: {}\ndata: {}\n\n", "id: 1\n\n", "event: other\ndata: {}\n\n"]
+)
+
+
+@pytest.mark.req("X2", "X3", "V1")
+@given(
+    st.lists(st.one_of(usual, usual, usual, unusual), max_size=12),
+    st.lists(st.integers(0, 10_000), max_size=8),
+    st.sampled_from([b"\n", b"\r\n"]),
+)
+def test_events_of_the_usual_form_are_read_like_all_others(
+    events: list[str], places: list[int], end: bytes
+) -> None:
+    stream = "".join(events).encode().replace(b"\n", end)
+    quick = SseParser(10_000)
+    lines = [quick.messages(piece) for piece in cut(stream, places)]
+    assert b"".join(lines) == b"".join(event.line for event in read(stream, limit=10_000))
+
+
+@pytest.mark.req("X2", "V1")
+@pytest.mark.parametrize("start", [b"data: ", b"event: message\ndata: "])
+def test_events_of_the_usual_form_have_the_same_limit(start: bytes) -> None:
+    largest = start + b"{%b}\n\n" % (b"x" * (LIMIT - 2))
+    assert SseParser(LIMIT).messages(largest * 3) == (largest[len(start) : -1]) * 3
+    with pytest.raises(FrameTooLarge) as caught:
+        SseParser(LIMIT).messages(largest + start + b"{%b}\n\n" % (b"x" * (LIMIT - 1)))
+    assert (caught.value.size, caught.value.limit) == (LIMIT + 1, LIMIT)
 
 
 @pytest.mark.req("X2", "V1")

@@ -90,6 +90,9 @@ def longest_line(data: bytes) -> int:
 
 
 _FIELD = len("data: ")
+_END = b"\n\n"
+_USUAL = (b"event: message\ndata: {", b"data: {")
+"""The beginnings of nearly every event."""
 LONGEST_ID = 4096
 """Bytes of an event's id: a longer one fits into no header to resume with."""
 
@@ -135,6 +138,8 @@ class SseParser:
         """Drop the unfinished event: the stream continues on a new connection."""
         self._lines = Lines(self.limit + _FIELD)
         self._begun = False
+        self._open = False
+        """A line of an unfinished event has been read."""
         self._after_cr = False
         self._data: list[bytes] = []
         self._size = 0
@@ -146,9 +151,48 @@ class SseParser:
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """Return the events completed by ``chunk``."""
+        return self._read(self._normal(chunk))
+
+    def messages(self, chunk: bytes) -> bytes:
+        """Return the messages in the events completed by ``chunk``, each as a line."""
+        chunk, found = self._normal(chunk), b""
+        if self._open or self._lines.pieces:
+            start = chunk.find(_END) + len(_END)
+            if start < len(_END):
+                return self._slowly(chunk)
+            found, chunk = self._slowly(chunk[:start]), chunk[start:]
+        end = chunk.rfind(_END) + len(_END)
+        if end < len(_END):
+            return found + self._slowly(chunk)
+        if end < len(chunk):
+            return found + self._usual(chunk[:end]) + self._slowly(chunk[end:])
+        return found + self._usual(chunk)
+
+    def _usual(self, events: bytes) -> bytes:
+        """Return the messages in whole events: all at once, if all have one of the usual forms.
+
+        They have if the line ends at their beginnings and ends are all that there are.
+        """
+        for start in _USUAL:
+            if events.startswith(start):
+                between = _END + start
+                ends = start.count(b"\n") + len(_END)
+                if (events.count(between) + 1) * ends != events.count(b"\n"):
+                    break
+                self._begun = True
+                lines = events[len(start) - 1 : -1].replace(between, b"\n{")
+                if len(lines) > self.limit and (longest := longest_line(lines)) > self.limit:
+                    raise FrameTooLarge(longest, self.limit)
+                return lines
+        return self._slowly(events)
+
+    def _slowly(self, chunk: bytes) -> bytes:
+        return b"".join([event.line for event in self._read(chunk)])
+
+    def _read(self, chunk: bytes) -> list[ServerSentEvent]:
         found: list[ServerSentEvent] = []
         try:
-            lines = self._lines.feed(self._normal(chunk))
+            lines = self._lines.feed(chunk)
         except FrameTooLarge as error:
             raise FrameTooLarge(error.size, self.limit) from None
         for line in lines.split(b"\n")[:-1]:
@@ -173,6 +217,7 @@ class SseParser:
         if not self._begun:
             self._begun = True
             line = line.removeprefix(b"\xef\xbb\xbf")
+        self._open = bool(line)
         if not line:
             return self._finish()
         if line.startswith(b"data: "):
