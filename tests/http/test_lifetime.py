@@ -64,7 +64,7 @@ async def test_a_connection_is_used_again_after_errors_and_notifications() -> No
 async def test_a_stream_left_open_after_its_answer_is_not_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holdfast._core.transports.streamable.LINGER", 0.01)
+    monkeypatch.setattr("holdfast._core.transports.http_link.LINGER", 0.01)
 
     async def lingering(request: Request, reply: Reply) -> None:
         await reply.stream(event({"jsonrpc": "2.0", "id": request.id, "result": {"content": []}}))

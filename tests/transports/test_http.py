@@ -20,17 +20,14 @@ from holdfast._core.boundary import (
     Generation,
     Opened,
     Refused,
+    Room,
     StreamOptions,
     Transport,
     WireId,
 )
 from holdfast._core.transports.http import Http
-from holdfast._core.transports.streamable import (
-    CLOSE_WAIT,
-    LONGEST_PAUSE,
-    Stream,
-    StreamableLink,
-)
+from holdfast._core.transports.http_link import CLOSE_WAIT
+from holdfast._core.transports.streamable import LONGEST_PAUSE, Stream, StreamableLink
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.framing import SseParser
 from holdfast.policies import Limits
@@ -168,6 +165,85 @@ def ask(link: StreamableLink, number: int = 1, options: StreamOptions = LASTING)
     link.send(jsonrpc.request(number, "tools/call"), WireId(number), options)
 
 
+@pytest.mark.req("R7", "R11")
+async def test_requests_that_wait_are_bounded_in_bytes_and_taken_again_once_there_is_room() -> None:
+    gate = Gate()
+
+    async def post(request: Request, reply: Reply) -> None:
+        await gate()
+        await reply.json(answer(request.id, {}))
+
+    def send(number: int, size: int) -> bool:
+        return link.send(jsonrpc.request(number, "x" * size), WireId(number), LASTING)
+
+    async with Rogue(post) as server:
+        limits = Limits(backlog_bytes=2000)
+        async with linked(server, connections=1, limits=limits) as (probe, link):
+            assert send(1, 5000)
+            await server.heard("x" * 5000)
+            assert send(2, 5000), "one that waits may be larger than the bound"
+            assert not send(3, 1)
+            assert link.unsent() == {2}
+            gate.open()
+            await probe.until(lambda: probe.seen(Room))
+            assert send(3, 1)
+            for number in (1, 2, 3):
+                await probe.answer(number)
+            assert link.unsent() == frozenset()
+            assert len(probe.seen(Room)) == 1
+
+
+@pytest.mark.req("R7", "R11")
+async def test_a_request_that_waits_can_be_taken_back_and_leaves_its_place() -> None:
+    gate = Gate()
+
+    async def post(request: Request, reply: Reply) -> None:
+        await gate()
+        await reply.json(answer(request.id, {}))
+
+    async with Rogue(post) as server, linked(server, connections=1) as (probe, link):
+        for number in (1, 2, 3, 4):
+            ask(link, number)
+        await server.until(lambda: gate.waiting)
+        assert link.withdraw(WireId(2))
+        assert not link.withdraw(WireId(2))
+        assert not link.withdraw(WireId(1)), "it has left; its place is free"
+        ask(link, 5)
+        assert link.withdraw(WireId(5))
+        gate.open()
+        await probe.answer(3)
+        await probe.answer(4)
+        assert [request.id for request in server.requests] == [1, 3, 4]
+
+
+@pytest.mark.req("X2")
+async def test_a_stream_is_given_up_after_five_failed_connections_in_a_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdfast._core.transports.streamable.RETRY", 0.001)
+
+    async def post(request: Request, reply: Reply) -> None:
+        await reply.stream(b"retry: 0\n" + event("", id="1"))
+        await reply.end()
+
+    async def get(request: Request, reply: Reply) -> None:
+        if len(server.gets()) == 5:
+            await reply.stream(event("", id="2"))
+            await reply.end()
+        else:
+            await reply.stream()
+            reply.reset()
+
+    async with Rogue() as server:
+        server.on.update(POST=post, GET=get)
+        async with linked(server) as (probe, link):
+            ask(link)
+            await probe.until(partial(probe.seen, Refused))
+            (refused,) = probe.seen(Refused)
+            assert "ended the stream" in str(refused)
+            assert [one.header("Last-Event-ID") for one in server.gets()] == ["1"] * 5 + ["2"] * 5
+
+
 @pytest.mark.req("X2", "R11")
 async def test_a_stream_that_was_taken_is_never_said_to_be_unprocessed() -> None:
     """A 404, or a "later", for the resumption says nothing of the request, which has run."""
@@ -272,7 +348,7 @@ async def test_a_session_named_before_a_stream_broke_is_not_forgotten() -> None:
 async def test_a_stream_that_stays_open_after_its_answer_is_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holdfast._core.transports.streamable.LINGER", 0.01)
+    monkeypatch.setattr("holdfast._core.transports.http_link.LINGER", 0.01)
     gone = asyncio.Event()
 
     async def post(request: Request, reply: Reply) -> None:
@@ -286,7 +362,7 @@ async def test_a_stream_that_stays_open_after_its_answer_is_ended(
             ask(link)
             await probe.answer(1)
             await asyncio.wait_for(gone.wait(), 20)
-            assert "0 streams" in repr(link)
+            assert "0 requests" in repr(link)
             assert probe.seen(Refused) == []
 
 

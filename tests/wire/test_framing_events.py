@@ -56,8 +56,8 @@ def test_any_cut_of_any_stream_gives_the_same_events(
     found = [event for piece in cut(stream, places) for event in pieces.feed(piece)]
     assert found == expected
     assert (pieces.last_id, pieces.retry) == (whole.last_id, whole.retry)
-    lines = [quick.messages(piece) for piece in cut(stream, places)]
-    assert b"".join(lines) == b"".join(event.line for event in expected)
+    messages = [quick.messages(piece) for piece in cut(stream, places)]
+    assert b"".join(messages) == b"".join(event.line for event in expected)
     assert (quick.last_id, quick.retry) == (whole.last_id, whole.retry)
 
 

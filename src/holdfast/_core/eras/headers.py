@@ -52,7 +52,7 @@ def mismatch(
 
 def encode_value(value: str) -> str:
     """Encode a value for a header, in Base64 where plain text cannot hold it (Value Encoding)."""
-    plain = all(" " <= char <= "~" or char == "\t" for char in value)
+    plain = value.isascii() and value.replace("\t", " ").isprintable()
     sentinel = value.startswith(_PREFIX) and value.endswith(_SUFFIX)
     if plain and value == value.strip() and not sentinel:
         return value

@@ -11,6 +11,7 @@ import inspect
 import io
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import aiohttp
@@ -51,7 +52,6 @@ _LARGE: Final = 1024 * 1024
 _GOOD: Final = 300
 PIECE: Final = 16 * 1024
 """Bytes of a flood of tiny lines, or of tiny gzip members, that are read before other tasks run."""
-_MANY_LINES: Final = 256
 JSON, EVENTS = "application/json", "text/event-stream"
 BROKEN: Final = (aiohttp.ClientError, OSError, TimeoutError)
 """The exceptions that may end a connection at any moment."""
@@ -267,11 +267,10 @@ class HttpClient:
             # Nearly every body is plain, and in one piece.
             return body
         pieces, size = [body], len(body)
-        async for piece in self.chunks(response):
+        read = self.reader(response)
+        while size <= most and (piece := await read()):
             join(pieces, piece)
             size += len(piece)
-            if size > most:
-                raise self.too_large(FrameTooLarge(size, most))
         if size > most:
             raise self.too_large(FrameTooLarge(size, most))
         return b"".join(pieces)
@@ -281,19 +280,21 @@ class HttpClient:
         async with asyncio.timeout(LINGER):
             await self.read(response, _ERROR_BODY)
 
-    async def chunks(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-        """Read a body as it comes, decompressed."""
+    def reader(self, response: aiohttp.ClientResponse) -> Callable[[], Awaitable[bytes]]:
+        """Return a function that reads a body as it comes, decompressed; empty at its end."""
         coding = _coding(response)
-        readany = response.content.readany
         if coding is None:
-            while chunk := await readany():
-                yield chunk
-            return
+            return response.content.readany
         if coding not in CODINGS:
             raise self._unreadable(coding, "it was not asked for")
+        return partial(anext, self._inflated(response, coding), b"")
+
+    async def _inflated(
+        self, response: aiohttp.ClientResponse, coding: str
+    ) -> AsyncIterator[bytes]:
         inflater = Inflater(coding)
         try:
-            while chunk := await readany():
+            while chunk := await response.content.readany():
                 for start in range(0, len(chunk), PIECE):
                     for data in inflater.feed(chunk[start : start + PIECE]):
                         yield data
@@ -307,10 +308,9 @@ class HttpClient:
         found = b""
         try:
             async with asyncio.timeout(LINGER):
-                async for chunk in self.chunks(response):
+                read = self.reader(response)
+                while len(found) <= _ERROR_BODY and (chunk := await read()):
                     found += chunk
-                    if len(found) > _ERROR_BODY:
-                        break
         except (Refused, *BROKEN):
             pass
         return found
@@ -402,12 +402,6 @@ def joined(base: URL, where: str) -> URL | None:
     except ValueError:
         return None
     return target
-
-
-def piece_size(chunk: bytes) -> int:
-    """Return how many bytes of a chunk are read before other tasks run: all, if lines are few."""
-    many = chunk.count(b"\n") + chunk.count(b"\r") > _MANY_LINES
-    return PIECE if many else len(chunk)
 
 
 def _without_credentials(body: bytes, response: aiohttp.ClientResponse) -> bytes:
