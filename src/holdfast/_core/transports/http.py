@@ -180,7 +180,7 @@ class Http:
         if callable(own) or (authorizer is not None and authorizer.personal):
             return Traits(None, extensions=extensions)
         account = "" if authorizer is None else authorizer.identity
-        who = repr((sorted((own or {}).items()), account))
+        who = repr((sorted(own.items()) if own else [], account))
         return Traits(who, extensions=extensions)
 
     def open(

@@ -277,8 +277,9 @@ class HttpClient:
 
     async def skip(self, response: aiohttp.ClientResponse) -> None:
         """Read past a body of no interest, so that its connection can be used again."""
-        async with asyncio.timeout(LINGER):
-            await self.read(response, _ERROR_BODY)
+        if not response.content.at_eof():
+            async with asyncio.timeout(LINGER):
+                await self.read(response, _ERROR_BODY)
 
     def reader(self, response: aiohttp.ClientResponse) -> Callable[[], Awaitable[bytes]]:
         """Return a function that reads a body as it comes, decompressed; empty at its end."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import ssl
-import urllib.request
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final
+from urllib.request import getproxies, getproxies_environment, proxy_bypass
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
@@ -140,8 +141,12 @@ def proxy_for(settings: HttpSettings, url: URL) -> str | None:
     """Return the proxy to use, looked up once for all requests."""
     if settings.proxy is not None or not settings.trust_env:
         return settings.proxy
-    found = urllib.request.getproxies().get(url.scheme)
-    if found is None or url.host is None or urllib.request.proxy_bypass(url.host):
+    names = f"{url.scheme}_proxy", f"{url.scheme}_PROXY".upper()
+    if getproxies is getproxies_environment and not any(name in os.environ for name in names):
+        # Reading all of a large environment takes longer than all the rest of opening a link.
+        return None
+    found = getproxies().get(url.scheme)
+    if found is None or url.host is None or proxy_bypass(url.host):
         return None
     return found if "://" in found else f"http://{found}"
 
