@@ -80,7 +80,8 @@ def header_paths(schema: Any) -> HeaderPaths:
     found: HeaderPaths = {}
     names: set[str] = set()
     for header, path, kind in _annotated(schema):
-        _check_name(header)
+        if not isinstance(header, str) or not header or not set(header) <= _TOKEN:
+            raise BadParamHeader(f"x-mcp-header {header!r} is not a header name")
         if header.lower() in names:
             raise BadParamHeader(f"x-mcp-header {header!r} is there twice")
         if not isinstance(kind, str) or kind not in _PRIMITIVE:
@@ -135,18 +136,14 @@ def _steps(path: _Path) -> tuple[str, ...]:
     return tuple(reversed(steps))
 
 
-def _check_name(header: Any) -> None:
-    if not isinstance(header, str) or not header or not set(header) <= _TOKEN:
-        raise BadParamHeader(f"x-mcp-header {header!r} is not a header name")
-
-
 def param_headers(paths: HeaderPaths, arguments: Mapping[str, Any]) -> dict[str, str]:
     """Return the headers of one call, without what is absent or null (Client Behavior)."""
     headers = {}
     for name, path in paths.items():
         value = _at(arguments, path)
         if value is not None:
-            headers[PARAM + name] = encode_value(_text(value))
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            headers[PARAM + name] = encode_value(text)
     return headers
 
 
@@ -156,9 +153,3 @@ def _at(arguments: Any, path: tuple[str, ...]) -> Any:
             return None
         arguments = arguments.get(step)
     return arguments
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-UNAUTHORIZED: Final = 401
-FORBIDDEN: Final = 403
+_FORBIDDEN: Final = 403
 Held = Callable[[bool], None]
 _VERSION: Final = "MCP-Protocol-Version"
 
@@ -46,11 +45,11 @@ class Permit:
 
         ``sent`` are the headers of that request.
         """
-        if response.status not in (UNAUTHORIZED, FORBIDDEN) or response.method == "DELETE":
+        if response.method == "DELETE":
             # A session that cannot be deleted ends by itself: nothing is asked for its sake.
             return False
         challenge = read_challenge(response.headers.getall("WWW-Authenticate", ()))
-        if response.status == FORBIDDEN and challenge.error != "insufficient_scope":
+        if response.status == _FORBIDDEN and challenge.error != "insufficient_scope":
             return False
         refusal = Refusal(
             status=response.status,
@@ -79,7 +78,10 @@ class Permit:
         try:
             return await work
         except HoldfastError as error:
-            raise Refused(error, _meaning(error), processed=False) from error
+            # Credentials that are refused, or an authorization server out of reach.
+            refused = isinstance(error, AuthError)
+            meaning = Meaning.UNAUTHORIZED if refused else Meaning.UNREACHABLE
+            raise Refused(error, meaning, processed=False) from error
         except BaseException as error:
             if ends_task(error):
                 raise
@@ -89,11 +91,6 @@ class Permit:
         finally:
             if self._held is not None:
                 self._held(False)
-
-
-def _meaning(error: HoldfastError) -> Meaning:
-    """Tell credentials that are refused from an authorization server out of reach."""
-    return Meaning.UNAUTHORIZED if isinstance(error, AuthError) else Meaning.UNREACHABLE
 
 
 class _Request(Struct):

@@ -22,7 +22,6 @@ from holdfast.errors import TransportError, ValidationError
 from holdfast.policies import Limits, one_of
 
 if TYPE_CHECKING:
-    from holdfast._core.auth.as_client import Reach
     from holdfast._core.auth.authorizer import Authorizer
     from holdfast._core.auth.options import Auth
 
@@ -95,7 +94,12 @@ class Http:
         auth: Auth = "auto",
     ) -> None:
         one_of("transport", transport, ("auto", "streamable", "sse"))
-        self._url = _endpoint(_address(url, base_url), "sse_endpoint", sse_endpoint)
+        options.text("Http", "url", url)
+        if options.text("Http", "base_url", base_url) is None:
+            found = _parsed(url)
+        else:
+            found = _endpoint(_parsed(base_url), "url", url)
+        self._url = _endpoint(found, "sse_endpoint", sse_endpoint)
         self._messages: URL | None = None
         if message_endpoint is not None:
             self._messages = _endpoint(self._url, "message_endpoint", message_endpoint)
@@ -107,13 +111,15 @@ class Http:
             raise options.refuse("Http", "ssl", ssl, "an ssl.SSLContext")
         if type(connections) is not int or connections < 1:
             raise options.refuse("Http", "connections", connections, "a number, 1 or more")
+        if options.text("Http", "proxy", proxy) is not None and "://" not in (proxy or ""):
+            raise options.refuse("Http", "proxy", proxy, "a URL, such as 'http://proxy:3128'")
         self._settings = HttpSettings(
             url=str(self._url),
             headers=headers if headers is None or callable(headers) else _pairs(headers),
             ca=options.path("Http", "ca", ca),
             cert=_files(cert),
             context=ssl,
-            proxy=_proxy_url(proxy),
+            proxy=proxy,
             trust_env=options.flag("Http", "trust_env", trust_env),
             connections=connections,
             connect_timeout=options.seconds("Http", "connect_timeout", connect_timeout),
@@ -123,27 +129,21 @@ class Http:
             self._authorize(auth)
 
     def _authorize(self, auth: Auth) -> None:
+        from holdfast._core.auth.as_client import Reach
         from holdfast._core.auth.authorizer import Authorizer
         from holdfast._core.auth.options import Bearer, bearer_headers, options_for
 
-        found = options_for(auth)
+        found, settings = options_for(auth), self._settings
         if isinstance(found, Bearer):
-            headers = bearer_headers(found, self._settings.headers)
-            self._settings = structs.replace(self._settings, headers=headers)
+            headers = bearer_headers(found, settings.headers)
+            self._settings = structs.replace(settings, headers=headers)
         elif found is not None:
-            authorizer = Authorizer(str(self._url), found, reach=self._reach())
-            self._settings = structs.replace(self._settings, authorizer=authorizer)
-
-    def _reach(self) -> Reach:
-        """Return how authorization servers are reached: by the same proxy, trusting the same CA.
-
-        A client certificate is for the server alone, but for one in an ``ssl`` context.
-        """
-        from holdfast._core.auth.as_client import Reach
-
-        settings = self._settings
-        trust = structs.replace(settings, cert=None)
-        return Reach(lambda: tls_context(trust), lambda url: proxy_for(settings, URL(url)))
+            # Authorization servers are reached by the same proxy, trusting the same CA; a client
+            # certificate is for the server alone, but for one in an ``ssl`` context.
+            trust = structs.replace(settings, cert=None)
+            reach = Reach(lambda: tls_context(trust), lambda url: proxy_for(settings, URL(url)))
+            authorizer = Authorizer(str(self._url), found, reach=reach)
+            self._settings = structs.replace(settings, authorizer=authorizer)
 
     @property
     def authorizer(self) -> Authorizer | None:
@@ -215,15 +215,6 @@ def _has_own(headers: dict[str, str] | Callable[..., object] | None, auth: Auth)
     return any(name.lower() == "authorization" for name in headers)
 
 
-def _address(url: str | None, base_url: str | None) -> URL:
-    """Return the whole URL, or refuse what is none."""
-    options.text("Http", "url", url)
-    options.text("Http", "base_url", base_url)
-    if base_url is None:
-        return _parsed(url)
-    return _endpoint(_parsed(base_url), "url", url)
-
-
 def _parsed(text: str | None) -> URL:
     try:
         parsed = URL(text or "")
@@ -266,10 +257,3 @@ def _files(cert: Any) -> tuple[str, ...] | None:
     if not 1 <= len(found) <= 2:
         raise options.refuse("Http", "cert", cert, "a file, or a pair of files")
     return options.words("Http", "cert", found)
-
-
-def _proxy_url(proxy: str | None) -> str | None:
-    options.text("Http", "proxy", proxy)
-    if proxy is not None and "://" not in proxy:
-        raise options.refuse("Http", "proxy", proxy, "a URL, such as 'http://proxy:3128'")
-    return proxy

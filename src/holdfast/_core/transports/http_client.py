@@ -154,15 +154,8 @@ class HttpClient:
                 response.release()
         except BROKEN as error:
             raise await self._failed(error) from error
-        raise http_errors.refusal(
-            self.origin,
-            response.status,
-            response.reason,
-            response.headers,
-            start,
-            named=SESSION in headers,
-            path=(url or self.url).path,
-        )
+        named, path = SESSION in headers, (url or self.url).path
+        raise http_errors.refusal(self.origin, response, start, named=named, path=path)
 
     async def _follow(
         self,

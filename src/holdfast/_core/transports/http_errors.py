@@ -40,28 +40,20 @@ _PERMISSION: Final = re.compile(r"token|scope|credential|permission|login|api.?k
 
 
 def refusal(
-    origin: str,
-    status: int,
-    reason: str | None,
-    headers: Mapping[str, str],
-    body: bytes,
-    *,
-    named: bool,
-    path: str = "",
+    origin: str, response: aiohttp.ClientResponse, body: bytes, *, named: bool, path: str
 ) -> Refused:
     """Return the meaning of a response outside 2xx.
 
     Args:
         origin: The server, for messages.
-        status: The HTTP status.
-        reason: The phrase that came with it.
-        headers: The headers of the response.
+        response: The response.
         body: The beginning of its body.
         named: True if the request named a session.
         path: The path that was asked.
     """
+    status, headers = response.status, response.headers
     fault = fault_in(body)
-    said = (fault.message if fault else None) or snippet(body.strip()) or reason or ""
+    said = (fault.message if fault else None) or snippet(body.strip()) or response.reason or ""
     said = said.removeprefix(f"{status}: ").removeprefix(f"{status} ")
     text = f"{origin} answered with HTTP status {status}: {said}"
     if status in _NO_ENDPOINT and fault is None and not named and not _ENDPOINT.search(path):
@@ -72,12 +64,16 @@ def refusal(
     if status in (_FORBIDDEN, _MISDIRECTED):
         error = _forbidden(status, text, said, headers)
         return Refused(error, Meaning.FORBIDDEN, processed=False)
+    wait: float | None = None
+    if status in _RETRY_AFTER:
+        wait = retry_after(headers.get("Retry-After", ""), time.time())
+        wait = 1.0 if wait is None else wait
     return Refused(
         TransportError(text, code=status),
         _meaning(status, fault, named=named),
         fault=fault,
-        processed=_may_have_run(status),
-        retry_after=_wait(headers) if status in _RETRY_AFTER else None,
+        processed=status in _MAY_HAVE_RUN or (status >= _SERVER_ERROR and wait is None),
+        retry_after=wait,
     )
 
 
@@ -118,10 +114,6 @@ def _no_such_session(status: int, fault: ErrorObject | None) -> bool:
     return status == _NOT_FOUND and (fault is None or fault.code != METHOD_NOT_FOUND)
 
 
-def _may_have_run(status: int) -> bool:
-    return status in _MAY_HAVE_RUN or (status >= _SERVER_ERROR and status not in _RETRY_AFTER)
-
-
 class _ErrorBody(Struct):
     error: Raw
 
@@ -136,11 +128,6 @@ def fault_in(body: bytes) -> ErrorObject | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return fault if fault is not None and fault.code is not None else None
-
-
-def _wait(headers: Mapping[str, str]) -> float:
-    found = retry_after(headers.get("Retry-After", ""), time.time())
-    return 1.0 if found is None else found
 
 
 # Connections that failed
@@ -164,7 +151,9 @@ def broken(origin: str, error: BaseException, proxy: str | None, *, fresh: bool)
         return Refused(TransportError(text), Meaning.NOT_SENT, processed=False)
     if isinstance(error, aiohttp.ClientConnectorError):
         proxied = isinstance(error, aiohttp.ClientProxyConnectionError)
-        return _unreachable(origin, _errno_words(error.os_error), proxy if proxied else None)
+        number = error.os_error.errno
+        words = os.strerror(number) if number and number > 0 else str(error.os_error)
+        return _unreachable(origin, words, proxy if proxied else None)
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return _unreachable(origin, "timeout")
     if isinstance(error, aiohttp.ClientHttpProxyError):
@@ -192,8 +181,3 @@ def _unreachable(origin: str, words: str, proxy: str | None = None) -> Refused:
     through = f" through the proxy {proxy}" if proxy else ""
     text = f"cannot connect to {origin}{through}: {words}"
     return Refused(TransportError(text), Meaning.UNREACHABLE, processed=False)
-
-
-def _errno_words(error: OSError) -> str:
-    number = error.errno
-    return os.strerror(number) if number and number > 0 else str(error)

@@ -33,6 +33,7 @@ log: logging.Logger = logging.getLogger("holdfast")
 
 CLOSE_WAIT: Final = 1.0
 """Seconds for each step of closing: tasks end, the server deletes the session, sockets close."""
+PLAIN: Final = StreamOptions({})
 _MANY_LINES: Final = 256
 
 

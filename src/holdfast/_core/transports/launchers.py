@@ -59,14 +59,13 @@ def is_launcher(command: Sequence[str]) -> bool:
     if _program(words[0]) in WRAPPERS:
         words = [part for word in words for part in _split(word)]
         positions = range(1, len(words))
-    return any(_launches(words, position) for position in positions)
-
-
-def _launches(words: list[str], position: int) -> bool:
-    subcommands = LAUNCHERS.get(_program(words[position]))
-    if subcommands is None:
-        return False
-    return not subcommands or not subcommands.isdisjoint(words[position + 1 :])
+    for position in positions:
+        subcommands = LAUNCHERS.get(_program(words[position]))
+        if subcommands is None:
+            continue
+        if not subcommands or not subcommands.isdisjoint(words[position + 1 :]):
+            return True
+    return False
 
 
 def _split(word: str) -> list[str]:

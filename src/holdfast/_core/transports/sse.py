@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -25,7 +25,7 @@ from holdfast._core.boundary import (
 )
 from holdfast._core.callbacks import ends_task
 from holdfast._core.transports.http_client import EVENTS, HttpClient, content_type, joined
-from holdfast._core.transports.http_link import HttpLink
+from holdfast._core.transports.http_link import PLAIN, HttpLink
 from holdfast._core.wire.framing import ServerSentEvent, SseParser
 from holdfast.errors import HoldfastError, ProtocolError, TransportError
 
@@ -63,7 +63,7 @@ class SseLink(HttpLink):
             # Make room by POSTs that only wait for their response.
             for answered in tuple(self._answered):
                 self.withdraw(answered)
-        return self._admit(frame, wire_id, _NO_OPTIONS)
+        return self._admit(frame, wire_id, PLAIN)
 
     def listen(self, options: StreamOptions) -> None:
         """The stream is open already."""
@@ -139,9 +139,6 @@ class SseLink(HttpLink):
 
     def _streams(self) -> list[asyncio.Task[None]]:
         return [self._stream]
-
-
-_NO_OPTIONS: Final = StreamOptions({})
 
 
 class _Id(Struct):

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-import aiohttp
 from msgspec import Struct
 
 from holdfast._core.boundary import (
@@ -35,7 +34,7 @@ from holdfast._core.transports.http_client import (
     content_type,
 )
 from holdfast._core.transports.http_errors import SESSION
-from holdfast._core.transports.http_link import HttpLink, log
+from holdfast._core.transports.http_link import PLAIN, HttpLink, log
 from holdfast._core.transports.messages import accepted
 from holdfast._core.wire.framing import SseParser
 from holdfast.errors import ProtocolError, TransportError
@@ -52,7 +51,6 @@ OWN_STREAM: Final = WireId(0)
 _NO_STREAM: Final = frozenset(
     {Meaning.NO_SUCH_SESSION, Meaning.NOT_UNDERSTOOD, Meaning.REJECTED, Meaning.UNREADABLE}
 )
-_PLAIN: Final = StreamOptions({})
 
 
 class Stream(Struct):
@@ -64,7 +62,7 @@ class Stream(Struct):
     session: str | None = None
     """The session named in the head of the first response."""
     opened: bool = False
-    """The server has opened it at least once."""
+    """The server has opened it at least once by a GET."""
     heard: bool = False
     """Its connection has brought something."""
     mute: int = 0
@@ -109,7 +107,7 @@ class StreamableLink(HttpLink):
     ) -> bool:
         if self._over:
             return True
-        options = options or _PLAIN
+        options = options or PLAIN
         if wire_id is None:
             arrived = self._messages.post(frame, options.headers)
             if arrived is not None and options.first:
@@ -142,7 +140,7 @@ class StreamableLink(HttpLink):
             kind = content_type(response)
             if kind == EVENTS:
                 stream = Stream(wire_id, options, SseParser(client.limit), session)
-                await self._read_stream(response, stream)
+                await self._read_events(response, partial(self._feed, stream))
             else:
                 body = await client.read(response)
                 if kind != JSON:
@@ -164,10 +162,6 @@ class StreamableLink(HttpLink):
         self._placed.discard(wire_id)
         self._advance()
         await self._resume(stream)
-
-    async def _read_stream(self, response: aiohttp.ClientResponse, stream: Stream) -> None:
-        stream.opened = True
-        await self._read_events(response, partial(self._feed, stream))
 
     def _feed(self, stream: Stream, chunk: bytes) -> None:
         stream.heard = True
@@ -195,15 +189,12 @@ class StreamableLink(HttpLink):
                 failures = 0
             except Refused as refusal:
                 if not refusal.broken:
-                    raise self._lost_stream(refusal, stream) from refusal
+                    if refusal.meaning is Meaning.NO_SUCH_SESSION:
+                        self._report(Expired(self._generation, stream.options.headers[SESSION]))
+                    # The stream is gone, but its request was accepted: never send it again.
+                    raise Refused(refusal.error, Meaning.UNANSWERED) from refusal
                 log.debug("%s: %s", self._client.origin, refusal)
                 failures += 1
-
-    def _lost_stream(self, refusal: Refused, stream: Stream) -> Refused:
-        """The stream is gone, but its request was accepted: it must not be sent again."""
-        if refusal.meaning is Meaning.NO_SUCH_SESSION:
-            self._report(Expired(self._generation, stream.options.headers[SESSION]))
-        return Refused(refusal.error, Meaning.UNANSWERED)
 
     async def _reopen(self, stream: Stream) -> None:
         """Connect to a stream by GET, from the last event that was read."""
@@ -214,7 +205,8 @@ class StreamableLink(HttpLink):
         async with self._client.request("GET", headers) as response:
             if content_type(response) != EVENTS:
                 raise self._client.wrong_content(response, b"")
-            await self._read_stream(response, stream)
+            stream.opened = True
+            await self._read_events(response, partial(self._feed, stream))
 
     async def _listen(self, options: StreamOptions) -> None:
         """Hold the stream of unsolicited messages open, if the server offers one."""

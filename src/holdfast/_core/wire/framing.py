@@ -109,14 +109,10 @@ class ServerSentEvent(Struct, frozen=True):
 
         Priming events have no data, and those of other names only keep a stream alive.
         """
-        return one_line(self.data) if self.name == "message" and self.data.strip() else b""
-
-
-def one_line(text: bytes) -> bytes:
-    """Return a JSON text as one line: outside of strings, line ends are only white space."""
-    if b"\n" in text or b"\r" in text:
-        text = text.replace(b"\r", b" ").replace(b"\n", b" ")
-    return text + b"\n"
+        if self.name != "message" or not self.data.strip():
+            return b""
+        # Outside of strings, the line ends of a JSON text are only white space.
+        return self.data.replace(b"\n", b" ") + b"\n"
 
 
 class SseParser:
