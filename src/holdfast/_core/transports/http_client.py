@@ -143,11 +143,37 @@ class HttpClient:
         url: URL | None = None,
         held: Held | None = None,
     ) -> aiohttp.ClientResponse:
-        """Do the same, but leave it to the caller to read and to release the response."""
+        """Do the same, but leave it to the caller to read and to release the response.
+
+        The request is sent again with other credentials after a 401, and along redirects.
+        """
+        own, authorizer = self.settings.headers, self.settings.authorizer
+        fresh, hops, place = callable(own), 0, url or self.url
+        permit: Permit | None = None
         try:
-            response = await self._follow(method, url or self.url, headers, body, held)
-            if response.status < _GOOD:
-                return response
+            while True:
+                sent = headers if not callable(own) else await self._with_own(own, headers)
+                if authorizer is not None:
+                    found = authorizer.ready()
+                    if found is None:
+                        permit = permit or self._permit(authorizer, held)
+                        found = await permit.headers(method, str(place))
+                    sent = {**sent, **found} if found else sent
+                response = await self._send(method, place, sent, body)
+                if response.status < _GOOD:
+                    return response
+                if response.status == UNAUTHORIZED and fresh:
+                    fresh = False
+                elif authorizer is not None and response.status in _REFUSALS:
+                    permit = permit or self._permit(authorizer, held)
+                    if not await permit.answered(response, sent, body):
+                        break
+                elif response.status in _REDIRECTS and "Location" in response.headers:
+                    hops += 1
+                    place = self._redirect(place, response, hops)
+                else:
+                    break
+                response.release()
             try:
                 start = _without_credentials(await self._beginning(response), response)
             finally:
@@ -156,43 +182,6 @@ class HttpClient:
             raise await self._failed(error) from error
         named, path = SESSION in headers, (url or self.url).path
         raise http_errors.refusal(self.origin, response, start, named=named, path=path)
-
-    async def _follow(
-        self,
-        method: str,
-        url: URL,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        held: Held | None,
-    ) -> aiohttp.ClientResponse:
-        """Send a request, again with other credentials after a 401, and along redirects."""
-        own, authorizer = self.settings.headers, self.settings.authorizer
-        fresh = callable(own)
-        permit: Permit | None = None
-        hops = 0
-        while True:
-            sent = headers if not callable(own) else await self._with_own(own, headers)
-            if authorizer is not None:
-                found = authorizer.ready()
-                if found is None:
-                    permit = permit or self._permit(authorizer, held)
-                    found = await permit.headers(method, str(url))
-                sent = {**sent, **found} if found else sent
-            response = await self._send(method, url, sent, body)
-            if response.status < _GOOD:
-                return response
-            if response.status == UNAUTHORIZED and fresh:
-                fresh = False
-            elif authorizer is not None and response.status in _REFUSALS:
-                permit = permit or self._permit(authorizer, held)
-                if not await permit.answered(response, sent, body):
-                    return response
-            elif response.status in _REDIRECTS and "Location" in response.headers:
-                hops += 1
-                url = self._redirect(url, response, hops)
-            else:
-                return response
-            response.release()
 
     async def _send(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
@@ -253,14 +242,9 @@ class HttpClient:
     async def read(self, response: aiohttp.ClientResponse, limit: int | None = None) -> bytes:
         """Read a whole body, within the limit."""
         most = self.limit if limit is None else limit
-        content = response.content
-        plain = "Content-Encoding" not in response.headers
-        body = await content.readany() if plain else b""
-        if plain and content.at_eof() and len(body) <= most:
-            # Nearly every body is plain, and in one piece.
-            return body
-        pieces, size = [body], len(body)
         read = self.reader(response)
+        pieces = [await read()]
+        size = len(pieces[0])
         while size <= most and (piece := await read()):
             join(pieces, piece)
             size += len(piece)
@@ -275,9 +259,16 @@ class HttpClient:
                 await self.read(response, _ERROR_BODY)
 
     def reader(self, response: aiohttp.ClientResponse) -> Callable[[], Awaitable[bytes]]:
-        """Return a function that reads a body as it comes, decompressed; empty at its end."""
-        coding = _coding(response)
-        if coding is None:
+        """Return a function that reads a body as it comes, decompressed; empty at its end.
+
+        RFC 9110 §8.4: the header may be repeated and may list several codings. One that we did not
+        offer, or one inside another, is not taken apart: nesting multiplies what a body expands to.
+        """
+        if "Content-Encoding" not in response.headers:
+            return response.content.readany
+        listed = ",".join(response.headers.getall("Content-Encoding")).lower().split(",")
+        coding = ", ".join(name for one in listed if (name := one.strip()) not in ("", "identity"))
+        if not coding:
             return response.content.readany
         if coding not in CODINGS:
             raise self._unreadable(coding, "it was not asked for")
@@ -368,19 +359,6 @@ class HttpClient:
     def _unreadable(self, coding: str, why: str) -> Refused:
         text = f"{self.origin} answered in {coding!r}: {why}"
         return Refused(ProtocolError(text), Meaning.UNREADABLE)
-
-
-def _coding(response: aiohttp.ClientResponse) -> str | None:
-    """Return the content coding of a body; None if there is none.
-
-    RFC 9110 §8.4: the header may be repeated and may list several codings. One that we did not
-    offer, or one inside another, is not taken apart: nesting multiplies what a body expands to.
-    """
-    if "Content-Encoding" not in response.headers:
-        return None
-    listed = ",".join(response.headers.getall("Content-Encoding")).lower().split(",")
-    codings = [coding for one in listed if (coding := one.strip()) not in ("", "identity")]
-    return ", ".join(codings) or None
 
 
 def content_type(response: aiohttp.ClientResponse) -> str:

@@ -13,7 +13,6 @@ from urllib.request import getproxies, getproxies_environment, proxy_bypass
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
-from aiohttp.connector import Connection
 from aiohttp.http_writer import StreamWriter
 from msgspec import Struct
 from yarl import URL
@@ -75,10 +74,25 @@ class HttpConnector(aiohttp.TCPConnector):
         except TimeoutError as error:
             raise aiohttp.ConnectionTimeoutError("timeout") from error
         try:
-            connection.protocol.set_response_params(
+            protocol = connection.protocol
+            protocol.set_response_params(
                 read_until_eof=True, auto_decompress=False, read_bufsize=READ
             )
-            response = await post.send(connection)
+            writer = StreamWriter(protocol, post.loop)
+            await writer.write_headers(f"POST {post.url.raw_path_qs} HTTP/1.1", post.headers)
+            await writer.write(post.small, drain=False)
+            response = aiohttp.ClientResponse(
+                "POST",
+                post.url,
+                writer=None,
+                continue100=None,
+                timer=post._timer,
+                request_info=post.request_info,
+                traces=[],
+                loop=post.loop,
+                session=post.session,
+                stream_writer=writer,
+            )
             try:
                 return await response.start(connection)
             except BaseException:
@@ -116,25 +130,6 @@ class SmallPost(aiohttp.ClientRequest):
         merged["Content-Length"] = str(len(body))
         found.small = body
         return found
-
-    async def send(self, conn: Connection) -> aiohttp.ClientResponse:
-        protocol = conn.protocol
-        assert protocol is not None
-        writer = StreamWriter(protocol, self.loop)
-        await writer.write_headers(f"POST {self.url.raw_path_qs} HTTP/1.1", self.headers)
-        await writer.write(self.small, drain=False)
-        return aiohttp.ClientResponse(
-            "POST",
-            self.url,
-            writer=None,
-            continue100=None,
-            timer=self._timer,
-            request_info=self.request_info,
-            traces=[],
-            loop=self.loop,
-            session=self.session,
-            stream_writer=writer,
-        )
 
 
 def proxy_for(settings: HttpSettings, url: URL) -> str | None:

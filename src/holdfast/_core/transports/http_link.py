@@ -71,6 +71,7 @@ class HttpLink:
         self._waiting: OrderedDict[WireId, tuple[bytes, StreamOptions, Context]] = OrderedDict()
         """Requests that wait for a place."""
         self._waiting_bytes = 0
+        self._most = client.settings.connections
         self._backlog = backlog
         self._full = False
         self._messages = MessagePoster(client, backlog)
@@ -112,7 +113,7 @@ class HttpLink:
 
     def _admit(self, frame: bytes, wire_id: WireId, options: StreamOptions) -> bool:
         """Send a request, or let it wait; return False if too many bytes wait already."""
-        if not self._is_taken():
+        if len(self._placed) < self._most:
             self._start(frame, wire_id, options)
             return True
         if self._waiting and self._waiting_bytes + len(frame) > self._backlog:
@@ -123,9 +124,6 @@ class HttpLink:
         self._waiting_bytes += len(frame)
         self._unsent.add(wire_id)
         return True
-
-    def _is_taken(self) -> bool:
-        return len(self._placed) >= self._client.settings.connections
 
     def _start(
         self,
@@ -188,7 +186,7 @@ class HttpLink:
 
     def _advance(self) -> None:
         """Start the requests that wait, as far as there are places."""
-        while self._waiting and not self._is_taken():
+        while self._waiting and len(self._placed) < self._most:
             wire_id, (frame, options, context) = self._waiting.popitem(last=False)
             self._waiting_bytes -= len(frame)
             self._start(frame, wire_id, options, context)

@@ -59,7 +59,7 @@ class SseLink(HttpLink):
                 # The first notification ends the handshake: what follows must not overtake it.
                 self._gate = arrived
             return arrived is not None
-        if self._is_taken():
+        if len(self._placed) >= self._most:
             # Make room by POSTs that only wait for their response.
             for answered in tuple(self._answered):
                 self.withdraw(answered)
