@@ -158,7 +158,10 @@ class HttpClient:
                     if found is None:
                         permit = permit or self._permit(authorizer, held)
                         found = await permit.headers(method, str(place))
-                    sent = {**sent, **found} if found else sent
+                    if found:
+                        # The names of headers have no case: a dictionary would keep both spellings.
+                        sent = CIMultiDict(sent)
+                        sent.update(found)
                 response = await self._send(method, place, sent, body)
                 if response.status < _GOOD:
                     return response
