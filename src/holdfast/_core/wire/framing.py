@@ -112,7 +112,7 @@ class ServerSentEvent(Struct, frozen=True):
         if self.name != "message" or not self.data.strip():
             return b""
         # Outside of strings, the line ends of a JSON text are only white space.
-        return self.data.replace(b"\n", b" ") + b"\n"
+        return self.data.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
 
 
 class SseParser:
