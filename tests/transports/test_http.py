@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -214,6 +215,30 @@ async def test_a_request_that_waits_can_be_taken_back_and_leaves_its_place() -> 
         await probe.answer(3)
         await probe.answer(4)
         assert [request.id for request in server.requests] == [1, 3, 4]
+
+
+@pytest.mark.req("X5", "R7")
+async def test_a_request_that_waits_is_sent_with_the_credentials_of_its_caller() -> None:
+    who = ContextVar("who", default="")
+    gate = Gate()
+
+    async def post(request: Request, reply: Reply) -> None:
+        await gate()
+        await reply.json(answer(request.id, {}))
+
+    def own() -> dict[str, str]:
+        return {"X-Who": who.get()}
+
+    async with Rogue(post) as server:
+        async with linked(server, connections=1, headers=own) as (probe, link):
+            for number, name in enumerate(("ann", "bob", "eve"), 1):
+                who.set(name)
+                ask(link, number)
+            who.set("nobody")
+            gate.open()
+            for number in (1, 2, 3):
+                await probe.answer(number)
+            assert [one.header("X-Who") for one in server.requests] == ["ann", "bob", "eve"]
 
 
 @pytest.mark.req("X2")
