@@ -17,7 +17,7 @@ from multidict import CIMultiDict
 
 from holdfast._core.boundary import Meaning, Refused
 from holdfast._core.transports.http_client import JSON, PIECE, Headers, HttpClient
-from holdfast._core.transports.http_connections import HttpSettings
+from holdfast._core.transports.http_connections import HttpConnector, HttpSettings, SmallPost
 from holdfast.errors import AuthError, ProtocolError, TransportError, ValidationError
 from tests.http.rogue import Handler, Reply, Request, Rogue, fault, nobody
 
@@ -68,6 +68,17 @@ async def test_a_post_says_what_it_is_and_what_it_takes() -> None:
         assert request.header("Content-Length") == "2"
         assert request.header("Expect") is None
         assert request.header("Origin") is None
+
+
+@pytest.mark.req("X2")
+async def test_an_unknown_aiohttp_sends_by_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SmallPost, "FAMILIAR", False)
+    monkeypatch.setattr(HttpConnector, "post", None)
+    async with Rogue(ok) as server, web(server.url) as found:
+        assert await body(found, {"Mcp-Method": "x"}) == b"fine"
+        (request,) = server.requests
+        assert request.header("Content-Type") == JSON
+        assert request.header("Content-Length") == "2"
 
 
 @pytest.mark.req("X5")

@@ -101,7 +101,8 @@ class HttpClient:
         )
         self._post: SmallPost | None = None
         """What small POSTs are copies of, while there is nothing that needs a session."""
-        if self._proxy is None and self.url.raw_user is None and self.url.raw_password is None:
+        is_plain = self._proxy is None and self.url.raw_user is self.url.raw_password is None
+        if is_plain and SmallPost.FAMILIAR:
             loop = asyncio.get_running_loop()
             self._post = SmallPost(
                 "POST", self.url, headers=merged, loop=loop, session=self._session

@@ -113,6 +113,8 @@ class SmallPost(aiohttp.ClientRequest):
 
     LARGEST: Final = 32 * 1024
     """Bytes of a body: a write of more may have to wait for the server to read."""
+    FAMILIAR: bool = aiohttp.__version__.startswith("3.14.")
+    """The inner parts of aiohttp that are used here are those of this version."""
     small: bytes = b""
 
     @property
