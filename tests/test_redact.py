@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast._core.credentials import hide_credentials, is_plain
+from holdfast._core.credentials import PlainWords, hide_credentials
 from holdfast._core.redact import HIDDEN, MOST_CHARACTERS, Redactor
 from holdfast.policies import SECRETS, Redaction
 from tests.redaction_corpus import OPEN_TEXTS, OPEN_VALUES, TEXTS, TOKENS, VALUES, pem
 
 redactor = Redactor(Redaction())
+plain = PlainWords(redactor._stems)
 
 
 @pytest.mark.req("T8")
@@ -154,7 +155,7 @@ def test_a_text_of_values_is_read_once(unit: str) -> None:
 def test_a_text_that_needs_no_search_has_nothing_to_find(pieces: list[str]) -> None:
     text = " ".join(pieces)
     found = hide_credentials(text, redactor.is_secret, redactor._stems)
-    if is_plain(text.lower(), redactor._stems):
+    if plain.has(text.encode()):
         assert found == text
     if text[:1] not in ("{", "["):
         assert redactor.text(text) == found
@@ -162,9 +163,23 @@ def test_a_text_that_needs_no_search_has_nothing_to_find(pieces: list[str]) -> N
 
 @pytest.mark.req("T8")
 def test_every_credential_of_the_corpus_needs_a_search() -> None:
-    texts = [text for text, _ in TEXTS if text.isascii()]
-    assert not [text for text in texts if is_plain(text.lower(), redactor._stems)]
-    assert is_plain("hello, world: 3 of 5 found in a.txt", redactor._stems)
+    assert not [text for text, _ in TEXTS if plain.has(text.encode())]
+    assert not [value for value, _ in VALUES if plain.has(msgspec.json.encode(value))]
+    for text in ("hello, world: 3 of 5 found in a.txt", "minus -5 - or so", '{"a":[-1.5,"b c"]}'):
+        assert plain.has(text.encode())
+        assert plain.has(text.encode()), "and again, from memory"
+
+
+@pytest.mark.req("T8")
+def test_words_that_were_plain_before_make_no_other_word_plain() -> None:
+    words = PlainWords(("pass",))
+    for known in ("by", "hello", "w", "o"):
+        assert words.has(known.encode())
+    for other in ("bypass", "by pass", "hello -p w", "hello\\u0070", "o//w", "é"):
+        assert not words.has(other.encode())
+    for count in range(10_000):
+        assert words.has(b"%d" % count)
+    assert len(words._known) < 5_000
 
 
 def test_what_is_too_long_to_search_is_hidden_whole() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from holdfast._core.credential_forms import (
@@ -45,29 +46,49 @@ def stems_of(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(one for one in stems if not any(other in one for other in stems - {one}))
 
 
-def is_plain(small: str, stems: Iterable[str]) -> bool:
-    """Return True if no search could find anything in a text, which is in lower case.
+class PlainWords:
+    """Tells, much faster than the searches, that they could find nothing in a short text.
 
-    Every search needs the stem of a name, one of `_MARKS`, a flag, or a word as long as a token. In
-    a short text that is asked much faster than the searches are made.
+    Every search needs the stem of a name, one of `_MARKS`, a flag, a word as long as a token, or a
+    character that may stand for another one. None of them spans several words: a text is plain if
+    all of its words are, and words are remembered, for names and vocabulary come again.
+
+    Args:
+        stems: The parts of names that make a text worth a search.
     """
-    for one in stems:
-        if one in small:
+
+    def __init__(self, stems: Iterable[str]) -> None:
+        self._stems = stems
+        self._known: set[bytes] = set()
+
+    @cached_property
+    def _suspicious(self) -> re.Pattern[bytes]:
+        parts = "|".join(map(re.escape, (*self._stems, *_MARKS)))
+        return re.compile(rf"{parts}|{_NOT_PLAIN}".encode())
+
+    def has(self, data: bytes) -> bool:
+        """Return True if a text, or JSON, has nothing in it that could be hidden."""
+        words = data.translate(_FOLDED).split()
+        if self._known.issuperset(words):
+            return True
+        new = set(words) - self._known
+        if self._suspicious.search(b" ".join(new)) is not None:
             return False
-    for one in _MARKS:
-        if one in small:
-            return False
-    if "-" in small and _FLAG.search(small):
-        return False
-    return max(map(len, small.split()), default=0) < _SHORTEST_TOKEN
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+        self._known |= new
+        return True
 
 
 _MARKS: Final = (
     *("//", "%40", "@tcp(", "@udp(", "@unix(", "private", "proxy", "basic", "digest", "dpop"),
     *("negotiate", "ntlm", "hmac", "eyj", "ls0tls1", "identified"),
 )
-_FLAG: Final = re.compile(r"[\"'\s]-|-storepass|--")
-_SHORTEST_TOKEN: Final = 14
+_NOT_PLAIN: Final = r"--|(?<![^ '])-[a-z]|[^ ]{14}|[^\x00-\x7f]|\\"
+"""A flag, a word as long as the shortest token, what is not ASCII, an escape."""
+_FOLDED: Final = bytes(32 if one in b'{}[],:"' else one for one in bytes(range(256)).lower())
+"""Lower case, with spaces in place of the signs of JSON, which are in no word of `_MARKS`."""
+_MOST_KNOWN: Final = 4096
 _PIECE: Final = 64 * 1024
 
 

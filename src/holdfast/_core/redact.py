@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast._core.credential_forms import is_path, is_plain_name
-from holdfast._core.credentials import IsSecret, hide_credentials, is_plain, stems_of
+from holdfast._core.credentials import IsSecret, PlainWords, hide_credentials, stems_of
 from holdfast._core.secret_flags import secret_words
 from holdfast._core.text import HIDDEN, truncate
 from holdfast.policies import Redaction
@@ -103,6 +103,7 @@ class Redactor:
         self._keys = frozenset("".join(_words(key)) for key in policy.keys)
         self._endings = tuple(one for one in _ENDINGS if one in self._keys)
         self._stems = stems_of(max(words, key=len) for key in policy.keys if (words := _words(key)))
+        self._plain = PlainWords(self._stems)
         self._patterns = [re.compile(one) for one in policy.patterns]
         self._is_secret = lru_cache(2048)(self._judge)
         self._shown_name = lru_cache(2048)(self._text)
@@ -156,6 +157,9 @@ class Redactor:
             return text
         if len(text) > MOST_CHARACTERS:
             return HIDDEN
+        if len(text) < _SHORT and text.isascii() and not self._patterns:
+            if self._plain.has(text.encode()):
+                return text
         if embedded and text.lstrip()[:1] in ("{", "["):
             is_secret = is_secret or self._counted()
             found = self._embedded_json(text, embedded - 1, is_secret)
@@ -163,8 +167,6 @@ class Redactor:
                 # The text around it is searched too: once is enough, however deep this is.
                 return self._without_patterns(found)
             text = found or text
-        elif len(text) < _SHORT and text.isascii() and is_plain(text.lower(), self._stems):
-            return self._without_patterns(text)
         try:
             found = hide_credentials(text, is_secret or self._counted(), self._stems)
         except _TooManyNames:
@@ -226,23 +228,33 @@ class Redactor:
             return plain
         return _Copy(self, _EMBEDDED, self._counted(), names).value(plain, DEEPEST)
 
+    def json(self, value: Any, secret: frozenset[str] | None = frozenset()) -> bytes:
+        """Return a value as JSON, without its secrets; the arguments are those of `value`.
+
+        Raises:
+            TypeError, ValueError, OverflowError, RecursionError: JSON cannot hold it.
+        """
+        data = _encode(value)
+        if not self._on or (not secret and secret is not None and self._is_plain_json(data)):
+            return data
+        return _encode(self.value(value, secret))
+
     def _is_plain(self, value: Any) -> bool:
-        """Return True if a small value has nothing in it that could be hidden."""
-        if self._patterns or not self._on:
-            return False
         try:
-            data = msgspec.json.encode(value)
+            return self._is_plain_json(_encode(value))
         except (ValueError, TypeError, RecursionError, OverflowError):
             return False
-        # A backslash escapes a character: of a name, or of JSON in a string.
-        if len(data) >= _SHORT or not data.isascii() or b"\\" in data:
+
+    def _is_plain_json(self, data: bytes) -> bool:
+        """Return True if a small value has nothing in it that could be hidden."""
+        if len(data) >= _SHORT or self._patterns:
             return False
-        if data.count(b"{") + data.count(b"[") >= DEEPEST:
+        if len(data) > DEEPEST and data.count(b"{") + data.count(b"[") >= DEEPEST:
             return False
-        return is_plain(data.decode().lower().translate(_JSON_SIGNS), self._stems)
+        return self._plain.has(data)
 
 
-_JSON_SIGNS: Final = str.maketrans("{}[],:", "      ")
+_encode: Final = msgspec.json.Encoder().encode
 
 
 class _Copy:
