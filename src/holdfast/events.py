@@ -32,7 +32,7 @@ from holdfast._core.observers.observer import (
     Observer,
     Post,
     reason,
-    safely,
+    report,
 )
 
 
@@ -205,7 +205,9 @@ class Events:
         self._client = client
         self._observers = [] if observers is None else observers
         self._post = post
-        self._subscribers: tuple[tuple[frozenset[str], Subscriber], ...] = ()
+        self._subscribers: list[tuple[frozenset[str], Subscriber]] = []
+        self._wanted: dict[str, list[Subscriber]] = {}
+        """The subscribers by the names of the events that they want; made anew, never changed."""
 
     def __repr__(self) -> str:
         return f"<Events {len(self._subscribers)} subscribers>"
@@ -228,19 +230,24 @@ class Events:
         unknown = [name for name in names if name not in known]
         if unknown:
             raise ValueError(f"no such event: {unknown[0]!r} (there are: {', '.join(known)})")
-        entry = (frozenset(names or known), self._told(subscriber))
-        self._set((*self._subscribers, entry))
+        if inspect.iscoroutinefunction(subscriber):
+            post = self._post
+            subscriber = (lambda _: None) if post is None else partial(post, subscriber)
+        entry = (frozenset(names or known), subscriber)
+        self._set([*self._subscribers, entry])
 
         def remove() -> None:
-            self._set(tuple(one for one in self._subscribers if one is not entry))
+            self._set([one for one in self._subscribers if one is not entry])
 
         return remove
 
     def emit(self, event: Event) -> None:
         """Tell every subscriber that wants events of this name."""
-        for names, subscriber in self._subscribers:
-            if event.name in names:
+        for subscriber in self._wanted.get(event.name, ()):
+            try:
                 subscriber(event)
+            except BaseException as error:
+                report(subscriber, error)
 
     def authorization(self, name: str, facts: dict[str, Any]) -> None:
         """Emit an event of authorization."""
@@ -253,16 +260,33 @@ class Events:
         """Emit the start of a request; return the function that emits its end."""
         if not self.requests or call.refused:
             return None
-        self.emit(RequestStart(**_request(call), time=call.time))
+        if self._wanted[RequestStart.name]:
+            self.emit(
+                RequestStart(
+                    client=call.client,
+                    method=call.method,
+                    about=call.about,
+                    id=call.id,
+                    correlation_id=call.correlation_id,
+                    time=call.time,
+                )
+            )
         return partial(self._end, call)
 
     def _end(self, call: ObservedCall) -> None:
-        about, error = _request(call), call.error
-        if error is None:
-            self.emit(RequestStop(**about, duration=call.duration))
-        else:
-            why, duration = reason(error), call.duration
-            self.emit(RequestException(**about, duration=duration, reason=why, error=error))
+        kind: Callable[..., Event] = RequestStop
+        if call.error is not None:
+            kind = partial(RequestException, reason=reason(call.error), error=call.error)
+        self.emit(
+            kind(
+                client=call.client,
+                method=call.method,
+                about=call.about,
+                id=call.id,
+                correlation_id=call.correlation_id,
+                duration=call.duration,
+            )
+        )
 
     def moved(self, moved: Moved) -> None:
         """Emit a change of the connection's state."""
@@ -292,27 +316,14 @@ class Events:
     def close(self) -> None:
         """Subscribers stay: they may hear the last transition."""
 
-    def _set(self, subscribers: tuple[tuple[frozenset[str], Subscriber], ...]) -> None:
+    def _set(self, subscribers: list[tuple[frozenset[str], Subscriber]]) -> None:
         if self.active and not subscribers:
             self._observers.remove(self)
         elif subscribers and not self.active:
             self._observers.append(self)
         self._subscribers = subscribers
+        self._wanted = {
+            kind.name: [one for names, one in subscribers if kind.name in names] for kind in KINDS
+        }
         self.active = bool(subscribers)
-        self.requests = any(not names.isdisjoint(_OF_REQUESTS) for names, _ in subscribers)
-
-    def _told(self, subscriber: Subscriber) -> Subscriber:
-        """Return how an event is handed over; what a subscriber raises goes no further."""
-        if not inspect.iscoroutinefunction(subscriber):
-            return partial(safely, subscriber)
-        return (lambda _: None) if self._post is None else partial(self._post, subscriber)
-
-
-def _request(call: ObservedCall) -> dict[str, Any]:
-    return {
-        "client": call.client,
-        "method": call.method,
-        "about": call.about,
-        "id": call.id,
-        "correlation_id": call.correlation_id,
-    }
+        self.requests = any(self._wanted[name] for name in _OF_REQUESTS)

@@ -8,18 +8,22 @@ import io
 import json
 import logging
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Raw
 
 import holdfast
 from holdfast import Observability, Redaction, Timeouts, ValidationError
 from holdfast._core.observers.observer import Observers
-from holdfast.calllog.log import CallLog, open_log
+from holdfast.calllog.log import MOMENT, CallLog, open_log
 from holdfast.testing import SILENCE, Peer, RequestError
+from holdfast.types.content import TextContent
 from holdfast.types.tools import Tool, ToolResult
 
 SOON = Timeouts(request=5)
@@ -219,6 +223,53 @@ async def test_errors_say_what_went_wrong_without_repeating_the_call(peer: Peer)
     assert "sesame" not in "".join(lines)
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def logged(name: str, arguments: Any, **ending: Any) -> tuple[str, str]:
+    """The two lines of a call, without redaction."""
+    lines: list[str] = []
+    log = CallLog(lines.append, redaction=Redaction(on=False))
+    params = {"name": name, "arguments": arguments}
+    Observers("peer", [log]).begin("tools/call", name, params).end(**ending)
+    return lines[0], timeless(lines[1])
+
+
+@pytest.mark.req("G1")
+@given(st.text(), st.dictionaries(st.text(), JSON, max_size=4), st.text())
+def test_a_line_is_one_line_for_every_reader(
+    name: str, arguments: dict[str, Any], said: str
+) -> None:
+    before, after = logged(name, arguments, result=ToolResult(content=[TextContent(text=said)]))
+    for line in (before, after):
+        assert len(line.splitlines()) == 1
+        found = json.loads(line)
+        assert (found["name"], found["arguments"]) == (name, arguments)
+        assert list(found)[:2] == ["name", "arguments"]
+
+
+def test_other_alphabets_stay_readable() -> None:
+    line, _ = logged("ü", {"où": "→"}, result=ToolResult())
+    assert line == '{"name":"ü","arguments":{"où":"→"},"_phase":"before","_seq":1}'
+
+
+def test_half_a_surrogate_pair_is_written_as_a_question_mark() -> None:
+    before, after = logged("a\ud800", {}, error=KeyError("\udfff"))
+    assert before.startswith('{"name":"a?"')
+    assert "KeyError: '\\\\udfff'" in after
+    assert '"_error":"?"' in logged("t", {}, error=ValidationError("\udfff"))[1]
+
+
+@pytest.mark.parametrize("arguments", [{"a": object()}, {"a": "\ud800"}, None, [1]])
+def test_arguments_that_are_no_json_object_do_not_fail(arguments: Any) -> None:
+    line, _ = logged("t", arguments, result=ToolResult())
+    assert line.startswith('{"name":"t","arguments":{},')
+
+
 async def test_an_error_of_another_kind_is_named() -> None:
     lines: list[str] = []
     log = CallLog(lines.append)
@@ -281,6 +332,27 @@ async def test_redaction_is_the_client_s_or_the_log_s_own(peer: Peer) -> None:
     assert all('"password":"open"' in line for line in lines)
     log = CallLog(lines.append)
     assert open_log(log, off) is log
+
+
+@pytest.mark.req("G1")
+async def test_each_call_looks_for_a_file_that_was_taken_away(peer: Peer, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+
+    @peer.tool("slow")
+    async def slow() -> str:
+        path.rename(tmp_path / "moved")
+        await asyncio.to_thread(time.sleep, 2 * MOMENT)  # as long as a file may take to move
+        return "done"
+
+    async with connect(peer, path) as client:
+        for _ in range(3):
+            await client.call_tool("say")
+            assert len(path.read_text().splitlines()) == 2
+            path.unlink()
+        await client.call_tool("slow")
+    (before,) = (tmp_path / "moved").read_text().splitlines()
+    (after,) = path.read_text().splitlines()
+    assert (json.loads(before)["_phase"], json.loads(after)["_phase"]) == ("before", "after")
 
 
 class Full(io.StringIO):

@@ -1,4 +1,4 @@
-"""The lines, byte for byte, and always one line."""
+"""Results as the lines of a log show them, and back."""
 
 from __future__ import annotations
 
@@ -13,86 +13,19 @@ from msgspec import UNSET
 
 from holdfast._core.redact import Redactor
 from holdfast.calllog.results import (
+    Long,
     NotRecorded,
-    before_line,
-    call_head,
-    compact,
-    failure_line,
     parsed,
     redacted_text,
     redacted_whole,
     short,
     show,
-    success_line,
     whole_of,
     wire,
 )
 from holdfast.policies import Redaction
 from holdfast.types.base import decode
 from holdfast.types.tools import ToolResult
-
-GOTO = '{"name":"nav.goto","arguments":{"sessionName":"p4n-test","url":"https://park4night.com/en"}'
-HEAD = call_head("nav.goto", {"sessionName": "p4n-test", "url": "https://park4night.com/en"})
-
-
-@pytest.mark.req("G1")
-def test_the_line_before_a_call() -> None:
-    assert before_line(HEAD, 3).decode() == f'{GOTO},"_phase":"before","_seq":3}}'
-
-
-@pytest.mark.req("G1")
-def test_the_line_after_a_call_without_a_result() -> None:
-    line = success_line(HEAD, None, 312, 3).decode()
-    assert line == f'{GOTO},"_phase":"after","_ok":true,"_ms":312,"_seq":3}}'
-
-
-@pytest.mark.req("G1")
-def test_the_line_after_a_call_with_a_result() -> None:
-    head = call_head("session.open", {"sessionName": "p4n-test"})
-    line = success_line(head, compact({"opened": True}), 84, 1).decode()
-    assert line == (
-        '{"name":"session.open","arguments":{"sessionName":"p4n-test"},"_phase":"after",'
-        '"_result":{"opened":true},"_ok":true,"_ms":84,"_seq":1}'
-    )
-
-
-@pytest.mark.req("G1")
-def test_the_line_after_a_call_that_failed() -> None:
-    line = failure_line(HEAD, "net::ERR_NAME_NOT_RESOLVED", 18, 3).decode()
-    assert line == (
-        f'{GOTO},"_phase":"after","_ok":false,"_ms":18,"_error":"net::ERR_NAME_NOT_RESOLVED","_seq":3}}'
-    )
-
-
-def test_other_alphabets_stay_readable() -> None:
-    assert call_head("ü", {"où": "→"}).decode() == '{"name":"ü","arguments":{"où":"→"}'
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@given(st.text(), st.dictionaries(st.text(), JSON, max_size=4))
-def test_a_line_is_one_line_for_every_reader(name: str, arguments: dict[str, Any]) -> None:
-    line = before_line(call_head(name, arguments), 1).decode()
-    assert len(line.splitlines()) == 1
-    found = json.loads(line)
-    assert (found["name"], found["arguments"]) == (name, arguments)
-    assert list(found)[:2] == ["name", "arguments"]
-
-
-def test_half_a_surrogate_pair_is_written_as_a_question_mark() -> None:
-    assert call_head("a\ud800", {}).startswith(b'{"name":"a?"')
-    assert b'"_error":"?"' in failure_line(HEAD, "\udfff", 1, 1)
-
-
-@pytest.mark.parametrize("arguments", [{"a": object()}, {"a": "\ud800"}])
-def test_arguments_that_are_not_json_do_not_fail(arguments: dict[str, Any]) -> None:
-    assert call_head("t", arguments) == b'{"name":"t","arguments":{}'
-
 
 REDACTOR = Redactor(Redaction())
 PLAIN = Redactor(Redaction(on=False))
@@ -144,32 +77,43 @@ def no_sidecar(path: str) -> str:
 )
 def test_a_small_result_is_shown_in_its_shortest_form(given: Any, shown: Any) -> None:
     found = show(result(given), REDACTOR, 200)
-    assert not found.long
-    assert type(found.value) is type(shown)
-    assert found.value == shown
+    assert found == (None if shown is UNSET else msgspec.json.encode(shown))
+    assert show(ToolResult(**spoken(given)), REDACTOR, 200) == found, "one made here"
+
+
+def spoken(given: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a result that no server sent."""
+    found = result(given)
+    return {name: getattr(found, name) for name in found.__struct_fields__}
+
+
+def long(given: dict[str, Any], threshold: float = 200) -> Long:
+    found = show(result(given), REDACTOR, threshold)
+    assert isinstance(found, Long)
+    return found
 
 
 @pytest.mark.req("G2")
 def test_a_long_text_is_summarised() -> None:
-    found = show(result(text("x" * 3847)), REDACTOR, 200)
+    found = long(text("x" * 3847))
     assert found.summary() == "[text 3847 chars]"
     named = found.summary(".mcp-log/4-browser.snapshot.txt")
     assert named == "[text 3847 chars → .mcp-log/4-browser.snapshot.txt]"
 
 
 @pytest.mark.req("G2")
-@pytest.mark.parametrize(("size", "long"), [(196, False), (197, False), (198, True)])
-def test_the_threshold_counts_characters_of_json(size: int, long: bool) -> None:
-    assert show(result(text("ü" * size)), REDACTOR, 200).long is long
+@pytest.mark.parametrize(("size", "is_long"), [(196, False), (197, False), (198, True)])
+def test_the_threshold_counts_characters_of_json(size: int, is_long: bool) -> None:
+    assert isinstance(show(result(text("ü" * size)), REDACTOR, 200), Long) is is_long
 
 
 def test_other_long_results_say_what_they_are() -> None:
     image = {"content": [{"type": "image", "data": "A" * 400, "mimeType": "image/png"}]}
-    assert show(result(image), REDACTOR, 200).summary().startswith("[image 4")
+    assert long(image).summary().startswith("[image 4")
     several = text("a" * 200, "b" * 200)
-    assert show(result(several), REDACTOR, 200).summary().startswith("[result 4")
+    assert long(several).summary().startswith("[result 4")
     both = text(json.dumps({"a": "b" * 300}), structuredContent={"a": "b" * 300})
-    assert show(result(both), REDACTOR, 200).summary().startswith("[result 6")
+    assert long(both).summary().startswith("[result 6")
 
 
 def test_secrets_are_blacked_out_wherever_they_stand() -> None:
@@ -186,8 +130,8 @@ def test_secrets_are_blacked_out_wherever_they_stand() -> None:
         {"content": [], "structuredContent": {"token": "hunter2"}},
     ]
     for one in hidden:
-        assert "hunter2" not in json.dumps(show(result(one), REDACTOR, 200).value)
-        assert "hunter2" in json.dumps(show(result(one), PLAIN, 200).value)
+        assert "hunter2" not in str(show(result(one), REDACTOR, 200))
+        assert "hunter2" in str(show(result(one), PLAIN, 200))
         assert "hunter2" not in json.dumps(redacted_whole(whole_of(result(one)), REDACTOR))
 
 

@@ -12,7 +12,7 @@ import pytest
 from opentelemetry import baggage, context, trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
@@ -248,3 +248,21 @@ def test_it_is_loaded_only_when_it_is_asked_for() -> None:
     first, second = done.stdout.splitlines()
     assert first == "False"
     assert "holdfast[otel]" in second
+
+
+@pytest.mark.req("M2", "T8")
+async def test_a_processor_that_fails_is_logged_without_the_arguments(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Failing(SpanProcessor):
+        def on_end(self, span: ReadableSpan) -> None:
+            raise RuntimeError("no exporter")
+
+    bench = Bench()
+    bench.tracers.add_span_processor(Failing())
+    bench.peer.tool("login")(lambda **_: "in")
+    async with bench.connect() as client:
+        assert (await client.call_tool("login", {"phrase": "open sesame"})).text == "in"
+    assert "an observer failed" in caplog.text
+    assert "no exporter" in caplog.text
+    assert "sesame" not in caplog.text

@@ -157,9 +157,9 @@ class Redactor:
             return text
         if len(text) > MOST_CHARACTERS:
             return HIDDEN
-        if len(text) < _SHORT and text.isascii() and not self._patterns:
-            if self._plain.has(text.encode()):
-                return text
+        plain = len(text) < _SHORT and text.isascii() and not self._patterns
+        if plain and self._plain.has(text.encode()):
+            return text
         if embedded and text.lstrip()[:1] in ("{", "["):
             is_secret = is_secret or self._counted()
             found = self._embedded_json(text, embedded - 1, is_secret)
@@ -228,25 +228,16 @@ class Redactor:
             return plain
         return _Copy(self, _EMBEDDED, self._counted(), names).value(plain, DEEPEST)
 
-    def json(self, value: Any, secret: frozenset[str] | None = frozenset()) -> bytes:
-        """Return a value as JSON, without its secrets; the arguments are those of `value`.
-
-        Raises:
-            TypeError, ValueError, OverflowError, RecursionError: JSON cannot hold it.
-        """
-        data = _encode(value)
-        if not self._on or (not secret and secret is not None and self._is_plain_json(data)):
-            return data
-        return _encode(self.value(value, secret))
-
     def _is_plain(self, value: Any) -> bool:
         try:
-            return self._is_plain_json(_encode(value))
+            return self.is_plain(_encode(value))
         except (ValueError, TypeError, RecursionError, OverflowError):
             return False
 
-    def _is_plain_json(self, data: bytes) -> bool:
-        """Return True if a small value has nothing in it that could be hidden."""
+    def is_plain(self, data: bytes) -> bool:
+        """Return True if JSON is short and has nothing in it that could be hidden."""
+        if not self._on:
+            return True
         if len(data) >= _SHORT or self._patterns:
             return False
         if len(data) > DEEPEST and data.count(b"{") + data.count(b"[") >= DEEPEST:

@@ -13,31 +13,21 @@ import asyncio
 import itertools
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias
 
-from msgspec import UNSET
+import msgspec
 
 from holdfast._core.boundary import Moved
 from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall
-from holdfast.calllog.results import (
-    Shown,
-    before_line,
-    call_head,
-    compact,
-    failure_line,
-    redacted_text,
-    redacted_whole,
-    show,
-    success_line,
-    task_field,
-)
+from holdfast._core.wire.codes import UNENCODABLE
+from holdfast.calllog.results import Long, compact, one_line, show
 from holdfast.calllog.sinks import FOLDER, FileSink, Guarded, Sidecars, sink_for
 from holdfast.errors import HoldfastError, ValidationError
 from holdfast.policies import Redaction
 from holdfast.schema.explain import SchemaFault
-from holdfast.types.tools import ToolResult
+from holdfast.types.lifecycle import Task
 
 if TYPE_CHECKING:
     from holdfast._core.redact import Redactor
@@ -46,6 +36,10 @@ log: logging.Logger = logging.getLogger("holdfast")
 
 LONGEST_ERROR: Final = 500
 """Characters of an error that are written."""
+MOMENT: Final = 0.01
+"""Seconds in which a file is hardly moved."""
+
+_encode: Final = msgspec.json.Encoder().encode
 
 To: TypeAlias = "str | os.PathLike[str] | TextIO | Callable[[str], Any]"
 
@@ -124,77 +118,83 @@ class CallLog:
     def moved(self, moved: Moved) -> None:
         """Ignore changes of state: the log is of calls alone."""
 
-    def _end(self, call: ObservedCall, head: bytes, seq: int) -> None:
-        ending = call.result if call.error is None else call.error
-        assert ending is not None
-        task = task_field(call.task, call.error is None, self._redactor)
-        self._after(head, call.about, (round(call.duration * 1000), seq, task), ending)
-
     def _before(self, call: ObservedCall, seq: int) -> bytes:
-        name, arguments = call.about, (call.params or {}).get("arguments")
+        """Write the line before a call; return the beginning of both lines."""
+        given = b"{}"  # for what cannot be written: such a call cannot be sent either
         try:
-            given = self._redactor.value(arguments, call.secret_names())
-            head = call_head(name, given if isinstance(given, Mapping) else {})
-        except Exception:
-            log.exception("the call log: the arguments of %r cannot be shown", name)
-            head = call_head(name, {})
-        self._sink.write(before_line(head, seq))
+            arguments, secret = (call.params or {}).get("arguments"), call.secret_names()
+            data = _encode(arguments)
+            if secret or secret is None or not self._redactor.is_plain(data):
+                data = _encode(self._redactor.value(arguments, secret))
+            if data[:1] == b"{":
+                given = one_line(data)
+        except UNENCODABLE:
+            pass
+        head = b'{"name":%b,"arguments":%b' % (compact(_printable(call.about)), given)
+        self._sink.write(b'%b,"_phase":"before","_seq":%d}' % (head, seq))
         return head
 
-    def _after(
-        self,
-        head: bytes,
-        name: str,
-        tail: tuple[int, int, bytes],
-        ending: ToolResult | BaseException,
-    ) -> None:
+    def _end(self, call: ObservedCall, head: bytes, seq: int) -> None:
+        """Write the line after a call, which begins with ``head``."""
+        shown = error = None
+        ok = call.error is None and call.result is not None and not call.result.is_error
         try:
-            error = self._error(name, ending)
-            if isinstance(ending, BaseException) or error is not None:
-                line = failure_line(head, error or "", *tail)
+            if ok:
+                shown = self._result(call, seq)
             else:
-                line = success_line(head, self._result(name, tail[1], ending), *tail)
+                error = self._error(call)
         except Exception:
-            log.exception("the call log: the outcome of %r cannot be shown", name)
-            ok = isinstance(ending, ToolResult) and not ending.is_error
-            line = success_line(head, None, *tail) if ok else failure_line(head, "", *tail)
-        self._sink.write(line)
+            log.exception("the call log: the outcome of %r cannot be shown", call.about)
+        parts = [head, b',"_phase":"after"']
+        if shown is not None:
+            parts += (b',"_result":', shown)
+        if call.task is not None:
+            parts += (b',"_task":', self._task(call.task, call.error is None))
+        ms = round(call.duration * 1000)
+        if ok:
+            parts.append(b',"_ok":true,"_ms":%d,"_seq":%d}' % (ms, seq))
+        else:
+            why = compact(_printable(error or ""))
+            parts.append(b',"_ok":false,"_ms":%d,"_error":%b,"_seq":%d}' % (ms, why, seq))
+        # A moment after the first line there is no need to look for the file again.
+        self._sink.write(b"".join(parts), look=call.duration > MOMENT)
 
     # What came of it
 
-    def _result(self, name: str, seq: int, result: ToolResult) -> bytes | None:
-        shown = show(result, self._redactor, self._threshold)
-        if shown.long:
-            return compact(shown.summary(self._keep(name, seq, shown)))
-        return None if shown.value is UNSET else compact(shown.value)
+    def _task(self, task: Task, ok: bool) -> bytes:
+        status = "completed" if ok else self._redactor.text(task.status)
+        return compact({"id": _printable(self._redactor.text(task.task_id)), "status": status})
 
-    def _keep(self, name: str, seq: int, shown: Shown) -> str | None:
-        if self._sidecars is None:
-            return None
-        redactor, text, whole = self._redactor, shown.text, shown.whole
+    def _result(self, call: ObservedCall, seq: int) -> bytes | None:
+        assert call.result is not None
+        shown = show(call.result, self._redactor, self._threshold)
+        if not isinstance(shown, Long):
+            return shown
+        path = None
+        if self._sidecars is not None:
+            ending = ".json" if shown.text is None else ".txt"
+            make = partial(shown.redacted, self._redactor)
+            path = self._sidecars.keep(seq, call.about, ending, shown.size, make)
+        return compact(shown.summary(path))
 
-        def make() -> str:
-            if text is not None:
-                return redacted_text(text, redactor)
-            return compact(redacted_whole(whole, redactor)).decode()
-
-        ending = ".json" if text is None else ".txt"
-        return self._sidecars.keep(seq, name, ending, shown.size, make)
-
-    def _error(self, name: str, ending: ToolResult | BaseException) -> str | None:
-        """Return a short reason for the failure; None for a success."""
-        if isinstance(ending, ToolResult):
-            if not ending.is_error:
-                return None
-            return self._short(ending.text) or "The tool failed and gave no reason."
-        if isinstance(ending, HoldfastError):
-            return self._short(_without_call(ending, name))
-        if isinstance(ending, asyncio.CancelledError | GeneratorExit):
+    def _error(self, call: ObservedCall) -> str:
+        """Return a short reason for the failure."""
+        error = call.error
+        if error is None:
+            assert call.result is not None
+            text = call.result.text or "The tool failed and gave no reason."
+        elif isinstance(error, HoldfastError):
+            text = _without_call(error, call.about)
+        elif isinstance(error, asyncio.CancelledError | GeneratorExit):
             return "cancelled"
-        return self._short(f"{type(ending).__name__}: {ending}")
-
-    def _short(self, text: str) -> str:
+        else:
+            text = f"{type(error).__name__}: {error}"
         return self._redactor.beginning(text, LONGEST_ERROR)
+
+
+def _printable(text: str) -> str:
+    """Return text that UTF-8 can hold: lone surrogates become question marks."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _without_call(error: HoldfastError, name: str) -> str:

@@ -16,7 +16,7 @@ from holdfast._core.redact import Redactor
 from holdfast._core.text import counted, join_words, label
 from holdfast.calllog.compare import describe, differences, has_hidden, normal
 from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log
-from holdfast.calllog.results import NotRecorded, short, show, summary_of, whole_of
+from holdfast.calllog.results import Long, NotRecorded, short, show, summary_of, whole_of
 from holdfast.errors import HoldfastError, ToolError, ValidationError
 from holdfast.policies import Redaction, one_of
 from holdfast.types.tools import ToolResult
@@ -240,7 +240,8 @@ class _Player:
 
 def _by_size(then: Entry, result: ToolResult, redactor: Redactor) -> str:
     summary = summary_of(then.result)
-    now = show(result, redactor, 0).summary()
+    shown = show(result, redactor, 0)
+    now = shown.summary() if isinstance(shown, Long) else "nothing"
     then_shown = "" if summary is None else f"[{summary[1]} {summary[2]} chars]"
     return f"recorded {then_shown}, now {now}" if then_shown not in ("", now) else ""
 

@@ -25,14 +25,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from holdfast._core.eras.revisions import PREFIX
 from holdfast._core.redact import Redactor
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.types.content import TextContent
-from holdfast.types.lifecycle import Task
 from holdfast.types.tools import ToolResult
 
 DEEPEST: Final = 100
@@ -48,53 +47,17 @@ _LINE_ENDS: Final = (
 """JSON allows these inside of strings as they are; ``str.splitlines`` and JavaScript do not."""
 
 
-def compact(value: Any) -> bytes:
-    """Return a value as JSON on one line, in UTF-8, without spaces."""
-    found = _encode(value)
+def one_line(found: bytes) -> bytes:
+    """Return JSON that is one line for every reader."""
     if not found.isascii():
         for end, escaped in _LINE_ENDS:
             found = found.replace(end, escaped)
     return found
 
 
-def call_head(name: str, arguments: Any) -> bytes:
-    """Return the common start of both lines."""
-    try:
-        given = compact(arguments)
-    except UNENCODABLE:
-        given = b"{}"  # such a call cannot be sent either
-    return b'{"name":%b,"arguments":%b' % (compact(printable(name)), given)
-
-
-def before_line(head: bytes, seq: int) -> bytes:
-    """Return the line that is written before the call."""
-    return b'%b,"_phase":"before","_seq":%d}' % (head, seq)
-
-
-def success_line(head: bytes, result: bytes | None, ms: int, seq: int, task: bytes = b"") -> bytes:
-    """Return the line that is written after a successful call."""
-    shown = b"" if result is None else b',"_result":%b' % result
-    return b'%b,"_phase":"after"%b%b,"_ok":true,"_ms":%d,"_seq":%d}' % (head, shown, task, ms, seq)
-
-
-def failure_line(head: bytes, error: str, ms: int, seq: int, task: bytes = b"") -> bytes:
-    """Return the line that is written after a failed call."""
-    end = (head, task, ms, compact(printable(error)), seq)
-    return b'%b,"_phase":"after"%b,"_ok":false,"_ms":%d,"_error":%b,"_seq":%d}' % end
-
-
-def task_field(task: Task | None, ok: bool, redactor: Redactor) -> bytes:
-    """Return the field of the task that a call became; nothing if it became none."""
-    if task is None:
-        return b""
-    status = "completed" if ok else redactor.text(task.status)
-    shown = {"id": printable(redactor.text(task.task_id)), "status": status}
-    return b',"_task":%b' % compact(shown)
-
-
-def printable(text: str) -> str:
-    """Return text that UTF-8 can hold: lone surrogates become question marks."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+def compact(value: Any) -> bytes:
+    """Return a value as JSON on one line, in UTF-8, without spaces."""
+    return one_line(_encode(value))
 
 
 SUMMARY: Final = re.compile(r"\[([a-z_]+) ([0-9]+) chars(?: → (.+))?\]", re.S)
@@ -103,49 +66,89 @@ _PRETTY: Final = 8
 """The largest ratio of a JSON text to its compact form at which the text is parsed."""
 
 
-class Shown(Struct, frozen=True):
-    """A result as a log shows it: ``value``, or, if that would be too long, a summary."""
+class Long(Struct, frozen=True):
+    """A result that is too long for a line: one text, or anything else."""
 
-    value: Any = UNSET
-    """UNSET: there is nothing to show, or it is too long."""
-    kind: str = ""
-    size: int = 0
+    kind: str
+    size: int
     text: str | None = None
-    """The whole of a long result that is one text."""
     whole: dict[str, Any] | None = None
-    """The whole of any other long result."""
-
-    @property
-    def long(self) -> bool:
-        """Return True if the result is too long to stand in the line."""
-        return bool(self.kind)
 
     def summary(self, path: str | None = None) -> str:
         """Return the summary for the line, with the path of the sidecar if given."""
         place = "" if path is None else f" → {path}"
         return f"[{self.kind} {self.size} chars{place}]"
 
+    def redacted(self, redactor: Redactor) -> str:
+        """Return the content of the sidecar."""
+        if self.text is not None:
+            return redacted_text(self.text, redactor)
+        return compact(redacted_whole(self.whole, redactor)).decode()
+
 
 # From a result to what is shown
 
 
-def show(result: ToolResult, redactor: Redactor, threshold: float) -> Shown:
-    """Return the result as a line shows it; from ``threshold`` characters of JSON it is long."""
-    if not result.has_structured and len(result.content) == 1:
+def show(result: ToolResult, redactor: Redactor, threshold: float) -> bytes | Long | None:
+    """Return a result as JSON for a line; from ``threshold`` characters of it, a `Long`.
+
+    None: there is nothing in it.
+    """
+    text, whole = None, None
+    if result.structured_content is UNSET and len(result.content) == 1:
         (item,) = result.content
         if type(item) is TextContent and len(item.text) > threshold * _PRETTY:
             # So long that it need not be looked at, whatever else there is.
-            return Shown(kind="text", size=len(item.text), text=item.text)
-    whole = whole_of(result)
-    value = short(whole)
-    if value is UNSET:
-        return Shown()
-    if length(value) < threshold:
-        return Shown(value=_redacted(value, redactor))
-    text = _only_text(whole)
+            return Long("text", len(item.text), item.text)
+        text = _bare_text(result)
+    if text is None or summary_of(text):
+        whole = whole_of(result)
+        text = _only_text(whole)
+        value = short(whole)
+        if value is UNSET:
+            return None
+    else:
+        value = parsed(text)
+    found = compact(value)
+    if _characters(found) < threshold:
+        return found if redactor.is_plain(found) else compact(_redacted(value, redactor))
     if text is not None:
-        return Shown(kind="text", size=len(text), text=text)
-    return Shown(kind=_kind(whole), size=length(whole), whole=whole)
+        return Long("text", len(text), text)
+    assert whole is not None
+    return Long(_kind(whole), _characters(compact(whole)), whole=whole)
+
+
+class _Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True):
+    text: str
+
+
+class _Bare(Struct, rename="camel", forbid_unknown_fields=True):
+    """A result with one text and nothing else, which most are."""
+
+    content: tuple[_Text]
+    result_type: Any = None
+    is_error: Any = None
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
+
+
+_decode_bare: Final = msgspec.json.Decoder(_Bare).decode
+
+
+def _bare_text(result: ToolResult) -> str | None:
+    """Return the text of a result that has nothing else, as it came; None if there is more."""
+    source = result.__dict__.get("_source")
+    try:
+        found = _decode_bare(source) if isinstance(source, Raw) else None
+    except MALFORMED:
+        return None
+    if found is None or (found.meta and _own_meta(found.meta)):
+        return None
+    return found.content[0].text
+
+
+def _own_meta(meta: dict[str, Any]) -> dict[str, Any]:
+    """Return the entries of ``_meta`` that are not the protocol's."""
+    return {key: value for key, value in meta.items() if not key.startswith(PREFIX)}
 
 
 def whole_of(result: ToolResult) -> dict[str, Any]:
@@ -156,8 +159,7 @@ def whole_of(result: ToolResult) -> dict[str, Any]:
     meta = raw.pop("_meta", None)
     content = raw.pop("content", None)
     found = {"content": content if isinstance(content, list) else [], **raw}
-    own = {} if not isinstance(meta, dict) else meta
-    own = {key: value for key, value in own.items() if not key.startswith(PREFIX)}
+    own = _own_meta(meta) if isinstance(meta, dict) else None
     return {**found, "_meta": own} if own else found
 
 
@@ -266,9 +268,7 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("content"), list)
 
 
-def length(value: Any) -> int:
-    """Return the number of characters of a value as compact JSON."""
-    found = compact(value)
+def _characters(found: bytes) -> int:
     return len(found) if found.isascii() else len(found.decode())
 
 

@@ -45,8 +45,8 @@ class Sink:
 
     label: str
 
-    def write(self, line: bytes) -> None:
-        """Write a line, or raise."""
+    def write(self, line: bytes, look: bool = True) -> None:
+        """Write a line, or raise; ``look`` whether a file was moved or deleted."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -77,30 +77,31 @@ class FileSink(Sink):
         """The last line was not written to its end."""
         _refuse_hopeless(os.fsdecode(path), self.path)
 
-    def write(self, line: bytes) -> None:
+    def write(self, line: bytes, look: bool = True) -> None:
         """Append a line; open the file again if it was moved or deleted."""
-        if self._descriptor is not None and not self._is_there():
+        if look and self._descriptor is not None and not self._is_there():
             self.close()
         if self._descriptor is None:
             self._torn = self._torn or _ends_torn(self.path)
             self._descriptor = open_for_append(self.path)
             self._opened = os.fstat(self._descriptor)
         whole = rest = b"\n%b\n" % line if self._torn else line + b"\n"
-        while rest:
-            try:
+        try:
+            while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
-            except OSError:
-                self._torn = self._torn or len(rest) < len(whole)
-                raise
-        self._torn = False
+            self._torn = False
+        except OSError:
+            self._torn = self._torn or len(rest) < len(whole)
+            raise
 
     def _is_there(self) -> bool:
         """Return True if the path still names the open file: logs are rotated and deleted."""
         assert self._opened is not None
         try:
-            return os.path.samestat(os.lstat(self.path), self._opened)
+            found = os.lstat(self.path)
         except OSError:
             return False
+        return found.st_ino == self._opened.st_ino and found.st_dev == self._opened.st_dev
 
     def close(self) -> None:
         """Close the file."""
@@ -149,7 +150,7 @@ class StreamSink(Sink):
         self._stream = stream
         self._bytes = isinstance(stream, io.RawIOBase | io.BufferedIOBase)
 
-    def write(self, line: bytes) -> None:
+    def write(self, line: bytes, look: bool = True) -> None:
         """Write a line and flush the stream."""
         if self._bytes:
             self._stream.write(line + b"\n")
@@ -175,7 +176,7 @@ class CallbackSink(Sink):
         self.label = "the function that takes the call log"
         self._callback = plain("log", callback)
 
-    def write(self, line: bytes) -> None:
+    def write(self, line: bytes, look: bool = True) -> None:
         """Call the function with a line."""
         self._callback(line.decode())
 
@@ -193,14 +194,14 @@ class Guarded:
         # A function that takes lines may make a call of its own.
         self._lock = threading.RLock()
 
-    def write(self, line: bytes) -> None:
+    def write(self, line: bytes, look: bool = True) -> None:
         """Write a line; log errors instead of raising them."""
         with self._lock:
             if self._again and self._clock() < self._again:
                 self.lost += 1
                 return
             try:
-                self.sink.write(line)
+                self.sink.write(line, look)
                 self._again = 0.0
             except Exception as error:
                 self._failed(error)

@@ -245,9 +245,7 @@ class Channel:
         watch = None
         if self.observers.all:
             watch = self.observers.begin(call.method, call.about, call.params)
-            call = msgspec.structs.replace(
-                call, meta={**watch.call.meta, **(call.meta or {})} or None
-            )
+            call = msgspec.structs.replace(call, meta={**watch.meta, **(call.meta or {})} or None)
         first = call.params
         try:
             while True:

@@ -128,8 +128,8 @@ class Pipeline:
                 on_sent = None
                 if observers and watch is None:
                     watch = channel.observers.begin(CALL, name, params, tool.tool)
-                    if watch.call.meta:
-                        meta = {**watch.call.meta, **(meta or {})}
+                    if watch.meta:
+                        meta = {**watch.meta, **(meta or {})}
 
                 if watch is not None:
                     on_sent = watch.sent

@@ -88,35 +88,34 @@ class Audit:
         """Nothing is held open."""
 
     def _end(self, call: ObservedCall) -> None:
-        self._write(
-            AuditRecord(
-                time=call.time,
-                who=self._who,
-                server=self._server,
-                tool=call.about,
-                arguments=self._arguments(call),
-                duration=call.duration,
-                correlation_id=call.correlation_id,
-                task_id=None if call.task is None else self._short(call.task.task_id),
-                **self._ending(call),
-            )
-        )
-
-    def _arguments(self, call: ObservedCall) -> Any:
-        return self._redactor.value((call.params or {}).get("arguments"), call.secret_names())
-
-    def _ending(self, call: ObservedCall) -> dict[str, Any]:
+        outcome, text, unknown = "ok", None, False
         error, result = call.error, call.result
         if result is not None and result.is_error:
-            return {"outcome": "tool_error", "error": self._short(result.text)}
-        if error is None:
-            return {"outcome": "ok"}
-        if not isinstance(error, HoldfastError):
+            outcome, text = "tool_error", self._short(result.text)
+        elif isinstance(error, HoldfastError):
+            outcome, text, unknown = error.kind, self._text(error), error.outcome_unknown
+        elif error is not None:
+            outcome, text = reason(error), type(error).__name__
             unknown = getattr(error.__cause__, "outcome_unknown", False)
-            name = type(error).__name__
-            return {"outcome": reason(error), "error": name, "outcome_unknown": unknown}
-        text, unknown = self._text(error), error.outcome_unknown
-        return {"outcome": error.kind, "error": text, "outcome_unknown": unknown}
+        arguments = (call.params or {}).get("arguments")
+        record = AuditRecord(
+            time=call.time,
+            who=self._who,
+            server=self._server,
+            tool=call.about,
+            arguments=self._redactor.value(arguments, call.secret_names()),
+            outcome=outcome,
+            duration=call.duration,
+            correlation_id=call.correlation_id,
+            error=text,
+            outcome_unknown=unknown,
+            task_id=None if call.task is None else self._short(call.task.task_id),
+        )
+        if audit_log.isEnabledFor(logging.INFO):
+            line = msgspec.json.encode(record).decode()
+            audit_log.info("%s", line, extra={"audit": record})
+        if self._callback is not None:
+            self._callback(record)
 
     def _text(self, error: HoldfastError) -> str:
         """Return the message; for arguments that do not fit the paths alone, without values."""
@@ -127,10 +126,3 @@ class Audit:
 
     def _short(self, text: str) -> str:
         return self._redactor.beginning(text, LONGEST)
-
-    def _write(self, record: AuditRecord) -> None:
-        if audit_log.isEnabledFor(logging.INFO):
-            line = msgspec.json.encode(record).decode()
-            audit_log.info("%s", line, extra={"audit": record})
-        if self._callback is not None:
-            self._callback(record)

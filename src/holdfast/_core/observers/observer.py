@@ -9,9 +9,10 @@ import asyncio
 import itertools
 import logging
 import os
-import time
+import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from time import perf_counter, time
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from msgspec import Raw, Struct
@@ -35,36 +36,86 @@ Post: TypeAlias = Callable[[Callable[[Any], Any], Any], None]
 """Has ``callback(value)`` run later, in order: how an async callback is reached."""
 
 
-class ObservedCall(Struct, kw_only=True):
+class TaskSeen(Protocol):
+    """Has the task of a call, once there is one."""
+
+    task: Task | None
+
+
+class ObservedCall(Struct):
     """One call, as observers see it. Its end is filled in before they hear of it."""
 
     client: str
     method: str
-    about: str = ""
+    about: str
     """The tool, resource or prompt meant."""
-    params: dict[str, Any] | None = None
-    tool: Tool | None = None
+    params: dict[str, Any] | None
+    tool: Tool | None
     """The definition of the called tool, where it is known."""
     id: int
     """Numbers the calls of one client."""
-    correlation_id: str
     time: float
     """The beginning, in seconds since the epoch."""
-    refused: bool = False
+    refused: bool
     """Refused by a check of our own: nothing is sent."""
     meta: dict[str, Any]
     """Entries that observers add to the request's ``_meta``."""
+    began: float
+    """The beginning, by `time.perf_counter`."""
+    ends: list[End]
+    """What observers want to run when it has ended."""
     wire_id: WireId | None = None
     duration: float = 0.0
     raw: Raw | None = None
     result: ToolResult | None = None
     error: BaseException | None = None
+    view: TaskSeen | None = None
     task: Task | None = None
     """The task that the call became, as it was seen last."""
+    _correlation_id: str | None = None
+
+    @property
+    def correlation_id(self) -> str:
+        """A name of the call, for all that is recorded of it; made when it is asked for."""
+        if self._correlation_id is None:
+            self._correlation_id = f"{_random.getrandbits(64):016x}"
+        return self._correlation_id
 
     def secret_names(self) -> frozenset[str] | None:
         """Return the arguments that the tool's schema declares secret; None: maybe all of them."""
-        return frozenset() if self.tool is None else _secrets()(self.tool.input_schema_json)
+        if self.tool is None:
+            return frozenset()
+        kept: dict[str, Any] = self.tool.__dict__
+        if "_secret_names" not in kept:
+            kept["_secret_names"] = _secrets()(self.tool.input_schema_json)
+        found: frozenset[str] | None = kept["_secret_names"]
+        return found
+
+    def sent(self, wire_id: WireId) -> None:
+        """Note the id of the request; of several, the last."""
+        self.wire_id = wire_id
+
+    def end(
+        self,
+        raw: Raw | None = None,
+        result: ToolResult | None = None,
+        error: BaseException | None = None,
+    ) -> None:
+        """Tell every observer that the call has ended, and how."""
+        self.duration = perf_counter() - self.began
+        self.raw, self.result, self.error = raw, result, error
+        if self.view is not None:
+            self.task = self.view.task
+        for end in self.ends:
+            try:
+                end()
+            except BaseException as failure:
+                report(end, failure)
+
+
+_random: Final = random.Random()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_random.seed)  # or both processes would go on alike
 
 
 @cache
@@ -85,12 +136,6 @@ class Observer(Protocol):
 
     def close(self) -> None:
         """Release what the observer holds: the client is closed."""
-
-
-class TaskSeen(Protocol):
-    """Has the task of a call, once there is one."""
-
-    task: Task | None
 
 
 def wanted_observers(
@@ -131,21 +176,21 @@ class Observers:
         tool: Tool | None = None,
         *,
         refused: bool = False,
-    ) -> Watch:
+    ) -> ObservedCall:
         """Tell every observer that a call begins."""
+        number, now, began = next(self._ids), time(), perf_counter()
+        ends: list[End] = []
         call = ObservedCall(
-            client=self.client,
-            method=method,
-            about=about,
-            params=params,
-            tool=tool,
-            id=next(self._ids),
-            correlation_id=correlation_id(),
-            time=time.time(),
-            refused=refused,
-            meta={},
+            self.client, method, about, params, tool, number, now, refused, {}, began, ends
         )
-        return Watch(call, self.all)
+        for observer in tuple(self.all):
+            try:
+                end = observer.begin(call)
+                if end is not None:
+                    ends.append(end)
+            except BaseException as failure:
+                report(observer.begin, failure)
+        return call
 
     def moved(self, moved: Moved) -> None:
         for observer in tuple(self.all):
@@ -156,51 +201,20 @@ class Observers:
             safely(observer.close)
 
 
-class Watch:
-    """The observation of one call, from ``Observers.begin`` to ``end``."""
-
-    def __init__(self, call: ObservedCall, observers: Sequence[Observer]) -> None:
-        self.call = call
-        self.view: TaskSeen | None = None
-        self._began = time.perf_counter()
-        self._ends: list[End] = []
-        for observer in tuple(observers):
-            end = safely(observer.begin, call)
-            if end is not None:
-                self._ends.append(end)
-
-    def sent(self, wire_id: WireId) -> None:
-        self.call.wire_id = wire_id
-
-    def end(
-        self,
-        raw: Raw | None = None,
-        result: ToolResult | None = None,
-        error: BaseException | None = None,
-    ) -> None:
-        """Tell every observer that the call has ended, and how."""
-        call = self.call
-        call.duration = time.perf_counter() - self._began
-        call.raw, call.result, call.error = raw, result, error
-        call.task = None if self.view is None else self.view.task
-        for end in self._ends:
-            safely(end)
-
-
 def safely(action: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function; log what it raises, unless that ends the program."""
     try:
         return action(*arguments)
-    except EXITS:
-        raise
-    except BaseException:
-        log.exception("an observer failed: %r", action)
-        return None
+    except BaseException as error:
+        report(action, error)
 
 
-def correlation_id() -> str:
-    """Return a new name for one call."""
-    return os.urandom(8).hex()
+def report(action: Callable[..., Any], error: BaseException) -> None:
+    """Log what an observer raised; raise it again if it ends the program."""
+    if isinstance(error, EXITS):
+        raise error
+    # Without what a partial holds: that may be the call, with its arguments as they are.
+    log.error("an observer failed: %r", getattr(action, "func", action), exc_info=error)
 
 
 def reason(error: BaseException) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from holdfast._core.boundary import Moved
 from holdfast._core.engine.state import State
 from holdfast._core.eras.base import Era
-from holdfast._core.observers.observer import End, ObservedCall, reason
+from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall, reason
 from holdfast._core.redact import Redactor
 from holdfast.errors import HoldfastError, RpcError, ValidationError
 from holdfast.policies import Observability
@@ -30,7 +30,6 @@ except ImportError as missing:
 
 BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 """Seconds, as the conventions advise."""
-TOOL_ERROR: Final = "tool_error"
 
 
 class OpenTelemetry:
@@ -56,24 +55,28 @@ class OpenTelemetry:
             explicit_bucket_boundaries_advisory=BUCKETS,
         )
         self._network = network
+        self._connected = network
+        """The same, with the revision of the protocol."""
         self._ready_since: float | None = None
 
     def begin(self, call: ObservedCall) -> End | None:
         """Start a span, and have the request carry it."""
         if call.refused:
             return None
-        about = self._redactor.name(call.about)
-        known = self._common() | _about(call.method, about)
-        resource = {"mcp.resource.uri": about} if "uri" in (call.params or {}) else {}
-        span = self._tracer.start_span(
-            f"{call.method} {about}" if call.method in _TARGETS else call.method,
-            kind=SpanKind.CLIENT,
-            attributes={**known, **resource, "holdfast.correlation_id": call.correlation_id},
-        )
-        carrier: dict[str, Any] = {}
-        propagate.inject(carrier, trace.set_span_in_context(span))
-        call.meta.update(carrier)
-        return partial(self._end, call, span, known)
+        method, about = call.method, self._redactor.name(call.about)
+        common, target = self._common(), _TARGETS.get(method)
+        known = {**common, "mcp.method.name": method}
+        if target is not None:
+            known[target] = about
+        if method == TOOL_CALL:
+            known["gen_ai.operation.name"] = "execute_tool"
+        attributes = {**known, "holdfast.correlation_id": call.correlation_id}
+        if call.params is not None and "uri" in call.params:
+            attributes["mcp.resource.uri"] = about
+        name = method if target is None else f"{method} {about}"
+        span = self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes)
+        propagate.inject(call.meta, trace.set_span_in_context(span))
+        return partial(self._end, call, span, common, known)
 
     def moved(self, moved: Moved) -> None:
         """Measure a connection from when it was ready to when it was not any more."""
@@ -88,27 +91,35 @@ class OpenTelemetry:
     def close(self) -> None:
         """Providers belong to the application."""
 
-    def _end(self, call: ObservedCall, span: trace.Span, known: dict[str, Any]) -> None:
-        failure = _failure(call)
+    def _end(
+        self, call: ObservedCall, span: trace.Span, common: dict[str, Any], known: dict[str, Any]
+    ) -> None:
+        found = _failure(call)
         if call.error is not None:
             error = call.error
             text = str(error) if isinstance(error, HoldfastError) else type(error).__name__
             span.set_status(Status(StatusCode.ERROR, self._redactor.text(text)))
-        elif failure:
+        elif found:
             span.set_status(Status(StatusCode.ERROR))
-        # Only now is it certain that there is a connection, and which.
-        known = {**known, **self._common(), **failure}
-        sent = {} if call.wire_id is None else {"jsonrpc.request.id": str(call.wire_id)}
-        era = self._era()
-        session = {} if era is None or era.session is None else {"mcp.session.id": era.session}
-        span.set_attributes({**known, **session, **sent})
+        now, era = self._common(), self._era()
+        if now is not common:
+            # Only now is it certain that there is a connection, and which.
+            found.update(now)
+        measured = {**known, **found} if found else known
+        if era is not None and era.session is not None:
+            found["mcp.session.id"] = era.session
+        if call.wire_id is not None:
+            found["jsonrpc.request.id"] = str(call.wire_id)
+        span.set_attributes(found)
         span.end()
-        self._operations.record(call.duration, known)
+        self._operations.record(call.duration, measured)
 
     def _common(self) -> dict[str, Any]:
         """Return what is the same for all requests of a connection."""
         era = self._era()
-        return {**self._network, **({} if era is None else {"mcp.protocol.version": era.version})}
+        if era is not None and era.version != self._connected.get("mcp.protocol.version"):
+            self._connected = {**self._network, "mcp.protocol.version": era.version}
+        return self._network if era is None else self._connected
 
 
 def _failure(call: ObservedCall) -> dict[str, Any]:
@@ -116,23 +127,13 @@ def _failure(call: ObservedCall) -> dict[str, Any]:
     error = call.error
     if error is None:
         failed = call.result is not None and call.result.is_error
-        return {"error.type": TOOL_ERROR} if failed else {}
+        return {"error.type": "tool_error"} if failed else {}
     if isinstance(error, RpcError) and error.code is not None:
         return {"error.type": str(error.code), "rpc.response.status_code": str(error.code)}
     return {"error.type": reason(error)}
 
 
-_TARGETS: Final = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
-
-
-def _about(method: str, about: str) -> dict[str, Any]:
-    """Return what a request is about, in attributes of low cardinality."""
-    known = {"mcp.method.name": method}
-    if method in _TARGETS:
-        known[_TARGETS[method]] = about
-    if method == "tools/call":
-        known["gen_ai.operation.name"] = "execute_tool"
-    return known
+_TARGETS: Final = {TOOL_CALL: "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
 
 
 def network(key: Any) -> dict[str, Any]:
