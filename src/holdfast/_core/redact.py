@@ -105,6 +105,7 @@ class Redactor:
         self._stems = stems_of(max(words, key=len) for key in policy.keys if (words := _words(key)))
         self._plain = PlainWords(self._stems)
         self._patterns = [re.compile(one) for one in policy.patterns]
+        self._longest_plain = _SHORT if policy.on and not policy.patterns else 0
         self._is_secret = lru_cache(2048)(self._judge)
         self._shown_name = lru_cache(2048)(self._text)
 
@@ -157,8 +158,7 @@ class Redactor:
             return text
         if len(text) > MOST_CHARACTERS:
             return HIDDEN
-        plain = len(text) < _SHORT and text.isascii() and not self._patterns
-        if plain and self._plain.has(text.encode()):
+        if len(text) < self._longest_plain and text.isascii() and self._plain.has(text.encode()):
             return text
         if embedded and text.lstrip()[:1] in ("{", "["):
             is_secret = is_secret or self._counted()
@@ -236,10 +236,8 @@ class Redactor:
 
     def is_plain(self, data: bytes) -> bool:
         """Return True if JSON is short and has nothing in it that could be hidden."""
-        if not self._on:
-            return True
-        if len(data) >= _SHORT or self._patterns:
-            return False
+        if len(data) >= self._longest_plain:
+            return not self._on
         if len(data) > DEEPEST and data.count(b"{") + data.count(b"[") >= DEEPEST:
             return False
         return self._plain.has(data)

@@ -111,6 +111,7 @@ class ObservedCall(Struct):
                 end()
             except BaseException as failure:
                 report(end, failure)
+        self.ends.clear()  # they hold the call
 
 
 _random: Final = random.Random()
