@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Struct
@@ -33,12 +33,6 @@ class Differing(Struct, frozen=True):
     path: str
     one: Any
     other: Any
-
-    def describe(self, first: str, second: str) -> str:
-        """Return the difference as text; the arguments label the two values."""
-        return (
-            f"{self.path or 'the whole'}: {first} {brief(self.one)}, {second} {brief(self.other)}"
-        )
 
 
 def normal(value: Any) -> Any:
@@ -73,11 +67,6 @@ def has_hidden(value: Any) -> bool:
     return isinstance(value, list) and any(has_hidden(item) for item in value)
 
 
-def fits(recorded: Any, given: Any) -> bool:
-    """Return True if a value equals the recorded one, redacted parts aside."""
-    return not any(True for _ in differences(recorded, given, hidden=True))
-
-
 def differences(
     one: Any, other: Any, path: str = "", *, hidden: bool = False
 ) -> Iterator[Differing]:
@@ -107,20 +96,13 @@ def brief(value: Any) -> str:
 
 
 def describe(found: Iterable[Differing], first: str = "recorded", second: str = "now") -> str:
-    """Return differences in one sentence."""
-    all_of_them = list(found)
-    shown = [one.describe(first, second) for one in all_of_them[:MOST]]
-    more = len(all_of_them) - len(shown)
-    return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
-
-
-def nearest(given: Any, entries: Iterable[tuple[Entry, Any]]) -> tuple[Entry, list[Differing]]:
-    """Return the entry whose normal arguments differ least, and the differences."""
-    measured = [
-        (list(differences(recorded, given, hidden=True)), entry) for entry, recorded in entries
+    """Return differences in one sentence; ``first`` and ``second`` label the two values."""
+    told = [
+        f"{each.path or 'the whole'}: {first} {brief(each.one)}, {second} {brief(each.other)}"
+        for each in found
     ]
-    found, entry = min(measured, key=lambda one: (len(one[0]), one[1].line))
-    return entry, found
+    more = [f"and {len(told) - MOST} more"] if len(told) > MOST else []
+    return "; ".join([*told[:MOST], *more])
 
 
 Kind: TypeAlias = Literal["arguments", "outcome", "removed", "added"]
@@ -178,14 +160,15 @@ def compare(
     """
     one, two = read_log(first), read_log(second)
     redactor = Redactor(redaction or Redaction())
-    keys = [
-        [key(entry.name, normal_arguments(entry.arguments, redactor)) for entry in log]
-        for log in (one, two)
-    ]
+
+    def equal(entry: Entry) -> bytes:
+        return key(entry.name, normal_arguments(entry.arguments, redactor))
+
     found: list[CallChange] = []
     same = 0
-    for entry, other in _aligned(one, two, *keys):
-        change = _change((one, entry), (two, other), redactor, times=durations)
+    # Calls of one name that stand in the same place are one call with other arguments.
+    for entry, other in _aligned(one, two, equal, lambda entry: entry.name):
+        change = _change(one, entry, two, other, redactor, times=durations)
         if change is None:
             same += 1
         else:
@@ -200,24 +183,17 @@ _Pair: TypeAlias = "tuple[Entry | None, Entry | None]"
 
 
 def _aligned(
-    first: Sequence[Entry], second: Sequence[Entry], ones: list[bytes], twos: list[bytes]
+    first: Sequence[Entry], second: Sequence[Entry], *keys: Callable[[Entry], Any]
 ) -> Iterator[_Pair]:
-    """Pair the calls of both logs; None where there is no counterpart."""
+    """Pair the calls that share a key, and those between by the next key; None: no counterpart."""
+    if not (first and second and keys):
+        yield from ((entry, None) for entry in first)
+        yield from ((None, entry) for entry in second)
+        return
     a = b = 0
-    for at, to in _common(ones, twos):
-        yield from _by_name(first[a:at], second[b:to])
-        yield first[at], second[to]
-        a, b = at + 1, to + 1
-    yield from _by_name(first[a:], second[b:])
-
-
-def _by_name(first: Sequence[Entry], second: Sequence[Entry]) -> Iterator[_Pair]:
-    """Pair calls that differ: those of one name are the same call with other arguments."""
-    a = b = 0
-    pairs = _common([entry.name for entry in first], [entry.name for entry in second])
+    pairs = _common(list(map(keys[0], first)), list(map(keys[0], second)))
     for at, to in [*pairs, (len(first), len(second))]:
-        yield from ((entry, None) for entry in first[a:at])
-        yield from ((None, entry) for entry in second[b:to])
+        yield from _aligned(first[a:at], second[b:to], *keys[1:])
         if at < len(first):
             yield first[at], second[to]
         a, b = at + 1, to + 1
@@ -274,43 +250,39 @@ def _increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _change(
-    one: tuple[RecordedLog, Entry | None],
-    two: tuple[RecordedLog, Entry | None],
+    one: RecordedLog,
+    first: Entry | None,
+    two: RecordedLog,
+    second: Entry | None,
     redactor: Redactor,
     *,
     times: bool,
 ) -> CallChange | None:
-    first, second = one[1], two[1]
     if first is None or second is None:
         return CallChange("added" if first is None else "removed", first, second)
     asked = [normal_arguments(entry.arguments, redactor) for entry in (first, second)]
-    changed = _described(asked[0], asked[1])
-    details = [*changed, *_outcomes(one[0], first, two[0], second)]
+    changed = describe(differences(*asked), "first", "then")
+    details = [changed, _outcomes(one, first, two, second)]
     if times and first.ms != second.ms:
         details.append(f"took {first.ms} ms, then {second.ms} ms")
-    if not details:
+    if not any(details):
         return None
-    return CallChange("arguments" if changed else "outcome", first, second, tuple(details))
+    kind: Kind = "arguments" if changed else "outcome"
+    return CallChange(kind, first, second, tuple(filter(None, details)))
 
 
-def _outcomes(one: RecordedLog, first: Entry, two: RecordedLog, second: Entry) -> list[str]:
-    if first.ok is not second.ok:
-        return [f"{_ended(first)}, then {_ended(second)}"]
-    if not first.ok:
-        return [] if first.error == second.error else [f"{_ended(first)}, then {_ended(second)}"]
+def _outcomes(one: RecordedLog, first: Entry, two: RecordedLog, second: Entry) -> str:
+    if not (first.ok and second.ok):
+        then, now = _ended(first), _ended(second)
+        return "" if then == now else f"{then}, then {now}"
     try:
         shown = [log.value(entry) for log, entry in ((one, first), (two, second))]
     except NotRecorded:
-        shown = [_size(entry) for entry in (first, second)]
-        if shown[0] is None or shown[1] is None:
-            return []  # one of them has it, the other only how long it was: no telling
+        shown = [size_of(entry) for entry in (first, second)]
+        if None in shown:
+            return ""  # one of them has it, the other only how long it was: no telling
     then, now = (UNSET if value is UNSET else normal(value) for value in shown)
-    return _described(then, now, "result")
-
-
-def _described(one: Any, other: Any, where: str = "") -> list[str]:
-    text = describe(differences(one, other, where), "first", "then")
-    return [text] if text else []
+    return describe(differences(then, now, "result"), "first", "then")
 
 
 def _ended(entry: Entry) -> str:
@@ -319,6 +291,7 @@ def _ended(entry: Entry) -> str:
     return "ok" if entry.ok else f"failed ({entry.error})"
 
 
-def _size(entry: Entry) -> str | None:
+def size_of(entry: Entry) -> str | None:
+    """Return the kind and the size of a result that was too long; None if it was not."""
     summary = summary_of(entry.result)
     return None if summary is None else f"[{summary[1]} {summary[2]} chars]"

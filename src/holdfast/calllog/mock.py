@@ -26,15 +26,7 @@ from holdfast._core.server.tasks import TaskCancelled, TaskTable
 from holdfast._core.text import close_matches
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
-from holdfast.calllog.compare import (
-    brief,
-    describe,
-    fits,
-    has_hidden,
-    key,
-    nearest,
-    normal_arguments,
-)
+from holdfast.calllog.compare import brief, describe, differences, has_hidden, key, normal_arguments
 from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log
 from holdfast.calllog.results import NotRecorded
 from holdfast.lock.fingerprint import definition
@@ -194,22 +186,22 @@ class MockServer:
         """Return the key of a recorded call with redacted values that fits; raise if none does."""
         recorded = self._known.get(name)
         if recorded is None:
-            raise self._unknown(name)
-        for _, arguments in recorded:
-            if has_hidden(arguments) and fits(arguments, given):
+            near = close_matches(name, self._known, 3)
+            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+            text = f"no call of {name!r} was recorded{hint}"
+            raise RequestError(INVALID_PARAMS, text, {"near": near})
+        found = []
+        for entry, arguments in recorded:
+            differing = list(differences(arguments, given, hidden=True))
+            if not differing:
                 return key(name, arguments)
-        entry, found = nearest(given, recorded)
+            found.append((len(differing), entry.line, differing))
+        _, line, nearest = min(found)
         text = (
             f"{name!r} was not recorded with these arguments: {brief(given)}; "
-            f"nearest is line {entry.line}: {describe(found)}"
+            f"nearest is line {line}: {describe(nearest)}"
         )
-        raise RequestError(INVALID_PARAMS, text, {"line": entry.line})
-
-    def _unknown(self, name: str) -> RequestError:
-        near = close_matches(name, self._known, 3)
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        text = f"no call of {name!r} was recorded{hint}"
-        return RequestError(INVALID_PARAMS, text, {"near": near})
+        raise RequestError(INVALID_PARAMS, text, {"line": line})
 
     def _outcome(self, entry: Entry) -> dict[str, Any]:
         if entry.ok is None:
