@@ -113,9 +113,6 @@ async def test_a_difference_is_shown(peer: Peer) -> None:
         "  2 'say' (line 3): different, ok\n"
         "      recorded: failed: ValueError: no luck"
     )
-    async with connect(peer) as client:
-        plain = await replay(client, lines[:2], compare=False)
-    assert [one.verdict for one in plain] == ["unrecorded"]
 
 
 SCRIPT = '{"name":"say"}\n{"name":"fail"}\n{"name":"refuse"}\n{"name":"say"}'
@@ -229,7 +226,7 @@ async def test_blacked_out_arguments_are_not_sent_by_mistake(peer: Peer) -> None
         assert sent(peer) == []
         report = await replay(client, lines, fill={"password": "hunter2", "otp": "1"})
         assert report.ok
-        await replay(client, lines[:1], redacted="send")
+        await replay(client, lines[:1], fill={"password": "[redacted]", "otp": "2"})
     assert [given["password"] for _, given in sent(peer)] == ["hunter2", "[redacted]"]
 
 

@@ -6,26 +6,24 @@ import inspect
 import os
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import UNSET, Struct, field
 
 from holdfast._core.redact import Redactor
 from holdfast._core.text import counted, join_words, label
-from holdfast.calllog.compare import describe, differences, has_hidden, normal
+from holdfast.calllog.compare import describe, differences, has_hidden, normal, size_of
 from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log
-from holdfast.calllog.results import Long, NotRecorded, short, show, summary_of, whole_of
+from holdfast.calllog.results import Long, NotRecorded, short, show, whole_of
 from holdfast.errors import HoldfastError, ToolError, ValidationError
-from holdfast.policies import Redaction, one_of
+from holdfast.policies import Redaction
 from holdfast.types.tools import ToolResult
 
 Confirm: TypeAlias = "Callable[[list[Entry]], bool | Awaitable[bool]]"
 Ask: TypeAlias = "Callable[[Entry, str], Any]"
 Verdict: TypeAlias = Literal["same", "different", "unrecorded", "unsent"]
-
-_NOTHING: Final = "The tool failed and gave no reason."
 
 
 class Outcome(Struct, kw_only=True):
@@ -101,11 +99,9 @@ async def replay(
     lines: Source,
     *,
     stop: bool = True,
-    compare: bool = True,
     timeout: float | None = None,
     fill: Mapping[str, Any] | None = None,
     ask: Ask | None = None,
-    redacted: Literal["refuse", "send"] = "refuse",
     redaction: Redaction | None = None,
     confirm: Confirm | None = None,
 ) -> ReplayReport:
@@ -116,13 +112,11 @@ async def replay(
             opens and closes by itself: calls of the log that do so are left out.
         lines: The log: a path, its lines, or a `RecordedLog`.
         stop: End at the first call that fails without having failed in the log.
-        compare: Compare each outcome with the recorded one.
         timeout: Seconds for each call.
         fill: Values for redacted arguments, by the names of their fields. Without them nothing is
-            sent at all, unless ``redacted="send"``.
+            sent at all.
         ask: Asked for each redacted field that ``fill`` has no value for, once for each name,
-            with the call and the name. None as an answer leaves it redacted. It may be async.
-        redacted: Send redacted arguments as they are in the log, or refuse to.
+            with the call and the name. None: there is no value for it. It may be async.
         redaction: The policy that the log was written with.
         confirm: Asked once, before anything is sent, with the calls of tools that the server does
             not declare read-only; if it returns False, nothing is sent. Give it for a log that
@@ -131,23 +125,26 @@ async def replay(
     Raises:
         ValidationError: The log cannot be read, has redacted arguments, or was not confirmed.
     """
-    one_of("redacted", redacted, ("refuse", "send"))
     log = read_log(lines)
     entries = [entry for entry in log if entry.asked and not _keeps(caller, entry)]
+    call = getattr(caller, "call_tool", None) or getattr(caller, "call", None)
+    if not callable(call):
+        raise ValidationError(f"{caller!r} is no client and no handle: it has no call_tool")
     secrets = dict(fill or {})
-    if redacted == "refuse" and ask is None:
-        _refuse_hidden(entries, secrets)
+    if ask is None:
+        _filled(entries, secrets)  # refuse before anybody is asked
     if confirm is not None:
         await _require_confirmation(caller, entries, confirm)
     if ask is not None:
-        await _ask_for_hidden(entries, secrets, ask)
-        if redacted == "refuse":
-            _refuse_hidden(entries, secrets)
-    given = [_filled(entry.arguments, secrets) for entry in entries]
-    player = _Player(caller, log, compare, timeout, Redactor(redaction or Redaction()))
+        for entry, name in [(one, name) for one in entries for name in _fill(one.arguments, {})[1]]:
+            if name not in secrets and (answer := await _settled(ask(entry, name))) is not None:
+                secrets[name] = answer
+    given = _filled(entries, secrets)
+    redactor = Redactor(redaction or Redaction())
     report = ReplayReport([Outcome(entry=entry) for entry in entries])
     for outcome, arguments in zip(report.outcomes, given, strict=True):
-        await player.play(outcome, arguments)
+        await _play(call, outcome, arguments, {} if timeout is None else {"timeout": timeout})
+        _judge(outcome, log, redactor)
         if stop and not outcome.ok and outcome.entry.ok is not False:
             break
     return report
@@ -173,90 +170,68 @@ async def run_sequence(
     )
 
 
-class _Player:
-    """Sends one call after the other."""
-
-    def __init__(
-        self,
-        caller: Any,
-        log: RecordedLog,
-        compare: bool,
-        timeout: float | None,
-        redactor: Redactor,
-    ) -> None:
-        self._call = _call_of(caller)
-        self._options = {} if timeout is None else {"timeout": timeout}
-        self._log = log
-        self._compare = compare
-        self._redactor = redactor
-
-    async def play(self, outcome: Outcome, arguments: dict[str, Any]) -> None:
-        """Send one call, and fill in its outcome."""
-        began = time.perf_counter()
-        try:
-            # What became a task may do so again, if only because it takes that long.
-            as_task = {} if outcome.entry.task is None else {"task": True}
-            found = self._call(outcome.entry.name, arguments, **self._options, **as_task)
-            outcome.result = await found if inspect.isawaitable(found) else found
-            outcome.ok = not getattr(outcome.result, "is_error", False)
-            if not outcome.ok:
-                outcome.error = outcome.result.text or _NOTHING
-        except ToolError as error:
-            outcome.result = error.data if isinstance(error.data, ToolResult) else None
-            outcome.error, outcome.exception = error.message, error
-        except HoldfastError as error:
-            outcome.error, outcome.exception = error.message, error
-        outcome.ms = round((time.perf_counter() - began) * 1000)
-        self._judge(outcome)
-
-    def _judge(self, outcome: Outcome) -> None:
-        then = outcome.entry
-        outcome.verdict = "unrecorded"
-        if not self._compare or then.ok is None:
-            return
-        if then.ok is not outcome.ok:
-            outcome.verdict = "different"
-            outcome.note = f"recorded: {'ok' if then.ok else f'failed: {then.error}'}"
-        elif not outcome.ok:
-            # Two failures are alike: their words often have times and addresses in them.
-            outcome.verdict = "same"
-        else:
-            note, outcome.note = self._difference(then, outcome.result)
-            outcome.verdict = "different" if note else "same"
-            outcome.note = note or outcome.note
-
-    def _difference(self, then: Entry, result: Any) -> tuple[str, str]:
-        """Return the differences, and the parts that could not be compared."""
-        if not isinstance(result, ToolResult):
-            return "", "the result was not compared: it is no tool result"
-        try:
-            recorded = self._log.value(then)
-        except NotRecorded as error:
-            return _by_size(then, result, self._redactor), str(error)
-        now = self._redactor.value(_plain(short(whole_of(result))))
-        then_now = normal(_plain(recorded)), normal(now)
-        return describe(differences(*then_now, "result", hidden=True)), ""
+async def _settled(value: Any) -> Any:
+    """Return what a plain function gave, or what an async one gives."""
+    return await value if inspect.isawaitable(value) else value
 
 
-def _by_size(then: Entry, result: ToolResult, redactor: Redactor) -> str:
-    summary = summary_of(then.result)
-    shown = show(result, redactor, 0)
-    now = shown.summary() if isinstance(shown, Long) else "nothing"
-    then_shown = "" if summary is None else f"[{summary[1]} {summary[2]} chars]"
-    return f"recorded {then_shown}, now {now}" if then_shown not in ("", now) else ""
+async def _play(
+    call: Callable[..., Any], outcome: Outcome, arguments: dict[str, Any], options: dict[str, Any]
+) -> None:
+    """Send one call, and fill in how it ended."""
+    if outcome.entry.task is not None:
+        # What became a task may do so again, if only because it takes that long.
+        options = {**options, "task": True}
+    began = time.perf_counter()
+    try:
+        outcome.result = await _settled(call(outcome.entry.name, arguments, **options))
+        outcome.ok = not getattr(outcome.result, "is_error", False)
+        if not outcome.ok:
+            outcome.error = outcome.result.text or "The tool failed and gave no reason."
+    except HoldfastError as error:
+        if isinstance(error, ToolError) and isinstance(error.data, ToolResult):
+            outcome.result = error.data
+        outcome.error, outcome.exception = error.message, error
+    outcome.ms = round((time.perf_counter() - began) * 1000)
 
 
-def _plain(value: Any) -> Any:
-    """Return a value to compare; a missing one is an empty result."""
-    return {"content": []} if value is UNSET else value
+# Comparison
 
 
-def _call_of(caller: Any) -> Callable[..., Any]:
-    for name in ("call_tool", "call"):
-        found = getattr(caller, name, None)
-        if callable(found):
-            return found  # type: ignore[no-any-return]
-    raise ValidationError(f"{caller!r} is no client and no handle: it has no call_tool")
+def _judge(outcome: Outcome, log: RecordedLog, redactor: Redactor) -> None:
+    """Compare an outcome with the recorded one."""
+    then = outcome.entry
+    outcome.verdict = "unrecorded" if then.ok is None else "same"
+    if then.ok is None:
+        return
+    if then.ok is not outcome.ok:
+        outcome.verdict = "different"
+        outcome.note = f"recorded: {'ok' if then.ok else f'failed: {then.error}'}"
+    elif outcome.ok:  # Two failures are alike: their words often have times and addresses in them.
+        note, outcome.note = _difference(then, outcome.result, log, redactor)
+        if note:
+            outcome.verdict, outcome.note = "different", note
+
+
+def _difference(then: Entry, result: Any, log: RecordedLog, redactor: Redactor) -> tuple[str, str]:
+    """Return the differences, and the parts that could not be compared."""
+    if not isinstance(result, ToolResult):
+        return "", "the result was not compared: it is no tool result"
+    try:
+        recorded = log.value(then)
+    except NotRecorded as error:
+        shown, size = show(result, redactor, 0), size_of(then)
+        now = shown.summary() if isinstance(shown, Long) else "nothing"
+        return "" if size in (None, now) else f"recorded {size}, now {now}", str(error)
+    nothing: dict[str, Any] = {"content": []}
+    before, found = (
+        nothing if value is UNSET else value for value in (recorded, short(whole_of(result)))
+    )
+    differing = differences(normal(before), normal(redactor.value(found)), "result", hidden=True)
+    return describe(differing), ""
+
+
+# Calls
 
 
 def _keeps(caller: Any, entry: Entry) -> bool:
@@ -268,17 +243,13 @@ def _keeps(caller: Any, entry: Entry) -> bool:
     return own.items() <= entry.arguments.items()
 
 
-# Confirmation
-
-
 async def _require_confirmation(caller: Any, entries: list[Entry], confirm: Confirm) -> None:
     """Ask before calls that may change something: a log may come with somebody's project."""
     safe = await _read_only(getattr(caller, "client", caller))
     risky = [entry for entry in entries if entry.name not in safe]
     if not risky:
         return
-    answer = confirm(risky)
-    if not (await answer if inspect.isawaitable(answer) else answer):
+    if not await _settled(confirm(risky)):
         names = join_words([label(name) for name in dict.fromkeys(one.name for one in risky)])
         raise ValidationError(f"calls of {names} were not confirmed; nothing was sent")
 
@@ -287,9 +258,7 @@ async def _read_only(client: Any) -> set[str]:
     """Return the names of the tools that the server declares read-only."""
     if not callable(getattr(client, "list_tools", None)):
         return set()
-    found = client.list_tools()
-    tools = await found if inspect.isawaitable(found) else found
-    hints = [(tool.name, tool.annotations) for tool in tools]
+    hints = [(tool.name, tool.annotations) for tool in await _settled(client.list_tools())]
     risky = {name for name, hint in hints if hint is None or hint.read_only_hint is not True}
     # Of two tools of one name nobody knows which one is called.
     return {name for name, _ in hints} - risky
@@ -298,46 +267,30 @@ async def _read_only(client: Any) -> set[str]:
 # Secrets
 
 
-def _filled(value: Any, secrets: Mapping[str, Any], name: str = "") -> Any:
-    """Return the arguments with redacted values restored, where they are known."""
+def _fill(value: Any, secrets: Mapping[str, Any], name: str = "") -> tuple[Any, list[str]]:
+    """Return a value with what is redacted restored, and the names for which there is no value."""
     if isinstance(value, dict):
-        return {key: _filled(item, secrets, key) for key, item in value.items()}
+        filled = {key: _fill(item, secrets, key) for key, item in value.items()}
+        return {key: one for key, (one, _) in filled.items()}, _missing(filled.values())
     if isinstance(value, list):
-        return [_filled(item, secrets, name) for item in value]
-    return secrets[name] if has_hidden(value) and name in secrets else value
+        items = [_fill(item, secrets, name) for item in value]
+        return [one for one, _ in items], _missing(items)
+    if not has_hidden(value):
+        return value, []
+    return (secrets[name], []) if name in secrets else (value, [name])
 
 
-def _hidden_names(value: Any, name: str = "") -> Iterator[str]:
-    """Yield the names of the fields that hold something redacted."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _hidden_names(item, key)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _hidden_names(item, name)
-    elif has_hidden(value):
-        yield name
+def _missing(filled: Iterable[tuple[Any, list[str]]]) -> list[str]:
+    return list(dict.fromkeys(name for _, names in filled for name in names))
 
 
-async def _ask_for_hidden(entries: list[Entry], secrets: dict[str, Any], ask: Ask) -> None:
-    for entry in entries:
-        for name in _hidden_names(entry.arguments):
-            if name not in secrets:
-                answer = ask(entry, name)
-                answer = await answer if inspect.isawaitable(answer) else answer
-                if answer is not None:
-                    secrets[name] = answer
-
-
-def _refuse_hidden(entries: list[Entry], secrets: Mapping[str, Any]) -> None:
-    missing = [
-        (entry, [name for name in _hidden_names(entry.arguments) if name not in secrets])
-        for entry in entries
-    ]
-    found = [f"  {entry}: {', '.join(dict.fromkeys(names))}" for entry, names in missing if names]
+def _filled(entries: list[Entry], secrets: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the arguments of all calls, restored; raise if any are missing."""
+    filled = [(entry, *_fill(entry.arguments, secrets)) for entry in entries]
+    found = [f"  {entry}: {', '.join(missing)}" for entry, _, missing in filled if missing]
     if found:
         raise ValidationError(
             "these calls have redacted arguments; nothing was sent. Give their values with "
-            "fill={name: value} or ask=…, or send them as they stand with redacted='send':\n"
-            + "\n".join(found[:10])
+            "fill={name: value} or ask=…:\n" + "\n".join(found[:10])
         )
+    return [given for _, given, _ in filled]

@@ -38,8 +38,6 @@ log: logging.Logger = logging.getLogger("holdfast")
 
 PAUSE: Final = 5.0
 """Seconds that a sink which failed is left alone."""
-RECHECK: Final = 1.0
-"""Seconds after which another file in the place of a log is noticed."""
 
 
 class Sink:
@@ -70,13 +68,11 @@ def sink_for(to: Any) -> Sink:
 class FileSink(Sink):
     """Appends to a file. One write a line: those of several processes do not run together."""
 
-    def __init__(self, path: str | bytes, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, path: str | bytes) -> None:
         self.path: str = os.path.abspath(os.fsdecode(path))
         self.label: str = f"the call log {os.fsdecode(path)}"
-        self._clock = clock
         self._descriptor: int | None = None
         self._opened: os.stat_result | None = None
-        self._checked = 0.0
         self._torn = False
         """The last line was not written to its end."""
         _refuse_hopeless(os.fsdecode(path), self.path)
@@ -88,7 +84,7 @@ class FileSink(Sink):
         if self._descriptor is None:
             self._torn = self._torn or _ends_torn(self.path)
             self._descriptor = open_for_append(self.path)
-            self._opened, self._checked = os.fstat(self._descriptor), self._clock()
+            self._opened = os.fstat(self._descriptor)
         whole = rest = b"\n%b\n" % line if self._torn else line + b"\n"
         try:
             while rest:
@@ -99,17 +95,7 @@ class FileSink(Sink):
             raise
 
     def _is_gone(self) -> bool:
-        """Return True if the path does not name the open file any more.
-
-        Logs are deleted and rotated. That there is another file in its place is asked once a
-        second only: whoever reads the times of a file makes the next write to it much slower.
-        """
-        if not os.access(self.path, os.F_OK):
-            return True
-        now = self._clock()
-        if now - self._checked < RECHECK:
-            return False
-        self._checked = now
+        """Return True if the path does not name the open file any more: logs are rotated."""
         assert self._opened is not None
         try:
             return not os.path.samestat(os.lstat(self.path), self._opened)

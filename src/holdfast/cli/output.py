@@ -161,7 +161,7 @@ _SAID_AS: Final = (
     ("pass holdfast.Handlers(elicitation=…) when connecting", "at a terminal you are asked"),
     ("dynamic=True reads", "--dynamic reads"),
     ("get_skill() returns what it is now", "the next command uses what it is now"),
-    ("fill={name: value} or ask=…, or send them as they stand with redacted='send'", "--fill K=V"),
+    ("fill={name: value} or ask=…", "--fill K=V"),
     ("client_id=…", "--client-id"),
     ("issuer=…", '"oauth": {"issuer": …} in the configuration'),
     ("redirect_uri=…", "--port"),
