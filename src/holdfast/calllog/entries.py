@@ -148,72 +148,24 @@ def read_log(
 
 
 def _open(source: Any) -> tuple[str, Path, list[Any]]:
+    """Return what to call a source, the folder that its paths start at, and its lines."""
     here = Path.cwd()
     if isinstance(source, str) and (source.lstrip().startswith("{") or "\n" in source):
-        return "the log", here, _split(source)
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        return str(path), Path(os.path.abspath(path)).parent, _split(read_text(path))
-    return "the log", here, list(source)
-
-
-def read_text(path: Path) -> str:
-    """Return the text of a file; raise `ValidationError` if it cannot be read.
-
-    A link is followed inside its own folder only: one that came with a project may not lead out.
-    """
+        return "the log", here, list(io.StringIO(source))
+    if not isinstance(source, str | os.PathLike):
+        return "the log", here, list(source)
+    path = Path(source)
+    folder = path.absolute().parent
     try:
-        return read_bytes(path, MOST_BYTES, inside=path.absolute().parent).decode("utf-8-sig")
+        # A link is followed inside its own folder only: a project's may not lead out of it.
+        text = read_bytes(path, MOST_BYTES, inside=folder).decode("utf-8-sig")
     except RefusedFileError as error:
         raise ValidationError(f"{path} {error.strerror}") from None
     except OSError as error:
         raise ValidationError(f"{path} cannot be read: {reason(error)}") from None
     except UnicodeDecodeError as error:
         raise ValidationError(f"{path} is not UTF-8: {error.reason} at {error.start}") from None
-
-
-def _split(text: str) -> list[str]:
-    """Return the lines, each with its newline; the last may have none."""
-    return list(io.StringIO(text))
-
-
-class BadLine(ValueError):  # noqa: N818  (a finding, reported with its line)
-    """A line that is no call; says why."""
-
-
-def decode_line(line: str | bytes | Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the fields of a line; None if it is blank. Raises `BadLine`."""
-    if isinstance(line, Mapping):
-        found: Any = dict(line)
-    else:
-        if not line.strip():
-            return None
-        try:
-            found = results.decode(line)
-        except MALFORMED as error:
-            raise BadLine(f"not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise BadLine("not an object")
-    _check(found)
-    return found
-
-
-def _check(found: dict[str, Any]) -> None:
-    if not isinstance(found.get("name"), str):
-        raise BadLine('"name" must be a string')
-    if found.get("arguments") is None:
-        found["arguments"] = {}
-    if not isinstance(found["arguments"], dict):
-        raise BadLine('"arguments" must be an object')
-    strange = [key for key in found if key not in _FIELDS and not key.startswith("_")]
-    if strange:
-        raise BadLine(f"unknown field {visible(strange[0], 40)!r}: a call has name and arguments")
-    if found.get("_phase", "before") not in ("before", "after"):
-        raise BadLine('"_phase" must be "before" or "after"')
-    if type(found.get("_seq", 0)) is not int:
-        raise BadLine('"_seq" must be a number')
-    if found.get("_phase") == "after" and not isinstance(found.get("_ok"), bool):
-        raise BadLine('"_ok" must be true or false')
+    return str(path), Path(os.path.abspath(path)).parent, list(io.StringIO(text))
 
 
 class _Reading:
@@ -226,17 +178,40 @@ class _Reading:
 
     def take(self, number: int, line: str | bytes | Mapping[str, Any]) -> None:
         """Read one line."""
+        found: Any = None
+        if isinstance(line, Mapping):
+            found = dict(line)
+        elif not line.strip():
+            return
         try:
-            found = decode_line(line)
-        except BadLine as error:
-            self.problems.append(LogProblem(number, str(error)))
+            if found is None:
+                found = results.decode(line)  # type: ignore[arg-type]
+            why = _fault(found)
+        except MALFORMED as error:
+            why = f"not JSON: {error}"
+        if why:
+            self.problems.append(LogProblem(number, why))
             return
-        if found is None:
-            return
-        if found.get("_phase") == "after":
-            self._end(number, found)
+        key = found.get("_seq"), canonical([found["name"], found["arguments"]])
+        waiting = self._open.setdefault(key, [])
+        after = found.get("_phase") == "after"
+        if after and waiting:
+            # The newest: an older one with the same number is of a run that broke off.
+            entry = waiting.pop()
         else:
-            self._begin(number, found, recorded="_phase" in found)
+            entry = Entry(
+                name=found["name"],
+                arguments=found["arguments"],
+                line=number,
+                seq=found.get("_seq"),
+                asked=not after,
+                recorded="_phase" in found,
+            )
+            self.entries.append(entry)
+            if entry.recorded and not after:
+                waiting.append(entry)
+        if after:
+            _end(entry, found)
 
     def broke_off(self, line: Any) -> bool:
         """Return True if the line was truncated by a crash. In a sequence it is an error."""
@@ -244,38 +219,35 @@ class _Reading:
             return False
         return line.startswith("{") and not line.rstrip().endswith("}")
 
-    def _begin(self, number: int, found: dict[str, Any], *, recorded: bool) -> Entry:
-        entry = Entry(
-            name=found["name"],
-            arguments=found["arguments"],
-            line=number,
-            seq=found.get("_seq"),
-            recorded=recorded,
-        )
-        self.entries.append(entry)
-        if recorded:
-            self._open.setdefault(_key(found), []).append(entry)
-        return entry
 
-    def _end(self, number: int, found: dict[str, Any]) -> None:
-        waiting = self._open.get(_key(found))
-        if waiting:
-            # The newest: an older one with the same number is of a run that broke off.
-            entry = waiting.pop()
-        else:
-            entry = self._begin(number, found, recorded=True)
-            entry.asked = False
-            self._open[_key(found)].pop()
-        entry.ok = found["_ok"]
-        entry.result = found.get("_result", UNSET)
-        error = found.get("_error")
-        entry.error = None if error is None else str(error)
-        ms = found.get("_ms")
-        entry.ms = ms if isinstance(ms, int | float) else None
-        task = found.get("_task")
-        if isinstance(task, dict):
-            entry.task = TaskEntry(str(task.get("id", "")), str(task.get("status", "")))
+def _end(entry: Entry, found: dict[str, Any]) -> None:
+    """Fill in how a call ended."""
+    entry.ok = found["_ok"]
+    entry.result = found.get("_result", UNSET)
+    error, ms, task = found.get("_error"), found.get("_ms"), found.get("_task")
+    entry.error = None if error is None else str(error)
+    entry.ms = ms if isinstance(ms, int | float) else None
+    if isinstance(task, dict):
+        entry.task = TaskEntry(str(task.get("id", "")), str(task.get("status", "")))
 
 
-def _key(found: dict[str, Any]) -> tuple[int | None, bytes]:
-    return found.get("_seq"), canonical([found["name"], found["arguments"]])
+def _fault(found: Any) -> str:
+    """Return why a line is no call; nothing if it is one. Arguments that are left out are empty."""
+    if not isinstance(found, dict):
+        return "not an object"
+    if found.get("arguments") is None:
+        found["arguments"] = {}
+    for key in found:
+        if key not in _FIELDS and not key.startswith("_"):
+            return f"unknown field {visible(key, 40)!r}: a call has name and arguments"
+    if not isinstance(found.get("name"), str):
+        return '"name" must be a string'
+    if not isinstance(found["arguments"], dict):
+        return '"arguments" must be an object'
+    if found.get("_phase", "before") not in ("before", "after"):
+        return '"_phase" must be "before" or "after"'
+    if type(found.get("_seq", 0)) is not int:
+        return '"_seq" must be a number'
+    if found.get("_phase") == "after" and not isinstance(found.get("_ok"), bool):
+        return '"_ok" must be true or false'
+    return ""
