@@ -151,21 +151,15 @@ class StreamSink(Sink):
 
     def write(self, line: bytes, look: bool = True) -> None:
         """Write a line and flush the stream."""
-        if self._bytes:
-            self._stream.write(line + b"\n")
-        else:
-            self._write_text(line.decode() + "\n")
-        flush = getattr(self._stream, "flush", None)
-        if flush is not None:
-            flush()
-
-    def _write_text(self, text: str) -> None:
+        text = line + b"\n" if self._bytes else line.decode() + "\n"
         try:
             self._stream.write(text)
         except UnicodeEncodeError:
             # A stream that knows ASCII only: JSON can be written in that as well.
-            escaped = json.dumps(json.loads(text), separators=(",", ":"))
-            self._stream.write(escaped + "\n")
+            self._stream.write(json.dumps(json.loads(line), separators=(",", ":")) + "\n")
+        flush = getattr(self._stream, "flush", None)
+        if flush is not None:
+            flush()
 
 
 class CallbackSink(Sink):
@@ -203,26 +197,18 @@ class Guarded:
                 self.sink.write(line, look)
                 self._again = 0.0
             except Exception as error:
-                self._failed(error)
-
-    def _failed(self, error: Exception) -> None:
-        if not self.lost:
-            log.warning("%s: a line was lost: %s: %s", self.sink.label, type(error).__name__, error)
-        self.lost += 1
-        if self._pauses:
-            self._again = self._clock() + PAUSE
-            self._close()
+                if not self.lost:
+                    name, kind = self.sink.label, type(error).__name__
+                    log.warning("%s: a line was lost: %s: %s", name, kind, error)
+                self.lost += 1
+                if self._pauses:
+                    self._again = self._clock() + PAUSE
+                    self.close()
 
     def close(self) -> None:
         """Close the sink."""
-        with self._lock:
-            self._close()
-
-    def _close(self) -> None:
-        try:
+        with self._lock, suppress(OSError):
             self.sink.close()
-        except OSError:
-            pass
 
 
 # Sidecars
@@ -277,7 +263,18 @@ class Sidecars:
         except OSError as error:
             self._complain(error)
             return None
-        self._hand_over(name, descriptor, size, make)
+        with self._lock:
+            direct = self._waiting > 0 and self._waiting + size > MOST_WAITING
+            if not direct:
+                if self._worker is None:
+                    self._worker = ThreadPoolExecutor(1, "holdfast-log")
+                try:
+                    self._worker.submit(self._write, name, descriptor, size, make)
+                    self._waiting += size
+                except RuntimeError:  # the interpreter is on its way out
+                    direct = True
+        if direct:
+            self._write(name, descriptor, 0, make)
         return f"{self._shown}/{name}"
 
     def close(self) -> None:
@@ -286,8 +283,6 @@ class Sidecars:
             worker, self._worker = self._worker, None
         if worker is not None:
             worker.shutdown(wait=True)
-
-    # The file
 
     def _create(self, stem: str, ending: str) -> tuple[str, int]:
         # A prepared folder must not decide where this writes (CWE-59).
@@ -304,23 +299,6 @@ class Sidecars:
         finally:
             os.close(folder)
         raise FileExistsError(f"too many files like {stem}{ending}")
-
-    # The writing
-
-    def _hand_over(self, name: str, descriptor: int, size: int, make: Callable[[], str]) -> None:
-        with self._lock:
-            direct = self._waiting > 0 and self._waiting + size > MOST_WAITING
-            if not direct:
-                self._waiting += size
-                if self._worker is None:
-                    self._worker = ThreadPoolExecutor(1, "holdfast-log")
-                try:
-                    self._worker.submit(self._write, name, descriptor, size, make)
-                except RuntimeError:  # the interpreter is on its way out
-                    self._waiting -= size
-                    direct = True
-        if direct:
-            self._write(name, descriptor, 0, make)
 
     def _write(self, name: str, descriptor: int, waiting: int, make: Callable[[], str]) -> None:
         try:
