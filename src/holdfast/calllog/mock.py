@@ -68,7 +68,14 @@ class MockServer:
         self.log: RecordedLog = read_log(log)
         self._loop = loop
         self._redactor = Redactor(redaction or Redaction())
-        self._tools = _derived(self.log) if tools is None else _listed(tools)
+        if tools is None:
+            self._tools = _derived(self.log)
+        else:
+            listed = tools.values() if isinstance(tools, Mapping) else tools
+            plain = [definition(one) if isinstance(one, Tool) else dict(one) for one in listed]
+            self._tools = {one["name"]: one for one in plain}
+            for one in plain:
+                one.pop("fingerprint", None)
         self._known: dict[str, list[tuple[Entry, Any]]] = {}
         self._answers: dict[bytes, list[Entry]] = {}
         self._given: dict[bytes, int] = {}
@@ -79,6 +86,10 @@ class MockServer:
             self._answers.setdefault(key(entry.name, arguments), []).append(entry)
 
         self._recorded = {one.task.id: one for one in self.log if one.task is not None}
+        capabilities: dict[str, Any] = {"tools": {}}
+        if self._recorded:
+            core: dict[str, Any] = {"requests": {"tools": {"call": {}}}, "cancel": {}, "list": {}}
+            capabilities |= {"tasks": core, "extensions": {TASKS: {}}}
         self._tasks = TaskTable(
             self._call_tool, set(), new_id=lambda: token_hex(16), now=lambda: _EPOCH
         )
@@ -89,7 +100,7 @@ class MockServer:
                 **{method: self._of_task(one) for method, one in self._tasks.handlers().items()},
                 "tools/call": self._call_tool,
             },
-            capabilities=self._capabilities,
+            capabilities=capabilities.copy,
             instructions=instructions,
         )
         self.server.verbatim = True
@@ -131,7 +142,7 @@ class MockServer:
             task_id = entry.task.id
             # A call that is answered a second time (loop=True) becomes a task of its own.
             named = None if self._tasks.knows(task_id) else task_id
-            return self._tasks.begin(incoming, self._working(entry), named)
+            return self._tasks.begin(incoming, lambda _: self._outcome(entry, task=True), named)
         return self._outcome(entry)
 
     def _of_task(self, handler: Handler) -> Handler:
@@ -142,26 +153,10 @@ class MockServer:
             entry = self._recorded.get(task_id)
             if entry is not None and not self._tasks.knows(task_id):
                 self._served.add(entry.line)
-                self._tasks.begin(incoming, self._working(entry), task_id)
+                self._tasks.begin(incoming, lambda _: self._outcome(entry, task=True), task_id)
             return handler(incoming)
 
         return handle
-
-    def _working(self, entry: Entry) -> Handler:
-        """Return what a task runs that ends like a recorded one."""
-
-        def work(incoming: Incoming) -> Any:
-            if entry.task is not None and entry.task.status == "cancelled":
-                raise TaskCancelled
-            return self._outcome(entry)
-
-        return work
-
-    def _capabilities(self) -> dict[str, Any]:
-        if not self._recorded:
-            return {"tools": {}}
-        core: dict[str, Any] = {"requests": {"tools": {"call": {}}}, "cancel": {}, "list": {}}
-        return {"tools": {}, "tasks": core, "extensions": {TASKS: {}}}
 
     # What was recorded
 
@@ -203,7 +198,9 @@ class MockServer:
         )
         raise RequestError(INVALID_PARAMS, text, {"line": line})
 
-    def _outcome(self, entry: Entry) -> dict[str, Any]:
+    def _outcome(self, entry: Entry, *, task: bool = False) -> dict[str, Any]:
+        if task and entry.task is not None and entry.task.status == "cancelled":
+            raise TaskCancelled
         if entry.ok is None:
             raise RequestError(INTERNAL_ERROR, f"{entry}: how it ended was not recorded")
         if entry.ok:
@@ -218,7 +215,7 @@ class MockServer:
         return error_result(text)
 
 
-# Definitions
+_TYPES: Final = {str: "string", bool: "boolean", int: "number", float: "number", list: "array"}
 
 
 def _derived(log: RecordedLog) -> dict[str, dict[str, Any]]:
@@ -227,33 +224,16 @@ def _derived(log: RecordedLog) -> dict[str, dict[str, Any]]:
     for entry in log:
         arguments = seen.setdefault(entry.name, {})
         for name, value in entry.arguments.items():
-            arguments.setdefault(name, set()).add("" if has_hidden(value) else _kind(value))
+            kind = "null" if value is None else _TYPES.get(type(value), "object")
+            # A redacted value may have had any type.
+            arguments.setdefault(name, set()).add("" if has_hidden(value) else kind)
     tasks = {entry.name for entry in log if entry.task is not None}
-    return {
-        name: {
-            "name": name,
-            "inputSchema": {"type": "object", "properties": _typed(arguments)},
-            **({"execution": {"taskSupport": "optional"}} if name in tasks else {}),
+    found: dict[str, dict[str, Any]] = {}
+    for name, arguments in seen.items():
+        typed = {
+            one: {} if "" in kinds else {"type": sorted(kinds)} for one, kinds in arguments.items()
         }
-        for name, arguments in seen.items()
-    }
-
-
-def _typed(arguments: dict[str, set[str]]) -> dict[str, Any]:
-    """Return properties with the types seen; a redacted value may have any type."""
-    return {
-        name: {} if "" in kinds else {"type": sorted(kinds)} for name, kinds in arguments.items()
-    }
-
-
-def _kind(value: Any) -> str:
-    kinds = {str: "string", bool: "boolean", int: "number", float: "number", list: "array"}
-    return "null" if value is None else kinds.get(type(value), "object")
-
-
-def _listed(tools: Definitions) -> dict[str, dict[str, Any]]:
-    listed = tools.values() if isinstance(tools, Mapping) else tools
-    plain = [definition(one) if isinstance(one, Tool) else dict(one) for one in listed]
-    for one in plain:
-        one.pop("fingerprint", None)
-    return {one["name"]: one for one in plain}
+        found[name] = {"name": name, "inputSchema": {"type": "object", "properties": typed}}
+        if name in tasks:
+            found[name]["execution"] = {"taskSupport": "optional"}
+    return found
