@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -74,17 +75,48 @@ def test_a_file_that_was_taken_away_is_begun_anew(tmp_path: Path, how: str) -> N
     assert path.read_bytes() == b"two\n"
 
 
-def test_another_file_in_its_place_is_written_to(tmp_path: Path) -> None:
+@pytest.mark.parametrize("settled", [False, True])
+def test_another_file_in_its_place_is_written_to(tmp_path: Path, settled: bool) -> None:
     path = tmp_path / "a"
     sink = FileSink(str(path))
     sink.write(b"one")
-    path.rename(tmp_path / "a.1")
-    path.touch()
-    sink.write(b"two", look=False)
-    sink.write(b"three")
+    for turn in range(1, 4):
+        if settled:  # as if nothing had happened in the folder for a while
+            past = time.time_ns() - 3600 * 10**9 + turn
+            os.utime(tmp_path, ns=(past, past))
+        sink.write(b"two")
+        path.rename(tmp_path / f"a.{turn}")
+        path.touch()
+        sink.write(b"two", look=False)
+        sink.write(b"one")
     sink.close()
-    assert (tmp_path / "a.1").read_bytes() == b"one\ntwo\n"
-    assert path.read_bytes() == b"three\n"
+    for turn in range(1, 4):
+        assert (tmp_path / f"a.{turn}").read_bytes() == b"one\ntwo\ntwo\n"
+    assert path.read_bytes() == b"one\n"
+
+
+def test_a_folder_in_which_nothing_happens_spares_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    lstat = os.lstat
+    sink = FileSink(str(tmp_path / "a"))
+    sink.write(b"one")
+
+    def noting(path: str) -> os.stat_result:
+        asked.append(path)
+        return lstat(path)
+
+    monkeypatch.setattr(os, "lstat", noting)
+    for whole in (True, False):
+        past = (time.time_ns() - 3600 * 10**9) // 10**9 * 10**9 + (0 if whole else 5)
+        os.utime(tmp_path, ns=(past, past))
+        asked.clear()
+        for _ in range(5):
+            sink.write(b"more")
+        # Where times are whole seconds, a second change would not be seen.
+        assert len(asked) == (5 if whole else 1)
+    sink.close()
 
 
 def test_nothing_is_opened_before_the_first_line(tmp_path: Path) -> None:

@@ -130,7 +130,9 @@ class CallLog:
                 given = one_line(data)
         except UNENCODABLE:
             pass
-        head = b'{"name":%b,"arguments":%b' % (compact(_printable(call.about)), given)
+        name = call.about
+        named = _encode(name) if name.isascii() else compact(_printable(name))
+        head = b'{"name":%b,"arguments":%b' % (named, given)
         self._sink.write(b'%b,"_phase":"before","_seq":%d}' % (head, seq))
         return head
 

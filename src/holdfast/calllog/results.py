@@ -61,7 +61,7 @@ def compact(value: Any) -> bytes:
 
 
 SUMMARY: Final = re.compile(r"\[([a-z_]+) ([0-9]+) chars(?: → (.+))?\]", re.S)
-_JSON_BEGINS: Final = frozenset('{[-0123456789tfn"')
+_JSON_BEGINS: Final = frozenset('{[-0123456789tfn" \t\r\n')
 _PRETTY: Final = 8
 """The largest ratio of a JSON text to its compact form at which the text is parsed."""
 
@@ -110,7 +110,7 @@ def show(result: ToolResult, redactor: Redactor, threshold: float) -> bytes | Lo
     else:
         value = parsed(text)
     found = compact(value)
-    if _characters(found) < threshold:
+    if len(found) < threshold or _characters(found) < threshold:
         return found if redactor.is_plain(found) else compact(_redacted(value, redactor))
     if text is not None:
         return Long("text", len(text), text)
@@ -208,6 +208,8 @@ def parsed(text: str) -> Any:
     It stays a text if the value is a JSON string, would be written differently (a number such as
     1e3), or looks like a whole result.
     """
+    if text[:1] not in _JSON_BEGINS:
+        return text
     value = _decoded(text)
     if isinstance(value, dict | list):
         return text if is_whole(value) else value
@@ -218,7 +220,7 @@ def parsed(text: str) -> Any:
 
 def _decoded(text: str) -> Any:
     """Return the value of a JSON text; UNSET if it is none."""
-    if text[:1] not in _JSON_BEGINS and text.lstrip()[:1] not in _JSON_BEGINS:
+    if text[:1] not in _JSON_BEGINS:
         return UNSET
     try:
         value = msgspec.json.decode(text)
@@ -286,7 +288,7 @@ class NotRecorded(Exception):  # noqa: N818  (a finding, not a failure)
 
 def summary_of(value: Any) -> re.Match[str] | None:
     """Match the summary of a long result; None if the value is none."""
-    return SUMMARY.fullmatch(value) if isinstance(value, str) else None
+    return SUMMARY.fullmatch(value) if isinstance(value, str) and value[:1] == "[" else None
 
 
 def wire(value: Any | UnsetType, fetch: Callable[[str], str]) -> dict[str, Any]:

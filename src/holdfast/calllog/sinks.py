@@ -38,6 +38,8 @@ log: logging.Logger = logging.getLogger("holdfast")
 
 PAUSE: Final = 5.0
 """Seconds that a sink which failed is left alone."""
+TICK: Final = 50_000_000
+"""Nanoseconds: more than a tick of the clock that stamps files, where it counts below seconds."""
 
 
 class Sink:
@@ -71,8 +73,10 @@ class FileSink(Sink):
     def __init__(self, path: str | bytes) -> None:
         self.path: str = os.path.abspath(os.fsdecode(path))
         self.label: str = f"the call log {os.fsdecode(path)}"
+        self._folder = os.path.dirname(self.path)
         self._descriptor: int | None = None
         self._opened: os.stat_result | None = None
+        self._unchanged_since: int | None = None
         self._torn = False
         """The last line was not written to its end."""
         _refuse_hopeless(os.fsdecode(path), self.path)
@@ -84,23 +88,35 @@ class FileSink(Sink):
         if self._descriptor is None:
             self._torn = self._torn or _ends_torn(self.path)
             self._descriptor = open_for_append(self.path)
-            self._opened = os.fstat(self._descriptor)
-        whole = rest = b"\n%b\n" % line if self._torn else line + b"\n"
+            self._opened, self._unchanged_since = os.fstat(self._descriptor), None
+        data, written = b"\n%b\n" % line if self._torn else line + b"\n", 0
         try:
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+            written = os.write(self._descriptor, data)
+            while written < len(data):
+                written += os.write(self._descriptor, data[written:])
             self._torn = False
         except OSError:
-            self._torn = self._torn or len(rest) < len(whole)
+            self._torn = self._torn or written > 0
             raise
 
     def _is_gone(self) -> bool:
-        """Return True if the path does not name the open file any more: logs are rotated."""
+        """Return True if the path does not name the open file any more: logs are rotated.
+
+        To read the times of a file makes the next write to it several times as slow. As long as
+        those of the folder are the same, nothing in it was moved, made or deleted.
+        """
         assert self._opened is not None
         try:
-            return not os.path.samestat(os.lstat(self.path), self._opened)
+            changed = os.stat(self._folder).st_mtime_ns
+            if changed == self._unchanged_since:
+                return False
+            gone = not os.path.samestat(os.lstat(self.path), self._opened)
         except OSError:
             return True
+        # A second change in the same tick of the file system's clock would not be seen.
+        settled = changed % 10**9 != 0 and time.time_ns() - changed > TICK
+        self._unchanged_since = changed if settled else None
+        return gone
 
     def close(self) -> None:
         """Close the file."""
