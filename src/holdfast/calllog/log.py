@@ -138,46 +138,44 @@ class CallLog:
 
     def _end(self, call: ObservedCall, head: bytes, seq: int) -> None:
         """Write the line after a call, which begins with ``head``."""
-        shown = error = None
-        ok = call.error is None and call.result is not None and not call.result.is_error
+        result, error, what = call.result, "", b""
+        ok = call.error is None and result is not None and not result.is_error
         try:
-            if ok:
-                shown = self._result(call, seq)
-            else:
+            if result is None or not ok:
                 error = self._error(call)
+            else:
+                shown = show(result, self._redactor, self._threshold)
+                if isinstance(shown, Long):
+                    shown = self._summary(call, seq, shown)
+                if shown is not None:
+                    what = b',"_result":%b' % shown
         except Exception:
             log.exception("the call log: the outcome of %r cannot be shown", call.about)
-        parts = [head, b',"_phase":"after"']
-        if shown is not None:
-            parts += (b',"_result":', shown)
         if call.task is not None:
-            parts += (b',"_task":', self._task(call.task, call.error is None))
+            what += self._task(call.task, call.error is None)
         ms = round(call.duration * 1000)
         if ok:
-            parts.append(b',"_ok":true,"_ms":%d,"_seq":%d}' % (ms, seq))
+            line = b'%b,"_phase":"after"%b,"_ok":true,"_ms":%d,"_seq":%d}' % (head, what, ms, seq)
         else:
-            why = compact(_printable(error or ""))
-            parts.append(b',"_ok":false,"_ms":%d,"_error":%b,"_seq":%d}' % (ms, why, seq))
+            end = (head, what, ms, compact(_printable(error)), seq)
+            line = b'%b,"_phase":"after"%b,"_ok":false,"_ms":%d,"_error":%b,"_seq":%d}' % end
         # A moment after the first line there is no need to look for the file again.
-        self._sink.write(b"".join(parts), look=call.duration > MOMENT)
+        self._sink.write(line, call.duration > MOMENT)
 
     # What came of it
 
     def _task(self, task: Task, ok: bool) -> bytes:
         status = "completed" if ok else self._redactor.text(task.status)
-        return compact({"id": _printable(self._redactor.text(task.task_id)), "status": status})
+        shown = {"id": _printable(self._redactor.text(task.task_id)), "status": status}
+        return b',"_task":%b' % compact(shown)
 
-    def _result(self, call: ObservedCall, seq: int) -> bytes | None:
-        assert call.result is not None
-        shown = show(call.result, self._redactor, self._threshold)
-        if not isinstance(shown, Long):
-            return shown
+    def _summary(self, call: ObservedCall, seq: int, result: Long) -> bytes:
         path = None
         if self._sidecars is not None:
-            ending = ".json" if shown.text is None else ".txt"
-            make = partial(shown.redacted, self._redactor)
-            path = self._sidecars.keep(seq, call.about, ending, shown.size, make)
-        return compact(shown.summary(path))
+            ending = ".json" if result.text is None else ".txt"
+            make = partial(result.redacted, self._redactor)
+            path = self._sidecars.keep(seq, call.about, ending, result.size, make)
+        return compact(result.summary(path))
 
     def _error(self, call: ObservedCall) -> str:
         """Return a short reason for the failure."""

@@ -101,13 +101,14 @@ def show(result: ToolResult, redactor: Redactor, threshold: float) -> bytes | Lo
             # So long that it need not be looked at, whatever else there is.
             return Long("text", len(item.text), item.text)
         text = _bare_text(result)
-    if text is None or summary_of(text):
+    value: Any = text
+    if text is None or (text[:1] == "[" and summary_of(text)):
         whole = whole_of(result)
         text = _only_text(whole)
         value = short(whole)
         if value is UNSET:
             return None
-    else:
+    elif text[:1] in _JSON_BEGINS:
         value = parsed(text)
     found = compact(value)
     if len(found) < threshold or _characters(found) < threshold:
@@ -288,7 +289,7 @@ class NotRecorded(Exception):  # noqa: N818  (a finding, not a failure)
 
 def summary_of(value: Any) -> re.Match[str] | None:
     """Match the summary of a long result; None if the value is none."""
-    return SUMMARY.fullmatch(value) if isinstance(value, str) and value[:1] == "[" else None
+    return SUMMARY.fullmatch(value) if isinstance(value, str) else None
 
 
 def wire(value: Any | UnsetType, fetch: Callable[[str], str]) -> dict[str, Any]:
