@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -213,3 +214,20 @@ async def test_nothing_is_made_while_nobody_listens(
     peer.notify("notifications/message", {"level": "info", "data": "x"})
     peer.write(b"junk\n")
     await client.ping()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_process_has_correlation_ids_of_its_own() -> None:
+    def made() -> str:
+        return Observers("peer").begin("ping", "", None).correlation_id
+
+    first = made()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writing, made().encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert len({first, made(), os.read(reading, 64).decode()}) == 3
+    os.close(reading)
+    os.close(writing)

@@ -9,7 +9,6 @@ import asyncio
 import itertools
 import logging
 import os
-import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from time import perf_counter, time
@@ -78,7 +77,7 @@ class ObservedCall(Struct):
     def correlation_id(self) -> str:
         """A name of the call, for all that is recorded of it; made when it is asked for."""
         if self._correlation_id is None:
-            self._correlation_id = f"{_random.getrandbits(64):016x}"
+            self._correlation_id = f"{_bits()(64):016x}"
         return self._correlation_id
 
     def secret_names(self) -> frozenset[str] | None:
@@ -114,9 +113,15 @@ class ObservedCall(Struct):
         self.ends.clear()  # they hold the call
 
 
-_random: Final = random.Random()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_random.seed)  # or both processes would go on alike
+@cache
+def _bits() -> Callable[[int], int]:
+    """Return a source of random numbers, which a forked process does not share."""
+    import random
+
+    source = random.Random()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=source.seed)
+    return source.getrandbits
 
 
 @cache
