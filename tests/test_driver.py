@@ -27,7 +27,7 @@ def silent_peer() -> Peer:
 async def reaches(client: holdfast.Client, state: State) -> None:
     driver = client._channel.driver
     while client.state is not state:
-        await asyncio.shield(driver._changed)
+        await driver.change()
 
 
 async def outcome(call: Any) -> str:

@@ -76,7 +76,7 @@ class Client:
         self.name: str = transport.name if name is None else name
         self._transport = transport
         self._policy = policy
-        self._closing: asyncio.Task[bool] | None = None
+        self._closing: asyncio.Task[None] | None = None
         self._plan = Plan(
             policy.identity.with_extensions(transport.traits.extensions),
             handlers.abilities,
@@ -158,14 +158,17 @@ class Client:
         Returns:
             True for the call that closed the client, False for those that found it closed.
         """
+        driver, traits = self._channel.driver, self._transport.traits
         first = self._closing is None and self.state not in ENDED
+        if not (traits.shutdown_request or traits.credentials != "" or self._observers.all):
+            await self._close(driver)  # What this waits for goes on without it.
+            return first
         if self._closing is None or self._closing.cancelled():
-            driver = self._channel.driver
             self._closing = driver.loop.create_task(self._close(driver))
         await asyncio.shield(self._closing)
         return first
 
-    async def _close(self, driver: Driver) -> bool:
+    async def _close(self, driver: Driver) -> None:
         if self._transport.traits.shutdown_request and self.is_connected:
             await self._channel.request_shutdown(self._transport.grace)
         if self._policy.protocol is None:
@@ -173,7 +176,7 @@ class Client:
         self._subscriptions.close()
         self._inbound.close()
         try:
-            return await driver.close()
+            await driver.close()
         finally:
             await self._logins.close()
             self._observers.close()
@@ -715,13 +718,9 @@ class Client:
 
     # Listening
 
-    @property
+    @cached_property
     def events(self) -> Events:
         """The events to ``subscribe`` to: requests, states, notifications, violations."""
-        return self._events
-
-    @cached_property
-    def _events(self) -> Events:
         from holdfast.events import Events
 
         self._inbound.events = events = Events(self.name, self._observers.all, self._channel.post)

@@ -102,7 +102,7 @@ async def test_thirty_thousand_calls_leave_nothing_behind() -> None:
         assert driver._waiters == {}
         assert driver.engine.inflight.tombstones <= 1000
         while driver._links.keys() - {driver.engine.generation}:
-            await asyncio.shield(driver._changed)
+            await driver.change()
         gc.collect()
         fds, tasks, memory = (descriptors(), len(asyncio.all_tasks()), resident())
         assert (fds, tasks) == before[:2]

@@ -7,6 +7,7 @@ import logging
 import os
 import shlex
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -381,3 +382,34 @@ async def test_the_shutdown_request_is_sent_where_the_option_asks_for_it(tmp_pat
     async with holdfast.connect(command, shutdown_request=True) as client:
         await client.open()
     assert marker.exists()
+
+
+@pytest.mark.req("L8")
+@pytest.mark.parametrize("polite", [True, False])
+async def test_what_a_server_leaves_in_its_group_ends_with_the_client(
+    tmp_path: Path, polite: bool
+) -> None:
+    """One child ends at SIGTERM, the other has to be killed; the server itself is gone by then."""
+    on_term = f"echo > {tmp_path}/told; exit" if polite else ""
+    child = f"trap '{on_term}' TERM; echo $$ > {tmp_path}/child; sleep 600 & wait; wait"
+    quiet = "stdin=-3, stdout=-3, stderr=-3"
+    start = f"import subprocess\nsubprocess.Popen(['sh', '-c', {child!r}], {quiet})\n"
+    wait = f"while not os.path.exists({str(tmp_path / 'child')!r}): pass\n"
+    transport = Stdio(script(tmp_path, start + "import os\n" + wait + SHOW))
+    async with holdfast.connect(transport) as client:
+        await client.open()
+    assert transport.ended_by == "the end of its input"
+    assert _gone(int((tmp_path / "child").read_text()))
+    assert (tmp_path / "told").exists() is polite
+
+
+def _gone(pid: int) -> bool:
+    """Return True once a process has ended; a zombie has, though nobody may wait for it."""
+    for _ in range(200):
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.01)
+    return False

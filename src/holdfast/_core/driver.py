@@ -1,8 +1,8 @@
 """The thin async shell: carries out the engine's effects and reports what happens.
 
 Everything here runs on one event loop and returns at once, except for the coroutines that
-wait for a future. The driver owns a task, so that a client may be opened and closed from any
-task in any order, and is torn down even when the loop ends without a close.
+wait for a future. It has no task: a client may be opened and closed from any task in any
+order. A loop that ends without a close tears it down, by closing its async generators.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextvars import Context, copy_context
 from functools import partial
 from typing import Any, Final, Protocol
@@ -94,9 +94,10 @@ class Driver:
         """The request that the link withdrew last, before any byte of it had left."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = NEVER
-        self._changed = self.loop.create_future()
-        """Done, and replaced, whenever the state or the set of links changes."""
-        self._keeper = self.loop.create_task(self._keep(), name=f"holdfast-{name}")
+        self._changed: asyncio.Future[None] | None = None
+        """Done when an attempt to connect is over or a link is drained, if anybody waits."""
+        self._keeper: AsyncGenerator[None] | None = self._keep()
+        _run(self._keeper.__anext__())
 
     def __repr__(self) -> str:
         return f"<Driver {self.engine!r} {len(self._links)} links>"
@@ -144,25 +145,26 @@ class Driver:
         try:
             async with asyncio.timeout(timeout):
                 while self.engine.state is not State.READY:
-                    await asyncio.shield(self._changed)
+                    await self.change()
                     self._check_attempt(wait)
         except TimeoutError as error:
             if isinstance(error, HoldfastError):
                 raise
             raise self._not_ready(timeout) from self.engine.reason
 
-    async def close(self) -> bool:
-        """End everything; True for the caller that did it, False for those that came later."""
-        first = self.engine.state not in (State.CLOSING, State.CLOSED)
+    async def close(self) -> None:
+        """End everything. The teardown is bounded and goes on even if this is cancelled."""
         self._apply(self.engine.close(self.loop.time()))
         self.mailbox.close()
         self._rest()
-        while self._links:
-            # The teardown is bounded and goes on even if this closer is cancelled.
-            await asyncio.shield(self._changed)
-        if not self._keeper.done() and self._keeper is not asyncio.current_task():
-            await asyncio.wait([self._keeper])
-        return first
+        while self._links or self.engine.state is State.CLOSING:
+            await self.change()
+
+    async def change(self) -> None:
+        """Wait until an attempt to connect is over, or a link is drained."""
+        if self._changed is None:
+            self._changed = self.loop.create_future()
+        await asyncio.shield(self._changed)
 
     def caller_context(self) -> Context | None:
         """Return a copy of the context of the newest call under way; None: nobody is calling.
@@ -183,10 +185,12 @@ class Driver:
         self._apply(self.engine.renew_session(reason, self.loop.time()))
 
     def _rest(self) -> None:
-        """Leave no timer and no task behind, once a closed client has no link."""
+        """Leave no timer behind, nor a keeper, once a closed client has no link."""
         if not self._links and self.engine.state in (State.CLOSING, State.CLOSED):
             self._stop_timer()
-            self._keeper.cancel()
+            keeper, self._keeper = self._keeper, None
+            if keeper is not None:
+                _run(keeper.aclose())
 
     def send(self, effects: list[Effect]) -> None:
         """Carry out what one of the engine's methods gave."""
@@ -260,8 +264,9 @@ class Driver:
         self._apply(self.engine.tick(max(self.loop.time(), self.engine.due)))
 
     def _signal(self) -> None:
-        changed, self._changed = self._changed, self.loop.create_future()
-        changed.set_result(None)
+        changed, self._changed = self._changed, None
+        if changed is not None:
+            changed.set_result(None)
 
     def _send(self, command: b.Send) -> None:
         link = self._link
@@ -360,7 +365,8 @@ class Driver:
         self._listener.dismissed(outcome)
 
     def _moved(self, outcome: b.Moved) -> None:
-        self._signal()
+        if outcome.new not in _UNDER_WAY:
+            self._signal()
         self._listener.moved(outcome)
 
     def _starting(self, outcome: b.Starting) -> None:
@@ -386,15 +392,18 @@ class Driver:
         text = f"{self.engine.name}: not ready within {timeout:.3g} s (it is '{state}'{why})"
         return RequestTimeout(text)
 
-    async def _keep(self) -> None:
-        """Live until closed. A loop that ends early cancels its tasks, this one among them."""
+    async def _keep(self) -> AsyncGenerator[None]:
+        """Be closed at the end of the loop, which closes its async generators.
+
+        A task would do as well, which the loop cancels, but takes more memory and several turns
+        of the loop to begin and to end.
+        """
         try:
-            await self.loop.create_future()
-        except asyncio.CancelledError:
-            if not self._links:
-                raise
-            self._abandon()
-            raise
+            yield
+        finally:
+            self._keeper = None
+            if self._links:
+                self._abandon()
 
     def _abandon(self) -> None:
         """The loop goes away under us: no more waiting, everything ends now."""
@@ -407,6 +416,14 @@ class Driver:
         self._links.clear()
         self._signal()
 
+
+def _run(step: Awaitable[None]) -> None:
+    """Run to its end, at once, what never waits."""
+    for _ in step.__await__():
+        raise AssertionError("it waits")
+
+
+_UNDER_WAY: Final = frozenset({State.STARTING, State.INITIALIZING})
 
 _EFFECTS: Final[dict[type, Callable[[Driver, Any], None]]] = {
     b.Open: Driver._open,

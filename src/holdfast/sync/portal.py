@@ -130,6 +130,7 @@ class Portal:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
+        await self._loop.shutdown_asyncgens()
 
 
 class _Job(Generic[T]):

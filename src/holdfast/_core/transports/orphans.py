@@ -1,8 +1,9 @@
 """A watcher process that kills orphaned servers.
 
-A parent that is killed cannot clean up. So one small shell per process reads from a pipe that
-only this process holds open, and keeps the list of the process groups of its servers. However
-the process ends, the pipe breaks, and the shell kills what is left: servers and their children.
+A parent that is killed cannot clean up. So one small shell per process waits at a pipe that only
+this process holds open, beside a list of the process groups of its servers. However the process
+ends, the pipe breaks, and the shell kills what is on the list: servers and their children. The
+list is a file that both hold: adding a group to it wakes nobody.
 
 The parent-death signal of Linux (prctl(2), PR_SET_PDEATHSIG) would save the shell, but it reaches
 only the direct child (not what a launcher like npx started), fires when the spawning *thread* ends,
@@ -16,22 +17,18 @@ import contextlib
 import logging
 import os
 import subprocess
+from threading import Lock
+from typing import Final
 
 log: logging.Logger = logging.getLogger("holdfast")
 
 _SCRIPT = """
 trap '' INT TERM HUP QUIT
-groups=
-while read -r sign group; do
-    case $sign in
-        +) groups="$groups $group" ;;
-        -) kept=
-           for one in $groups; do [ "$one" = "$group" ] || kept="$kept $one"; done
-           groups=$kept ;;
-    esac
-done
-for one in $groups; do kill -s KILL -- "-$one"; done 2>/dev/null
+read -r end
+while read -r group; do [ -z "$group" ] || kill -s KILL -- "-$group"; done <&1 2>/dev/null
 """
+_SLOT: Final = 16
+"""Bytes of a line of the list: a number and spaces."""
 
 
 class Guard:
@@ -39,13 +36,36 @@ class Guard:
 
     def __init__(self) -> None:
         self._shell: subprocess.Popen[bytes] | None = None
+        self._list = -1
+        """The list, as a file without a name: shell and process share it."""
+        self._slots: dict[int, int] = {}
+        """The line of each group."""
+        self._free: list[int] = []
+        self._lock = Lock()
+        """Clients may run in several threads, each with a loop of its own."""
         self._registered = False
 
     def watch(self, group: int) -> None:
-        self._write(f"+ {group}\n", start=True)
+        with self._lock:
+            running = self._shell is not None and self._shell.poll() is None
+            if not running and not self._start():
+                return
+            if group not in self._slots:
+                self._slots[group] = self._free.pop() if self._free else len(self._slots)
+            self._write(self._slots[group], str(group))
 
     def forget(self, group: int) -> None:
-        self._write(f"- {group}\n", start=False)
+        with self._lock:
+            slot = self._slots.pop(group, None)
+            if slot is not None:
+                self._free.append(slot)
+                self._write(slot, "")
+
+    def _write(self, slot: int, text: str) -> None:
+        try:
+            os.pwrite(self._list, f"{text:<{_SLOT - 1}}\n".encode(), slot * _SLOT)
+        except OSError as error:
+            log.debug("a server is not on the guard's list: %s", error)
 
     def register(self) -> None:
         """Stop the watcher at exit, after everything that registers with atexit later."""
@@ -56,32 +76,22 @@ class Guard:
 
     def stop(self) -> None:
         """End the watcher; it kills what is still on its list."""
-        shell, self._shell = self._shell, None
-        if shell is None:
-            return
-        assert shell.stdin is not None
-        with contextlib.suppress(OSError):
-            shell.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            shell.wait(1.0)
-
-    def _write(self, line: str, *, start: bool) -> None:
-        if self._shell is None and not (start and self._start()):
-            return
-        assert self._shell is not None
-        assert self._shell.stdin is not None
-        try:
-            os.write(self._shell.stdin.fileno(), line.encode())
-        except OSError as error:
-            log.debug("the guard is gone: %s", error)
-            self.stop()
+        shell = self._drop()
+        if shell is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                shell.wait(1.0)
 
     def _start(self) -> bool:
+        if self._shell is not None and self._shell.stdin is not None:
+            self._shell.stdin.close()
         try:
+            if self._list < 0:
+                self._list = _unnamed_file()
+            os.lseek(self._list, 0, os.SEEK_SET)
             self._shell = subprocess.Popen(
                 ["/bin/sh", "-c", _SCRIPT],
                 stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
+                stdout=self._list,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
@@ -91,12 +101,34 @@ class Guard:
         self.register()
         return True
 
-    def _leave_to_parent(self) -> None:
-        """Drop the parent's watcher in a forked child: holding its pipe would keep it running."""
+    def _drop(self) -> subprocess.Popen[bytes] | None:
+        """Let go of the watcher and its list."""
         shell, self._shell = self._shell, None
         if shell is not None and shell.stdin is not None:
             shell.stdin.close()
+        if self._list >= 0:
+            os.close(self._list)
+            self._list = -1
+        self._slots.clear()
+        self._free.clear()
+        return shell
+
+    def _leave_to_parent(self) -> None:
+        """Drop the parent's watcher in a forked child: holding its pipe would keep it running."""
+        self._lock = Lock()
+        shell = self._drop()
+        if shell is not None:
             shell.returncode = 0
+
+
+def _unnamed_file() -> int:
+    try:
+        return os.memfd_create("holdfast-servers")
+    except (AttributeError, OSError):
+        from tempfile import TemporaryFile
+
+        with TemporaryFile() as file:
+            return os.dup(file.fileno())
 
 
 guard: Guard = Guard()

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 import signal
-import subprocess
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -28,7 +28,7 @@ from holdfast._core.boundary import (
 from holdfast._core.transports.launchers import Activity, activity
 from holdfast._core.transports.orphans import guard
 from holdfast._core.transports.pipes import LineReader, PipeReader, Writer
-from holdfast._core.transports.spawn import ending
+from holdfast._core.transports.spawn import Spawned, ending
 from holdfast._core.transports.stderr import Stderr
 from holdfast._core.wire.framing import FrameTooLarge
 from holdfast.errors import HoldfastError, TransportError
@@ -40,6 +40,8 @@ GROUP_WAIT: Final = 0.5
 """Seconds between SIGTERM and SIGKILL for what outlives the server in its group."""
 KILL_WAIT: Final = 5.0
 """Seconds for the kernel to end a killed process: longer only for one stuck in the kernel."""
+LOOP_WAIT: Final = 1.0
+"""The same at the end of the loop, where nothing else can run meanwhile."""
 START_CHECK: Final = 1.0
 """Seconds between two looks at a server that has said nothing yet."""
 
@@ -47,9 +49,36 @@ START_CHECK: Final = 1.0
 class StdioLink:
     """One run of the server."""
 
+    __slots__ = (
+        "_activity",
+        "_ended",
+        "_errors",
+        "_exited",
+        "_fading",
+        "_generation",
+        "_grace",
+        "_how",
+        "_launcher",
+        "_loop",
+        "_on_ended",
+        "_pid",
+        "_pidfd",
+        "_poll",
+        "_reader",
+        "_report",
+        "_started",
+        "_startup",
+        "_status",
+        "_stderr",
+        "_stdout",
+        "_timer",
+        "_writer",
+        "send",
+    )
+
     def __init__(
         self,
-        process: subprocess.Popen[bytes],
+        process: Spawned,
         generation: Generation,
         limits: Limits,
         report: Callable[[Report], None],
@@ -60,8 +89,8 @@ class StdioLink:
         launcher: bool = False,
         ended: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._process = process
+        self._loop = loop = asyncio.get_running_loop()
+        self._pid = process.pid
         self._generation = generation
         self._report = report
         self._stderr = stderr
@@ -69,49 +98,39 @@ class StdioLink:
         self._startup = startup
         self._launcher = launcher
         self._on_ended = ended
-        self._started = self._loop.time()
-        self._activity = Activity()
-        self._start_check: asyncio.TimerHandle | None = None
-        self._exited: asyncio.Future[None] = self._loop.create_future()
-        self._fading: asyncio.TimerHandle | None = None
-        self._teardown: asyncio.Task[None] | None = None
-        self._ended = False
-        self._own_pipes(limits)
-        self._watch_exit()
-        self._loop.call_soon(self._begin)
-
-    def __repr__(self) -> str:
-        return f"<StdioLink #{self._generation} pid {self._process.pid}>"
-
-    def _own_pipes(self, limits: Limits) -> None:
-        """Take the descriptors from the Popen object; from here on they are ours to close."""
-        process = self._process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        stdin = os.dup(process.stdin.fileno())
-        os.set_blocking(stdin, False)
-        self._writer = Writer(stdin, self._loop, limits.backlog_bytes, self._broken, self._room)
-        self.send: Callable[..., bool] = self._writer.send
-        self._reader = LineReader(
-            limits.frame_bytes, self._generation, self._writer, self._report, self._oversized
-        )
-        self._stdout = PipeReader(_take(process.stdout), self._loop, self._reader.feed, self._end)
-        process.stdin.close()
+        self._started = loop.time()
+        self._activity: Activity | None = None
+        self._status: int | None = None
+        """The exit code, once the process has been waited for."""
+        self._exited = self._fading = self._ended = False
+        self._how = ""
+        """The last step of the teardown; empty before it begins."""
+        self._timer: asyncio.TimerHandle | None = None
+        """For the one thing that is waited for: the start, the exit code, or the teardown."""
+        limit = limits.backlog_bytes
+        self._writer = writer = Writer(process.stdin, loop, limit, self._broken, self._room)
+        self.send: Callable[..., bool] = writer.send
+        limit = limits.frame_bytes
+        self._reader = LineReader(limit, generation, writer, report, self._oversized)
+        self._stdout = PipeReader(process.stdout, loop, self._reader.feed, self._end)
         self._errors: PipeReader | None = None
         if process.stderr is not None:
-            self._errors = PipeReader(
-                _take(process.stderr), self._loop, self._stderr.feed, self._stderr.end
-            )
+            self._errors = PipeReader(process.stderr, loop, stderr.feed, stderr.end)
+        self._watch_exit()
+        loop.call_soon(self._begin)
+
+    def __repr__(self) -> str:
+        return f"<StdioLink #{self._generation} pid {self._pid}>"
 
     def _begin(self) -> None:
         if self._ended:
             return
-        guard.watch(self._process.pid)
+        guard.watch(self._pid)
         self._report(Opened(self._generation))
         if self._launcher:
             self._check_start()
-        elif self._startup > 0:
-            self._check_later(START_CHECK)
+        elif self._startup > 0 and not self._how:
+            self._wait(START_CHECK, self._check_start)
 
     def _check_start(self) -> None:
         """Report, while nothing has been heard, that a launcher is still at work.
@@ -119,26 +138,22 @@ class StdioLink:
         A launcher counts as working as long as it runs: one that downloads over a slow network
         uses hardly any processor time. Other commands need children that do something.
         """
-        self._start_check = None
         elapsed = self._loop.time() - self._started
-        if (
-            self._reader.heard
-            or self._reader.lost
-            or self._exited.done()
-            or elapsed >= self._startup
-        ):
-            return
-        again = min(START_CHECK, self._startup - elapsed)
-        if self._launcher or self._children_busy():
-            self._report(Starting(self._generation, elapsed, again))
-        self._check_later(again)
-
-    def _check_later(self, seconds: float) -> None:
-        self._start_check = self._loop.call_later(seconds, self._check_start)
+        silent = not (self._reader.heard or self._reader.lost or self._exited)
+        if silent and elapsed < self._startup:
+            again = min(START_CHECK, self._startup - elapsed)
+            if self._launcher or self._children_busy():
+                self._report(Starting(self._generation, elapsed, again))
+            self._wait(again, self._check_start)
 
     def _children_busy(self) -> bool:
-        before, self._activity = self._activity, activity(self._process.pid)
+        before, self._activity = self._activity or Activity(), activity(self._pid)
         return before != self._activity
+
+    def _wait(self, seconds: float, then: Callable[..., None], *args: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(seconds, then, *args)
 
     def _room(self) -> None:
         if not self._reader.lost:
@@ -163,15 +178,21 @@ class StdioLink:
 
     def close(self, farewell: StreamOptions | None = None) -> None:
         self._reader.lost = True
-        if self._teardown is None and not self._ended:
-            self._teardown = self._loop.create_task(self._tear_down(), name=repr(self))
+        if self._how or self._ended:
+            return
+        self._how = "the end of its input"
+        self._writer.close()
+        if self._exited:
+            # Not at once: the driver is still about what it closes the link for.
+            self._loop.call_soon(self._end_group)
+        else:
+            self._wait(self._grace, self._terminate, signal.SIGTERM)
 
     def kill(self) -> None:
         self._signal(signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(1.0)
-        if self._teardown is not None:
-            self._teardown.cancel()
+        until = time.monotonic() + LOOP_WAIT
+        while not self._reap() and time.monotonic() < until:
+            time.sleep(0.001)
         self._release()
 
     # What comes from the server
@@ -189,16 +210,18 @@ class StdioLink:
 
     def _fade(self, what: str) -> None:
         """A pipe is gone; wait a moment for the exit code."""
-        if self._reader.lost or self._fading is not None:
+        if self._reader.lost or self._fading:
             return
-        if self._exited.done():
+        if self._exited:
             self._lose_process(what)
         else:
-            self._fading = self._loop.call_later(EXIT_WAIT, self._lose_process, what)
+            self._fading = True
+            self._wait(EXIT_WAIT, self._lose_process, what)
 
     def _watch_exit(self) -> None:
+        self._poll: asyncio.TimerHandle | None = None
         try:
-            self._pidfd = os.pidfd_open(self._process.pid)
+            self._pidfd = os.pidfd_open(self._pid)
         except (AttributeError, OSError):
             self._pidfd = -1
             self._poll = self._loop.call_later(EXIT_WAIT / 10, self._poll_exit)
@@ -207,28 +230,28 @@ class StdioLink:
 
     def _poll_exit(self) -> None:
         """Poll for the exit, where the system has no pidfd."""
-        if self._process.poll() is not None:
+        if self._reap():
             self._exit()
         elif not self._ended:
             self._poll = self._loop.call_later(EXIT_WAIT / 10, self._poll_exit)
 
     def _exit(self) -> None:
-        if self._exited.done():
-            return
         if self._pidfd >= 0:
             self._loop.remove_reader(self._pidfd)
         # It stays a zombie until the teardown, so that the id of its group is not reused: a
         # signal to the group must not reach a stranger.
-        self._exited.set_result(None)
+        self._exited = True
         if not self._reader.lost:
             self._stdout.drain()
         if self._errors is not None:
             self._errors.drain()
         if not self._reader.lost:
             self._lose_process("ended")
+        elif self._how:
+            self._end_group()
 
     def _lose_process(self, what: str) -> None:
-        if self._exited.done():
+        if self._exited:
             code = self._exit_code()
             text, exit_code = f"the server {ending(code)}", code
         else:
@@ -237,12 +260,13 @@ class StdioLink:
         self._lose(TransportError(text, exit_code=exit_code, stderr_tail=tail))
 
     def _exit_code(self) -> int | None:
-        if self._process.returncode is not None or self._pidfd < 0:
-            return self._process.returncode
+        if self._status is not None or self._pidfd < 0:
+            return self._status
         try:
             found = os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except OSError:
-            return self._process.poll()
+            self._reap()
+            return self._status
         if found is None:
             return None
         return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
@@ -255,57 +279,61 @@ class StdioLink:
 
     # Teardown
 
-    async def _tear_down(self) -> None:
-        try:
-            self._writer.close()
-            how = "the end of its input"
-            if not await self._exits_within(self._grace):
-                how = "SIGTERM"
-                self._signal(signal.SIGTERM)
-                if not await self._exits_within(self._grace):
-                    how = "SIGKILL"
-                    self._signal(signal.SIGKILL)
-                    await self._exits_within(KILL_WAIT)
-            self._on_ended(how)
-            await self._end_group()
-        finally:
-            self._release()
-        self._report(Drained(self._generation))
+    def _terminate(self, number: signal.Signals) -> None:
+        """Signal a server that has outlived its grace, and wait for its end once more."""
+        self._how = number.name
+        self._signal(number)
+        if number is signal.SIGTERM:
+            self._wait(self._grace, self._terminate, signal.SIGKILL)
+        else:
+            self._wait(KILL_WAIT, self._end_group)
 
-    async def _exits_within(self, span: float) -> bool:
-        await asyncio.wait([self._exited], timeout=span)
-        return self._exited.done()
-
-    async def _end_group(self) -> None:
+    def _end_group(self) -> None:
         """End what the dead leader left behind in its process group."""
+        if self._ended:
+            return
+        self._on_ended(self._how)
         self._signal(signal.SIGTERM)
-        self._process.poll()
-        deadline = self._loop.time() + GROUP_WAIT
-        while self._group_lives():
-            if self._loop.time() > deadline:
-                self._signal(signal.SIGKILL)
+        self._reap()
+        self._await_group(self._loop.time() + GROUP_WAIT)
+
+    def _await_group(self, until: float) -> None:
+        if self._group_lives():
+            if self._loop.time() <= until:
+                self._wait(0.01, self._await_group, until)
                 return
-            await asyncio.sleep(0.01)
+            self._signal(signal.SIGKILL)
+        self._release()
+        self._report(Drained(self._generation))
 
     def _group_lives(self) -> bool:
         try:
-            os.killpg(self._process.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
+            os.killpg(self._pid, 0)
+        except (ProcessLookupError, PermissionError):
             return False
         return True
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
+            os.killpg(self._pid, number)
+
+    def _reap(self) -> bool:
+        """Wait for the process without waiting; return True if it is gone."""
+        if self._status is None:
+            try:
+                pid, status = os.waitpid(self._pid, os.WNOHANG)
+            except ChildProcessError:
+                self._status = 0  # Somebody else waited for it; the code is lost.
+            else:
+                self._status = os.waitstatus_to_exitcode(status) if pid else None
+        return self._status is not None
 
     def _release(self) -> None:
         if self._ended:
             return
         self._ended = True
         self._reader.lost = True
-        for timer in (self._fading, self._start_check):
+        for timer in (self._timer, self._poll):
             if timer is not None:
                 timer.cancel()
         self._writer.close()
@@ -313,16 +341,8 @@ class StdioLink:
         if self._errors is not None:
             self._errors.close()
         if self._pidfd >= 0:
-            self._loop.remove_reader(self._pidfd)
+            if not self._exited:
+                self._loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
-        else:
-            self._poll.cancel()
-        self._process.poll()
-        guard.forget(self._process.pid)
-
-
-def _take(pipe: object) -> int:
-    """Return a descriptor of our own for a pipe of Popen's, which is closed."""
-    fd = os.dup(pipe.fileno())  # type: ignore[attr-defined]
-    pipe.close()  # type: ignore[attr-defined]
-    return fd
+        self._reap()
+        guard.forget(self._pid)

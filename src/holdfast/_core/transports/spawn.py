@@ -9,6 +9,8 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from msgspec import Struct
+
 from holdfast.errors import TransportError
 
 BASIC_ENVIRONMENT: Final = (
@@ -84,9 +86,13 @@ def environment(
         ours: The environment to take them from.
     """
     named = frozenset() if isinstance(inherit, bool) else frozenset(inherit)
-    passed = (name for name in ours if inherit is True or name in named or is_passed(name))
+    passed = {
+        name: ours[name]
+        for name in ours
+        if inherit is True or name in _EXACT or name in named or is_passed(name)
+    }
     # CVE-2014-6271: old versions of bash run functions found in values that begin with "()".
-    safe = {name: ours[name] for name in passed if not ours[name].startswith("()")}
+    safe = {name: value for name, value in passed.items() if not value.startswith("()")}
     return {**safe, **(extra or {})}
 
 
@@ -97,27 +103,49 @@ def is_passed(name: str) -> bool:
     return name.startswith(_PREFIXES) and not name.startswith(_NEVER)
 
 
+class Spawned(Struct, frozen=True):
+    """A process that was started, and our ends of its pipes; both are the caller's to end."""
+
+    pid: int
+    stdin: int
+    stdout: int
+    stderr: int | None = None
+
+
 def spawn(
     command: tuple[str, ...], env: dict[str, str], cwd: str | None, *, inherit_stderr: bool
-) -> subprocess.Popen[bytes]:
+) -> Spawned:
     """Start the server in a session and process group of its own, with pipes."""
+    ends: list[tuple[int, int]] = []
+    """Of each pipe the server's end and ours: Popen would make file objects of them."""
     try:
-        return subprocess.Popen(
+        for number in range(2 if inherit_stderr else 3):
+            reading, writing = os.pipe()
+            ends.append((writing, reading) if number else (reading, writing))
+        process = subprocess.Popen(
             command,
-            bufsize=0,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=None if inherit_stderr else subprocess.PIPE,
+            stdin=ends[0][0],
+            stdout=ends[1][0],
+            stderr=None if inherit_stderr else ends[2][0],
             env=env,
             cwd=cwd,
             start_new_session=True,
         )
-    except (OSError, ValueError) as error:
+    except BaseException as error:
+        for _, ours in ends:
+            os.close(ours)
+        if not isinstance(error, OSError | ValueError):
+            raise
         path = env.get("PATH", "")
         missing = isinstance(error, FileNotFoundError) and os.sep not in command[0]
         hint = f"PATH is {path!r}" if missing else ""
         told = TransportError(_why(error, command, path, cwd), hint=hint)
         raise told from error.with_traceback(None)
+    finally:
+        for theirs, _ in ends:
+            os.close(theirs)
+    process.returncode = 0  # It is the caller who waits for it.
+    return Spawned(process.pid, *(ours for _, ours in ends))
 
 
 def _why(error: Exception, command: tuple[str, ...], path: str, cwd: str | None) -> str:

@@ -18,6 +18,8 @@ from holdfast.errors import TransportError
 from holdfast.policies import Limits
 
 _SCRIPT: Final = r"\w\.(py|[cm]?js|m?ts|sh|rb|jar)$"
+_TRAITS: Final = Traits()
+_WITH_SHUTDOWN: Final = Traits(shutdown_request=True)
 
 
 class Stdio:
@@ -109,7 +111,7 @@ class Stdio:
 
     @property
     def traits(self) -> Traits:
-        return Traits(shutdown_request=self.shutdown_request)
+        return _WITH_SHUTDOWN if self.shutdown_request else _TRAITS
 
     def open(
         self,
