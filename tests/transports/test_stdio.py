@@ -386,8 +386,8 @@ async def test_the_shutdown_request_is_sent_where_the_option_asks_for_it(tmp_pat
 
 @pytest.mark.req("L8")
 @pytest.mark.parametrize("polite", [True, False])
-async def test_what_a_server_leaves_in_its_group_ends_with_the_client(
-    tmp_path: Path, polite: bool
+def test_what_a_server_leaves_in_its_group_ends_with_the_client(
+    tmp_path: Path, polite: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One child ends at SIGTERM, the other has to be killed; the server itself is gone by then."""
     on_term = f"echo > {tmp_path}/told; exit" if polite else ""
@@ -396,8 +396,14 @@ async def test_what_a_server_leaves_in_its_group_ends_with_the_client(
     start = f"import subprocess\nsubprocess.Popen(['sh', '-c', {child!r}], {quiet})\n"
     wait = f"while not os.path.exists({str(tmp_path / 'child')!r}): pass\n"
     transport = Stdio(script(tmp_path, start + "import os\n" + wait + SHOW))
-    async with holdfast.connect(transport) as client:
-        await client.open()
+    if polite:
+        monkeypatch.setattr("holdfast._core.transports.process.GROUP_WAIT", 20.0)
+
+    async def main() -> None:
+        async with holdfast.connect(transport) as client:
+            await client.open()
+
+    asyncio.run(main())
     assert transport.ended_by == "the end of its input"
     assert _gone(int((tmp_path / "child").read_text()))
     assert (tmp_path / "told").exists() is polite
