@@ -19,8 +19,8 @@ from msgspec import Raw, Struct, field
 T = TypeVar("T")
 W = TypeVar("W", bound="Wire")
 
-Source: TypeAlias = "Raw | tuple[Any, str] | tuple[Any, str, Any]"
-"""The bytes of an object; or its container's source, and the key (and index) in there."""
+Source: TypeAlias = "Raw | tuple[Any, str | int] | tuple[Any, str, Any]"
+"""The bytes of an object; or its container or the source of that, and the way to it in there."""
 
 Plan: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -186,7 +186,9 @@ def resolve(source: Source) -> Any:
     """Return the JSON value at a source."""
     if isinstance(source, Raw):
         return plain_json(source)
-    found = resolve(source[0])
+    found = source[0]
+    if isinstance(found, Raw | tuple):
+        found = resolve(found)
     for step in source[1:]:
         found = found[step]
     return found
@@ -223,7 +225,8 @@ def _holds_wire(kind: Any) -> bool:
     return any(_holds_wire(part) for part in getattr(kind, "__args__", ()))
 
 
-# Pages: one answer to a list request. Each item is read on its own: a malformed one costs itself.
+# Pages: one answer to a list request. A small one is read in one pass. Where that fails, and in a
+# large one, each item is read on its own, so that one that is malformed costs itself alone.
 
 
 class Fault(Struct, frozen=True):
@@ -262,24 +265,16 @@ def decode_page(raw: bytes | Raw, item_type: type[W], key: str, most: int | None
     """
     if len(raw) > MOST_COMMAS and (commas := bytes(raw).count(b",")) > MOST_COMMAS:
         raise msgspec.ValidationError(f"a page of {commas + 1} values, more than {MOST_COMMAS}")
-    head = decode(raw, _head_type(key))
+    whole = _in_one_pass(raw, item_type, key) if len(raw) < DETACH else None
+    head = decode(raw, _head_type(key, Raw)) if whole is None else whole
     if most is not None and len(head.found) > most:
         raise msgspec.ValidationError(f"a list of {len(head.found)} items, more than {most}")
     items: list[W] = []
     faults: list[Fault] = []
-    read = decoder(item_type).decode
-    for index, item in enumerate(head.found):
-        source = item.copy() if len(item) < DETACH else item
-        try:
-            found = read(source)
-            attach(found, source)
-        except (msgspec.ValidationError, UnicodeDecodeError):
-            try:
-                found = decode(source, item_type)
-            except msgspec.ValidationError as error:
-                faults.append(Fault(index, _name(source), str(error)))
-                continue
-        items.append(found)
+    if whole is None:
+        _one_by_one(head.found, item_type, items, faults)
+    else:
+        items = head.found
     return Page(
         items=items,
         next_cursor=head.next_cursor,
@@ -291,10 +286,55 @@ def decode_page(raw: bytes | Raw, item_type: type[W], key: str, most: int | None
     )
 
 
+def _in_one_pass(raw: bytes | Raw, item_type: type[W], key: str) -> Any:
+    """Return a page with its items; None if not all of it fits."""
+    raw = raw.copy() if isinstance(raw, Raw) else Raw(raw)
+    try:
+        page = decoder(_head_type(key, item_type)).decode(raw)
+    except (msgspec.ValidationError, UnicodeDecodeError):
+        return None
+    texts = _Texts(raw, key)
+    for index, item in enumerate(page.found):
+        attach(item, (texts, index))
+    return page
+
+
+class _Texts:
+    """The JSON of each item of a page, which is cut up when the first of them is asked for."""
+
+    __slots__ = ("_cut", "_key", "_page")
+
+    def __init__(self, page: Raw, key: str) -> None:
+        self._page = page
+        self._key = key
+        self._cut: list[Raw] | None = None
+
+    def __getitem__(self, index: int) -> Any:
+        if self._cut is None:
+            self._cut = decoder(_head_type(self._key, Raw)).decode(self._page).found
+        return plain_json(self._cut[index])
+
+
+def _one_by_one(found: list[Raw], item_type: type[W], items: list[W], faults: list[Fault]) -> None:
+    read = decoder(item_type).decode
+    for index, item in enumerate(found):
+        source = item.copy() if len(item) < DETACH else item
+        try:
+            one = read(source)
+            attach(one, source)
+        except (msgspec.ValidationError, UnicodeDecodeError):
+            try:
+                one = decode(source, item_type)
+            except msgspec.ValidationError as error:
+                faults.append(Fault(index, _name(source), str(error)))
+                continue
+        items.append(one)
+
+
 @cache
-def _head_type(key: str) -> type[Any]:
-    """Return the type of a page whose items stay raw under ``key``."""
-    found = [("found", list[Raw], field(name=key))]
+def _head_type(key: str, item_type: type[Any]) -> type[Any]:
+    """Return the type of a page whose items are under ``key``."""
+    found = [("found", list[item_type], field(name=key))]  # type: ignore[valid-type]
     return msgspec.defstruct(f"_Page_{key}", found, bases=(_Head,), kw_only=True)
 
 

@@ -190,12 +190,12 @@ class ToolTable:
         former, self._tools = self._tools, {}
         timeouts, rules = self._policy.timeouts, self._policy.deny or self._policy.allow is not None
         for tool in found:
-            own, name = tool.__dict__, tool.name
+            name = tool.name
             if name in former:
-                own.update(_timeout=former[name].timeout, _enabled=former[name].enabled)
-            else:
-                own.setdefault("_timeout", self._policy.timeout(name) if timeouts else None)
-                own.setdefault("_enabled", not rules or self._policy.enables(name))
+                tool.timeout, tool.enabled = former[name].timeout, former[name].enabled
+            elif timeouts or rules:
+                tool.__dict__.setdefault("_timeout", self._policy.timeout(name))
+                tool.__dict__.setdefault("_enabled", self._policy.enables(name))
             self._tools.setdefault(name, tool)
         self.ready.clear()
         self._pages = found.pages
@@ -297,7 +297,7 @@ class ToolTable:
             returns = self._compile(output)
         wanted = self._headers.get(tool.name)
         return ReadyTool(
-            tool.__dict__,
+            _own(tool),
             tool,
             checker,
             returns,
@@ -317,7 +317,7 @@ class ToolTable:
         """Return the settings of a tool whose list is not known or out of date."""
         tool = self._tools.get(name)
         if tool is not None or self._guards:
-            own = self._settings(name) if tool is None else tool.__dict__
+            own = self._settings(name) if tool is None else _own(tool)
             return ReadyTool(own, epoch=self._epoch if self._guards else None)
         found = self._unlisted.get(name)
         if found is None:
@@ -384,6 +384,12 @@ class ToolTable:
 
     def _subject(self, name: str) -> str:
         return f"{self._channel.name}: tools/call {name!r}"
+
+
+def _own(tool: Tool) -> dict[str, Any]:
+    """Return the client's settings for a tool, as they are and will be."""
+    tool.timeout, tool.enabled = tool.timeout, tool.enabled
+    return tool.__dict__
 
 
 def _same(pages: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
