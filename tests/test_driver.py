@@ -399,6 +399,29 @@ def test_a_loop_that_ends_without_a_close_ends_the_client() -> None:
     assert client.state in (State.CLOSING, State.CLOSED)
 
 
+@pytest.mark.req("L7", "L8")
+def test_a_task_that_the_end_of_the_loop_cancels_can_still_call_and_close() -> None:
+    client = holdfast.connect(silent_peer())
+    said: list[object] = []
+
+    async def work() -> None:
+        async with client:
+            try:
+                await client.call_tool("stuck")
+            finally:
+                said.append((await client.call_tool("quick")).is_error)
+
+    async def main() -> None:
+        task = asyncio.create_task(work())
+        await client.wait_ready(20)
+        await asyncio.sleep(0)
+        assert not task.done()
+
+    asyncio.run(main())
+    assert said == [False]
+    assert client.state is State.CLOSED
+
+
 @pytest.mark.req("R1")
 async def test_ids_rise_over_reconnects() -> None:
     peer = silent_peer()

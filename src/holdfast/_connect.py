@@ -1,8 +1,10 @@
-"""``connect``: check the options, choose the transport, build the client."""
+"""``connect``: check the options, choose the transport, build the client.
+
+The client and the event loop are loaded by the first call, not with this module.
+"""
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import (
@@ -16,13 +18,8 @@ from typing import (
     Unpack,
 )
 
-import msgspec
+from msgspec.structs import replace
 
-from holdfast._core.calls.handlers import Handlers
-from holdfast._core.targets import Target, transport_for
-from holdfast._core.text import close_matches
-from holdfast._core.transports.stderr import Sink
-from holdfast.client import Client
 from holdfast.errors import ValidationError
 from holdfast.policies import (
     Backoff,
@@ -40,14 +37,21 @@ from holdfast.policies import (
 
 if TYPE_CHECKING:
     from holdfast._core.auth.options import Auth
+    from holdfast._core.calls.handlers import Handlers
+    from holdfast._core.targets import Target
     from holdfast._core.transports.http_client import Headers
+    from holdfast._core.transports.stderr import Sink
     from holdfast.calllog.log import CallLog
+    from holdfast.client import Client
     from holdfast.lock.guard import Lock
 
 LogTarget: TypeAlias = "str | os.PathLike[str] | TextIO | Callable[[str], Any] | CallLog"
 """A file, a stream, a function that takes each line, or a `CallLog`."""
 LockTarget: TypeAlias = "str | os.PathLike[str] | Lock"
 """A lock file, or a `Lock` with a policy of its own."""
+
+
+_DEFAULTS: Final = Policy()
 
 
 class Options(TypedDict, total=False):
@@ -135,7 +139,12 @@ def connect(
             print((await client.call_tool("echo", {"message": "hello"})).text)
         ```
     """
-    refuse_unknown(options)
+    from holdfast._core.calls.handlers import NO_HANDLERS
+    from holdfast._core.targets import transport_for
+    from holdfast.client import Client
+
+    if options:
+        refuse_unknown(options)
     policies = _given(
         timeouts=timeouts,
         limits=limits,
@@ -146,8 +155,10 @@ def connect(
         cache=cache,
         observability=observability,
     )
-    handlers = policies.pop("handlers", None) or Handlers()
-    policy = Policy(protocol=protocol, when_down=when_down, replay=replay, **policies)
+    own_handlers = policies.pop("handlers", NO_HANDLERS)
+    policy = _DEFAULTS
+    if policies or protocol is not None or (when_down, replay) != ("fail", "never"):
+        policy = Policy(protocol=protocol, when_down=when_down, replay=replay, **policies)
     for option, value in (("name", name), ("protocol", protocol)):
         if value is not None and not isinstance(value, str):
             raise ValidationError(f"{option}={value!r}: must be a string")
@@ -159,7 +170,7 @@ def connect(
     observers = () if log is None else (_call_log(log, policy.observability.redaction),)
 
     def make(transport: Any) -> Client:
-        client = Client(transport, policy, handlers, name=name, observers=observers)
+        client = Client(transport, policy, own_handlers, name=name, observers=observers)
         if guard is not None:
             client.guard_tools(guard.guard(client.name, reached))
             client.guard_skills(guard.skill_guard(client.name, reached))
@@ -175,8 +186,9 @@ def connect(
 def _given(**policies: Any) -> dict[str, Any]:
     """Return the policies that are not None; refuse one of another type by name and value."""
     given = {name: value for name, value in policies.items() if value is not None}
+    kinds = _kinds() if given else {}
     for name, value in given.items():
-        kind = _POLICIES[name]
+        kind = kinds[name]
         if isinstance(value, kind):
             continue
         hint = f"holdfast.{kind.__name__}(…)"
@@ -226,13 +238,15 @@ def refuse_unknown(options: Mapping[str, Any], *, of: str = "connect") -> None:
 
 
 def _own_options() -> set[str]:
-    return {*inspect.signature(connect).parameters} - {"target", "options"}
+    return {*connect.__annotations__} - {"target", "options", "return"}
 
 
 def _hint(name: str, value: object) -> str:
     """Return a suggestion: the option, the field of a policy or the form of the nearest name."""
+    from holdfast._core.text import close_matches
+
     forms = dict(_ELSEWHERE)
-    for option, kind in _POLICIES.items():
+    for option, kind in _kinds().items():
         for field in kind.__struct_fields__:
             forms.setdefault(field, f"{option}={kind.__name__}({field}={{value}})")
     forms.update((option, f"{option}=…") for option in _own_options() | {*Options.__annotations__})
@@ -245,16 +259,20 @@ def _short(value: object) -> str:
     return repr(value) if isinstance(value, int | float) else "…"
 
 
-_POLICIES: Final[dict[str, Any]] = {
-    "timeouts": Timeouts,
-    "limits": Limits,
-    "backoff": Backoff,
-    "identity": Identity,
-    "handlers": Handlers,
-    "tools": ToolPolicy,
-    "cache": Cache,
-    "observability": Observability,
-}
+def _kinds() -> dict[str, Any]:
+    """Return the type of each option that is a policy, or the handlers."""
+    from holdfast._core.calls.handlers import Handlers
+
+    return {
+        "timeouts": Timeouts,
+        "limits": Limits,
+        "backoff": Backoff,
+        "identity": Identity,
+        "handlers": Handlers,
+        "tools": ToolPolicy,
+        "cache": Cache,
+        "observability": Observability,
+    }
 
 
 def _call_log(log: LogTarget, redaction: Redaction) -> CallLog:
@@ -275,7 +293,7 @@ def _lock(lock: LockTarget) -> Lock:
 
 def _declaring(policy: Policy, capabilities: dict[str, Any]) -> Policy:
     """Declare what the lock was made with: servers list other tools to other clients."""
-    return msgspec.structs.replace(policy, identity=policy.identity.declaring(capabilities))
+    return replace(policy, identity=policy.identity.declaring(capabilities))
 
 
 def _reach(target: Target, options: Mapping[str, Any], protocol: str | None) -> str | None:

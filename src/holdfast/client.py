@@ -718,14 +718,16 @@ class Client:
 
     # Listening
 
-    @cached_property
+    @property
     def events(self) -> Events:
         """The events to ``subscribe`` to: requests, states, notifications, violations."""
-        from holdfast.events import Events
+        if self._inbound.events is None:
+            from holdfast.events import Events
 
-        self._inbound.events = events = Events(self.name, self._observers.all, self._channel.post)
-        self._logins.watch(events=events.authorization)
-        return events
+            events = Events(self.name, self._observers.all, self._channel.post)
+            self._inbound.events = events
+            self._logins.watch(events=events.authorization)
+        return self._inbound.events
 
     def on_notification(
         self, handler: Callable[[Notification], Any], method: str | None = None

@@ -30,18 +30,47 @@ def test_what_is_still_watched_is_killed_when_we_end() -> None:
 
 @pytest.mark.req("L8")
 def test_a_guard_that_was_killed_is_replaced() -> None:
-    guard, ours = Guard(), sleeper()
+    guard, ours, later = Guard(), sleeper(), sleeper()
     guard.watch(ours.pid)
     assert guard._shell is not None
     first = guard._shell
     first.kill()
     first.wait()
-    guard.watch(ours.pid)
-    guard.watch(ours.pid)
+    guard.watch(later.pid)
+    guard.watch(later.pid)
     assert guard._shell is not None
     assert guard._shell.pid != first.pid
     guard.stop()
     assert ours.wait(10) == -signal.SIGKILL
+    assert later.wait(10) == -signal.SIGKILL
+
+
+@pytest.mark.req("L8")
+def test_the_list_is_a_file_where_the_kernel_has_none_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(os, "memfd_create")
+    guard, ours = Guard(), sleeper()
+    guard.watch(ours.pid)
+    guard.stop()
+    assert ours.wait(10) == -signal.SIGKILL
+
+
+@pytest.mark.req("L8")
+def test_the_place_of_a_server_that_ended_is_used_again() -> None:
+    guard, servers = Guard(), [sleeper() for _ in range(3)]
+    for one in servers:
+        guard.watch(one.pid)
+    guard.forget(servers[1].pid)
+    later = sleeper()
+    guard.watch(later.pid)
+    assert sorted(guard._slots.values()) == [0, 1, 2]
+    guard.stop()
+    for one in (servers[0], servers[2], later):
+        assert one.wait(10) == -signal.SIGKILL
+    assert servers[1].poll() is None
+    servers[1].kill()
+    servers[1].wait()
 
 
 @pytest.mark.req("L8")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextvars import Context, copy_context
 from functools import partial
@@ -79,13 +78,13 @@ class Driver:
         jitter: Iterator[float] | None = None,
     ) -> None:
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
-        jitter = iter(random.random, None) if jitter is None else jitter
+        jitter = _JITTER if jitter is None else jitter
         self.engine: Connection = Connection(name, policy, plan, jitter, self._unsent)
         self._timers = self.engine.timers
         self.mailbox: Mailbox = Mailbox(policy.limits.mailbox, self.loop, name)
         self._transport = transport
         self._keeps_context = transport.traits.credentials is None or bool(plan.abilities)
-        self._listener = listener
+        self._listener: DriverListener = listener
         self._waiters: dict[Ticket, Waiter] = {}
         self._link: Link | None = None
         self._links: dict[Generation, Link] = {}
@@ -355,25 +354,10 @@ class Driver:
         if waiter is not None and waiter.on_related is not None:
             waiter.on_related(outcome.params)
 
-    def _noticed(self, outcome: b.Noticed) -> None:
-        self._listener.noticed(outcome.method, outcome.params)
-
-    def _asked(self, outcome: Asked) -> None:
-        self._listener.asked(outcome)
-
-    def _dismissed(self, outcome: b.Dismissed) -> None:
-        self._listener.dismissed(outcome)
-
     def _moved(self, outcome: b.Moved) -> None:
         if outcome.new not in _UNDER_WAY:
             self._signal()
         self._listener.moved(outcome)
-
-    def _starting(self, outcome: b.Starting) -> None:
-        self._listener.starting(outcome)
-
-    def _violated(self, outcome: b.Violated) -> None:
-        self._listener.violated(outcome)
 
     def _check_attempt(self, wait: bool) -> None:
         """Raise why the server is not becoming ready, if it is not."""
@@ -423,6 +407,13 @@ def _run(step: Awaitable[None]) -> None:
         raise AssertionError("it waits")
 
 
+def _random() -> float:
+    from random import random  # Not before something is lost: it takes a while to load.
+
+    return random()
+
+
+_JITTER: Final = iter(_random, None)
 _UNDER_WAY: Final = frozenset({State.STARTING, State.INITIALIZING})
 
 _EFFECTS: Final[dict[type, Callable[[Driver, Any], None]]] = {
@@ -437,11 +428,11 @@ _EFFECTS: Final[dict[type, Callable[[Driver, Any], None]]] = {
     b.Failed: Driver._failed,
     b.Related: Driver._related,
     b.Progressed: Driver._progressed,
-    b.Noticed: Driver._noticed,
-    b.Asked: Driver._asked,
-    b.Dismissed: Driver._dismissed,
+    b.Noticed: lambda driver, outcome: driver._listener.noticed(outcome.method, outcome.params),
+    b.Asked: lambda driver, outcome: driver._listener.asked(outcome),
+    b.Dismissed: lambda driver, outcome: driver._listener.dismissed(outcome),
     b.Moved: Driver._moved,
-    b.Starting: Driver._starting,
-    b.Violated: Driver._violated,
+    b.Starting: lambda driver, outcome: driver._listener.starting(outcome),
+    b.Violated: lambda driver, outcome: driver._listener.violated(outcome),
     b.Unhandled: Driver._unhandled,
 }

@@ -30,6 +30,10 @@ A handler may close its own client: ``close()`` must not cancel the handler that
 """
 
 
+_EMPTY: Final[deque[tuple[Handler, Any, int]]] = deque()
+"""The queue of every mailbox that has never had a value."""
+
+
 class Mailbox:
     """Delivers values to handlers in the order in which they came."""
 
@@ -38,7 +42,7 @@ class Mailbox:
         self._limit = limit
         self._loop = loop
         self._name = name
-        self._queue: deque[tuple[Handler, Any, int]] = deque()
+        self._queue = _EMPTY
         self._bytes = 0
         self._task: asyncio.Task[None] | None = None
         self._overflowing = False
@@ -48,6 +52,8 @@ class Mailbox:
 
     def post(self, handler: Handler, value: Any, size: int = 0) -> None:
         """Queue ``handler(value)``; ``size`` is that of the value in bytes."""
+        if self._queue is _EMPTY:
+            self._queue = deque()
         queue = self._queue
         while queue and (len(queue) >= self._limit or self._bytes + size > MOST_BYTES):
             self._discard()

@@ -29,6 +29,8 @@ class SingleFlight:
         abandon: Cancel the work when its last caller stops waiting; otherwise it goes on.
     """
 
+    __slots__ = ("_abandon", "_flights")
+
     def __init__(self, *, abandon: bool = False) -> None:
         self._abandon = abandon
         self._flights: dict[Hashable, _Flight] = {}

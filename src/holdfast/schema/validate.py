@@ -211,7 +211,7 @@ class Checkers:
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= CACHED:
-                del self._known[next(iter(self._known))]
+                self._known.pop(next(iter(self._known)), None)  # Threads share it.
             try:
                 if len(text) > MAX_BYTES:
                     raise Unbounded(f"it has more than {MAX_BYTES} bytes")

@@ -166,7 +166,9 @@ def attach(obj: Any, source: Source) -> None:
     plan = _plans[type(obj)]
     if plan is None:
         return
-    obj._source = source  # in __dict__, so never on the wire
+    # In __dict__, so never on the wire. A dictionary of its own: one that shares its keys with
+    # others of the type is larger, and slower to make.
+    obj.__dict__ = {"_source": source}
     for name, key in plan:
         value = getattr(obj, name)
         if value is None:
@@ -178,6 +180,8 @@ def attach(obj: Any, source: Source) -> None:
         elif kind is dict:
             for index, item in value.items():
                 attach(item, (source, key, index))
+        elif _plans[kind] == ():
+            value.__dict__ = {"_source": (source, key)}
         else:
             attach(value, (source, key))
 

@@ -84,6 +84,8 @@ class Cached:
     answer is never given to another who asks at the same time.
     """
 
+    __slots__ = ("_channel", "_flights", "_shared", "cache", "writes")
+
     def __init__(self, channel: Channel, cache: AnswerCache, *, shared: bool = True) -> None:
         self.cache = cache
         self.writes = 0

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import copy_context
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -116,8 +116,11 @@ class Handlers(Struct, frozen=True, kw_only=True):
             "elicitation.url": self.elicitation,
             "roots": self.roots,
         }
-        return frozenset(name for name, handler in found.items() if handler is not None)
+        return frozenset(name for name, handler in found.items() if handler is not None) or _NONE
 
+
+NO_HANDLERS: Final = Handlers()
+_NONE: Final[frozenset[str]] = frozenset()
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")

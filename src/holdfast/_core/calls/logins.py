@@ -26,6 +26,8 @@ MAX_LOGINS: Final = 3
 class Logins:
     """Logs in where a call needs it, with the handler of the application."""
 
+    __slots__ = ("_authorizer", "_handler", "_name")
+
     def __init__(self, name: str, transport: Transport, handler: Any) -> None:
         self._name = name
         self._authorizer: Authorizer | None = getattr(transport, "authorizer", None)

@@ -36,6 +36,9 @@ MOST_ENDED: Final = 10_000
 """Ended subscriptions whose late updates are recognised."""
 
 
+_NOTHING: Final[frozenset[str]] = frozenset()
+
+
 class Subscriptions:
     """The subscriptions of one client."""
 
@@ -53,7 +56,7 @@ class Subscriptions:
         """Streams are opened one by one: each names all that is wanted, and replaces another."""
         self._wanted: OutgoingRequest | None = None
         """What the stream was asked for, as long as it stands."""
-        self._granted: frozenset[str] = frozenset()
+        self._granted = _NOTHING
 
     def close(self) -> None:
         for task in list(self._tasks):

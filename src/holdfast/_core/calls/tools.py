@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -96,16 +96,9 @@ class ToolTable:
         self._listed_at = 0.0
         self._without_list: int | None = None
         """The connection on which the server could not list its tools."""
-        self._skipped: set[str] = set()
+        self._skipped: dict[str, None] = {}
         """Tools whose arguments are left to the server, each reported once."""
         self._guards: list[Guard] = []
-
-    @cached_property
-    def _checkers(self) -> Checkers:
-        """Made with the first schema: not every client needs one."""
-        from holdfast.schema.validate import Checkers
-
-        return Checkers()
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -309,7 +302,7 @@ class ToolTable:
 
     def _compile(self, schema: Raw, *, fills: bool = False) -> Check:
         try:
-            return self._checkers.get(schema, fills=fills)
+            return _checkers().get(schema, fills=fills)
         except Unusable as error:
             return _Unusable(error)
 
@@ -341,7 +334,7 @@ class ToolTable:
         """
         if isinstance(error, Unbounded):
             if name not in self._skipped:
-                self._skipped.add(name)
+                self._skipped[name] = None
                 text = "%s: the arguments are not checked, the server has to: %s"
                 log.warning(text, self._subject(name), error)
             return None
@@ -384,6 +377,14 @@ class ToolTable:
 
     def _subject(self, name: str) -> str:
         return f"{self._channel.name}: tools/call {name!r}"
+
+
+@cache
+def _checkers() -> Checkers:
+    """Return the compiled schemas of all clients: many have the same server."""
+    from holdfast.schema.validate import Checkers
+
+    return Checkers()
 
 
 def _own(tool: Tool) -> dict[str, Any]:

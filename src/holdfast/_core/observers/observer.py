@@ -166,6 +166,8 @@ def wanted_observers(
 class Observers:
     """The observers of one client."""
 
+    __slots__ = ("_ids", "all", "client")
+
     def __init__(self, client: str, observers: Sequence[Observer] = ()) -> None:
         self.client = client
         self.all: list[Observer] = list(observers)

@@ -43,24 +43,6 @@ _EMPTY: Final[deque[_Frame]] = deque()
 class Writer:
     """Write what the pipe takes at once, and queue the rest up to a limit."""
 
-    __slots__ = (
-        "_backlog",
-        "_broken",
-        "_closed",
-        "_fd",
-        "_frames",
-        "_limit",
-        "_loop",
-        "_on_broken",
-        "_on_room",
-        "_queue",
-        "_refused",
-        "_scheduled",
-        "_waiting",
-        "_withdrawn",
-        "burst",
-    )
-
     def __init__(
         self,
         fd: int,
@@ -302,16 +284,6 @@ class PipeReader:
 
 class LineReader:
     """Reports the whole lines of what is read from a pipe."""
-
-    __slots__ = (
-        "_generation",
-        "_lines",
-        "_on_oversized",
-        "_report",
-        "_writer",
-        "heard",
-        "lost",
-    )
 
     def __init__(
         self,

@@ -49,33 +49,6 @@ START_CHECK: Final = 1.0
 class StdioLink:
     """One run of the server."""
 
-    __slots__ = (
-        "_activity",
-        "_ended",
-        "_errors",
-        "_exited",
-        "_fading",
-        "_generation",
-        "_grace",
-        "_how",
-        "_launcher",
-        "_loop",
-        "_on_ended",
-        "_pid",
-        "_pidfd",
-        "_poll",
-        "_reader",
-        "_report",
-        "_started",
-        "_startup",
-        "_status",
-        "_stderr",
-        "_stdout",
-        "_timer",
-        "_writer",
-        "send",
-    )
-
     def __init__(
         self,
         process: Spawned,

@@ -16,6 +16,8 @@ _LONGEST_LINE = 8 * 1024
 class Tail:
     """Keep the last bytes of a stream of any length."""
 
+    __slots__ = ("_bytes", "_limit")
+
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._bytes = bytearray()
@@ -38,10 +40,12 @@ class Tail:
 class Stderr:
     """Keep the tail of a stderr and pass its lines on."""
 
+    __slots__ = ("_emit", "_name", "_rest", "tail")
+
     def __init__(self, name: str, sink: Sink, limit: int) -> None:
         self.tail: Tail = Tail(limit)
         self._name = name
-        self._emit = _emitter(sink)
+        self._emit = sink.info if isinstance(sink, logging.Logger) else sink
         self._rest = b""
 
     def feed(self, data: bytes) -> None:
@@ -66,9 +70,3 @@ class Stderr:
             self._emit(line.decode("utf-8", "replace").rstrip("\r"))
         except Exception:
             log.exception("%s: the stderr callback failed", self._name)
-
-
-def _emitter(sink: Sink) -> Callable[[str], object] | None:
-    if isinstance(sink, logging.Logger):
-        return sink.info
-    return sink
