@@ -21,6 +21,23 @@ def test_the_server_is_described_by_what_can_be_read_of_its_answer() -> None:
     assert broken.server_capabilities.tools is None
 
 
+@pytest.mark.req("L2")
+@pytest.mark.parametrize(
+    ("declared", "offered"),
+    [
+        (b'{"tools":{}}', True),
+        (b'{"logging":{"n":1e400},"tools":{"listChanged":"yes"}}', True),
+        (b'{"tools":null}', False),
+        (b'{"tools":true}', False),
+        (b"{}", False),
+        (b"[]", False),
+        (b'{"\xff":1}', False),
+    ],
+)
+def test_a_capability_counts_whatever_else_cannot_be_read(declared: bytes, offered: bool) -> None:
+    assert Facts("x", None, Raw(declared)).offers("tools") is offered
+
+
 @pytest.mark.req("L3")
 def test_openings_are_remembered_by_the_key_of_the_server_and_forgotten() -> None:
     memory.remember("key", "discover")

@@ -146,7 +146,7 @@ class ToolTable:
         """Return True if there is any tool to call."""
         await self._channel.connected(deadline)
         facts = self._channel.driver.engine.facts
-        if facts is not None and facts.server_capabilities.tools is None:
+        if facts is not None and not facts.offers("tools"):
             return False
         return any(tool.enabled for tool in await self.list(None, deadline))
 
@@ -264,7 +264,7 @@ class ToolTable:
         await self._channel.connected(deadline)
         deadline = deadline.after_connecting(self._channel.driver.loop.time())
         facts = self._channel.driver.engine.facts
-        unlisted = facts is not None and facts.server_capabilities.tools is None
+        unlisted = facts is not None and not facts.offers("tools")
         unlisted = unlisted or self._without_list == self._channel.driver.engine.epoch
         if unlisted and not self._guards:
             return

@@ -64,6 +64,17 @@ class Facts(Struct, frozen=True):
         except (msgspec.DecodeError, UnicodeDecodeError):
             return ServerCapabilities()
 
+    def offers(self, capability: str) -> bool:
+        """Return True if the server declares a capability; the others are not read."""
+        try:
+            declared = _declared.decode(self.capabilities)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return False
+        return bytes(declared.get(capability, b"")).startswith(b"{")
+
+
+_declared = msgspec.json.Decoder(dict[str, Raw])
+
 
 class Agreement(Struct, frozen=True):
     era: Era
