@@ -325,7 +325,7 @@ from holdfast.sync.client import Client
 from holdfast._core.calls.handlers import threaded
 from holdfast.sync.portal import portal
 """
-    found = imports_for(tree, names_in(body) - {"Client"}, own)
+    found = imports_for(tree, (names_in(body) | {"TYPE_CHECKING"}) - {"Client"}, own)
     title = "``connect``, for code without a loop."
     return HEAD.format(title=title, origin="_connect.py") + found + body
 

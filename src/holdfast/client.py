@@ -158,12 +158,11 @@ class Client:
         Returns:
             True for the call that closed the client, False for those that found it closed.
         """
-        driver, traits = self._channel.driver, self._transport.traits
         first = self._closing is None and self.state not in ENDED
-        if not (traits.shutdown_request or traits.credentials != "" or self._observers.all):
-            await self._close(driver)  # What this waits for goes on without it.
-            return first
         if self._closing is None or self._closing.cancelled():
+            # A task, which begins in the next turn: calls that were cancelled just now tell the
+            # server before it.
+            driver = self._channel.driver
             self._closing = driver.loop.create_task(self._close(driver))
         await asyncio.shield(self._closing)
         return first

@@ -82,6 +82,18 @@ async def test_what_has_not_left_can_be_withdrawn() -> None:
     writer.close()
 
 
+@pytest.mark.req("R6", "R11")
+async def test_what_nobody_waits_for_leaves_before_the_end_and_a_request_does_not() -> None:
+    reading, writer, _ = pipe_writer(limit=10_000)
+    for frame, wire_id in ((b"1", 1), (b"2", 2), (b"request", 3), (b"cancelled", None)):
+        assert writer.send(frame, None if wire_id is None else WireId(wire_id))
+    assert writer.unsent() == {3}
+    writer.close()
+    assert os.read(reading, 100) == b"12cancelled"
+    assert os.read(reading, 100) == b"", "it is closed"
+    os.close(reading)
+
+
 @pytest.mark.req("R7")
 async def test_a_burst_is_gathered_into_one_write_in_order() -> None:
     reading, writer, _ = pipe_writer(limit=100_000)

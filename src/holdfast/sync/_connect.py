@@ -5,12 +5,11 @@ Written by tools/sync_face.py from _connect.py: change that, and run it again.
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from holdfast import _connect
 from holdfast._connect import LockTarget, LogTarget, Options
-from holdfast._core.calls.handlers import Handlers, threaded
-from holdfast._core.targets import Target
+from holdfast._core.calls.handlers import threaded
 from holdfast.policies import (
     Backoff,
     Cache,
@@ -24,6 +23,10 @@ from holdfast.policies import (
 )
 from holdfast.sync.client import Client
 from holdfast.sync.portal import portal
+
+if TYPE_CHECKING:
+    from holdfast._core.calls.handlers import Handlers
+    from holdfast._core.targets import Target
 
 
 def connect(

@@ -169,7 +169,7 @@ class Observers:
     __slots__ = ("_ids", "all", "client")
 
     def __init__(self, client: str, observers: Sequence[Observer] = ()) -> None:
-        self.client = client
+        self.client: str = client
         self.all: list[Observer] = list(observers)
         self._ids = itertools.count(1)
 

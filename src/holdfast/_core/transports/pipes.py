@@ -135,10 +135,19 @@ class Writer:
         return bool(struct.unpack("i", answer)[0])
 
     def close(self) -> None:
+        """Close the pipe, after as much as it takes at once of what no caller waits for.
+
+        A cancellation is to be heard. A request of which no byte has left never leaves any more:
+        its caller hears that it was not sent.
+        """
         if self._closed:
             return
         self._closed = True
         self._stop_waiting()
+        with contextlib.suppress(OSError):
+            if self._queue and not self._broken:
+                frames = [one.left for one in self._queue if one.wire_id not in self._frames]
+                os.write(self._fd, b"".join(frames))
         with contextlib.suppress(OSError):
             os.close(self._fd)
 
