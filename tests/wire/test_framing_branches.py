@@ -27,3 +27,22 @@ def test_what_is_unfinished_shows() -> None:
     events.feed(b"data: one\n")
     assert repr(lines) == "<Lines 3 bytes of an unfinished line>"
     assert repr(events) == "<SseParser 3 bytes of an unfinished event>"
+
+
+@pytest.mark.parametrize(
+    ("chunks", "lines"),
+    [
+        pytest.param((b"data: {1}\n\ndata: {2}\n\n",), b"{1}\n{2}\n", id="whole"),
+        pytest.param((b"data: {1", b"2}\n", b"\n"), b"{12}\n", id="an event in three pieces"),
+        pytest.param(
+            (b"data: {1}\n\nda", b"ta: {2}\n\ndata: {3}\n\n"), b"{1}\n{2}\n{3}\n", id="cut"
+        ),
+        pytest.param((b"data: {1}\n\ndata: {\ndata: }\n\n",), b"{1}\n{ }\n", id="of two lines"),
+        pytest.param((b"id: 7\ndata: {1}\n\n",), b"{1}\n", id="another beginning"),
+    ],
+)
+def test_messages_are_lines_however_their_events_come(
+    chunks: tuple[bytes, ...], lines: bytes
+) -> None:
+    events = SseParser(100)
+    assert b"".join(events.messages(chunk) for chunk in chunks) == lines
