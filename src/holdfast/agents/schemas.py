@@ -98,7 +98,7 @@ def rewrite(node: Schema, change: Callable[[Any, str], Any], where: str = "") ->
 
 
 class References:
-    """What the references of a schema lead to, made sound.
+    """The targets of the references of a schema, made sound.
 
     A reference may lead to any place, such as ``#/components/…``, where `sound` finds no schemas.
     """

@@ -175,7 +175,7 @@ def read(path: PathLike) -> LockFile:
 
 
 class _FaultError(Exception):
-    """What a lock file does not allow, with its place."""
+    """A fault in a lock file, with its place."""
 
 
 @contextmanager

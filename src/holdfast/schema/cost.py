@@ -272,7 +272,7 @@ def _own(node: Node) -> int:
 
 
 class _Scan(NamedTuple):
-    """What is in a JSON value: values, numbers, characters of names and texts."""
+    """Counts of a JSON value: values, numbers, characters of names and texts."""
 
     values: int
     numbers: list[int | float]
