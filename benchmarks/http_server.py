@@ -31,6 +31,8 @@ from benchmarks.echo_server import (
 )
 
 BACKLOG: Final = 256
+TOOLS: tuple[tuple[str, str, str, str, str], ...] = REAL
+"""Tools that can be called; others are only listed."""
 PIECE: Final = 64 * 1024
 JSON, EVENTS = b"application/json", b"text/event-stream"
 NOBODY: Final = Raw(b"null")
@@ -104,7 +106,7 @@ class Mode:
     def __init__(self, era: str, answers: str, tools: int) -> None:
         self.sessions: set[bytes] | None = set() if era == "handshake" else None
         self.streams = answers == "sse"
-        real = [real_tool(*row) for row in REAL[:tools]]
+        real = [real_tool(*row) for row in TOOLS[:tools]]
         listed = real + [listed_tool(number) for number in range(len(real), tools)]
         self.before = b'{"resultType":"complete",' if era == "stateless" else b"{"
         caching = b'"ttlMs":0,"cacheScope":"public",' if era == "stateless" else b""

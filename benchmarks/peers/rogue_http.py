@@ -16,6 +16,13 @@ from benchmarks import http_server
 from benchmarks.http_server import Connection, Message, Mode
 from benchmarks.peers.clients import ROOT
 
+MISBEHAVING = (
+    ("expire", "Answer, and forget the session.", "text", "string", "What to return"),
+    ("cut", "Reset the connection.", "text", "string", "Not looked at"),
+    ("mute", "Never answer.", "text", "string", "Not looked at"),
+)
+"""Listed with the others: Holdfast does not send calls of tools that a server does not list."""
+
 
 class Rogue(Connection):
     """Behaves, unless the tool that is called says otherwise."""
@@ -61,4 +68,5 @@ async def serve() -> None:
 
 
 if __name__ == "__main__":
+    http_server.TOOLS += MISBEHAVING
     asyncio.run(serve())

@@ -337,13 +337,15 @@ def test_our_own_client_is_without_fault_on_stdio(key: str) -> None:
     assert outcome.kind == ("ShutdownError" if key == "closed" else "TransportError")
 
 
-@pytest.mark.parametrize(("key", "call"), [("expired", "answer"), ("cut", "error")])
-def test_our_own_client_is_without_fault_over_http(key: str, call: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "call", "kind"), [("expired", "answer", ""), ("cut", "error", "TransportError")]
+)
+def test_our_own_client_is_without_fault_over_http(key: str, call: str, kind: str) -> None:
     fault = faults.named(key)
     with rogue_http.running() as address:
         outcome = faults.attempt(fault, OURS, faults.target_of(fault, address, 0))
     assert faults.shortcomings(fault, outcome) == []
-    assert outcome.call == call
+    assert (outcome.call, outcome.kind) == (call, kind)
 
 
 @pytest.mark.parametrize(
