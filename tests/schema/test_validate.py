@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -512,11 +512,18 @@ def test_a_schema_is_compiled_once_and_kept() -> None:
     assert checkers.get(Raw(text)) is checkers.get(Raw(bytes(text)))
 
 
-def test_no_more_schemas_are_kept_than_allowed() -> None:
+@pytest.mark.req("T5")
+@pytest.mark.parametrize("size", [0, validate.MAX_BYTES - 100, 4 * validate.MAX_BYTES])
+def test_compiled_schemas_are_kept_up_to_a_bound_in_bytes(size: int) -> None:
+    """A server may give its tools another schema with every list, for as long as a service runs."""
     checkers = Checkers()
-    for number in range(validate.CACHED + 10):
-        checkers.get(Raw(b'{"minimum":%d}' % number))
-    assert len(checkers._known) == validate.CACHED
+    for number in range(5000 if size == 0 else 40):
+        with suppress(Unusable):
+            checkers.get(Raw(b'{"minimum": %d, "title": "%b"}' % (number, b"x" * size)))
+    assert sum(len(text) for text, _ in checkers._known) <= validate.CACHED_BYTES
+    assert len(checkers._known) <= validate.CACHED_BYTES // validate.ENTRY_BYTES
+    last = Raw(b'{"minimum": -1}')
+    assert checkers.get(last) is checkers.get(last), "the newest is kept"
 
 
 def test_the_validator_is_loaded_with_the_first_schema() -> None:

@@ -40,8 +40,10 @@ SHOWN: Final = 48 * 1024
 even to name the first fault."""
 PATTERN_BYTES: Final = 64 * 1024
 """The size that a compiled pattern may have."""
-CACHED: Final = 2000
-"""Compiled schemas that are kept."""
+CACHED_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of compiled schemas that are kept."""
+ENTRY_BYTES: Final = 8 * 1024
+"""Bytes that each of them takes besides its text."""
 
 _LONG_NUMBER: Final = re.compile(rb"\d{%d}|\d[eE][-+]?\d\d" % cost.DIGITS)
 
@@ -196,10 +198,15 @@ def _first_error(validator: Validator, value: Any) -> ValidationError:
 
 
 class Checkers:
-    """The compiled schemas that were needed so far, by their text."""
+    """The compiled schemas that were needed so far, by their text; the oldest go first.
+
+    Attack: a server may give its tools other schemas with each list, while a service runs.
+    """
 
     def __init__(self) -> None:
         self._known: dict[tuple[bytes, bool], Checker | Unusable] = {}
+        self._used = 0
+        """Bytes taken."""
 
     def get(self, text: Raw, *, fills: bool = False) -> Checker:
         """Return the compiled schema.
@@ -210,8 +217,6 @@ class Checkers:
         key = (bytes(text), fills)
         found = self._known.get(key)
         if found is None:
-            if len(self._known) >= CACHED:
-                self._known.pop(next(iter(self._known)), None)  # Threads share it.
             try:
                 if len(text) > MAX_BYTES:
                     raise Unbounded(f"it has more than {MAX_BYTES} bytes")
@@ -221,6 +226,11 @@ class Checkers:
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 found = Unusable(f"it cannot be read: {error}")
             self._known[key] = found
+            self._used += len(text) + ENTRY_BYTES
+            while self._used > CACHED_BYTES:
+                oldest = next(iter(self._known))
+                del self._known[oldest]
+                self._used -= len(oldest[0]) + ENTRY_BYTES
         if isinstance(found, Unusable):
             raise type(found)(str(found))
         return found

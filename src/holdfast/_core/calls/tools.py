@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -302,7 +303,8 @@ class ToolTable:
 
     def _compile(self, schema: Raw, *, fills: bool = False) -> Check:
         try:
-            return _checkers().get(schema, fills=fills)
+            with _COMPILING:
+                return _checkers().get(schema, fills=fills)
         except Unusable as error:
             return _Unusable(error)
 
@@ -377,6 +379,10 @@ class ToolTable:
 
     def _subject(self, name: str) -> str:
         return f"{self._channel.name}: tools/call {name!r}"
+
+
+_COMPILING: Final = Lock()
+"""Clients in several threads share the compiled schemas."""
 
 
 @cache
