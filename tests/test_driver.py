@@ -10,6 +10,7 @@ import pytest
 
 import holdfast
 from holdfast import Backoff, State, Timeouts
+from holdfast._core.boundary import Delivered
 from holdfast.testing import SILENCE, Incoming, Peer
 from holdfast.types import ToolAnnotations
 
@@ -441,3 +442,60 @@ async def test_the_shutdown_request_is_sent_only_where_it_is_asked_for() -> None
     async with holdfast.connect(peer) as client:
         await client.open()
     assert "shutdown" not in [one.method for one in peer.received]
+
+
+async def answer_to_a_stuck_call(
+    peer: Peer, client: holdfast.Client, seen: list[str]
+) -> tuple[asyncio.Task[None], Delivered]:
+    """Begin a call that the peer does not answer; return it, and an answer."""
+
+    async def call() -> None:
+        await client.call_tool("stuck")
+        seen.append("resumed")
+
+    task = asyncio.create_task(call())
+    sent = await peer.expect("tools/call")
+    assert isinstance(sent.id, int)
+    text = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n' % sent.id
+    return task, Delivered(client._channel.driver.engine.generation, text)
+
+
+async def test_the_only_answer_of_a_read_resumes_its_caller_at_once() -> None:
+    peer, seen = silent_peer(), list[str]()
+    async with holdfast.connect(peer) as client:
+        task, answer = await answer_to_a_stuck_call(peer, client, seen)
+
+        def read() -> None:
+            client._channel.driver.report(answer)
+            seen.append("read")
+
+        asyncio.get_running_loop().call_soon(read)
+        await task
+    assert seen == ["resumed", "read"]
+
+
+async def test_an_answer_inside_of_a_task_resumes_its_caller_in_the_next_turn() -> None:
+    peer, seen = silent_peer(), list[str]()
+    async with holdfast.connect(peer) as client:
+        task, answer = await answer_to_a_stuck_call(peer, client, seen)
+        client._channel.driver.report(answer)
+        seen.append("read")
+        await task
+    assert seen == ["read", "resumed"]
+
+
+@pytest.mark.req("P6")
+async def test_a_handler_hears_what_came_before_an_answer_before_its_caller() -> None:
+    peer, seen = silent_peer(), list[str]()
+    handlers = holdfast.Handlers(notification=lambda note: seen.append(note.method))
+    async with holdfast.connect(peer, handlers=handlers) as client:
+        task, answer = await answer_to_a_stuck_call(peer, client, seen)
+        note = b'{"jsonrpc":"2.0","method":"notifications/x"}\n'
+
+        def read() -> None:
+            client._channel.driver.report(Delivered(answer.generation, note))
+            client._channel.driver.report(answer)
+
+        asyncio.get_running_loop().call_soon(read)
+        await task
+    assert seen == ["notifications/x", "resumed"]

@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextvars import Context, copy_context
-from functools import partial
 from typing import Any, Final, Protocol
 
 from msgspec import Raw, Struct
@@ -198,12 +197,14 @@ class Driver:
     # What transports use
 
     def report(self, report: Report) -> None:
-        drained = type(report) is b.Drained
-        if drained:
+        effects = self.engine.report(report, self.loop.time())
+        if len(effects) == 1 and type(effects[0]) is b.Completed:
+            self._resume(effects[0])
+            return
+        self._apply(effects)
+        if type(report) is b.Drained:
             self._links.pop(report.generation, None)
             self._signal()
-        self._apply(self.engine.report(report, self.loop.time()))
-        if drained:
             self._rest()
 
     # Inside
@@ -271,11 +272,13 @@ class Driver:
         link = self._link
         if link is None:
             return
-        send: Callable[..., bool] = link.send
         waiter = None if command.ticket is None else self._waiters.get(command.ticket)
-        if waiter is not None and waiter.context is not None:
-            send = partial(waiter.context.run, send)
-        if not send(command.frame, command.wire_id, command.options):
+        if waiter is None or waiter.context is None:
+            taken = link.send(command.frame, command.wire_id, command.options)
+        else:
+            run = waiter.context.run
+            taken = run(link.send, command.frame, command.wire_id, command.options)
+        if not taken:
             self._busy(command)
         elif waiter is not None and waiter.on_sent is not None and command.wire_id is not None:
             waiter.on_sent(command.wire_id)
@@ -333,6 +336,26 @@ class Driver:
         waiter = self._waiters.pop(outcome.ticket, None)
         if waiter is not None and not waiter.future.done():
             waiter.future.set_result(outcome.result)
+
+    def _resume(self, outcome: b.Completed) -> None:
+        """Give the only answer of a read to its caller, who goes on at once.
+
+        A future's own callbacks run in the next turn of the loop, which first asks for events:
+        that would be a tenth of a call. They do so here as well if this is inside of a task (a
+        loop runs one at a time), or if a handler waits to be told what came before the answer.
+        """
+        waiter = self._waiters.pop(outcome.ticket, None)
+        if waiter is None or waiter.future.done():
+            return
+        future = waiter.future
+        callbacks = getattr(future, "_callbacks", None)
+        if not callbacks or not self.mailbox.idle or asyncio.current_task(self.loop) is not None:
+            future.set_result(outcome.result)
+            return
+        wakeup, context = callbacks[0]
+        future.remove_done_callback(wakeup)
+        future.set_result(outcome.result)
+        context.run(wakeup, future)
 
     def _failed(self, outcome: b.Failed) -> None:
         waiter = self._waiters.pop(outcome.ticket, None)

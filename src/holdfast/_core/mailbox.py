@@ -50,6 +50,11 @@ class Mailbox:
     def __repr__(self) -> str:
         return f"<Mailbox {len(self._queue)} of {self._limit}, {self.dropped} dropped>"
 
+    @property
+    def idle(self) -> bool:
+        """True if no handler runs or is to run."""
+        return self._task is None
+
     def post(self, handler: Handler, value: Any, size: int = 0) -> None:
         """Queue ``handler(value)``; ``size`` is that of the value in bytes."""
         if self._queue is _EMPTY:
