@@ -98,6 +98,8 @@ class MemoryLink:
         self._generation = generation
         self._report = report
         self._lines = Lines(limits.frame_bytes)
+        self._unsent: set[WireId] = set()
+        """The requests that the server has not been given."""
         self._line = ServerLine(self)
         self._take = server.accept(self._line)
         self._loop.call_soon(report, Opened(generation))
@@ -105,14 +107,16 @@ class MemoryLink:
     def send(
         self, frame: bytes, wire_id: WireId | None, options: StreamOptions | None = None
     ) -> bool:
-        self._loop.call_soon(self._hand_over, frame)
+        if wire_id is not None:
+            self._unsent.add(wire_id)
+        self._loop.call_soon(self._hand_over, frame, wire_id)
         return True
 
     def withdraw(self, wire_id: WireId) -> bool:
         return False
 
     def unsent(self) -> frozenset[WireId]:
-        return frozenset()
+        return frozenset(self._unsent)
 
     def unread(self) -> bool:
         return False
@@ -145,8 +149,9 @@ class MemoryLink:
     def lose(self, error: TransportError) -> None:
         self._loop.call_soon(self._lose, error)
 
-    def _hand_over(self, frame: bytes) -> None:
+    def _hand_over(self, frame: bytes, wire_id: WireId | None) -> None:
         if not self.over:
+            self._unsent.discard(wire_id)
             self._take(frame)
 
     def _read(self, data: bytes) -> None:
@@ -163,4 +168,4 @@ class MemoryLink:
     def _lose(self, error: TransportError, frame_size: int | None = None) -> None:
         if not self.over:
             self.over = True
-            self._report(Lost(self._generation, error, frame_size=frame_size))
+            self._report(Lost(self._generation, error, self.unsent(), frame_size))
