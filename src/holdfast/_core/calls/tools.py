@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Raw, Struct, UnsetType
 
@@ -20,6 +20,7 @@ from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.errors import ProtocolError, RpcError, ValidationError
 from holdfast.policies import CacheMode
 from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, lines
+from holdfast.schema.plain import Check, PlainCheck, plain_type
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
@@ -39,12 +40,6 @@ MOST_NAMES: Final = 10_000
 
 Guard: TypeAlias = Callable[[Sequence[Tool], "str | None"], None]
 """Sees each new list of tools, and the server's instructions; refuses them by raising."""
-
-
-class Check(Protocol):
-    """A compiled schema."""
-
-    def faults(self, value: Any, text: bytes | Raw | None = None) -> tuple[SchemaFault, ...]: ...
 
 
 class _Unusable(Struct, frozen=True):
@@ -286,9 +281,9 @@ class ToolTable:
         repeatable = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
         checker = returns = None
         if self._policy.validate != "off" and _says_something(tool.input_schema_json):
-            checker = self._compile(tool.input_schema_json, fills=True)
+            checker = _check(tool.input_schema_json, fills=True)
         if self._policy.results != "off" and not isinstance(output, UnsetType):
-            returns = self._compile(output)
+            returns = _check(output)
         wanted = self._headers.get(tool.name)
         return ReadyTool(
             _own(tool),
@@ -300,13 +295,6 @@ class ToolTable:
             "" if tool.execution is None else tool.execution.task_support or "",
             self._epoch if self._guards else None,
         )
-
-    def _compile(self, schema: Raw, *, fills: bool = False) -> Check:
-        try:
-            with _COMPILING:
-                return _checkers().get(schema, fills=fills)
-        except Unusable as error:
-            return _Unusable(error)
 
     def _unknown_to_us(self, name: str) -> ReadyTool:
         """Return the settings of a tool whose list is not known or out of date."""
@@ -391,6 +379,20 @@ def _checkers() -> Checkers:
     from holdfast.schema.validate import Checkers
 
     return Checkers()
+
+
+def _check(schema: Raw, *, fills: bool = False) -> Check:
+    plain = plain_type(schema)
+    validator = partial(_compiled, schema, fills)
+    return validator() if plain is None else PlainCheck(plain, validator)
+
+
+def _compiled(schema: Raw, fills: bool) -> Check:
+    try:
+        with _COMPILING:
+            return _checkers().get(schema, fills=fills)
+    except Unusable as error:
+        return _Unusable(error)
 
 
 def _own(tool: Tool) -> dict[str, Any]:
