@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
+from holdfast import types
 from holdfast._core.calls.cache import AnswerCache, partition
 from holdfast._core.calls.cached import Cached, Listing
 from holdfast._core.calls.channel import ENDED, Channel
@@ -16,7 +17,6 @@ from holdfast._core.calls.inputs import Inputs
 from holdfast._core.calls.logins import Logins
 from holdfast._core.calls.options import CallOptions, performing
 from holdfast._core.calls.pipeline import Pipeline
-from holdfast._core.calls.requests import SimpleRequests
 from holdfast._core.calls.running import Invocation, RunningCall, invoke
 from holdfast._core.calls.subscriptions import SUBSCRIBE, Subscriptions
 from holdfast._core.calls.tools import LIST, ToolTable
@@ -26,22 +26,17 @@ from holdfast._core.eras.conversation import Facts, Plan
 from holdfast._core.observers.observer import Observer, Observers, wanted_observers
 from holdfast.policies import CacheMode, Policy
 from holdfast.types.base import Wire
-from holdfast.types.lifecycle import Implementation, ServerCapabilities, Task
-from holdfast.types.resources import Prompt, PromptResult, ReadResult, Resource, ResourceTemplate
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
     from holdfast._core.calls.pending import PendingCall
+    from holdfast._core.calls.requests import SimpleRequests
     from holdfast._core.calls.skills import Skills
     from holdfast._core.driver import Driver
     from holdfast.agents.listing import ModelTool, Partial
     from holdfast.agents.providers import ModelAnswer, Shape
     from holdfast.agents.toolset import Toolset
     from holdfast.events import Events
-    from holdfast.types.inputs import SamplingRequest
-    from holdfast.types.lifecycle import LogMessage, Task
-    from holdfast.types.resources import Completion, Reference, Root
-    from holdfast.types.skills import Skill, SkillFile
 
 
 W = TypeVar("W", bound=Wire)
@@ -97,7 +92,6 @@ class Client:
         self._cached = Cached(self._channel, cache, shared=transport.traits.credentials is not None)
         self._tools = ToolTable(self._channel, self._cached)
         self._pipeline = Pipeline(self._channel, self._tools, self._cached)
-        self._requests = SimpleRequests(self._channel)
         self._subscriptions = Subscriptions(self._channel, self._tools)
         self._inbound = Inbound(self._channel, cache, self._tools, self._subscriptions)
         self._logins.watch(change=self._inbound.leave_session)
@@ -221,12 +215,12 @@ class Client:
         return None if driver is None else driver.engine.facts
 
     @property
-    def server_info(self) -> Implementation | None:
+    def server_info(self) -> types.Implementation | None:
         """The server's name and version; None before the first connection, or if not given."""
         return None if self._facts is None else self._facts.server_info
 
     @property
-    def server_capabilities(self) -> ServerCapabilities | None:
+    def server_capabilities(self) -> types.ServerCapabilities | None:
         """The server's declared capabilities; None before the first connection."""
         return None if self._facts is None else self._facts.server_capabilities
 
@@ -424,7 +418,7 @@ class Client:
         *,
         timeout: float | None = None,
         total_timeout: float | None = None,
-        on_task: Callable[[Task], Any] | None = None,
+        on_task: Callable[[types.Task], Any] | None = None,
     ) -> ToolResult:
         """Follow a task to its end, whichever client or process began it.
 
@@ -447,7 +441,7 @@ class Client:
         """
         return await self._pipeline.tasks.resume(task_id, timeout, total_timeout, on_task)
 
-    async def get_task(self, task_id: str, *, timeout: float | None = None) -> Task:
+    async def get_task(self, task_id: str, *, timeout: float | None = None) -> types.Task:
         """Ask once how a task is doing.
 
         Raises:
@@ -460,7 +454,7 @@ class Client:
         """Ask the server to cancel a task. It may complete all the same: `get_task` tells."""
         await self._pipeline.tasks.cancel(task_id, timeout)
 
-    async def list_tasks(self, *, timeout: float | None = None) -> Listing[Task]:
+    async def list_tasks(self, *, timeout: float | None = None) -> Listing[types.Task]:
         """List the tasks that the server has for this client, where it offers that."""
         return await self._pipeline.tasks.list(self._cached, timeout)
 
@@ -468,20 +462,20 @@ class Client:
 
     async def list_resources(
         self, *, cache: CacheMode | None = None, timeout: float | None = None
-    ) -> Listing[Resource]:
+    ) -> Listing[types.Resource]:
         """List every resource, of every page. Takes what `list_tools` takes."""
-        return await self._list("resources/list", "resources", Resource, cache, timeout)
+        return await self._list("resources/list", "resources", types.Resource, cache, timeout)
 
     async def list_resource_templates(
         self, *, cache: CacheMode | None = None, timeout: float | None = None
-    ) -> Listing[ResourceTemplate]:
+    ) -> Listing[types.ResourceTemplate]:
         """List every resource template, of every page. Takes what `list_tools` takes."""
         method = "resources/templates/list"
-        return await self._list(method, "resourceTemplates", ResourceTemplate, cache, timeout)
+        return await self._list(method, "resourceTemplates", types.ResourceTemplate, cache, timeout)
 
     async def read_resource(
         self, uri: str, *, timeout: float | None = None, cache: CacheMode | None = None
-    ) -> ReadResult:
+    ) -> types.ReadResult:
         """Read a resource.
 
         Args:
@@ -526,9 +520,15 @@ class Client:
 
         return Skills(self._channel, self._cached)
 
+    @cached_property
+    def _requests(self) -> SimpleRequests:
+        from holdfast._core.calls.requests import SimpleRequests
+
+        return SimpleRequests(self._channel)
+
     async def list_skills(
         self, *, cache: CacheMode | None = None, timeout: float | None = None
-    ) -> Listing[Skill]:
+    ) -> Listing[types.Skill]:
         """List every skill that the server publishes; read no file of any of them.
 
         A server may publish more than it lists: see `get_skill`. Takes what `list_tools` takes.
@@ -539,7 +539,7 @@ class Client:
         """
         return await self._skills.list(cache, timeout)
 
-    async def get_skill(self, uri: str, *, timeout: float | None = None) -> Skill:
+    async def get_skill(self, uri: str, *, timeout: float | None = None) -> types.Skill:
         """Get the entry of one skill as it is now, listed or not.
 
         Args:
@@ -553,12 +553,12 @@ class Client:
 
     async def read_skill(
         self,
-        skill: Skill,
+        skill: types.Skill,
         file: str = "SKILL.md",
         *,
         dynamic: bool = False,
         timeout: float | None = None,
-    ) -> SkillFile:
+    ) -> types.SkillFile:
         """Read a file of a skill, and verify it against the entry.
 
         The size and digest of each file are checked, and the frontmatter of SKILL.md, which is
@@ -581,7 +581,9 @@ class Client:
         """
         return await self._skills.read(skill, file, timeout, dynamic=dynamic)
 
-    async def list_directory(self, uri: str, *, timeout: float | None = None) -> Listing[Resource]:
+    async def list_directory(
+        self, uri: str, *, timeout: float | None = None
+    ) -> Listing[types.Resource]:
         """List the direct children of a directory resource, where the server offers that.
 
         Args:
@@ -593,7 +595,7 @@ class Client:
         """
         return await self._skills.directory(uri, timeout)
 
-    def guard_skills(self, check: Callable[[Sequence[Skill]], None]) -> Callable[[], None]:
+    def guard_skills(self, check: Callable[[Sequence[types.Skill]], None]) -> Callable[[], None]:
         """Have skills checked whenever they are listed, got or read.
 
         Args:
@@ -608,9 +610,9 @@ class Client:
 
     async def list_prompts(
         self, *, cache: CacheMode | None = None, timeout: float | None = None
-    ) -> Listing[Prompt]:
+    ) -> Listing[types.Prompt]:
         """List every prompt, of every page. Takes what `list_tools` takes."""
-        return await self._list("prompts/list", "prompts", Prompt, cache, timeout)
+        return await self._list("prompts/list", "prompts", types.Prompt, cache, timeout)
 
     async def get_prompt(
         self,
@@ -618,7 +620,7 @@ class Client:
         arguments: Mapping[str, str] | None = None,
         *,
         timeout: float | None = None,
-    ) -> PromptResult:
+    ) -> types.PromptResult:
         """Get a prompt, filled in.
 
         Args:
@@ -630,13 +632,13 @@ class Client:
 
     async def complete(
         self,
-        ref: Reference,
+        ref: types.Reference,
         name: str,
         value: str = "",
         context: Mapping[str, str] | None = None,
         *,
         timeout: float | None = None,
-    ) -> Completion:
+    ) -> types.Completion:
         """Ask for suggestions for an argument of a prompt or resource template.
 
         Args:
@@ -695,7 +697,7 @@ class Client:
         """
         return await self._requests.send(method, params, timeout, total_timeout)
 
-    async def create_message(self, params: SamplingRequest | Mapping[str, Any]) -> Any:
+    async def create_message(self, params: types.SamplingRequest | Mapping[str, Any]) -> Any:
         """Run our own sampling handler, as a server's request would.
 
         Raises:
@@ -703,7 +705,7 @@ class Client:
         """
         return await self._inputs.sample_here(params)
 
-    async def list_roots(self) -> list[Root]:
+    async def list_roots(self) -> list[types.Root]:
         """Return the roots that servers are given.
 
         Raises:
@@ -745,7 +747,7 @@ class Client:
         """
         return self._inbound.add(handler, method)
 
-    def on_log(self, handler: Callable[[LogMessage], Any]) -> Callable[[], None]:
+    def on_log(self, handler: Callable[[types.LogMessage], Any]) -> Callable[[], None]:
         """Call a handler with the server's log messages; `set_log_level` sets from which level.
 
         Args:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from holdfast import types
 from holdfast._core.calls.cached import Listing
 from holdfast._core.calls.handlers import Notification, ProgressHandler, in_thread
 from holdfast._core.calls.options import CallOptions
@@ -17,8 +18,6 @@ from holdfast.client import Client as AsyncClient
 from holdfast.policies import CacheMode
 from holdfast.sync.portal import Portal
 from holdfast.sync.running import RunningCall
-from holdfast.types.lifecycle import Implementation, ServerCapabilities, Task
-from holdfast.types.resources import Prompt, PromptResult, ReadResult, Resource, ResourceTemplate
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
     from holdfast.agents.providers import ModelAnswer, Shape
     from holdfast.agents.toolset import Toolset
     from holdfast.events import Events
-    from holdfast.types.inputs import SamplingRequest
-    from holdfast.types.lifecycle import LogMessage, Task
-    from holdfast.types.resources import Completion, Reference, Root
-    from holdfast.types.skills import Skill, SkillFile
 
 
 class Client:
@@ -127,12 +122,12 @@ class Client:
         return self._client.is_connected
 
     @property
-    def server_info(self) -> Implementation | None:
+    def server_info(self) -> types.Implementation | None:
         """The server's name and version; None before the first connection, or if not given."""
         return self._client.server_info
 
     @property
-    def server_capabilities(self) -> ServerCapabilities | None:
+    def server_capabilities(self) -> types.ServerCapabilities | None:
         """The server's declared capabilities; None before the first connection."""
         return self._client.server_capabilities
 
@@ -310,7 +305,7 @@ class Client:
         *,
         timeout: float | None = None,
         total_timeout: float | None = None,
-        on_task: Callable[[Task], Any] | None = None,
+        on_task: Callable[[types.Task], Any] | None = None,
     ) -> ToolResult:
         """Follow a task to its end, whichever client or process began it.
 
@@ -337,7 +332,7 @@ class Client:
             )
         )
 
-    def get_task(self, task_id: str, *, timeout: float | None = None) -> Task:
+    def get_task(self, task_id: str, *, timeout: float | None = None) -> types.Task:
         """Ask once how a task is doing.
 
         Raises:
@@ -350,25 +345,25 @@ class Client:
         """Ask the server to cancel a task. It may complete all the same: `get_task` tells."""
         self._portal.run(self._client.cancel_task(task_id, timeout=timeout))
 
-    def list_tasks(self, *, timeout: float | None = None) -> Listing[Task]:
+    def list_tasks(self, *, timeout: float | None = None) -> Listing[types.Task]:
         """List the tasks that the server has for this client, where it offers that."""
         return self._portal.run(self._client.list_tasks(timeout=timeout))
 
     def list_resources(
         self, *, cache: CacheMode | None = None, timeout: float | None = None
-    ) -> Listing[Resource]:
+    ) -> Listing[types.Resource]:
         """List every resource, of every page. Takes what `list_tools` takes."""
         return self._portal.run(self._client.list_resources(cache=cache, timeout=timeout))
 
     def list_resource_templates(
         self, *, cache: CacheMode | None = None, timeout: float | None = None
-    ) -> Listing[ResourceTemplate]:
+    ) -> Listing[types.ResourceTemplate]:
         """List every resource template, of every page. Takes what `list_tools` takes."""
         return self._portal.run(self._client.list_resource_templates(cache=cache, timeout=timeout))
 
     def read_resource(
         self, uri: str, *, timeout: float | None = None, cache: CacheMode | None = None
-    ) -> ReadResult:
+    ) -> types.ReadResult:
         """Read a resource.
 
         Args:
@@ -406,7 +401,7 @@ class Client:
 
     def list_skills(
         self, *, cache: CacheMode | None = None, timeout: float | None = None
-    ) -> Listing[Skill]:
+    ) -> Listing[types.Skill]:
         """List every skill that the server publishes; read no file of any of them.
 
         A server may publish more than it lists: see `get_skill`. Takes what `list_tools` takes.
@@ -417,7 +412,7 @@ class Client:
         """
         return self._portal.run(self._client.list_skills(cache=cache, timeout=timeout))
 
-    def get_skill(self, uri: str, *, timeout: float | None = None) -> Skill:
+    def get_skill(self, uri: str, *, timeout: float | None = None) -> types.Skill:
         """Get the entry of one skill as it is now, listed or not.
 
         Args:
@@ -431,12 +426,12 @@ class Client:
 
     def read_skill(
         self,
-        skill: Skill,
+        skill: types.Skill,
         file: str = "SKILL.md",
         *,
         dynamic: bool = False,
         timeout: float | None = None,
-    ) -> SkillFile:
+    ) -> types.SkillFile:
         """Read a file of a skill, and verify it against the entry.
 
         The size and digest of each file are checked, and the frontmatter of SKILL.md, which is
@@ -461,7 +456,7 @@ class Client:
             self._client.read_skill(skill, file, dynamic=dynamic, timeout=timeout)
         )
 
-    def list_directory(self, uri: str, *, timeout: float | None = None) -> Listing[Resource]:
+    def list_directory(self, uri: str, *, timeout: float | None = None) -> Listing[types.Resource]:
         """List the direct children of a directory resource, where the server offers that.
 
         Args:
@@ -473,7 +468,7 @@ class Client:
         """
         return self._portal.run(self._client.list_directory(uri, timeout=timeout))
 
-    def guard_skills(self, check: Callable[[Sequence[Skill]], None]) -> Callable[[], None]:
+    def guard_skills(self, check: Callable[[Sequence[types.Skill]], None]) -> Callable[[], None]:
         """Have skills checked whenever they are listed, got or read.
 
         Args:
@@ -486,13 +481,13 @@ class Client:
 
     def list_prompts(
         self, *, cache: CacheMode | None = None, timeout: float | None = None
-    ) -> Listing[Prompt]:
+    ) -> Listing[types.Prompt]:
         """List every prompt, of every page. Takes what `list_tools` takes."""
         return self._portal.run(self._client.list_prompts(cache=cache, timeout=timeout))
 
     def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None = None, *, timeout: float | None = None
-    ) -> PromptResult:
+    ) -> types.PromptResult:
         """Get a prompt, filled in.
 
         Args:
@@ -504,13 +499,13 @@ class Client:
 
     def complete(
         self,
-        ref: Reference,
+        ref: types.Reference,
         name: str,
         value: str = "",
         context: Mapping[str, str] | None = None,
         *,
         timeout: float | None = None,
-    ) -> Completion:
+    ) -> types.Completion:
         """Ask for suggestions for an argument of a prompt or resource template.
 
         Args:
@@ -569,7 +564,7 @@ class Client:
             self._client.request(method, params, timeout=timeout, total_timeout=total_timeout)
         )
 
-    def create_message(self, params: SamplingRequest | Mapping[str, Any]) -> Any:
+    def create_message(self, params: types.SamplingRequest | Mapping[str, Any]) -> Any:
         """Run our own sampling handler, as a server's request would.
 
         Raises:
@@ -577,7 +572,7 @@ class Client:
         """
         return self._portal.run(self._client.create_message(params))
 
-    def list_roots(self) -> list[Root]:
+    def list_roots(self) -> list[types.Root]:
         """Return the roots that servers are given.
 
         Raises:
@@ -611,7 +606,7 @@ class Client:
         """
         return self._portal.do(lambda: self._client.on_notification(in_thread(handler), method))
 
-    def on_log(self, handler: Callable[[LogMessage], Any]) -> Callable[[], None]:
+    def on_log(self, handler: Callable[[types.LogMessage], Any]) -> Callable[[], None]:
         """Call a handler with the server's log messages; `set_log_level` sets from which level.
 
         Args:

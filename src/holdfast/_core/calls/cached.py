@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from holdfast import types
 from holdfast._core.boundary import Call
 from holdfast._core.calls.cache import READ, AnswerCache, CacheEntry
 from holdfast._core.calls.channel import ENDED, UNREADABLE, Channel
@@ -40,7 +41,6 @@ from holdfast.errors import (
 )
 from holdfast.policies import CacheMode, one_of
 from holdfast.types.base import Page, Wire, decode_page
-from holdfast.types.resources import ReadResult
 
 W = TypeVar("W", bound=Wire)
 
@@ -117,7 +117,9 @@ class Cached:
                 raise
             return CachedAnswer(entry.raw, entry, cached=True, stale=True)
 
-    async def read(self, uri: str, deadline: Deadline, mode: CacheMode | None = None) -> ReadResult:
+    async def read(
+        self, uri: str, deadline: Deadline, mode: CacheMode | None = None
+    ) -> types.ReadResult:
         """Return the contents of a resource."""
         of_type("uri", uri)
         call = self._channel.call(READ, {"uri": uri}, deadline, about=uri, repeatable=True)
@@ -125,7 +127,7 @@ class Cached:
             answer = await self.fetch(call, deadline, mode)
         except RpcError as error:
             raise not_found(error) from None
-        result = self._channel.decode(call, answer.raw, ReadResult)
+        result = self._channel.decode(call, answer.raw, types.ReadResult)
         if answer.cached:
             result.__dict__.update(_cached=True, _stale=answer.stale)
         return result

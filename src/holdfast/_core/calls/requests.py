@@ -11,7 +11,7 @@ from holdfast._core.calls.channel import UNREADABLE, Channel
 from holdfast._core.calls.options import of_type
 from holdfast.errors import ValidationError
 from holdfast.types.base import Wire
-from holdfast.types.resources import PromptResult
+from holdfast.types.resources import CompleteResult, PromptResult
 
 if TYPE_CHECKING:
     from holdfast._core.eras.base import Era
@@ -54,8 +54,6 @@ class SimpleRequests:
         timeout: float | None,
     ) -> Completion:
         """Return the suggestions for one argument."""
-        from holdfast.types.resources import CompleteResult
-
         name, value = argument
         params: dict[str, Any] = {"ref": ref, "argument": {"name": name, "value": value}}
         if context is not None:

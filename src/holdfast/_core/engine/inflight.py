@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import cast
+from typing import Final, cast
 
 from msgspec import Struct
 
@@ -23,6 +23,8 @@ from holdfast._core.boundary import Call, Ticket, WireId
 from holdfast.errors import HoldfastError
 
 NEVER = float("inf")
+_EMPTY: Final[deque[WireId]] = deque()
+"""The tombstones of every client that has never had one: an empty queue takes 700 bytes."""
 _FEW = 64
 """Entries of a heap below which stale ones are not worth removing."""
 
@@ -83,7 +85,7 @@ class Inflight:
         self._requests: dict[Ticket, Pending] = {}
         self._sent: dict[WireId, Pending] = {}
         self._tombstones: dict[WireId, float] = {}
-        self._buried: deque[WireId] = deque()
+        self._buried = _EMPTY
         """The tombstones in order: the first key of a large dictionary is not found at once."""
         self._deadlines: list[tuple[float, Ticket]] = []
         """One entry for each request with a deadline; it may be earlier than the deadline."""
@@ -244,6 +246,8 @@ class Inflight:
     # Tombstones
 
     def bury(self, wire_id: WireId, now: float) -> None:
+        if self._buried is _EMPTY:
+            self._buried = deque()
         self._tombstones[wire_id] = now + self._ttl
         self._buried.append(wire_id)
         if len(self._tombstones) > self._limit:
