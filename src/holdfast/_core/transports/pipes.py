@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections import deque
 from collections.abc import Callable
-from typing import Final
-
-from msgspec import Struct
+from itertools import islice
 
 from holdfast._core.boundary import Delivered, Generation, Report, StreamOptions, WireId
 from holdfast._core.wire.framing import FrameTooLarge, Lines
@@ -28,16 +25,6 @@ BURST = 2
 NEWLINE = ord("\n")
 GATHER = 512
 """Frames in one gathered write (systems allow 1024)."""
-
-
-class _Frame(Struct, gc=False, eq=False):
-    left: bytes | memoryview
-    """All of it, or a view of what is left of a frame that was written in part."""
-    wire_id: WireId | None
-
-
-_EMPTY: Final[deque[_Frame]] = deque()
-"""The queue of every writer that has never had to wait: an empty one takes 700 bytes."""
 
 
 class Writer:
@@ -60,12 +47,12 @@ class Writer:
         self._on_room = on_room
         self._refused = False
         """A frame was refused since there was room last."""
-        self._queue = _EMPTY
-        """Frames in order, once there are any; a withdrawn one is empty until its turn comes."""
-        self._frames: dict[WireId, _Frame] = {}
-        """Those of requests of which no byte was written."""
-        self._withdrawn = 0
-        """At least as many as there are empty frames in the queue."""
+        self._queue: dict[int, bytes | memoryview] = {}
+        """Frames in order: of requests by their wire ids, others by negative numbers."""
+        self._messages = 0
+        """Queued frames so far that are not those of requests."""
+        self._begun: int | None = None
+        """The frame of which a part was written."""
         self._backlog = 0
         self._waiting = False
         self._scheduled: asyncio.Handle | None = None
@@ -101,22 +88,16 @@ class Writer:
         return True
 
     def withdraw(self, wire_id: WireId) -> bool:
-        frame = self._frames.pop(wire_id, None)
+        frame = None if wire_id == self._begun else self._queue.pop(wire_id, None)
         if frame is None:
             return False
-        self._backlog -= len(frame.left)
-        frame.left = b""
-        self._withdrawn += 1
-        if 2 * self._withdrawn > len(self._queue):
-            # Half of the frames are removed at a time: a fixed cost for each of them.
-            self._queue = deque(one for one in self._queue if one.left)
-            self._withdrawn = 0
+        self._backlog -= len(frame)
         self._check_room()
         return True
 
     def unsent(self) -> frozenset[WireId]:
         """Return the requests of which no byte was written."""
-        return frozenset(self._frames)
+        return frozenset(WireId(key) for key in self._queue if key > 0 and key != self._begun)
 
     def unread(self) -> bool:
         """Return True if the pipe holds something that the server has not read."""
@@ -146,34 +127,34 @@ class Writer:
         self._stop_waiting()
         with contextlib.suppress(OSError):
             if self._queue and not self._broken:
-                frames = [one.left for one in self._queue if one.wire_id not in self._frames]
-                os.write(self._fd, b"".join(frames))
+                unsent = self.unsent()
+                left = [frame for key, frame in self._queue.items() if key not in unsent]
+                os.write(self._fd, b"".join(left))
         with contextlib.suppress(OSError):
             os.close(self._fd)
 
     def _enqueue(self, frame: bytes, wire_id: WireId | None, written: int = 0) -> bool:
-        left = memoryview(frame)[written:] if written else frame
         # A message that has no answer cannot be offered again: it has the same space once more.
         limit = self._limit if wire_id is not None else 2 * self._limit
-        if self._backlog and self._backlog + len(left) > limit:
+        backlog = self._backlog + len(frame) - written
+        if self._backlog and backlog > limit:
             self._refused = True
             return False
-        queued = _Frame(left, wire_id)
-        if self._queue is _EMPTY:
-            self._queue = deque()
-        self._queue.append(queued)
-        if wire_id is not None and not written:
-            self._frames[wire_id] = queued
-        self._backlog += len(left)
+        if wire_id is None:
+            self._messages += 1
+        key = -self._messages if wire_id is None else wire_id
+        self._queue[key] = frame
+        self._backlog = backlog
+        if written:
+            self._begun, self._queue[key] = key, memoryview(frame)[written:]
         return True
 
     def _flush(self) -> None:
         """Write the queue, many frames in one system call."""
         self._scheduled = None
         while self._queue and not self._closed:
-            batch = [frame.left for _, frame in zip(range(GATHER), self._queue, strict=False)]
             try:
-                written = os.writev(self._fd, batch)
+                written = os.writev(self._fd, [*islice(self._queue.values(), GATHER)])
             except (BlockingIOError, InterruptedError):
                 self._wait()
                 return
@@ -191,17 +172,16 @@ class Writer:
 
     def _consume(self, written: int) -> None:
         self._backlog -= written
-        while self._queue:
-            first = self._queue[0]
-            size = len(first.left)
-            if first.wire_id is not None and written:
-                self._frames.pop(first.wire_id, None)
-            if written < size:
+        if not self._backlog:
+            self._queue.clear()
+            return
+        for key, frame in [*islice(self._queue.items(), GATHER)]:
+            if written < len(frame):
                 if written:
-                    first.left = memoryview(first.left)[written:]
+                    self._begun, self._queue[key] = key, memoryview(frame)[written:]
                 return
-            self._queue.popleft()
-            written -= size
+            del self._queue[key]
+            written -= len(frame)
 
     def _wait(self) -> None:
         if not self._waiting:
