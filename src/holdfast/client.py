@@ -21,7 +21,7 @@ from holdfast._core.calls.running import Invocation, RunningCall, invoke
 from holdfast._core.calls.subscriptions import SUBSCRIBE, Subscriptions
 from holdfast._core.calls.tools import LIST, ToolTable
 from holdfast._core.engine.state import State
-from holdfast._core.eras import memory
+from holdfast._core.eras import conversation
 from holdfast._core.eras.conversation import Facts, Plan
 from holdfast._core.observers.observer import Observer, Observers, wanted_observers
 from holdfast.policies import CacheMode, Policy
@@ -76,7 +76,7 @@ class Client:
             policy.identity.with_extensions(transport.traits.extensions),
             handlers.abilities,
             pin=policy.protocol,
-            opening=memory.recall(transport.key) if policy.protocol is None else None,
+            opening=conversation.recall(transport.key) if policy.protocol is None else None,
             patience=policy.timeouts.probe,
         )
         self._observers = Observers(self.name, tuple(observers))
@@ -165,7 +165,7 @@ class Client:
         if self._transport.traits.shutdown_request and self.is_connected:
             await self._channel.request_shutdown(self._transport.grace)
         if self._policy.protocol is None:
-            memory.remember(self._transport.key, driver.engine.opening)
+            conversation.remember(self._transport.key, driver.engine.opening)
         self._subscriptions.close()
         self._inbound.close()
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import Raw
 
-from holdfast._core.eras import memory
+from holdfast._core.eras import conversation
 from holdfast._core.eras.conversation import Facts
 
 
@@ -40,17 +40,17 @@ def test_a_capability_counts_whatever_else_cannot_be_read(declared: bytes, offer
 
 @pytest.mark.req("L3")
 def test_openings_are_remembered_by_the_key_of_the_server_and_forgotten() -> None:
-    memory.remember("key", "discover")
-    assert memory.recall("key") == "discover"
-    memory.remember("key", None)
-    assert memory.recall("key") is None
-    memory.remember(None, "discover")
-    assert memory.recall(None) is None
+    conversation.remember("key", "discover")
+    assert conversation.recall("key") == "discover"
+    conversation.remember("key", None)
+    assert conversation.recall("key") is None
+    conversation.remember(None, "discover")
+    assert conversation.recall(None) is None
 
 
 @pytest.mark.req("L3", "R9")
 def test_the_memory_of_openings_is_bounded() -> None:
-    for number in range(memory.MOST + 1):
-        memory.remember(number, "initialize")
-    assert memory.recall(0) is None
-    assert memory.recall(memory.MOST) == "initialize"
+    for number in range(conversation.MOST_SERVERS + 1):
+        conversation.remember(number, "initialize")
+    assert conversation.recall(0) is None
+    assert conversation.recall(conversation.MOST_SERVERS) == "initialize"

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast._core.eras import memory
+from holdfast._core.eras import conversation
 
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered() -> Iterator[None]:
-    memory._known.clear()
+    conversation._known.clear()
     yield
-    memory._known.clear()
+    conversation._known.clear()

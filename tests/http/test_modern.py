@@ -383,7 +383,7 @@ async def test_a_server_that_was_replaced_by_one_of_the_other_era_is_found_out()
         async with connect(old) as client:
             await say(client)
     async with Modern() as new:
-        holdfast._core.eras.memory.remember(("http", new.url), "initialize")
+        holdfast._core.eras.conversation.remember(("http", new.url), "initialize")
         async with connect(new, backoff=QUICK) as client:
             await client.wait_ready(20)
             assert client.protocol_version == MODERN

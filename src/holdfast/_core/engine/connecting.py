@@ -10,13 +10,12 @@ from holdfast._core import boundary as b
 from holdfast._core.boundary import Call, Effect, WireId
 from holdfast._core.engine import messages
 from holdfast._core.engine.inflight import NEVER
-from holdfast._core.engine.link_state import LinkState
+from holdfast._core.engine.link_state import LinkState, Timers
 from holdfast._core.engine.negotiating import Negotiator
 from holdfast._core.engine.outbox import Outbox
 from holdfast._core.engine.recovery import Recovery
 from holdfast._core.engine.requests import Requests
 from holdfast._core.engine.state import State, Step, advance
-from holdfast._core.engine.timers import Timers
 from holdfast._core.eras.conversation import Agreement, Facts, NoAgreement, Plan, StartAgain
 from holdfast._core.wire.jsonrpc import Envelope, ErrorObject
 from holdfast.errors import HoldfastError, ProtocolError, TransportError

@@ -14,8 +14,8 @@ from holdfast._core.boundary import Call, Effect, Generation, Ticket, WireId
 from holdfast._core.engine.connecting import Connector
 from holdfast._core.engine.inbox import Inbox
 from holdfast._core.engine.inflight import NEVER, Inflight
+from holdfast._core.engine.link_state import Timers
 from holdfast._core.engine.state import State, Step
-from holdfast._core.engine.timers import Timers
 from holdfast._core.eras.base import Era
 from holdfast._core.eras.conversation import Facts, Opening, Plan, StartAgain
 from holdfast.errors import HoldfastError

@@ -1,4 +1,4 @@
-"""The state of the current link, shared by the parts of the engine."""
+"""The state and the times of the current link, shared by the parts of the engine."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast._core.boundary import Generation, Meaning, Refused, StreamOptions, WireId
+from holdfast._core.engine.inflight import NEVER, Inflight
 from holdfast._core.engine.negotiating import Negotiator
 from holdfast._core.eras.base import Era
+
+SWEEP = 60.0
+"""Seconds between sweeps of the tombstones."""
 
 
 class LinkState(Struct):
@@ -52,3 +56,50 @@ class LinkState(Struct):
             return report.meaning is Meaning.NOT_UNDERSTOOD
         unsuited = report.meaning in (Meaning.NOT_UNDERSTOOD, Meaning.REJECTED)
         return unsuited and self.era is not None and self.era.contradicted_by(report.fault)
+
+
+class Timers(Struct):
+    """The times at which a connection has something to do.
+
+    ``due`` is the earliest of all times, or earlier: an early call does no harm.
+    """
+
+    due: float = NEVER
+    handshake: float = NEVER
+    """The deadline of the handshake."""
+    startup: float = 0.0
+    """Seconds for which a launcher was at work, before those of the handshake."""
+    retry: float = NEVER
+    """The next attempt to connect."""
+    sweep: float = NEVER
+    """The next sweep of the tombstones."""
+
+    def alarm(self, at: float) -> None:
+        """Be called at ``at``, or earlier."""
+        if at < self.due:
+            self.due = at
+
+    def expect_agreement(self, until: float, startup: float = 0.0) -> None:
+        self.retry, self.handshake, self.startup = NEVER, until, startup
+        self.alarm(until)
+
+    def retry_at(self, at: float) -> None:
+        self.retry = at
+        self.alarm(at)
+
+    def watch(self, inflight: Inflight, now: float) -> None:
+        """Schedule the sweep of the tombstones, if there are any."""
+        if self.sweep == NEVER and inflight.tombstones:
+            self.sweep = now + SWEEP
+            self.alarm(self.sweep)
+
+    def rest(self) -> None:
+        """No more attempts to connect."""
+        self.retry = self.handshake = NEVER
+
+    def arm(self, inflight: Inflight, now: float, *others: float) -> None:
+        """Find the next moment anew."""
+        self.due = NEVER
+        self.watch(inflight, now)
+        for at in (self.handshake, self.retry, self.sweep, inflight.deadline(), *others):
+            self.alarm(at)

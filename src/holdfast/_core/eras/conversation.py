@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Literal, TypeAlias
+from collections.abc import Generator, Hashable
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Raw, Struct
@@ -132,3 +132,28 @@ class NoAgreement(Exception):  # noqa: N818
         super().__init__(str(error))
         self.error = error
         self.final = final
+
+
+MOST_SERVERS: Final = 1000
+_known: dict[Hashable, Opening] = {}
+"""The opening that each server accepts, remembered for this process.
+
+2026-07-28 basic/versioning, Backward Compatibility: "Clients SHOULD cache the result for the
+lifetime of the server process (stdio) or origin (HTTP)".
+"""
+
+
+def recall(key: Hashable | None) -> Opening | None:
+    return None if key is None else _known.get(key)
+
+
+def remember(key: Hashable | None, opening: Opening | None) -> None:
+    """Remember the opening that worked last; None: forget it."""
+    if key is None:
+        return
+    if opening is None:
+        _known.pop(key, None)
+        return
+    if len(_known) >= MOST_SERVERS:
+        _known.clear()
+    _known[key] = opening
