@@ -349,7 +349,7 @@ class Driver:
             return
         future = waiter.future
         callbacks = getattr(future, "_callbacks", None)
-        if not callbacks or not self.mailbox.idle or asyncio.current_task(self.loop) is not None:
+        if not callbacks or self.mailbox.task or asyncio.current_task(self.loop) is not None:
             future.set_result(outcome.result)
             return
         wakeup, context = callbacks[0]

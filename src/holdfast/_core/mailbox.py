@@ -44,16 +44,12 @@ class Mailbox:
         self._name = name
         self._queue = _EMPTY
         self._bytes = 0
-        self._task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None
+        """Runs the handlers; None: none runs or is to run."""
         self._overflowing = False
 
     def __repr__(self) -> str:
         return f"<Mailbox {len(self._queue)} of {self._limit}, {self.dropped} dropped>"
-
-    @property
-    def idle(self) -> bool:
-        """True if no handler runs or is to run."""
-        return self._task is None
 
     def post(self, handler: Handler, value: Any, size: int = 0) -> None:
         """Queue ``handler(value)``; ``size`` is that of the value in bytes."""
@@ -65,14 +61,14 @@ class Mailbox:
             self._drop()
         queue.append((handler, value, size))
         self._bytes += size
-        if self._task is None:
-            self._task = self._loop.create_task(self._deliver(), name=f"holdfast-{self._name}")
+        if self.task is None:
+            self.task = self._loop.create_task(self._deliver(), name=f"holdfast-{self._name}")
 
     def close(self) -> None:
         while self._queue:
             self._discard()
-        if self._task is not None and self._task is not handling.get():
-            self._task.cancel()
+        if self.task is not None and self.task is not handling.get():
+            self.task.cancel()
 
     def _take(self) -> tuple[Handler, Any]:
         handler, value, size = self._queue.popleft()
@@ -100,7 +96,7 @@ class Mailbox:
                 if len(self._queue) < self._limit // 2:
                     self._overflowing = False
         finally:
-            self._task = None
+            self.task = None
 
 
 async def run(handler: Handler, value: Any, name: str) -> None:
