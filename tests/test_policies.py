@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import Handlers
+from holdfast._core.engine.outbox import ATTEMPTS, PAUSE, PAUSE_JITTER
 from holdfast.errors import ValidationError
 from holdfast.policies import (
     Backoff,
@@ -19,7 +20,6 @@ from holdfast.policies import (
     Observability,
     Policy,
     Redaction,
-    Retry,
     Timeouts,
     ToolPolicy,
     spread,
@@ -31,11 +31,11 @@ jitter = st.floats(0, 1, exclude_max=True)
 
 @pytest.mark.req("R3", "L5", "L6", "R7", "R9")
 def test_the_defaults_are_the_promised_ones() -> None:
-    times, backoff, retry = Timeouts(), Backoff(), Retry()
+    times, backoff = Timeouts(), Backoff()
     assert (times.request, times.handshake, times.total) == (30, 10, 300)
     assert (backoff.first, backoff.max, backoff.jitter) == (1, 30, 0.2)
     assert backoff.attempts is None
-    assert (retry.attempts, retry.delay, retry.jitter) == (3, 0.010, 0.5)
+    assert (ATTEMPTS, PAUSE, PAUSE_JITTER) == (3, 0.010, 0.5)
     assert Limits().frame_bytes == 16_777_216
     assert (Policy().when_down, Policy().replay, Policy().protocol) == ("fail", "never", None)
 
@@ -142,14 +142,8 @@ def test_the_spread_reaches_to_both_ends() -> None:
     least, most = 0.0, 1.0 - 1e-12
     assert Backoff().delay(1, iter([least])) == pytest.approx(0.8)
     assert Backoff().delay(1, iter([most])) == pytest.approx(1.2)
-    assert Retry().pause(iter([least])) == pytest.approx(0.005)
-    assert Retry().pause(iter([most])) == pytest.approx(0.015)
-
-
-@pytest.mark.req("R7")
-@given(jitter)
-def test_the_pause_of_a_busy_transport_is_spread_by_half(draw: float) -> None:
-    assert 0.005 <= Retry().pause(iter([draw])) <= 0.015
+    assert spread(PAUSE, PAUSE_JITTER, iter([least])) == pytest.approx(0.005)
+    assert spread(PAUSE, PAUSE_JITTER, iter([most])) == pytest.approx(0.015)
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1), jitter)
@@ -174,7 +168,7 @@ def test_an_identity_shows_a_title_only_if_it_has_one() -> None:
     assert Identity().info()["name"] == "holdfast"
 
 
-@pytest.mark.parametrize("policy", [Timeouts(), Limits(), Backoff(), Retry(), Identity(), Policy()])
+@pytest.mark.parametrize("policy", [Timeouts(), Limits(), Backoff(), Identity(), Policy()])
 def test_policies_are_frozen(policy: Any) -> None:
     with pytest.raises(AttributeError):
         setattr(policy, policy.__struct_fields__[0], 1)

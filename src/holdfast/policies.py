@@ -158,18 +158,6 @@ class Backoff(Struct, frozen=True, kw_only=True):
         return spread(min(self.max, self.first * 2.0**exponent), self.jitter, jitter)
 
 
-class Retry(Struct, frozen=True, kw_only=True):
-    """The limits for retrying a frame while the transport is busy."""
-
-    attempts: int = 3
-    delay: float = 0.010
-    jitter: float = 0.5
-
-    def pause(self, jitter: Iterator[float]) -> float:
-        """Return the seconds to wait before the next attempt."""
-        return spread(self.delay, self.jitter, jitter)
-
-
 def spread(delay: float, factor: float, jitter: Iterator[float]) -> float:
     """``delay`` ± ``factor``; ``jitter`` yields numbers in [0, 1)."""
     return max(0.0, delay * (1.0 + (next(jitter) - 0.5) * 2.0 * factor))
@@ -408,7 +396,6 @@ class Policy(Struct, frozen=True, kw_only=True):
     timeouts: Timeouts = Timeouts()
     limits: Limits = Limits()
     backoff: Backoff = Backoff()
-    retry: Retry = Retry()
     identity: Identity = Identity()
     protocol: str | None = None
     when_down: WhenDown = "fail"

@@ -29,6 +29,7 @@ from holdfast._core.boundary import (
     Unhandled,
     WireId,
 )
+from holdfast._core.engine.outbox import ATTEMPTS
 from holdfast._core.wire.jsonrpc import ErrorObject
 from holdfast.errors import (
     AuthError,
@@ -507,7 +508,7 @@ def test_a_server_that_always_says_later_is_not_asked_for_ever() -> None:
             asked += 1
             assert send.wire_id is not None
             wire_id = send.wire_id
-    assert asked == 1 + rig.policy.retry.attempts
+    assert asked == 1 + ATTEMPTS
     assert isinstance(rig.error(ticket), TransportError)
 
 

@@ -15,7 +15,6 @@ from holdfast._core.engine.outbox import MOST_REFUSED, Outbox
 from holdfast._core.eras.base import Era
 from holdfast._core.eras.handshake import Handshake
 from holdfast._core.eras.stateless import Stateless
-from holdfast.policies import Retry
 
 ASKED = Asked(Generation(1), "a", "roots/list", None)
 
@@ -33,7 +32,7 @@ def modern() -> Stateless:
 def outbox(era: Era, *, streams: bool = True) -> tuple[Outbox, Inflight]:
     inflight = Inflight(75, 100)
     line = LinkState(generation=Generation(1), streams=streams, era=era)
-    return Outbox(line, inflight, Retry(), itertools.repeat(0.5)), inflight
+    return Outbox(line, inflight, itertools.repeat(0.5)), inflight
 
 
 def frame(effects: list[Effect]) -> Any:

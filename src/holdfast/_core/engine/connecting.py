@@ -40,7 +40,7 @@ class Connector:
         self.recovery: Recovery = Recovery(plan, policy.backoff, jitter)
         self.link: LinkState = LinkState(unsent)
         self.requests: Requests = Requests(name, policy, self.link, jitter)
-        self.outbox: Outbox = Outbox(self.link, self.requests.inflight, policy.retry, jitter)
+        self.outbox: Outbox = Outbox(self.link, self.requests.inflight, jitter)
         self.timers: Timers = Timers()
 
     def __repr__(self) -> str:

@@ -11,8 +11,13 @@ from holdfast._core.engine.link_state import LinkState
 from holdfast._core.eras.base import Era
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import INTERNAL_ERROR, UNENCODABLE
-from holdfast.policies import Retry
+from holdfast.policies import spread
 
+ATTEMPTS: Final = 3
+"""How often a message is offered to a link that is full, or to a server that is busy."""
+PAUSE: Final = 0.010
+"""Seconds between two attempts, more or less by `PAUSE_JITTER`."""
+PAUSE_JITTER: Final = 0.5
 MOST_REFUSED: Final = 100
 """The most messages queued for a link that is full."""
 
@@ -20,16 +25,13 @@ MOST_REFUSED: Final = 100
 class Outbox:
     """Encodes messages for the current link, with the options that its streams need."""
 
-    def __init__(
-        self, link: LinkState, inflight: Inflight, policy: Retry, jitter: Iterator[float]
-    ) -> None:
+    def __init__(self, link: LinkState, inflight: Inflight, jitter: Iterator[float]) -> None:
         self.log_level: str | None = None
         """Sent to the server on every new link."""
         self.retry_at: float = NEVER
         """The time to retry messages that the link did not accept."""
         self._link = link
         self._inflight = inflight
-        self._policy = policy
         self._jitter = jitter
         self._refused: list[tuple[Send, int]] = []
         """Messages that the link did not take, and how often."""
@@ -54,9 +56,9 @@ class Outbox:
     def busy(self, command: Send, now: float, out: list[Effect]) -> None:
         """Offer a message that nobody waits for a few times in quick succession, then drop it."""
         offers = 1 + next((times for one, times in self._offered if one is command), 0)
-        if offers < self._policy.attempts and len(self._refused) < MOST_REFUSED:
+        if offers < ATTEMPTS and len(self._refused) < MOST_REFUSED:
             self._refused.append((command, offers))
-            self.retry_at = now + self._policy.pause(self._jitter)
+            self.retry_at = now + spread(PAUSE, PAUSE_JITTER, self._jitter)
         else:
             detail = jsonrpc.snippet(command.frame)
             self._dropped += 1

@@ -18,6 +18,7 @@ from holdfast._core.boundary import (
 from holdfast._core.engine import messages
 from holdfast._core.engine.inflight import NEVER, Inflight, Pending
 from holdfast._core.engine.link_state import LinkState
+from holdfast._core.engine.outbox import ATTEMPTS
 from holdfast._core.wire import jsonrpc
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
@@ -145,7 +146,7 @@ class Requests:
             repeat = safe and not pending.repeated and report.fault is None
             return now if repeat else NEVER
         if report.retry_after is not None:
-            enough = pending.offers >= self._policy.retry.attempts
+            enough = pending.offers >= ATTEMPTS
             return NEVER if enough else now + report.retry_after
         if not self.waits(pending.call):
             return NEVER
