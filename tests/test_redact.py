@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast._core.credentials import PlainWords, hide_credentials
 from holdfast._core.redact import HIDDEN, MOST_CHARACTERS, Redactor
+from holdfast._core.redact_text import PlainWords, hide_credentials
 from holdfast.policies import SECRETS, Redaction
 from tests.redaction_corpus import OPEN_TEXTS, OPEN_VALUES, TEXTS, TOKENS, VALUES, pem
 

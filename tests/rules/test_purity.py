@@ -22,10 +22,9 @@ PURE = (
     "_core.engine",
     "_core.server",
     "_core.text",
-    "_core.credentials",
-    "_core.credential_forms",
-    "_core.secret_flags",
     "_core.redact",
+    "_core.redact_forms",
+    "_core.redact_text",
 )
 
 IMPURE_MODULES = frozenset(

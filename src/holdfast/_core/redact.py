@@ -1,7 +1,7 @@
 """Redact secrets in whatever is logged, recorded, exported or shown.
 
 A value is hidden because of its name (``password``, ``apiKey``), because the tool's schema says so
-(``writeOnly``, ``format: password``), or because it looks like a credential (`_core.credentials`).
+(``writeOnly``, ``format: password``), or because it looks like a credential (`_core.redact_text`).
 Hidden values are replaced by `HIDDEN`, which ``replay`` recognizes to ask for them.
 
 Work is linear in the length of the text: every pattern either has a bounded part that may fail, or
@@ -17,9 +17,8 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast._core.credential_forms import is_path, is_plain_name
-from holdfast._core.credentials import IsSecret, PlainWords, hide_credentials, stems_of
-from holdfast._core.secret_flags import secret_words
+from holdfast._core.redact_forms import is_path, is_plain_name, secret_words
+from holdfast._core.redact_text import PlainWords, hide_credentials, stems_of
 from holdfast._core.text import HIDDEN, truncate
 from holdfast.policies import Redaction
 
@@ -86,10 +85,6 @@ _VALUE_KEYS: Final = frozenset(
 )
 
 
-class _TooManyNames(Exception):  # noqa: N818  (an end of the search)
-    """The names of one text or value take too long to judge."""
-
-
 class Redactor:
     """Applies one `Redaction` policy.
 
@@ -107,7 +102,7 @@ class Redactor:
         self._patterns = [re.compile(one) for one in policy.patterns]
         self._longest_plain = _SHORT if policy.on and not policy.patterns else 0
         self._is_secret = lru_cache(2048)(self._judge)
-        self._shown_name = lru_cache(2048)(self._text)
+        self._shown_name = lru_cache(2048)(lambda name: _Search(self).text(name, 0))
 
     def is_secret(self, name: str) -> bool:
         """Return True if a field of this name holds a secret."""
@@ -127,82 +122,27 @@ class Redactor:
         pairs = (first + second for first, second in pairwise(words))
         if any(_singular(pair) in self._keys for pair in pairs):
             return True
-        return any(self._is_secret_word(word, words) for word in words)
+        return any(self._is_secret_word(_singular(word), words) for word in words)
 
     def _is_secret_word(self, word: str, words: list[str]) -> bool:
-        word = _singular(word)
         if word == "token":
             return word in self._keys and _COUNTED.isdisjoint(words)
         if word in self._keys:
             return True
-        if not word.endswith(self._endings):
-            return False
-        return not (word.endswith("token") and word[:-5].endswith(tuple(_COUNTED)))
-
-    # Text
+        counted = word.endswith("token") and word[:-5].endswith(tuple(_COUNTED))
+        return word.endswith(self._endings) and not counted
 
     def name(self, name: str) -> str:
         """Return the name of a field without what looks like a credential."""
-        return self._shown_name(name, 0) if len(name) <= 64 else self._text(name, 0)
+        return self._shown_name(name) if len(name) <= 64 else _Search(self).text(name, 0)
 
     def text(self, text: str) -> str:
         """Return the text without what looks like a credential."""
-        return self._text(text, _EMBEDDED)
+        return _Search(self).text(text)
 
     def beginning(self, text: str, most: int) -> str:
         """Return at most so many characters of a redacted text; little more of it is searched."""
         return truncate(self.text(text[: most + _FURTHER]), most)
-
-    def _text(self, text: str, embedded: int, is_secret: IsSecret | None = None) -> str:
-        if not self._on or len(text) < 4:
-            return text
-        if len(text) > MOST_CHARACTERS:
-            return HIDDEN
-        if len(text) < self._longest_plain and text.isascii() and self._plain.has(text.encode()):
-            return text
-        if embedded and text.lstrip()[:1] in ("{", "["):
-            is_secret = is_secret or self._counted()
-            found = self._embedded_json(text, embedded - 1, is_secret)
-            if found is not None and embedded < _EMBEDDED:
-                # The text around it is searched too: once is enough, however deep this is.
-                return self._without_patterns(found)
-            text = found or text
-        try:
-            found = hide_credentials(text, is_secret or self._counted(), self._stems)
-        except _TooManyNames:
-            return HIDDEN
-        return self._without_patterns(found)
-
-    def _counted(self) -> IsSecret:
-        """Return `is_secret` for one text or value: all along a search it is asked."""
-        left = MOST_NAMES
-
-        def is_secret(name: str) -> bool:
-            nonlocal left
-            left -= 1
-            if left < 0:
-                raise _TooManyNames
-            return self.is_secret(name)
-
-        return is_secret
-
-    def _without_patterns(self, text: str) -> str:
-        for pattern in self._patterns:
-            text = pattern.sub(HIDDEN, text)
-        return text
-
-    def _embedded_json(self, text: str, embedded: int, is_secret: IsSecret) -> str | None:
-        """Redact a string that is JSON itself by its structure; return None if it is not."""
-        try:
-            value = msgspec.json.decode(text)
-            found = _Copy(self, embedded, is_secret).value(value, DEEPEST)
-            if found == value:
-                return text
-            return msgspec.json.encode(found).decode()
-        except (ValueError, RecursionError, OverflowError):
-            return None
-
-    # Values
 
     def value(self, value: Any, secret: frozenset[str] | None = frozenset()) -> Any:
         """Return a copy of a JSON value, made of plain types, without its secrets.
@@ -218,21 +158,15 @@ class Redactor:
         except (TypeError, ValueError, RecursionError):
             return HIDDEN
         if secret is None and self._schema:
-            return (
-                {name: _hide(item) for name, item in plain.items()}
-                if isinstance(plain, dict)
-                else HIDDEN
-            )
+            whole = not isinstance(plain, dict)
+            return HIDDEN if whole else {name: _hide(item) for name, item in plain.items()}
         names = secret if secret and self._schema else frozenset()
-        if not names and self._is_plain(plain):
-            return plain
-        return _Copy(self, _EMBEDDED, self._counted(), names).value(plain, DEEPEST)
-
-    def _is_plain(self, value: Any) -> bool:
         try:
-            return self.is_plain(_encode(value))
-        except (ValueError, TypeError, RecursionError, OverflowError):
-            return False
+            if not names and self.is_plain(_encode(plain)):
+                return plain
+        except (TypeError, ValueError, RecursionError, OverflowError):
+            pass  # what JSON cannot hold, such as half a surrogate pair, is searched all the same
+        return _Search(self, names).value(plain)
 
     def is_plain(self, data: bytes) -> bool:
         """Return True if JSON is short and has nothing in it that could be hidden."""
@@ -246,89 +180,127 @@ class Redactor:
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class _Copy:
-    """One value being copied; counts what was searched."""
+class _TooManyNames(Exception):  # noqa: N818  (an end of the search)
+    """The names of one text or value take too long to judge."""
 
-    def __init__(
-        self,
-        redactor: Redactor,
-        embedded: int,
-        is_secret: IsSecret,
-        secret: frozenset[str] = frozenset(),
-    ) -> None:
+
+class _Search:
+    """One text or value being redacted; counts what was searched.
+
+    Args:
+        redactor: The policy to go by.
+        secret: The properties that a schema declares secret.
+    """
+
+    def __init__(self, redactor: Redactor, secret: frozenset[str] = frozenset()) -> None:
         self._redactor = redactor
         self._secret = secret
-        self._embedded = embedded
-        self._is_secret = is_secret
+        self._names_left = MOST_NAMES
         self._left = MOST_CHARACTERS
 
-    def value(self, value: Any, levels: int) -> Any:
-        self._left -= len(value) if isinstance(value, str) else _NODE
-        if self._left < 0:
+    def _is_secret(self, name: str) -> bool:
+        """Tell whether a name in a text is that of a secret: all along a search it is asked."""
+        self._names_left -= 1
+        if self._names_left < 0:
+            raise _TooManyNames
+        return self._redactor.is_secret(name)
+
+    def text(self, text: str, embedded: int = _EMBEDDED) -> str:
+        """Return the text without its secrets; ``embedded`` levels of JSON in it are decoded."""
+        redactor, size = self._redactor, len(text)
+        if not redactor._on or size < 4:
+            return text
+        if size > MOST_CHARACTERS:
             return HIDDEN
-        if isinstance(value, str):
-            return self._redactor._text(value, self._embedded, self._is_secret)
-        if not isinstance(value, dict | list):
-            return value
-        if levels == 0:
-            return HIDDEN
-        if isinstance(value, list):
-            return self._list(value, levels)
-        pair = self._is_secret_pair(value)
-        found = {
-            self._redactor.name(str(name)): self._item(str(name), item, levels, pair)
-            for name, item in value.items()
-        }
-        if "args" in value and isinstance(found["args"], list):
-            self._hide_arguments(value, found["args"])
+        if size < redactor._longest_plain and text.isascii() and redactor._plain.has(text.encode()):
+            return text
+        found = None
+        if embedded and text.lstrip()[:1] in ("{", "["):
+            found = self._embedded_json(text, embedded - 1)
+        # The text around an inner one is searched too: once is enough, however deep this is.
+        if found is None or embedded == _EMBEDDED:
+            try:
+                found = hide_credentials(found or text, self._is_secret, redactor._stems)
+            except _TooManyNames:
+                return HIDDEN
+        for pattern in redactor._patterns:
+            found = pattern.sub(HIDDEN, found)
         return found
 
-    def _hide_arguments(self, value: dict[str, Any], found: list[Any]) -> None:
-        """Hide the passwords of a command whose program stands beside its arguments."""
-        program, words = value.get("command") or value.get("cmd"), value["args"]
-        if isinstance(program, str) and len(words) <= _MOST_WORDS and _all_text(words):
-            for index, at in secret_words([program, *words]):
-                if index:
-                    found[index - 1] = f"{words[index - 1][:at]}{HIDDEN}"
+    def _embedded_json(self, text: str, embedded: int) -> str | None:
+        """Redact a string that is JSON itself by its structure; return None if it is not."""
+        left, self._left = self._left, MOST_CHARACTERS
+        try:
+            value = msgspec.json.decode(text)
+            found = self.value(value, DEEPEST, embedded)
+            return text if found == value else msgspec.json.encode(found).decode()
+        except (ValueError, RecursionError, OverflowError):
+            return None
+        finally:
+            self._left = left
 
-    def _list(self, value: list[Any], levels: int) -> list[Any]:
-        found = [self.value(item, levels - 1) for item in value]
+    def value(self, value: Any, levels: int = DEEPEST, embedded: int = _EMBEDDED) -> Any:
+        """Return a copy of a value without its secrets."""
+        self._left -= len(value) if isinstance(value, str) else _NODE
+        if self._left < 0 or (levels == 0 and isinstance(value, dict | list)):
+            return HIDDEN
+        if isinstance(value, str):
+            return self.text(value, embedded)
+        if isinstance(value, list):
+            items = [self.value(item, levels - 1, embedded) for item in value]
+            self._hide_in_list(value, items)
+            return items
+        if not isinstance(value, dict):
+            return value
+        # {"name": "Authorization", "value": …}
+        names = [item for key, item in value.items() if str(key).lower() in _NAME_KEYS]
+        pair = len(value) <= 12 and any(
+            isinstance(name, str) and self._redactor.is_secret(name) for name in names
+        )
+        found = {}
+        for key, item in value.items():
+            name = str(key)
+            if pair and name.lower() in _VALUE_KEYS:
+                shown = _hide(item)
+            elif self._redactor.is_secret(name):
+                shown = _hide_named(name, item)
+            elif name in self._secret:
+                shown = _hide(item)
+            else:
+                shown = self.value(item, levels - 1, embedded)
+            found[self._redactor.name(name)] = shown
+        arguments, program = found.get("args"), value.get("command") or value.get("cmd")
+        if isinstance(arguments, list) and isinstance(program, str):
+            _hide_arguments([program, *value["args"]], arguments, 1)
+        return found
+
+    def _hide_in_list(self, value: list[Any], found: list[Any]) -> None:
+        """Hide the values of headers as pairs (``[["Authorization", "…"], …]``), and of flags."""
         if value and all(_is_pair(item) for item in value):
-            # Headers as pairs: [["Authorization", "Bearer …"], …].
             for index, (name, _) in enumerate(value):
                 if self._redactor.is_secret(name) and found[index] != HIDDEN:
                     found[index][1] = HIDDEN
-        elif value and len(value) <= _MOST_WORDS and _all_text(value):
-            for index, at in secret_words(value):
-                found[index] = f"{value[index][:at]}{HIDDEN}"
+        elif _hide_arguments(value, found, 0):
             for index, (name, item) in enumerate(pairwise(value), 1):
-                if self._is_named(name, item, alone=len(value) == 2):
+                if len(name) > 64 or not item or not self._redactor.is_secret(name):
+                    continue
+                # A flag and its value, or a name and its value, not two names.
+                alone = len(value) == 2 and not is_plain_name(item)
+                if alone if not name.startswith("-") else not item.startswith("-"):
                     found[index] = HIDDEN
-        return found
 
-    def _is_named(self, name: str, item: str, *, alone: bool) -> bool:
-        """Return True for a flag and its value, or a name and its value, not for two names."""
-        if len(name) > 64 or not item or not self._redactor.is_secret(name):
-            return False
-        if name.startswith("-"):
-            return not item.startswith("-")
-        return alone and not is_plain_name(item)
 
-    def _item(self, name: str, item: Any, levels: int, pair: bool) -> Any:
-        if pair and name.lower() in _VALUE_KEYS:
-            return _hide(item)
-        if self._redactor.is_secret(name):
-            if _is_schema(item):
-                return {key: _hide(one) if key in _SAMPLES else one for key, one in item.items()}
-            return item if _is_other(name, item) else _hide(item)
-        return _hide(item) if name in self._secret else self.value(item, levels - 1)
+def _hide_arguments(words: list[Any], found: list[Any], skip: int) -> bool:
+    """Hide the passwords of a command; return False for what cannot be one.
 
-    def _is_secret_pair(self, value: dict[str, Any]) -> bool:
-        """Return True for ``{"name": "Authorization", "value": …}``."""
-        if len(value) > 12:
-            return False
-        names = [item for key, item in value.items() if str(key).lower() in _NAME_KEYS]
-        return any(isinstance(name, str) and self._redactor.is_secret(name) for name in names)
+    ``skip``: So many of its words are not in the list that was found.
+    """
+    if len(words) > _MOST_WORDS or not all(isinstance(one, str) for one in words):
+        return False
+    for index, at in secret_words(words):
+        if index >= skip:
+            found[index - skip] = f"{words[index][:at]}{HIDDEN}"
+    return True
 
 
 def _hide(item: Any) -> Any:
@@ -336,26 +308,22 @@ def _hide(item: Any) -> Any:
     return item if item is None or isinstance(item, bool) or item == "" else HIDDEN
 
 
-def _all_text(value: list[Any]) -> bool:
-    return all(isinstance(one, str) for one in value)
-
-
-def _is_schema(value: Any) -> bool:
-    """Return True for the JSON Schema of a field: ``{"type": "string", …}``."""
-    return isinstance(value, dict) and value.get("type") in _TYPES and value.keys() <= _SCHEMA_KEYS
+def _hide_named(name: str, item: Any) -> Any:
+    """Hide the value of a secret name; of the JSON Schema of such a field, its samples."""
+    is_schema = isinstance(item, dict) and item.get("type") in _TYPES
+    if is_schema and item.keys() <= _SCHEMA_KEYS:
+        return {key: _hide(one) if key in _SAMPLES else one for key, one in item.items()}
+    if isinstance(item, str):
+        return item if name.lower() == "pwd" and is_path(item) else _hide(item)
+    # A count of tokens is none.
+    counts = item if isinstance(item, list) else [item]
+    counted = _words(name)[-1:] in (["token"], ["tokens"], ["pass"])
+    is_count = counted and all(isinstance(one, int | float) for one in counts)
+    return item if is_count else _hide(item)
 
 
 def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and [type(one) for one in value] == [str, str]
-
-
-def _is_other(name: str, item: Any) -> bool:
-    """Return True for a count of tokens, or the path that ``pwd`` may be."""
-    if isinstance(item, str):
-        return name.lower() == "pwd" and is_path(item)
-    counts = item if isinstance(item, list) else [item]
-    counted = _words(name)[-1:] in (["token"], ["tokens"], ["pass"])
-    return counted and all(isinstance(one, int | float) for one in counts)
 
 
 def _words(name: str) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from holdfast._core.redact import HIDDEN, default_redactor
-from holdfast._core.secret_flags import secret_words
+from holdfast._core.redact_forms import secret_words
 from holdfast._core.text import truncate, visible
 from holdfast.config import trust
 from holdfast.config.entry import ServerEntry, said, used_variables

@@ -12,16 +12,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final, TypeAlias
 
-from holdfast._core.credential_forms import (
+from holdfast._core.redact_forms import (
+    MARKS,
+    TOKENS,
+    URLS,
     has_digits_and_letters,
-    hide_in_urls,
+    hide_forms,
+    hide_in_commands,
     hide_private_keys,
-    hide_tokens,
     hide_wrapped,
     is_path,
     is_plain_name,
 )
-from holdfast._core.secret_flags import hide_in_commands
 from holdfast._core.text import HIDDEN
 
 IsSecret: TypeAlias = Callable[[str], bool]
@@ -49,7 +51,7 @@ def stems_of(names: Iterable[str]) -> tuple[str, ...]:
 class PlainWords:
     """Tells, much faster than the searches, that they could find nothing in a short text.
 
-    Every search needs the stem of a name, one of `_MARKS`, a flag, a word as long as a token, or a
+    Every search needs the stem of a name, one of `MARKS`, a flag, a word as long as a token, or a
     character that may stand for another one. None of them spans several words: a text is plain if
     all of its words are, and words are remembered, for names and vocabulary come again.
 
@@ -63,7 +65,7 @@ class PlainWords:
 
     @cached_property
     def _suspicious(self) -> re.Pattern[bytes]:
-        parts = "|".join(map(re.escape, (*self._stems, *_MARKS)))
+        parts = "|".join(map(re.escape, (*self._stems, *MARKS)))
         return re.compile(rf"{parts}|{_NOT_PLAIN}".encode())
 
     def has(self, data: bytes) -> bool:
@@ -80,14 +82,10 @@ class PlainWords:
         return True
 
 
-_MARKS: Final = (
-    *("//", "%40", "@tcp(", "@udp(", "@unix(", "private", "proxy", "basic", "digest", "dpop"),
-    *("negotiate", "ntlm", "hmac", "eyj", "ls0tls1", "identified"),
-)
 _NOT_PLAIN: Final = r"--|(?<![^ '])-[a-z]|[^ ]{14}|[^\x00-\x7f]|\\"
 """A flag, a word as long as the shortest token, what is not ASCII, an escape."""
 _FOLDED: Final = bytes(32 if one in b'{}[],:"' else one for one in bytes(range(256)).lower())
-"""Lower case, with spaces in place of the signs of JSON, which are in no word of `_MARKS`."""
+"""Lower case, with spaces in place of the signs of JSON, which are in no word of `MARKS`."""
 _MOST_KNOWN: Final = 4096
 _PIECE: Final = 64 * 1024
 
@@ -103,10 +101,8 @@ def _pieces(text: str) -> Iterator[str]:
 
 def _hide_in_lines(text: str, is_secret: IsSecret, stems: Iterable[str]) -> str:
     text = hide_wrapped(text, lambda inner: _hide_in_lines(inner, is_secret, stems))
-    text = hide_in_commands(hide_in_urls(text))
-    if positions := _positions(text, text.lower(), stems):
-        text = _hide_named(text, is_secret, positions)
-    return hide_tokens(text)
+    text = hide_in_commands(hide_forms(text, URLS))
+    return hide_forms(_hide_named(text, is_secret, stems), TOKENS)
 
 
 # Values of secret names
@@ -144,16 +140,9 @@ _PAIRED: Final = re.compile(
 _LISTED: Final = re.compile(r"\\{0,9}[\"']\s{0,9},\s{0,9}[bu]?(\\{0,9}[\"'])")
 _LISTED_BEFORE: Final = re.compile(r"[(\[]\s{0,9}[bu]?\\{0,9}[\"']\Z")
 """Around the name in ``("Authorization", "…")`` and ``["--password", "…"]``."""
-_STATED: Final = re.compile(
-    r"(?: (?:provided|given|supplied|entered|received|used))?"
-    r"(?: for [^\s:]{1,60}(?: [^\s:]{1,60})?)?(?: (?:is|was)(?: ?:)?|(?<!\w.):|(?<=\w.): ) "
-    r"?[\"'`]?+(?P<body>[^\s\"'`]{4,256})"
-)
-_CELL: Final = re.compile(r"[ \t]{0,20}\|[ \t]{0,20}(?P<body>[^\s|]{6,256})[ \t]{0,20}\|")
 _SPACED: Final = re.compile(
     r"(?:[ \t]{1,20}\(?|\()(?P<open>[\"'`])|[ \t]{1,20}\(?(?P<body>[^\s\"'`()]{6,256})"
 )
-_SPACED_RANDOM: Final = re.compile(r"[ \t]{1,20}[\"'`]?(?P<body>[\w.+=-]{16,256})(?![\w/:@(])")
 _PASSWORDS: Final = ("password", "passwd", "passphrase", "pwd")
 _SET_BEFORE: Final = re.compile(
     r"(?:^|[\s;&\"'\[({])(?:setx?|setenv|export)[ \t]+(?:-\w{1,9}[ \t]+){0,2}\Z"
@@ -167,27 +156,6 @@ _PAIRED_BEFORE: Final = re.compile(
     r"\\{0,9}[\"'](?:name|key|header|field|variable)\\{0,9}[\"']\s{0,9}:\s{0,9}\\{0,9}[\"']",
     re.I,
 )
-_TAG_BEFORE: Final = re.compile(r"<(?:[\w.-]{1,40}:)?\Z")
-_TAGGED: Final = re.compile(
-    r"(?::[\w.-]{1,40})?(?:\s[^<>]{0,200})?>\s{0,40}(?:<!\[CDATA\[)?(?P<body>[^<>]{1,4096})"
-    r"(?=(?:\]\]>\s{0,40})?</)"
-    r"|</key>\s{0,40}<string>(?P<plist>[^<>]{1,4096})"
-)
-_TAG_VALUE: Final = re.compile(
-    r"\s[^<>]{0,200}?\bvalue=\\{0,9}[\"'](?P<body>[^\"'<>]{1,4096}?)(?=\\{0,9}[\"'])"
-)
-_NAMED_TAG_BEFORE: Final = re.compile(r"<[\w.:-]{1,24}\s(?:name|key)=\\{0,9}[\"']\Z")
-_NAMED_TAG: Final = re.compile(
-    r"\\{0,9}[\"'][^<>]{0,200}>\s{0,40}(?P<body>[^<>\s]{1,4096})(?=\s{0,40}</)"
-)
-_NEW_LINE: Final = r"(?:\r?\n|(?:\\{1,9}r)?\\{1,9}n)"
-_NEXT_LINE: Final = re.compile(
-    rf":[ \t]*+{_NEW_LINE}[ \t]*+(?P<body>[^\s\"'`:=\\]{{6,256}})[ \t]*+(?=[\r\n\\\"']|\Z)"
-)
-_PART_BEFORE: Final = re.compile(r"name=\\{0,9}[\"']\Z")
-_PART: Final = re.compile(
-    rf"\\{{0,9}}[\"'](?:{_NEW_LINE}[^\r\n\\]{{1,200}}){{0,3}}{_NEW_LINE}{_NEW_LINE}(?P<body>[^\r\n\\]++)"
-)
 _FLAGGED: Final = re.compile(r"[ \t]++(?:\\\r?\n[ \t]*+)?(?![-\s])(?P<open>(?:\\*+[\"'])?+)")
 _VALUE_CHARS: Final = (
     r"(?:[^\s\"'&;,\\<>]|[&;,](?![ \t\r\n]|\Z|[\w.\-]{1,40}[=:])|\\(?![nrt\"'\\])|(?<=[=:])<)"
@@ -200,7 +168,7 @@ _QUOTE_BEFORE: Final = re.compile(r"([\"']\\{0,9})")
 _ENDS: Final = {quote: re.compile(quote) for quote in "\"'`"}
 _LINE_ENDS: Final = {quote: re.compile(rf"{quote}|[\r\n]|\\[rn]") for quote in "\"'"}
 _SHELL_VARIABLE: Final = re.compile(r"(?:[:=][ \t]?'?|[ \t]{1,4})\"\$[A-Z][A-Z0-9_]*\"")
-_QUERY_HEAD: Final = re.compile(r"=[^\s&#\"'<>]{1,256}+")
+_QUERY_HEAD: Final = re.compile(r"=([^\s&#\"'<>]{1,256}+)")
 _QUERY_REST: Final = re.compile(r"[^\s&#\"'<>]*+")
 _NO_SECRET: Final = re.compile(
     r"|[|>]|(?i:null|nil|none|true|false|undefined|enabled|disabled|required|optional|include|omit"
@@ -225,17 +193,11 @@ _SENTENCE: Final = """
 _NOT_VALUES: Final = frozenset(_SENTENCE.split())
 
 
-def _hide_named(text: str, is_secret: IsSecret, positions: Iterable[int]) -> str:
-    """Hide the values of secret names: ``password=…``, ``"token": "…"``, ``--api-key …``.
-
-    Args:
-        text: The text.
-        is_secret: Tells whether a name is that of a secret.
-        positions: Where stems of such names are, in order.
-    """
+def _hide_named(text: str, is_secret: IsSecret, stems: Iterable[str]) -> str:
+    """Hide the values of secret names: ``password=…``, ``"token": "…"``, ``--api-key …``."""
     found: list[str] = []
     at = scan = 0
-    for position in positions:
+    for position in _positions(text, stems):
         if position < scan:
             continue
         begin = position - _run(text[max(at, position - 64) : position][::-1], 0)
@@ -247,38 +209,97 @@ def _hide_named(text: str, is_secret: IsSecret, positions: Iterable[int]) -> str
     return "".join([*found, text[at:]])
 
 
+def _positions(text: str, stems: Iterable[str]) -> list[int]:
+    """Return where the stems of secret names are, in order."""
+    small = text.lower()
+    if len(small) != len(text):
+        small = "".join(char.lower() if char.isascii() else char for char in text)
+    found: list[int] = []
+    for stem in stems:
+        at = small.find(stem)
+        while at >= 0:
+            found.append(at)
+            at = small.find(stem, at + len(stem))
+    return sorted(found)
+
+
 def _run(text: str, at: int) -> int:
     """Return how many characters of a name follow."""
     found = _RUN.match(text, at)
     return 0 if found is None else found.end() - at
 
 
+_Shape: TypeAlias = tuple[re.Pattern[str] | None, re.Pattern[str], int]
+
+
+def _shape(before: str, after: str, least: int = 0) -> _Shape:
+    """Return where a value stands to its name: by the text before the name, and after it.
+
+    ``body`` is the value; it counts with so many characters, digits and letters among them.
+    """
+    return re.compile(before) if before else None, re.compile(after), least
+
+
+_TAG: Final = r"<(?:[\w.-]{1,40}:)?\Z"
+_NEW_LINE: Final = r"(?:\r?\n|(?:\\{1,9}r)?\\{1,9}n)"
+_MARKED: Final = (
+    # <password>…</password>, <password value="…">, <property name="password">…</property>
+    _shape(
+        _TAG,
+        r"(?::[\w.-]{1,40})?(?:\s[^<>]{0,200})?>\s{0,40}(?:<!\[CDATA\[)?(?P<body>[^<>]{1,4096})"
+        r"(?=(?:\]\]>\s{0,40})?</)",
+    ),
+    _shape(
+        _TAG,
+        r"\s[^<>]{0,200}?\bvalue=\\{0,9}[\"'](?P<body>[^\"'<>]{1,4096}?)(?=\\{0,9}[\"'])",
+    ),
+    _shape(
+        r"<[\w.:-]{1,24}\s(?:name|key)=\\{0,9}[\"']\Z",
+        r"\\{0,9}[\"'][^<>]{0,200}>\s{0,40}(?P<body>[^<>\s]{1,4096})(?=\s{0,40}</)",
+    ),
+    # <key>password</key><string>…</string>
+    _shape(r"<key>\Z", r"</key>\s{0,40}<string>(?P<body>[^<>]{1,4096})"),
+    # a part of a form with name="password", on the next line, on a line of its own
+    _shape(
+        r"name=\\{0,9}[\"']\Z",
+        rf"\\{{0,9}}[\"'](?:{_NEW_LINE}[^\r\n\\]{{1,200}}){{0,3}}{_NEW_LINE}{{2}}(?P<body>[^\r\n\\]++)",
+    ),
+    _shape(
+        "",
+        rf":[ \t]*+{_NEW_LINE}[ \t]*+(?P<body>[^\s\"'`:=\\]{{6,256}})[ \t]*+(?=[\r\n\\\"']|\Z)",
+        6,
+    ),
+)
+"""Values that markup or a line of their own binds to the name."""
+_LOOSE: Final = (
+    # the password provided for me is …
+    _shape(
+        "",
+        r"(?: (?:provided|given|supplied|entered|received|used))?"
+        r"(?: for [^\s:]{1,60}(?: [^\s:]{1,60})?)?(?: (?:is|was)(?: ?:)?|(?<!\w.):|(?<=\w.): ) "
+        r"?[\"'`]?+(?P<body>[^\s\"'`]{4,256})",
+        6,
+    ),
+    # | password | … |, the token …
+    _shape("", r"[ \t]{0,20}\|[ \t]{0,20}(?P<body>[^\s|]{6,256})[ \t]{0,20}\|", 6),
+    _shape("", r"[ \t]{1,20}[\"'`]?(?P<body>[\w.+=-]{16,256})(?![\w/:@(])", 16),
+)
+"""Values that nothing binds to the name."""
+
+
 def _secret_value(
     text: str, begin: int, stop: int, is_secret: IsSecret, floor: int
 ) -> tuple[int, int]:
     """Return where the value of the name at begin:stop is; an empty span if it has none."""
-    name = text[max(begin, stop - 128) : stop]
+    name, nothing = text[max(begin, stop - 128) : stop], (stop, stop)
     before = text[max(0, begin - 1) : begin]
     if _SHELL_VARIABLE.match(text, stop):
-        return stop, stop
+        return nothing
     if not is_secret(name) and not _is_phrase(text, begin, name, is_secret):
-        least = _QUERY_ONLY.get(name.lower()) if before in ("?", "&") else None
-        if least is None or (match := _QUERY_HEAD.match(text, stop)) is None:
-            return stop, stop
-        if least > 4 and not has_digits_and_letters(match[0][1:], least):
-            return stop, stop
-        return stop + 1, _QUERY_REST.match(text, match.end()).end()  # type: ignore[union-attr]
+        return _query_value(text, stop, name) if before in ("?", "&") else nothing
     context = text[max(0, begin - 48) : begin]
-    if _TAG_BEFORE.search(context) and (match := _TAGGED.match(text, stop)) is not None:
-        return match.span("body")
-    if _TAG_BEFORE.search(context) and (match := _TAG_VALUE.match(text, stop)) is not None:
-        return match.span("body")
-    if _NAMED_TAG_BEFORE.search(context) and (match := _NAMED_TAG.match(text, stop)) is not None:
-        return match.span("body")
-    if context.endswith("<key>") and (match := _TAGGED.match(text, stop)) and match["plist"]:
-        return match.span("plist")
-    if (match := _NEXT_LINE.match(text, stop)) and has_digits_and_letters(match["body"], 6):
-        return match.span("body")
+    if found := _shaped(_MARKED, text, stop, name, context):
+        return found
     assigned = _HEADER if _is_whole_line(name) else _ASSIGNED
     if (match := assigned.match(text, stop)) is not None:
         return match.end(), _value_end(text, match, name, begin)
@@ -286,39 +307,44 @@ def _secret_value(
         return match.span("value")
     if (match := _PAIRED.match(text, stop)) is not None:
         return match.end(), _closing(text, match.end(), match[1])
-    return _loose_value(text, begin, stop, name, context)
-
-
-def _loose_value(text: str, begin: int, stop: int, name: str, context: str) -> tuple[int, int]:
-    """Return a value that no sign binds to its name: a flag's, a sentence's, a table's."""
     flag = name.startswith("-")
     if (match := _LISTED.match(text, stop)) and (flag or _LISTED_BEFORE.search(context)):
         end = _closing(text, match.end(), match[1])
         is_value = flag or not is_plain_name(text[match.end() : end])
         return match.end(), end if is_value else match.end()
-    if _PART_BEFORE.search(context) and (match := _PART.match(text, stop)):
-        return match.span("body")
     if flag or (name.isupper() and _SET_BEFORE.search(context)):
         match = _FLAGGED.match(text, stop)
-        return (stop, stop) if match is None else (match.end(), _flag_end(text, match, name))
-    if (match := _STATED.match(text, stop)) and _is_stated(match["body"], name):
-        return match.span("body")
-    if (match := _CELL.match(text, stop)) and has_digits_and_letters(match["body"], 6):
-        return match.span("body")
+        return nothing if match is None else (match.end(), _flag_end(text, match, name))
     if name.lower().endswith(_PASSWORDS) and (match := _SPACED.match(text, stop)) is not None:
         if match["open"]:
             return match.end(), _closing(text, match.end(), match["open"])
-        return match.span("body") if has_digits_and_letters(match["body"], 6) else (stop, stop)
-    match = _SPACED_RANDOM.match(text, stop)
-    if match is not None and has_digits_and_letters(match["body"], 16):
-        return match.span("body")
-    return stop, stop
+        if has_digits_and_letters(match["body"], 6):
+            return match.span("body")
+    return _shaped(_LOOSE, text, stop, name, context) or nothing
 
 
-def _is_stated(body: str, name: str) -> bool:
-    if name.lower() in ("code", "otp", "passcode") and body.strip(".,;)]}").isdigit():
-        return True
-    return has_digits_and_letters(body, 6)
+def _query_value(text: str, stop: int, name: str) -> tuple[int, int]:
+    """Return the value of a name that is secret in a query alone; an empty span if it is none."""
+    least, head = _QUERY_ONLY.get(name.lower()), _QUERY_HEAD.match(text, stop)
+    if least is None or head is None or (least > 4 and not has_digits_and_letters(head[1], least)):
+        return stop, stop
+    return stop + 1, _QUERY_REST.match(text, head.end()).end()  # type: ignore[union-attr]
+
+
+def _shaped(
+    shapes: Iterable[_Shape], text: str, stop: int, name: str, context: str
+) -> tuple[int, int] | None:
+    """Return the value by the first shape that fits; None if none does."""
+    for before, after, least in shapes:
+        if before is not None and before.search(context) is None:
+            continue
+        if (match := after.match(text, stop)) is None:
+            continue
+        if not least or has_digits_and_letters(match["body"], least):
+            return match.span("body")
+        if name.lower() in ("code", "otp", "passcode") and match["body"].strip(".,;)]}").isdigit():
+            return match.span("body")
+    return None
 
 
 def _is_whole_line(name: str) -> bool:
@@ -347,7 +373,7 @@ def _value_end(text: str, match: re.Match[str], name: str, begin: int) -> int:
     What can be judged by its beginning is judged before the value is read to its end: a text of n
     such values is read once, and not from each of them to the end.
     """
-    start, line = match.end(), _is_whole_line(name)
+    start, small, line = match.end(), name.lower(), _is_whole_line(name)
     if match["open"]:
         return _closing(text, start, match["open"])
     quote = _QUOTE_BEFORE.match(text[max(0, begin - 10) : begin][::-1]) if line else None
@@ -355,37 +381,31 @@ def _value_end(text: str, match: re.Match[str], name: str, begin: int) -> int:
         # A header in quotes, whose own value may hold quotes: "Authorization: Digest a=\\"b\\"".
         closing = _closing(text, start, quote[1][::-1], _LINE_ENDS)
         return start if _NO_SECRET.fullmatch(text, start, closing) else closing
-    whole = None if line else _whole(text, start, name)
-    if whole is not None:
+    if not line and (whole := _whole(text, start, name)) is not None:
         return whole.end()
     if text.startswith(HIDDEN, start) or (not line and text.startswith(("{", "["), start)):
         return start  # an object follows, and is searched by itself
     loose = match["sep"] in (":", "->") and not line
-    if _is_other(text, match, name, loose and not _has_login(text, begin)):
+    if _is_other(text, match, name, begin, loose):
         return start
     chars = _LINE if line else _ENCODED_VALUE if match["sep"].startswith("%") else _VALUE
     value = chars.match(text, start)
     body = "" if value is None else value[0].rstrip(" \t)]},.")
-    if _NO_SECRET.fullmatch(body) or _is_count(body, name):
-        return start
-    if body[:1] in (":", "@") and body[1:].lower() == name.lower():
-        return start  # a parameter of SQL
-    if loose and _is_prose(body, text, start + len(body)):
-        return start
-    return start + len(body)
+    count = body.isdigit() and (small == "pass" or small.endswith("tokens"))
+    parameter = body[:1] in (":", "@") and body[1:].lower() == small  # of SQL
+    prose = loose and _is_prose(body, text, start + len(body))
+    is_other = count or parameter or prose or _NO_SECRET.fullmatch(body)
+    return start if is_other else start + len(body)
 
 
-def _is_count(body: str, name: str) -> bool:
-    return body.isdigit() and (name.lower() == "pass" or name.lower().endswith("tokens"))
-
-
-def _is_other(text: str, match: re.Match[str], name: str, loose: bool) -> bool:
+def _is_other(text: str, match: re.Match[str], name: str, begin: int, loose: bool) -> bool:
     """Return True if a value is no secret, by its beginning, whatever its name says."""
     small, start = name.lower(), match.end()
     if match["sep"][-2:] in ("==", "!=") or _PLACEHOLDER.match(text, start):
         return True  # code that compares, or a text that explains
     if small == "pass":
-        return loose  # "pass: 12" counts what did not fail
+        # "pass: 12" counts what did not fail, unless a user stands before it.
+        return loose and not re.search(r"user|login", text[max(0, begin - 48) : begin], re.I)
     if small == "pwd":
         return is_path(text[start : start + 3])
     if not small.endswith(("phrase", "mnemonic")) or not _is_whole_line(name):
@@ -394,19 +414,13 @@ def _is_other(text: str, match: re.Match[str], name: str, loose: bool) -> bool:
     return words is None or words[0].rstrip(" \t)]},.").count(" ") < 3
 
 
-def _has_login(text: str, begin: int) -> bool:
-    return re.search(r"user|login", text[max(0, begin - 48) : begin], re.I) is not None
-
-
 def _whole(text: str, start: int, name: str) -> re.Match[str] | None:
     """Return a value of several parts: lines of YAML, a list, a tuple, ODBC's braces."""
     lines = _DASHED.match(text, start) if name[-1:] in "sS" else None
-    if (block := lines or _BLOCK.match(text, start)) is not None:
-        return block
     items = _ITEMS.match(text, start)
-    if items is not None and any(char.isalpha() for char in items[0]):
-        return items
-    return _BRACED.match(text, start)
+    if items is not None and not any(char.isalpha() for char in items[0]):
+        items = None
+    return lines or _BLOCK.match(text, start) or items or _BRACED.match(text, start)
 
 
 def _flag_end(text: str, match: re.Match[str], name: str) -> int:
@@ -416,15 +430,10 @@ def _flag_end(text: str, match: re.Match[str], name: str) -> int:
     word = _WORD.match(text, start)
     if word is None or word[0] == HIDDEN or _is_prose(word[0], text, word.end()):
         return start
-    return start if _is_metavariable(word[0].rstrip("])|,."), name) else word.end()
-
-
-def _is_metavariable(word: str, name: str) -> bool:
-    """Return True for the value in a line of help: ``--token TOKEN``, ``--password <text>``."""
-    if _PLACEHOLDER.fullmatch(word):
-        return True
-    last = name.replace("-", "_").strip("_").rpartition("_")[2].upper()
-    return word.isupper() and word.isascii() and word.rpartition("_")[2] == last
+    # A line of help: ``--token TOKEN``, ``--password <text>``.
+    shown, last = word[0].rstrip("])|,."), name.replace("-", "_").strip("_").rpartition("_")[2]
+    named = shown.isupper() and shown.isascii() and shown.rpartition("_")[2] == last.upper()
+    return start if named or _PLACEHOLDER.fullmatch(shown) else word.end()
 
 
 def _is_prose(word: str, text: str, end: int) -> bool:
@@ -452,16 +461,3 @@ def _closing(
         if slashes <= depth:
             return at - slashes
     return len(text)
-
-
-def _positions(text: str, small: str, stems: Iterable[str]) -> list[int]:
-    """Return where the stems are, in order."""
-    if len(small) != len(text):
-        small = "".join(char.lower() if char.isascii() else char for char in text)
-    found: list[int] = []
-    for stem in stems:
-        at = small.find(stem)
-        while at >= 0:
-            found.append(at)
-            at = small.find(stem, at + len(stem))
-    return sorted(found)
