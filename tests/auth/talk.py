@@ -89,7 +89,7 @@ class Play:
                 login = next((one for one in logins if one.key == key), None)
                 return self.others.get("registration") if kind is Registration else login
             case Sign():
-                return "SIGNED." + json.dumps(dict(step.claims))
+                return f"SIGNED BY {step.client.client_id} FOR {step.audience}"
         return None
 
     @property

@@ -85,7 +85,7 @@ def query_of(play: Play) -> dict[str, list[str]]:
 def test_a_given_client_comes_first_and_is_not_registered() -> None:
     options = OAuth(client_id="mine", client_secret="SECRET")
     play = Play({})
-    found = play.run(identify(server(takes_documents=True), options, bound=None, now=0))
+    found = play.run(identify(attempt(server(takes_documents=True), options=options)))
     assert (found.client_id, found.client_secret, found.how) == ("mine", "SECRET", "given")
     assert play.urls == []
 
@@ -94,7 +94,7 @@ def test_a_given_client_comes_first_and_is_not_registered() -> None:
 def test_a_given_client_is_not_shown_to_another_issuer() -> None:
     play = Play({})
     with pytest.raises(DiscoveryError, match="belongs to"):
-        play.run(identify(server(), OAuth(client_id="mine"), bound="https://old.example", now=0))
+        play.run(identify(attempt(options=OAuth(client_id="mine"), bound="https://old.example")))
     assert play.asked == []
 
 
@@ -102,22 +102,22 @@ def test_a_given_client_is_not_shown_to_another_issuer() -> None:
 def test_a_metadata_document_is_used_where_the_server_takes_it() -> None:
     url = "https://app.example/client.json"
     options = OAuth(client_metadata_url=url)
-    found = Play({}).run(identify(server(takes_documents=True), options, bound=None, now=0))
+    found = Play({}).run(identify(attempt(server(takes_documents=True), options=options)))
     assert (found.client_id, found.how) == (url, "document")
     other = Play({REGISTER: ok({"client_id": "dyn"}, 201)})
-    assert other.run(identify(server(), options, bound=None, now=0)).client_id == "dyn"
+    assert other.run(identify(attempt(server(), options=options))).client_id == "dyn"
 
 
 @pytest.mark.req("A9")
 def test_without_any_way_to_register_a_client_id_is_asked_for() -> None:
     with pytest.raises(DiscoveryError, match="client_id="):
-        Play({}).run(identify(server(registration_endpoint=None), OAuth(), bound=None, now=0))
+        Play({}).run(identify(attempt(server(registration_endpoint=None), options=OAuth())))
 
 
 @pytest.mark.req("A12", "A18", "A21")
 def test_registration_says_what_kind_of_client_this_is() -> None:
     play = Play({REGISTER: ok({"client_id": "dyn", "client_secret": "S"}, 201)})
-    found = play.run(identify(server(), OAuth(), bound=None, now=0))
+    found = play.run(identify(attempt(server(), options=OAuth())))
     sent = next(step for step in play.asked if isinstance(step, Ask)).json
     assert sent is not None
     assert sent["application_type"] == "native"
@@ -135,7 +135,7 @@ def test_registration_asks_for_a_method_that_is_offered(
     offered: tuple[str, ...], asked: str
 ) -> None:
     play = Play({REGISTER: ok({"client_id": "dyn"}, 201)})
-    play.run(identify(server(auth_methods=offered), OAuth(), bound=None, now=0))
+    play.run(identify(attempt(server(auth_methods=offered), options=OAuth())))
     sent = next(step for step in play.asked if isinstance(step, Ask)).json
     assert sent is not None
     assert sent["token_endpoint_auth_method"] == asked
@@ -151,7 +151,7 @@ def test_a_registration_is_kept_by_issuer_and_kind_of_redirect() -> None:
 @pytest.mark.req("A12")
 def test_an_application_on_the_web_registers_as_one() -> None:
     play = Play({REGISTER: ok({"client_id": "dyn"}, 201)})
-    play.run(identify(server(), OAuth(redirect_uri="https://app.example/cb"), bound=None, now=0))
+    play.run(identify(attempt(server(), options=OAuth(redirect_uri="https://app.example/cb"))))
     sent = next(step for step in play.asked if isinstance(step, Ask)).json
     assert sent is not None
     assert sent["application_type"] == "web"
@@ -162,7 +162,7 @@ def test_a_refused_redirect_is_tried_once_as_the_other_kind_and_then_told() -> N
     refusal = ok({"error": "invalid_redirect_uri", "error_description": "no \x1b[31mnative"}, 400)
     play = Play({REGISTER: refusal})
     with pytest.raises(LoginFailed, match=r"invalid_redirect_uri \(no \\x1b\[31mnative\)"):
-        play.run(identify(server(), OAuth(), bound=None, now=0))
+        play.run(identify(attempt(server(), options=OAuth())))
     sent = [step.json or {} for step in play.asked if isinstance(step, Ask)]
     kinds = [one["application_type"] for one in sent]
     assert kinds == ["native", "web"]
@@ -172,7 +172,7 @@ def test_a_refused_redirect_is_tried_once_as_the_other_kind_and_then_told() -> N
 def test_a_registration_is_used_again_at_its_own_port() -> None:
     stored = client(client_id="dyn", redirect_uri=REDIRECT, how="registered")
     play = Play({}, registration=stored)
-    found = play.run(identify(server(), OAuth(), bound=None, now=0))
+    found = play.run(identify(attempt(server(), options=OAuth())))
     assert found == replace(stored, how="stored")
     assert any(isinstance(step, Listen) and step.preferred == REDIRECT for step in play.asked)
     assert play.urls == []
@@ -186,20 +186,20 @@ def test_if_its_port_is_taken_a_registered_client_registers_anew() -> None:
         registration=stored,
         redirect="http://127.0.0.1:5/callback",
     )
-    assert play.run(identify(server(), OAuth(), bound=None, now=0)).client_id == "new"
+    assert play.run(identify(attempt(server(), options=OAuth()))).client_id == "new"
 
 
 def test_a_registration_whose_secret_has_expired_is_not_used() -> None:
     stored = client(client_id="dyn", redirect_uri=REDIRECT, how="registered", expires_at=5.0)
     play = Play({REGISTER: ok({"client_id": "new"}, 201)}, registration=stored)
-    assert play.run(identify(server(), OAuth(), bound=None, now=6)).client_id == "new"
+    assert play.run(identify(attempt(server(), options=OAuth()))).client_id == "new"
 
 
 @pytest.mark.req("B23", "A12")
 def test_what_the_server_changed_is_read() -> None:
     said = {"client_id": "dyn", "client_secret": "", "token_endpoint_auth_method": "none"}
     play = Play({REGISTER: ok(said, 200)})
-    found = play.run(identify(server(), OAuth(), bound=None, now=0))
+    found = play.run(identify(attempt(server(), options=OAuth())))
     assert (found.client_secret, found.method) == (None, "none")
 
 
@@ -207,7 +207,7 @@ def test_what_the_server_changed_is_read() -> None:
 def test_a_registration_with_another_redirect_is_refused() -> None:
     play = Play({REGISTER: ok({"client_id": "x", "redirect_uris": ["https://evil.example"]}, 201)})
     with pytest.raises(LoginFailed, match="another redirect"):
-        play.run(identify(server(), OAuth(), bound=None, now=0))
+        play.run(identify(attempt(server(), options=OAuth())))
 
 
 @pytest.mark.req("A17")
@@ -238,7 +238,8 @@ def test_the_client_authenticates_as_registered_then_as_offered(
 
 def ask_token(who: Registration, offered: tuple[str, ...] = ()) -> Ask:
     play = Play({TOKEN: TOKENS})
-    play.run(grants.request(server(auth_methods=offered), who, {"grant_type": "x", "none": None}))
+    login = stored_login(at=server(auth_methods=offered), client=who)
+    play.run(grants.obtain(login, {"grant_type": "x", "none": None}, 0))
     (ask,) = play.asked[-1:]
     assert isinstance(ask, Ask)
     return ask
@@ -255,44 +256,44 @@ def test_basic_authentication_encodes_both_halves() -> None:
 @pytest.mark.req("A33", "A22")
 def test_an_assertion_is_for_the_issuer_and_not_for_its_endpoint() -> None:
     play = Play({TOKEN: TOKENS})
-    play.run(grants.request(server(), client(private_key="pem"), {}))
+    play.run(grants.obtain(stored_login(client=client(private_key="pem")), {}, 0))
     form = play.form(TOKEN)
-    claims = json.loads(form["client_assertion"].partition(".")[2])
-    assert claims == {"iss": "me", "sub": "me", "aud": ISSUER}
+    assert form["client_assertion"] == f"SIGNED BY me FOR {ISSUER}"
     assert form["client_assertion_type"] == grants.CLIENT_ASSERTION
 
 
 # Token answers.
 
 
-def read(document: Any, status: int = 200) -> grants.Tokens:
-    return Play({TOKEN: ok(document, status)}).run(grants.request(server(), client(), {}))
+def read(document: Any, status: int = 200, **known: Any) -> Login:
+    found = document if isinstance(document, Fetched) else ok(document, status)
+    return Play({TOKEN: found}).run(grants.obtain(stored_login(**known), {}, 1000.0))
 
 
 @pytest.mark.req("A23")
 def test_a_token_answer_is_read() -> None:
     found = read({**TOKENS, "token_type": "BEARER", "scope": "a b"})
     assert found.token_type == "Bearer"
-    assert found.scopes == ("a", "b")
-    assert read(TOKENS).scopes is None
+    assert found.granted == ("a", "b")
+    assert read(TOKENS, granted=("c",)).granted == ("c",)
 
 
 @pytest.mark.req("A36")
 def test_a_token_is_bound_to_the_key_if_that_was_asked_for_and_only_then() -> None:
     bound = {**TOKENS, "token_type": "dpop"}
-    assert grants.read_tokens(ok(bound), ISSUER, dpop=True).token_type == "DPoP"
+    assert read(bound, dpop_key="pem").token_type == "DPoP"
     with pytest.raises(GrantError, match="Bearer token, but a DPoP-bound one"):
-        grants.read_tokens(ok(TOKENS), ISSUER, dpop=True)
+        read(TOKENS, dpop_key="pem")
     with pytest.raises(GrantError, match="cannot be used"):
-        grants.read_tokens(ok(bound), ISSUER)
+        read(bound)
 
 
 @pytest.mark.req("B23")
 def test_lenient_reading() -> None:
     form = Fetched(200, b"access_token=x&token_type=bearer&scope=a+b&expires_in=60")
-    found = grants.read_tokens(form, ISSUER)
-    assert (found.access_token, found.scopes, found.expires_in) == ("x", ("a", "b"), 60.0)
-    assert read({**TOKENS, "scope": ["a", "b"]}).scopes == ("a", "b")
+    found = read(form)
+    assert (found.access_token, found.granted, found.expires_at) == ("x", ("a", "b"), 1060.0)
+    assert read({**TOKENS, "scope": ["a", "b"]}).granted == ("a", "b")
 
 
 @pytest.mark.req("A23", "B23")
@@ -320,7 +321,8 @@ def test_an_error_counts_in_any_status(status: int) -> None:
     ],
 )
 def test_a_life_that_makes_no_sense_is_unknown(said: Any, seconds: float | None) -> None:
-    assert read({**TOKENS, "expires_in": said}).expires_in == seconds
+    until = None if seconds is None else 1000.0 + seconds
+    assert read({**TOKENS, "expires_in": said}).expires_at == until
 
 
 @pytest.mark.req("B20")
@@ -352,7 +354,7 @@ def test_the_refusal_of_a_resource_names_the_cure() -> None:
 def test_trouble_at_the_token_endpoint_is_a_matter_of_transport(reply: Any) -> None:
     play = Play({TOKEN: reply})
     with pytest.raises(TransportError):
-        play.run(grants.request(server(), client(), {}))
+        play.run(grants.obtain(stored_login(), {}, 0))
 
 
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
@@ -790,9 +792,9 @@ def test_what_the_company_s_provider_gives_is_handed_on_only_if_it_is_a_grant(an
         Ask(url=TOKEN, form={"a": "SECRET"}, headers={"a": "SECRET"}, proof="SECRET"),
         Fetched(200, b"SECRET"),
         Visit(url="https://as/?SECRET", issuer=ISSUER, scopes=(), state="SECRET"),
-        Sign("SECRET", "ES256", None, {}),
+        Sign(client(private_key="SECRET"), ISSUER),
         Refusal(token="SECRET", nonce="SECRET"),
-        grants.Tokens(access_token="SECRET", refresh_token="SECRET"),
+        stored_login(access_token="SECRET", refresh_token="SECRET", dpop_key="SECRET"),
         attempt(verifier="SECRET", state="SECRET", dpop_key="SECRET"),
     ],
     ids=lambda value: type(value).__name__,

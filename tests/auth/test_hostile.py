@@ -84,7 +84,7 @@ def test_a_life_beyond_all_numbers_is_a_long_one() -> None:
 @pytest.mark.parametrize("expiry", [BEYOND_FLOAT, -BEYOND_FLOAT, 5e12, "5", [], None, 0])
 def test_a_registration_may_say_anything_of_its_expiry(expiry: Any) -> None:
     said = {"client_id": "dyn", "client_secret": "s", "client_secret_expires_at": expiry}
-    found = Play({REGISTER: ok(said, 201)}).run(identify(server(), OAuth(), bound=None, now=0))
+    found = Play({REGISTER: ok(said, 201)}).run(identify(attempt(server(), options=OAuth())))
     assert found.client_id == "dyn"
     assert found.expires_at is None or found.expires_at > 0
 
@@ -94,7 +94,7 @@ def test_a_registration_may_say_anything_of_its_expiry(expiry: Any) -> None:
 def test_a_client_that_cannot_be_used_is_refused(name: Any) -> None:
     play = Play({REGISTER: ok({"client_id": name}, 201)})
     with pytest.raises(LoginFailed, match="did not register"):
-        play.run(identify(server(), OAuth(), bound=None, now=0))
+        play.run(identify(attempt(server(), options=OAuth())))
 
 
 @pytest.mark.req("B12")

@@ -10,6 +10,7 @@ import jwt
 import pytest
 
 from holdfast._core.auth import jws
+from holdfast._core.auth.credentials import Registration
 from holdfast.errors import ValidationError
 
 
@@ -71,11 +72,15 @@ def _keys() -> list[tuple[str, Any]]:
     ]
 
 
+def signer(key: str, algorithm: str = "ES256", key_id: str | None = None) -> Registration:
+    return Registration(client_id="me", private_key=key, algorithm=algorithm, key_id=key_id)
+
+
 @pytest.mark.req("A33")
 @pytest.mark.parametrize(("algorithm", "key"), _keys(), ids=lambda one: str(one)[:6])
 def test_an_assertion_is_valid_for_five_minutes(algorithm: str, key: Any) -> None:
     claims = {"iss": "me", "sub": "me", "aud": "https://as"}
-    token = jws.assertion(_pem(key), claims, algorithm=algorithm, key_id="k", now=1000)
+    token = jws.assertion(signer(_pem(key), algorithm, "k"), "https://as", now=1000)
     found = jwt.decode(
         token,
         key.public_key(),
@@ -92,11 +97,11 @@ def test_an_assertion_is_valid_for_five_minutes(algorithm: str, key: Any) -> Non
 @pytest.mark.parametrize("key", ["KEY-SECRET", "", "-----BEGIN PRIVATE KEY-----\nKEY-SECRET"])
 def test_a_key_that_cannot_be_read_is_not_quoted(key: str) -> None:
     with pytest.raises(ValidationError) as caught:
-        jws.assertion(key, {}, algorithm="ES256", key_id=None, now=1)
+        jws.assertion(signer(key), "https://as", now=1)
     assert "SECRET" not in str(caught.value)
     assert caught.value.__cause__ is None
 
 
 def test_an_algorithm_that_does_not_fit_the_key_is_refused() -> None:
     with pytest.raises(ValidationError, match="does not fit"):
-        jws.assertion(jws.new_key(), {}, algorithm="EdDSA", key_id=None, now=1)
+        jws.assertion(signer(jws.new_key(), "EdDSA"), "https://as", now=1)

@@ -112,9 +112,8 @@ class Executor:
         match step:
             case Ask():
                 return await self._ask(step, client)
-            case Sign(key, algorithm, key_id, claims):
-                now = self._time_at(claims["aud"])
-                return jws.assertion(key, claims, algorithm=algorithm, key_id=key_id, now=now)
+            case Sign(client_of_ours, audience):
+                return jws.assertion(client_of_ours, audience, self._time_at(audience))
             case Read(key, kind):
                 return await self.read(key, kind)
             case Write(key, value):

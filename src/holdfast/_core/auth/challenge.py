@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -47,8 +47,6 @@ class Refusal(Secretive, frozen=True, kw_only=True):
     network: str | None = None
     """The kind of network that the server is in."""
     version_header: Mapping[str, str] = {}
-
-    shown: ClassVar[tuple[str, ...]] = ("status", "challenge")
 
 
 class Tries(Struct):

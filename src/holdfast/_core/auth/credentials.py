@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Any, ClassVar, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -23,17 +23,21 @@ ENDPOINTS: Final = (
 )
 
 
-class Secretive(Struct, frozen=True):
-    """A value whose repr has only the fields in ``shown``."""
+SHOWN: Final = frozenset(
+    {"account", "algorithm", "challenge", "client_id", "expires_at", "fresh", "granted", "how"}
+    | {"issuer", "resource", "scopes", "server", "status", "token_type"}
+)
 
-    shown: ClassVar[tuple[str, ...]] = ()
+
+class Secretive(Struct, frozen=True):
+    """A value whose repr has only the fields in `SHOWN`: any other may hold a secret."""
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
         return f"{type(self).__name__}({parts})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return [(name, getattr(self, name)) for name in self.shown if hasattr(self, name)]
+        return [(name, getattr(self, name)) for name in self.__struct_fields__ if name in SHOWN]
 
 
 class AuthServer(Struct, frozen=True, kw_only=True):
@@ -72,8 +76,6 @@ class Registration(Secretive, frozen=True, kw_only=True):
     algorithm: str = "ES256"
     key_id: str | None = None
 
-    shown: ClassVar[tuple[str, ...]] = ("client_id", "how")
-
 
 class Login(Secretive, frozen=True, kw_only=True):
     """Tokens for one server and account, with all that is needed to renew them."""
@@ -83,7 +85,7 @@ class Login(Secretive, frozen=True, kw_only=True):
     at: AuthServer
     resource: str | None
     client: Registration
-    access_token: str
+    access_token: str = ""
     token_type: Literal["Bearer", "DPoP"] = "Bearer"
     refresh_token: str | None = None
     issued_at: float = 0.0
@@ -96,8 +98,6 @@ class Login(Secretive, frozen=True, kw_only=True):
     """The kind of network that the server was in: a token endpoint may be in the same kind."""
     subject: str | None = None
     """The person, as far as the server names one."""
-
-    shown: ClassVar[tuple[str, ...]] = ("issuer", "resource", "account", "granted", "expires_at")
 
     @property
     def issuer(self) -> str:

@@ -154,52 +154,25 @@ def login_required(name: str, account: str, need: Need) -> LoginRequired:
 
 def renew(login: Login, now: float) -> Conversation[Login]:
     """Use the refresh token at the issuer that gave it (RFC 6749 §6)."""
-    fields = {
-        "grant_type": "refresh_token",
-        "refresh_token": login.refresh_token,
-        "resource": login.resource,
-    }
-    tokens = yield from grants.request(login.at, login.client, fields, proof=login.dpop_key)
-    return _with_tokens(login, tokens, now)
+    fields = {"grant_type": "refresh_token", "refresh_token": login.refresh_token}
+    fields["resource"] = login.resource
+    return (yield from grants.obtain(login, fields, now))
 
 
-def granted(
-    case: Case,
-    need: Need,
-    client: Registration,
-    tokens: grants.Tokens,
-    *,
-    asked: tuple[str, ...] | None,
-    dpop_key: str | None,
+def draft(
+    case: Case, need: Need, client: Registration, asked: tuple[str, ...] | None, key: str | None
 ) -> Login:
-    """Return the login that a token answer makes."""
-    login = Login(
+    """Return a login without its tokens; ``key`` is the one that they are to be bound to."""
+    return Login(
         server=case.server,
         account=case.account,
         at=need.server,
         resource=need.resource,
         client=client,
-        access_token=tokens.access_token,
         granted=asked or (),
         asked=asked or (),
-        dpop_key=dpop_key,
+        dpop_key=key,
         network=case.network,
-    )
-    return _with_tokens(login, tokens, case.now)
-
-
-def _with_tokens(login: Login, tokens: grants.Tokens, now: float) -> Login:
-    return replace(
-        login,
-        access_token=tokens.access_token,
-        token_type=tokens.token_type,
-        # No new refresh token in the answer: the old one stays valid.
-        refresh_token=tokens.refresh_token or login.refresh_token,
-        issued_at=now,
-        expires_at=None if tokens.expires_in is None else now + tokens.expires_in,
-        granted=login.granted if tokens.scopes is None else tokens.scopes,
-        skew=tokens.skew,
-        subject=tokens.subject or login.subject,
     )
 
 

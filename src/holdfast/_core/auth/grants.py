@@ -5,17 +5,13 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, Final
 from urllib.parse import quote_plus
 
+from msgspec.structs import replace
+
 from holdfast._core.auth.challenge import split_scope
-from holdfast._core.auth.credentials import (
-    LONGEST_LIFE,
-    AuthServer,
-    Method,
-    Registration,
-    Secretive,
-)
+from holdfast._core.auth.credentials import LONGEST_LIFE, AuthServer, Login, Method, Registration
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Sign, Unreachable
 from holdfast._core.text import hide, one_line
 from holdfast.errors import GrantError, TransportError
@@ -28,49 +24,24 @@ ID_TOKEN: Final = "urn:ietf:params:oauth:token-type:id_token"
 CLIENT_ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 ENDS_LOGIN: Final = frozenset(
-    {
-        "invalid_grant",
-        "invalid_client",
-        "unauthorized_client",
-        "invalid_refresh_token",
-        "expired_refresh_token",
-        "token_expired",
-    }
+    {"invalid_grant", "invalid_client", "unauthorized_client"}
+    | {"invalid_refresh_token", "expired_refresh_token", "token_expired"}
 )
 """Errors after which a refresh token is of no use; every other one keeps the login (B5)."""
-
 PASSING: Final = ("server_error", "temporarily_unavailable")
 """Errors after which another attempt may succeed, whatever the status is."""
 LATER: Final = (408, 425, 429)
 """Statuses below 500 that mean the same."""
-
 MAX_WAIT: Final = 60.0
 """Seconds for which a server is left alone at most, if it asks for that."""
-
 SECRETS: Final = frozenset(
     {"code", "code_verifier", "refresh_token", "token", "device_code", "client_secret"}
     | {"client_assertion", "assertion", "subject_token"}
 )
 """Parameters that no error shows, although a server may repeat them in its own."""
 
-_VISIBLE = re.compile(r"[\x21-\x7e]{1,65536}")
 _TEXT = re.compile(r"[\x20-\x7e]{1,4096}")
 _CODE = re.compile(r"[\x20-\x21\x23-\x5b\x5d-\x7e]{1,100}")
-
-
-class Tokens(Secretive, frozen=True, kw_only=True):
-    """The answer of a token endpoint."""
-
-    access_token: str
-    token_type: Literal["Bearer", "DPoP"] = "Bearer"
-    expires_in: float | None = None
-    refresh_token: str | None = None
-    scopes: tuple[str, ...] | None = None
-    """None: those that were asked for (RFC 6749 §5.1)."""
-    subject: str | None = None
-    skew: float = 0.0
-
-    shown: ClassVar[tuple[str, ...]] = ("token_type", "expires_in", "scopes")
 
 
 def joined(scopes: tuple[str, ...] | None) -> str | None:
@@ -78,16 +49,52 @@ def joined(scopes: tuple[str, ...] | None) -> str | None:
     return " ".join(scopes) if scopes else None
 
 
-def request(
-    server: AuthServer,
-    client: Registration,
-    fields: Mapping[str, str | None],
-    *,
-    proof: str | None = None,
-) -> Conversation[Tokens]:
-    """Send a grant to the token endpoint and read the answer."""
-    answer = yield from post(server, client, fields, proof=proof)
-    return read_tokens(answer, server.issuer, dpop=proof is not None)
+def obtain(login: Login, fields: Mapping[str, str | None], now: float) -> Conversation[Login]:
+    """Send a grant to the token endpoint; return the login with the tokens of the answer."""
+    answer = yield from post(login.at, login.client, fields, proof=login.dpop_key)
+    said, dpop, issuer = (
+        token_answer(answer, login.issuer),
+        login.dpop_key is not None,
+        login.issuer,
+    )
+    # In any case of letters (RFC 6750 §4, RFC 9449 §5).
+    kind = str(said.get("token_type", "Bearer")).lower()
+    if dpop and kind == "bearer":
+        raise GrantError(f"{issuer} gave a Bearer token, but a DPoP-bound one was asked for")
+    if kind != ("dpop" if dpop else "bearer"):
+        raise GrantError(f"{issuer} gave a token of a type that cannot be used")
+    refresh, scope = said.get("refresh_token"), said.get("scope")
+    if isinstance(scope, list):
+        scope = " ".join(one for one in scope if isinstance(one, str))
+    life = seconds(said.get("expires_in"))
+    return replace(
+        login,
+        access_token=said["access_token"],
+        token_type="DPoP" if dpop else "Bearer",
+        # No new refresh token in the answer: the old one stays valid.
+        refresh_token=refresh if _is_token(refresh) else login.refresh_token,
+        issued_at=now,
+        expires_at=None if life is None else now + life,
+        # No scope: those that were asked for (RFC 6749 §5.1).
+        granted=split_scope(scope) if isinstance(scope, str) and scope.strip() else login.granted,
+        skew=answer.skew,
+        subject=_subject(said.get("id_token")) or login.subject,
+    )
+
+
+def token_answer(answer: Fetched, issuer: str) -> dict[str, Any]:
+    """Return the fields of a token answer (RFC 6749 §5.1), with an access token among them."""
+    fields = answer.fields()
+    if fields is None or not 200 <= answer.status < 300:
+        text = f"{issuer} answered the token request with HTTP status {answer.status}"
+        raise GrantError(f"{text} and nothing that can be read")
+    if not _is_token(fields.get("access_token")):
+        raise GrantError(f"{issuer} gave no access token that can be used")
+    return fields
+
+
+def _is_token(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[\x21-\x7e]{1,65536}", value) is not None
 
 
 def post(
@@ -108,12 +115,8 @@ def post(
     headers: dict[str, str] = {}
     method = method_for(client, server.auth_methods)
     if method == "private_key_jwt":
-        assert client.private_key is not None
-        claims = {"iss": client.client_id, "sub": client.client_id, "aud": server.issuer}
         form["client_assertion_type"] = CLIENT_ASSERTION
-        form["client_assertion"] = yield Sign(
-            client.private_key, client.algorithm, client.key_id, claims
-        )
+        form["client_assertion"] = yield Sign(client, server.issuer)
     elif method == "client_secret_basic":
         pair = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret or '')}"
         headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
@@ -155,35 +158,6 @@ def method_for(client: Registration, offered: tuple[str, ...]) -> Method:
         return client.method
     known: tuple[Method, ...] = ("client_secret_basic", "client_secret_post", "none")
     return next((method for method in known if method in offered), "client_secret_basic")
-
-
-def read_tokens(answer: Fetched, issuer: str, *, dpop: bool = False, typed: bool = True) -> Tokens:
-    """Read a token answer (RFC 6749 §5.1)."""
-    fields = answer.fields()
-    if fields is None or not 200 <= answer.status < 300:
-        text = f"{issuer} answered the token request with HTTP status {answer.status}"
-        raise GrantError(f"{text} and nothing that can be read")
-    token, refresh, scope = map(fields.get, ("access_token", "refresh_token", "scope"))
-    if isinstance(scope, list):
-        scope = " ".join(one for one in scope if isinstance(one, str))
-    if not isinstance(token, str) or not _VISIBLE.fullmatch(token):
-        raise GrantError(f"{issuer} gave no access token that can be used")
-    said = fields.get("token_type", "Bearer")
-    # In any case of letters (RFC 6750 §4, RFC 9449 §5).
-    kind = said.lower() if isinstance(said, str) else ""
-    if typed and dpop and kind == "bearer":
-        raise GrantError(f"{issuer} gave a Bearer token, but a DPoP-bound one was asked for")
-    if typed and kind != ("dpop" if dpop else "bearer"):
-        raise GrantError(f"{issuer} gave a token of a type that cannot be used")
-    return Tokens(
-        access_token=token,
-        token_type="DPoP" if dpop else "Bearer",
-        expires_in=seconds(fields.get("expires_in")),
-        refresh_token=refresh if isinstance(refresh, str) and _VISIBLE.fullmatch(refresh) else None,
-        scopes=split_scope(scope) if isinstance(scope, str) and scope.strip() else None,
-        subject=_subject(fields.get("id_token")),
-        skew=answer.skew,
-    )
 
 
 def error_in(

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from holdfast._core.auth.credentials import Registration
 from holdfast.errors import AuthError, ValidationError
 
 ASSERTION_LIFE: Final = 300
@@ -47,13 +48,16 @@ def proof(
     return _signed(_proof_header(key), claims, key, "ES256")
 
 
-def assertion(
-    key: str, claims: Mapping[str, str], *, algorithm: str, key_id: str | None, now: float
-) -> str:
-    """Return a signed assertion (RFC 7523 §3), valid for five minutes."""
-    header = {"typ": "JWT", "alg": algorithm, **({} if key_id is None else {"kid": key_id})}
-    times = {"iat": int(now), "exp": int(now) + ASSERTION_LIFE, "jti": token_urlsafe(16)}
-    return _signed(_part(header), {**claims, **times}, key, algorithm)
+def assertion(client: Registration, audience: str, now: float) -> str:
+    """Return a signed assertion of who a client is (RFC 7523 §3), valid for five minutes."""
+    assert client.private_key is not None
+    named = {} if client.key_id is None else {"kid": client.key_id}
+    claims = {
+        **{"iss": client.client_id, "sub": client.client_id, "aud": audience},
+        **{"iat": int(now), "exp": int(now) + ASSERTION_LIFE, "jti": token_urlsafe(16)},
+    }
+    header = _part({"typ": "JWT", "alg": client.algorithm, **named})
+    return _signed(header, claims, client.private_key, client.algorithm)
 
 
 def _signed(header: str, claims: Mapping[str, Any], key: str, algorithm: str) -> str:

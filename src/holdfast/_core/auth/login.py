@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from hashlib import sha256
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from msgspec.structs import replace
@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from holdfast._core.auth import grants, jws, urls
 from holdfast._core.auth.credentials import AuthServer, Login, Registration, Secretive, entry_key
 from holdfast._core.auth.discovery import Discovery
-from holdfast._core.auth.flow import Case, Need, granted
-from holdfast._core.auth.grants import Tokens
+from holdfast._core.auth.flow import Case, Need, draft
 from holdfast._core.auth.options import ClientCredentials, EnterpriseManaged, OAuth
 from holdfast._core.auth.steps import (
     Ask,
@@ -50,8 +49,6 @@ class Attempt(Secretive, frozen=True, kw_only=True):
     proven: Container[str] = frozenset()
     """Clients that worked in this process: they need no trial."""
     fresh: bool = False
-
-    shown: ClassVar[tuple[str, ...]] = ("need", "fresh")
 
     @property
     def options(self) -> OAuth:
@@ -100,18 +97,15 @@ def _grant(attempt: Attempt) -> Conversation[Login]:
             f"{server.issuer} does not say that it supports PKCE with S256, which is required; "
             'pkce="assume" goes on if you know that it does'
         )
-    client = yield from identify(
-        server, options, bound=attempt.bound, now=attempt.case.now, fresh=attempt.fresh
-    )
-    tokens = yield from (_device if options.device else _code)(attempt, client)
-    asked, key = attempt.scopes, attempt.dpop_key
-    return granted(attempt.case, attempt.need, client, tokens, asked=asked, dpop_key=key)
+    client = yield from identify(attempt)
+    login = draft(attempt.case, attempt.need, client, attempt.scopes, attempt.dpop_key)
+    return (yield from (_device if options.device else _code)(attempt, login))
 
 
-def _code(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
+def _code(attempt: Attempt, login: Login) -> Conversation[Login]:
     """Use the authorization code grant with PKCE (OAuth 2.1 §4.1)."""
-    server, scopes = attempt.server, attempt.scopes or ()
-    shared = {"redirect_uri": client.redirect_uri, "resource": attempt.need.resource}
+    server, client, scopes = login.at, login.client, login.asked
+    shared = {"redirect_uri": client.redirect_uri, "resource": login.resource}
     fields = {
         "response_type": "code",
         "client_id": client.client_id,
@@ -138,7 +132,7 @@ def _code(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
         "code_verifier": attempt.verifier,
         **shared,
     }
-    return (yield from grants.request(server, client, fields, proof=attempt.dpop_key))
+    return (yield from grants.obtain(login, fields, attempt.case.now))
 
 
 def _check_page(url: str, attempt: Attempt) -> None:
@@ -168,11 +162,11 @@ def read_redirect(params: Mapping[str, str], server: AuthServer) -> str:
     return params["code"]
 
 
-def _device(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
+def _device(attempt: Attempt, login: Login) -> Conversation[Login]:
     """Use the device authorization grant (RFC 8628)."""
-    server, scopes = attempt.server, attempt.scopes
-    shared = {"client_id": client.client_id, "resource": attempt.need.resource}
-    fields = {"scope": grants.joined(scopes), **shared}
+    server, client = login.at, login.client
+    shared = {"client_id": client.client_id, "resource": login.resource}
+    fields = {"scope": grants.joined(login.asked), **shared}
     begun = yield from grants.post(server, client, fields, url=server.device_authorization_endpoint)
     said = begun.fields() or {}
     url = said.get("verification_uri_complete") or said.get("verification_uri")
@@ -180,7 +174,7 @@ def _device(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
     if not isinstance(url, str) or grants.identifier(code) is None or not shown:
         raise LoginFailed(f"{server.issuer} gave no device code that can be used")
     _check_page(url, attempt)
-    yield Visit(url=url, issuer=server.issuer, scopes=scopes or (), user_code=shown)
+    yield Visit(url=url, issuer=server.issuer, scopes=login.asked, user_code=shown)
     fields = {"grant_type": grants.DEVICE_CODE, "device_code": code, **shared}
     pause = grants.seconds(said.get("interval"), MAX_INTERVAL) or INTERVAL
     left = grants.seconds(said.get("expires_in")) or float("inf")
@@ -188,7 +182,7 @@ def _device(attempt: Attempt, client: Registration) -> Conversation[Tokens]:
     while (left := left - min(pause, MAX_INTERVAL)) > 0:
         yield Pause(min(pause, MAX_INTERVAL))
         try:
-            return (yield from grants.request(server, client, fields, proof=attempt.dpop_key))
+            return (yield from grants.obtain(login, fields, attempt.case.now))
         except TransportError:
             pause *= 2
         except GrantError as refusal:
@@ -216,8 +210,8 @@ def by_machine(
         "scope": grants.joined(need.scopes),
         "resource": need.resource,
     }
-    tokens = yield from grants.request(need.server, client, fields, proof=dpop_key)
-    return granted(case, need, client, tokens, asked=need.scopes, dpop_key=dpop_key)
+    login = draft(case, need, client, need.scopes, dpop_key)
+    return (yield from grants.obtain(login, fields, case.now))
 
 
 def _exchange(options: EnterpriseManaged, need: Need, id_token: str | None) -> Conversation[str]:
@@ -240,28 +234,26 @@ def _exchange(options: EnterpriseManaged, need: Need, id_token: str | None) -> C
         "subject_token_type": grants.ID_TOKEN,
     }
     answer = yield from grants.post(provider, client, fields)
-    found = grants.read_tokens(answer, provider.issuer, typed=False).access_token
-    said = answer.fields() or {}
+    said = grants.token_answer(answer, provider.issuer)
     # A token of the user's own at the provider must not be shown to anybody else: a grant says
     # what it is, and that it is no access token (RFC 8693 §2.2.1).
     kind = said.get("issued_token_type", None if said.get("token_type") == "N_A" else "")
     if kind not in (None, grants.ID_JAG):
         raise GrantError(f"{provider.issuer} gave no grant, but a token of another kind")
-    return found
+    grant: str = said["access_token"]
+    return grant
 
 
 # The client at the server: given, by metadata document, or registered there
 
 
-def identify(
-    server: AuthServer, options: OAuth, *, bound: str | None, now: float, fresh: bool = False
-) -> Conversation[Registration]:
+def identify(attempt: Attempt) -> Conversation[Registration]:
     """Return the client to use at this server, its redirect URI being listened to.
 
-    Client Registration, priority order: given, then metadata document, then registration.
-    ``bound`` is the issuer that a given client belongs to, if known (Authorization Server
-    Binding): it is not shown to another one.
+    Client Registration, priority order: given, then metadata document, then registration. A given
+    client is not shown to another issuer than its own (Authorization Server Binding).
     """
+    server, options, bound = attempt.server, attempt.options, attempt.bound
     if options.client_id is not None:
         if bound is not None and not urls.same_issuer(bound, server.issuer):
             raise DiscoveryError(
@@ -283,8 +275,8 @@ def identify(
             "and give its client_id=…"
         )
     key = stored_key(server, options)
-    stored = None if fresh else (yield Read(key, Registration))
-    if stored is not None and stored.expires_at is not None and stored.expires_at <= now:
+    stored = None if attempt.fresh else (yield Read(key, Registration))
+    if stored is not None and (stored.expires_at or float("inf")) <= attempt.case.now:
         stored = None
     preferred = options.redirect_uri or (None if stored is None else stored.redirect_uri)
     redirect = yield Listen(preferred, callback_path(server.issuer))

@@ -44,7 +44,6 @@ class _Options(Secretive, frozen=True, kw_only=True):
     resource: str | Literal[False] | None = None
     insecure: bool = False
 
-    shown: ClassVar[tuple[str, ...]] = ("issuer", "resource", "scopes", "client_id")
     extension: ClassVar[str | None] = None
     """Its name in ``capabilities``."""
 
@@ -311,5 +310,3 @@ class LoginRequest(Secretive, frozen=True, kw_only=True):
     user_code: str | None = None
     redirect_uri: str | None = None
     check: Callable[[str], str] = lambda url: ""
-
-    shown: ClassVar[tuple[str, ...]] = ("server", "issuer", "scopes", "account")

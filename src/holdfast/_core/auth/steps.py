@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Mapping
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
-from holdfast._core.auth.credentials import Secretive
+from holdfast._core.auth.credentials import Registration, Secretive
 
 T = TypeVar("T")
 
@@ -28,8 +28,6 @@ class Ask(Secretive, frozen=True, kw_only=True):
     follow: bool = True
     """Follow redirects of a GET; nothing else is redirected (A32)."""
 
-    shown: ClassVar[tuple[str, ...]] = ("url",)
-
     @property
     def method(self) -> Literal["GET", "POST"]:
         return "GET" if self.form is None and self.json is None else "POST"
@@ -46,8 +44,6 @@ class Fetched(Secretive, frozen=True):
     nonce: str | None = None
     """For DPoP proofs (RFC 9449 §8)."""
 
-    shown: ClassVar[tuple[str, ...]] = ("status",)
-
     def document(self) -> dict[str, Any] | None:
         """Return the body if it is a JSON object."""
         try:
@@ -58,14 +54,13 @@ class Fetched(Secretive, frozen=True):
 
     def fields(self) -> dict[str, Any] | None:
         """Return the body as an object, or as a form: some servers answer with one."""
-        found = self.document()
-        if found is not None:
+        if (found := self.document()) is not None:
             return found
         try:
-            pairs = parse_qsl(self.body.decode("ascii"), strict_parsing=True, max_num_fields=100)
+            text = self.body.decode("ascii")
+            return dict(parse_qsl(text, strict_parsing=True, max_num_fields=100))
         except ValueError:
             return None
-        return dict(pairs)
 
 
 class Unreachable(Struct, frozen=True):
@@ -77,14 +72,10 @@ class Unreachable(Struct, frozen=True):
 
 
 class Sign(Secretive, frozen=True):
-    """Sign a JSON Web Token; times and ``jti`` are added to the claims."""
+    """Sign an assertion of who the client is, with its private key."""
 
-    key: str
-    algorithm: str
-    key_id: str | None
-    claims: Mapping[str, str]
-
-    shown: ClassVar[tuple[str, ...]] = ("algorithm",)
+    client: Registration
+    audience: str
 
 
 class Read(Struct, frozen=True):
@@ -123,8 +114,6 @@ class Visit(Secretive, frozen=True, kw_only=True):
     scopes: tuple[str, ...]
     state: str | None = None
     user_code: str | None = None
-
-    shown: ClassVar[tuple[str, ...]] = ("issuer", "scopes")
 
 
 class Pause(Struct, frozen=True):
