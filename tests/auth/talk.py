@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from holdfast._core.auth.challenge import Challenge, Refusal
 from holdfast._core.auth.credentials import AuthServer, Login, Registration
-from holdfast._core.auth.flow import Case, Need
+from holdfast._core.auth.flow import Case, Challenge, Need, Refusal
 from holdfast._core.auth.login import Attempt
 from holdfast._core.auth.options import OAuth
 from holdfast._core.auth.steps import (

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast._core.auth.challenge import (
+from holdfast._core.auth.credentials import split_scope
+from holdfast._core.auth.flow import (
     MAX_HEADER,
     Challenge,
     parse,
     read_challenge,
-    split_scope,
 )
 
 PRM = "https://mcp.example/.well-known/oauth-protected-resource"

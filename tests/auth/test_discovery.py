@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from holdfast._core.auth.challenge import Challenge
 from holdfast._core.auth.credentials import ENDPOINTS
 from holdfast._core.auth.discovery import Discovery
-from holdfast._core.auth.flow import discover
+from holdfast._core.auth.flow import Challenge, discover
 from holdfast._core.auth.options import OAuth
 from holdfast._core.auth.steps import Fetched
 from holdfast.errors import DiscoveryError, TransportError, ValidationError

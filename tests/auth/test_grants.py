@@ -15,9 +15,8 @@ from msgspec.structs import replace
 
 import holdfast
 from holdfast._core.auth import grants
-from holdfast._core.auth.challenge import Challenge, Refusal
 from holdfast._core.auth.credentials import Login, Registration
-from holdfast._core.auth.flow import answer, renew
+from holdfast._core.auth.flow import Challenge, Refusal, answer, renew
 from holdfast._core.auth.login import (
     by_machine,
     callback_path,
@@ -814,7 +813,7 @@ def test_a_token_in_the_place_of_a_keyword_is_not_repeated() -> None:
 @pytest.mark.parametrize(
     ("kind", "wrong", "message"),
     [
-        (OAuth, {"scopes": 3}, "scopes=3: must be a string or a list of them"),
+        (OAuth, {"scopes": 3}, "OAuth(scopes=3): must be a string or a list of them"),
         (OAuth, {"client_id": b"SECRET"}, "OAuth(client_id=…): must be a string, not bytes"),
         (OAuth, {"insecure": 1}, "OAuth(insecure=…): must be True or False, not int"),
         (OAuth, {"account": 3}, "OAuth(account=…): must be a string or a function, not int"),

@@ -17,8 +17,7 @@ import pytest
 
 from holdfast import FileLogins, MemoryLogins
 from holdfast._core.auth.credentials import Login, Pointer, Registration, decode
-from holdfast._core.auth.keyring import Keyring, KeyringUnusable
-from holdfast._core.auth.store import MAX_ENTRY, default_store
+from holdfast._core.auth.store import MAX_ENTRY, Keyring, KeyringUnusable, default_store
 from holdfast.errors import AuthError
 from tests.auth.talk import ISSUER, SERVER, client, server
 

@@ -38,6 +38,8 @@ from holdfast._core.wire.http_dates import retry_after, timestamp
 from holdfast.errors import TransportError
 
 T = TypeVar("T")
+AddressInfo: TypeAlias = tuple[Any, ...]
+"""As ``socket.getaddrinfo`` returns it: family, type, protocol, name, address."""
 Watch: TypeAlias = "Callable[[Ask, Fetched | Unreachable], None]"
 
 TIMEOUT: Final = 10.0
@@ -72,7 +74,7 @@ class Executor:
         """The kind of network that the server is in: now, or when its login was made."""
         self.nonces: dict[str, str] = {}
         self.skews: dict[str, float] = {}
-        """By how much the clock of an origin is ahead of ours."""
+        """Seconds by which the clock of an origin is ahead of ours."""
         self._reach = reach
         self._store = store
 
@@ -112,8 +114,8 @@ class Executor:
         match step:
             case Ask():
                 return await self._ask(step, client)
-            case Sign(client_of_ours, audience):
-                return jws.assertion(client_of_ours, audience, self._time_at(audience))
+            case Sign(signer, audience):
+                return jws.assertion(signer, audience, self._time_at(audience))
             case Read(key, kind):
                 return await self.read(key, kind)
             case Write(key, value):
@@ -204,24 +206,24 @@ class AsClient(AbstractAsyncContextManager["AsClient"]):
         except TimeoutError:
             return Unreachable(f"no answer within {self._timeout:g} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
+            forbidden = self._stopped or isinstance(error, urls.BadUrl | _Unreadable)
             if self._stopped:
-                text = "its address is in a private network, where the server is not"
-                return Unreachable(text, forbidden=True)
-            if isinstance(error, urls.BadUrl | _Unreadable):
-                return Unreachable(str(error), forbidden=True)
-            if isinstance(error, aiohttp.ClientSSLError):
-                return Unreachable("its TLS certificate cannot be verified; ca=… adds a trusted CA")
-            if isinstance(error, aiohttp.ClientConnectorError):
-                reason = error.os_error.strerror or type(error.os_error).__name__
-                return Unreachable(f"cannot connect ({reason})")
-            return Unreachable(f"the connection failed ({type(error).__name__})")
+                reason = "its address is in a private network, where the server is not"
+            elif forbidden:
+                reason = str(error)
+            elif isinstance(error, aiohttp.ClientSSLError):
+                reason = "its TLS certificate cannot be verified; ca=… adds a trusted CA"
+            elif isinstance(error, aiohttp.ClientConnectorError):
+                cause = error.os_error.strerror or type(error.os_error).__name__
+                reason = f"cannot connect ({cause})"
+            else:
+                reason = f"the connection failed ({type(error).__name__})"
+            return Unreachable(reason, forbidden)
 
     async def _follow(self, ask: Ask, headers: Mapping[str, str]) -> Fetched:
         url = ask.url
         for _ in range(MAX_REDIRECTS + 1):
-            # What the user named may be in a private network, and nothing that it leads to.
-            pinned = ask.pinned and urls.origin(url) == urls.origin(ask.url)
-            async with await self._send(ask, url, headers, pinned) as response:
+            async with await self._send(ask, url, headers) as response:
                 target = response.headers.get("Location")
                 moved = response.status in _REDIRECTS and target is not None
                 if not moved or ask.method != "GET" or not ask.follow:
@@ -231,10 +233,10 @@ class AsClient(AbstractAsyncContextManager["AsClient"]):
                 urls.checked(url)
         raise _Unreadable(f"more than {MAX_REDIRECTS} redirects")
 
-    async def _send(
-        self, ask: Ask, url: str, headers: Mapping[str, str], pinned: bool
-    ) -> aiohttp.ClientResponse:
+    async def _send(self, ask: Ask, url: str, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
         proxy = self._reach.proxy(url)
+        # What the user named may be in a private network, and nothing that it leads to.
+        pinned = ask.pinned and urls.origin(url) == urls.origin(ask.url)
         self._rule = None if pinned or proxy is not None else self._allowed
         # Through a proxy the address is the proxy's to find, unless the name gives it away.
         known = urls.network_of_name(URL(url).host or "")
@@ -259,12 +261,11 @@ class AsClient(AbstractAsyncContextManager["AsClient"]):
             proxy=proxy,
         )
 
-    def _socket(self, info: tuple[Any, ...]) -> socket.socket:
+    def _socket(self, info: AddressInfo) -> socket.socket:
         """Make a socket for an address that was resolved, if it may be connected to (A31)."""
-        family, kind, protocol, _, address = info
-        if self._rule is not None and urls.network(str(address[0])) not in self._rule:
+        if self._rule is not None and urls.network(str(info[4][0])) not in self._rule:
             self._refuse()
-        return socket.socket(family=family, type=kind, proto=protocol)
+        return socket.socket(*info[:3])
 
     def _refuse(self) -> NoReturn:
         self._stopped = True
@@ -312,16 +313,15 @@ class Peers:
         self._proxied = proxied
         self._kinds = {urls.network_of_name(host) or "global"} if proxied else set()
 
-    def socket(self, info: tuple[Any, ...]) -> socket.socket:
+    def socket(self, info: AddressInfo) -> socket.socket:
         """Make a socket, as ``TCPConnector(socket_factory=…)`` wants it."""
-        family, kind, protocol, _, address = info
         if not self._proxied:
-            self._kinds.add(urls.network(str(address[0])))
-        return socket.socket(family=family, type=kind, proto=protocol)
+            self._kinds.add(urls.network(str(info[4][0])))
+        return socket.socket(*info[:3])
 
     @property
     def network(self) -> str | None:
         """The kind of network, if all connections agree; a mixture counts as the internet."""
-        if not self._kinds:
-            return None
-        return next(iter(self._kinds)) if len(self._kinds) == 1 else "global"
+        if len(self._kinds) > 1:
+            return "global"
+        return next(iter(self._kinds), None)

@@ -17,18 +17,11 @@ from msgspec.structs import replace
 from holdfast._core.auth import flow, jws, urls
 from holdfast._core.auth.as_client import Executor, Reach, Watch
 from holdfast._core.auth.browser import Person
-from holdfast._core.auth.challenge import Challenge, Refusal, Tries
-from holdfast._core.auth.credentials import Login, Pointer, decode, pointer_key
-from holdfast._core.auth.flow import Case, Need
+from holdfast._core.auth.credentials import Login, Pointer, decode, login_key, pointer_key
+from holdfast._core.auth.flow import Case, Challenge, Need, Refusal, Tries
 from holdfast._core.auth.grants import ENDS_LOGIN, MAX_WAIT, plain
 from holdfast._core.auth.login import Attempt, by_machine, log_in
-from holdfast._core.auth.options import (
-    EnterpriseManaged,
-    Machine,
-    OAuth,
-    WorkloadIdentity,
-    supplied,
-)
+from holdfast._core.auth.options import Machine, OAuth
 from holdfast._core.single_flight import SingleFlight, WorkStopped
 from holdfast.errors import (
     AuthError,
@@ -146,11 +139,9 @@ class Authorizer:
     async def headers(self, method: str, url: str) -> dict[str, str]:
         """Return the credentials for a request; none if there are none."""
         login = await self._current()
-        if login is None:
-            return {}
-        token = login.access_token
-        found = {"Authorization": f"{login.token_type} {token}"}
-        if login.dpop_key is not None:
+        found = _headers(login)
+        if login is not None and login.dpop_key is not None:
+            token = login.access_token
             found["DPoP"] = self.executor.proof(login.dpop_key, method, url, token)
         return found
 
@@ -173,9 +164,9 @@ class Authorizer:
         if isinstance(self.options, OAuth):
             await self._work.join(key, lambda: self._decide(refusal, renewed=renewed))
         elif renewed or refusal.status == 403:
-            challenge, secrets = refusal.challenge, [refusal.token or ""]
-            said = plain(challenge.error_description or challenge.error, secrets=secrets)
-            text = f"{self.name}: the server refuses the token{': ' + said if said else ''}"
+            said = refusal.challenge.error_description or refusal.challenge.error
+            reason = f": {plain(said, secrets=[refusal.token or ''])}" if said else ""
+            text = f"{self.name}: the server refuses the token{reason}"
             raise AuthError(text, code=refusal.status)
         else:
             await self._work.join(key, lambda: self._by_machine(refusal))
@@ -233,16 +224,11 @@ class Authorizer:
         return self.login
 
     def _prepare(self) -> None:
-        """Have the headers of an unbound token ready for as long as it is not due."""
+        """Have the headers ready while no renewal is due; a proof is made for each request."""
         login = self.login
-        if login is None:
-            self._ready, self._ready_until = {}, NEVER
-        elif login.dpop_key is not None:
-            # A proof is made for each request.
-            self._ready = None
-        else:
-            self._ready = {"Authorization": f"{login.token_type} {login.access_token}"}
-            self._ready_until = login.renew_at(random.random())
+        bound = login is not None and login.dpop_key is not None
+        self._ready = None if bound else _headers(login)
+        self._ready_until = NEVER if login is None else login.renew_at(random.random())
 
     async def load(self) -> None:
         """Read the stored login of this server and account, once."""
@@ -253,7 +239,14 @@ class Authorizer:
                 self._take(found)
 
     async def _stored(self) -> Login | None:
-        return await self.executor.run(flow.stored(self._case()))
+        """Read the login, if it is for this server and for the issuer that is pinned."""
+        read, pinned = self.executor.read, self.options.issuer
+        found = await read(pointer_key(self.server, self.account), Pointer)
+        if found is None or not urls.same_issuer(pinned or found.issuer, found.issuer):
+            return None
+        key = login_key(found.issuer, found.resource, self.server, self.account)
+        login = await read(key, Login)
+        return login if login is not None and login.server == self.server else None
 
     async def _renew(self, login: Login) -> Login:
         # Bounded below too: a clock that was put back must not make it last.
@@ -313,14 +306,10 @@ class Authorizer:
 
     async def _by_machine(self, refusal: Refusal | None) -> None:
         """Get a token without a person; it is kept in memory alone."""
-        options, case = self.options, self._case(refusal)
+        case = self._case(refusal)
         if refusal is not None or self.need is None:
             self.need = await self.executor.run(flow.discover(case))
-        given = None
-        if isinstance(options, WorkloadIdentity):
-            given = await supplied(options.token, file=True)
-        elif isinstance(options, EnterpriseManaged):
-            given = await supplied(options.id_token)
+        given = await self.options.assertion()
         key = jws.new_key() if self.need.dpop else None
         try:
             self._take(await self.executor.run(by_machine(case, self.need, given, key)))
@@ -348,8 +337,7 @@ class Authorizer:
             async with asyncio.timeout(options.timeout):
                 attempt = await self._attempt(options, fresh)
                 login = await self.executor.run(log_in(attempt), person)
-                advertised = attempt.case.refusal.challenge.resource_metadata
-                await self.executor.run(flow.keep(login, advertised))
+                await self._keep(login, attempt.case.refusal.challenge.resource_metadata)
         except HoldfastError:
             self._tell("auth.failed", self.need, reason="login")
             raise
@@ -363,6 +351,17 @@ class Authorizer:
         self.need = None
         self._tell("auth.granted", None)
         return login
+
+    async def _keep(self, login: Login, metadata_url: str | None) -> None:
+        """Store a login, and the pointer to it."""
+        pointer = Pointer(
+            issuer=login.issuer,
+            resource=login.resource,
+            client_id=login.client.client_id,
+            metadata_url=metadata_url,
+        )
+        await self.executor.write(login.key, login)
+        await self.executor.write(pointer_key(login.server, login.account), pointer)
 
     async def _attempt(self, options: OAuth, fresh: bool) -> Attempt:
         pointer = await self.executor.read(pointer_key(self.server, self.account), Pointer)
@@ -414,8 +413,6 @@ class Authorizer:
         """End a login under way, and let a renewal end: a rotated token must be saved."""
         await self._work.close(cancel=("login",), timeout=CLOSING)
 
-    # Inside
-
     def _case(self, refusal: Refusal | None = None, **known: Any) -> Case:
         return Case(
             server=self.server,
@@ -439,3 +436,7 @@ class Authorizer:
             **more,
         }
         self.on_event(kind, facts)
+
+
+def _headers(login: Login | None) -> dict[str, str]:
+    return {} if login is None else {"Authorization": f"{login.token_type} {login.access_token}"}

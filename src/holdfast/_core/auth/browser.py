@@ -88,20 +88,18 @@ class Listener:
 
     async def _bind(self, host: str, port: int) -> int:
         """Listen; ``localhost`` means both families, as browsers try either."""
-        hosts = ["127.0.0.1", "::1"] if host == "localhost" else [host]
-        found = port
-        for index, one in enumerate(hosts):
+        for one in ["127.0.0.1", "::1"] if host == "localhost" else [host]:
             try:
                 server = await asyncio.start_server(
-                    self._serve, one, found, limit=MAX_REQUEST, backlog=MAX_CONNECTIONS
+                    self._serve, one, port, limit=MAX_REQUEST, backlog=MAX_CONNECTIONS
                 )
             except OSError:
-                if index == 0:
+                if not self._servers:
                     raise
                 continue
             self._servers.append(server)
-            found = server.sockets[0].getsockname()[1]
-        return found
+            port = server.sockets[0].getsockname()[1]
+        return port
 
     async def wait(self, state: str) -> Mapping[str, str]:
         """Return the parameters of the answer to the request with this state."""
@@ -160,7 +158,7 @@ class Listener:
             if self._sent_on is not None and not self._sent_on.done():
                 self._sent_on.set_result(None)
             return _page("200 OK", _PAGES[path])
-        if path != home.path:
+        if wrong == "elsewhere":
             return _page("404 Not Found", "There is nothing here.")
         if wrong:
             return _page("400 Bad Request", "This answer belongs to another login.")
@@ -236,12 +234,15 @@ class Person:
             asked.cancel()
 
     async def _call(self, step: Visit) -> str | None:
-        facts: dict[str, Any] = {"server": self._server, "account": self._account}
-        facts |= {name: getattr(step, name) for name in ("url", "issuer", "scopes", "user_code")}
-        if self._listener is not None:
-            facts["redirect_uri"] = self._listener.redirect_uri
-            facts["check"] = partial(self._listener.paste, take=False)
-        request = LoginRequest(**facts)
+        listener = self._listener
+        assert listener is not None
+        request = LoginRequest(
+            **{name: getattr(step, name) for name in ("url", "issuer", "scopes", "user_code")},
+            server=self._server,
+            account=self._account,
+            redirect_uri=listener.redirect_uri,
+            check=partial(listener.paste, take=False),
+        )
         try:
             found = self._handler(request)
             found = await found if inspect.isawaitable(found) else found
@@ -269,21 +270,17 @@ def open_browser(url: str) -> bool:
     if sys.platform == "win32":
         os.startfile(url)
         return True
-    own = os.environ.get("BROWSER", "").split(os.pathsep)[0]
-    if own:
-        command = shlex.split(own)
-    elif sys.platform == "darwin":
-        command = ["/usr/bin/open"]
-    else:
+    opener: str | None = "/usr/bin/open"
+    if sys.platform != "darwin":
         screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
         opener = shutil.which("xdg-open") if screen else None
-        command = [] if opener is None else [opener]
-    if not command:
+    own = shlex.split(os.environ.get("BROWSER", "").split(os.pathsep)[0])
+    command = [url if one == "%s" else one for one in own or [opener or ""]]
+    if not command[0]:
         return False
-    words = [url if one == "%s" else one for one in command]
     try:
         process = subprocess.Popen(
-            words if url in words else [*words, url],
+            command if url in command else [*command, url],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -307,22 +304,21 @@ async def browser_login(request: LoginRequest) -> str | None:
     Returns:
         The redirect URL if it was pasted; the listener receives it otherwise.
     """
-    out = sys.stderr
-    print(describe(request), file=out)
+    say = partial(print, file=sys.stderr, flush=True)
+    say(describe(request))
     opened = request.user_code is None and open_browser(request.url)
-    print("A browser was opened at:" if opened else "Open this address:", file=out)
-    print(f"\n  {request.url}\n", file=out, flush=True)
+    say("A browser was opened at:" if opened else "Open this address:")
+    say(f"\n  {request.url}\n")
     if request.user_code is not None:
-        print(f"and enter the code: {request.user_code}\n", file=out, flush=True)
+        say(f"and enter the code: {request.user_code}\n")
         return None
-    hint = ssh_hint(request.redirect_uri, os.environ)
-    if hint:
-        print(hint, file=out)
+    if hint := ssh_hint(request.redirect_uri, os.environ):
+        say(hint)
     if not sys.stdin.isatty():
         return None
     ask = "Or paste the address that the browser ends at, and press Enter:"
     for _ in range(MAX_PASTES):
-        print(ask, file=out, flush=True)
+        say(ask)
         while (line := await _line(sys.stdin)).isspace():
             pass
         wrong = request.check(line) if line else ""
@@ -344,12 +340,9 @@ def ssh_hint(redirect_uri: str | None, environ: Mapping[str, str]) -> str:
     """Return the line that makes the listener reachable from the other end of an SSH session."""
     if not environ.get("SSH_CONNECTION") or redirect_uri is None:
         return ""
-    port = urlsplit(redirect_uri).port
-    words = environ["SSH_CONNECTION"].split()
-    host = words[2] if len(words) > 2 else "this-host"
-    return (
-        f"This is an SSH session. On your own machine run:  ssh -L {port}:127.0.0.1:{port} {host}"
-    )
+    port, words = urlsplit(redirect_uri).port, environ["SSH_CONNECTION"].split()
+    tunnel = f"ssh -L {port}:127.0.0.1:{port} {words[2] if len(words) > 2 else 'this-host'}"
+    return f"This is an SSH session. On your own machine run:  {tunnel}"
 
 
 async def _line(stream: TextIO) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeVar
 
@@ -10,6 +11,7 @@ from msgspec import Struct
 
 EARLY: Final = 60.0
 """Seconds before its expiry at which a token is renewed; a tenth of a short life."""
+MAX_SCOPES: Final = 200
 LONGEST_LIFE: Final = 10 * 365 * 86400.0
 
 Method = Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
@@ -138,6 +140,12 @@ class Pointer(Struct, frozen=True, kw_only=True):
     client_id: str | None = None
     metadata_url: str | None = None
     """Where the server said that its resource metadata is, if it did."""
+
+
+def split_scope(text: str) -> tuple[str, ...]:
+    """Return the scopes in a space-separated list (RFC 6749 §3.3), each once, in order."""
+    usable = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+    return tuple(dict.fromkeys(one for one in text.split() if usable.fullmatch(one)))[:MAX_SCOPES]
 
 
 def entry_key(kind: Literal["login", "server", "client"], *parts: str | None) -> str:

@@ -9,8 +9,7 @@ from urllib.parse import parse_qsl
 from msgspec import Struct
 
 from holdfast._core.auth import urls
-from holdfast._core.auth.challenge import split_scope
-from holdfast._core.auth.credentials import ENDPOINTS, AuthServer
+from holdfast._core.auth.credentials import ENDPOINTS, AuthServer, split_scope
 from holdfast._core.auth.options import Machine, OAuth
 from holdfast._core.auth.steps import Ask, Conversation, Unreachable
 from holdfast._core.text import visible

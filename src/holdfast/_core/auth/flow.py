@@ -1,31 +1,117 @@
-"""Decide what a refusal asks for: renew, authorize by machine, or let a person log in."""
+"""Read a refusal, and decide what it asks for: renew, authorize by machine, let a person log in.
+
+``WWW-Authenticate`` is parsed by RFC 9110 §11.6.1.
+"""
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast._core.auth import grants, urls
-from holdfast._core.auth.challenge import Refusal
+from holdfast._core.auth import grants
 from holdfast._core.auth.credentials import (
     AuthServer,
     Login,
-    Pointer,
     Registration,
+    Secretive,
     login_key,
-    pointer_key,
+    split_scope,
 )
 from holdfast._core.auth.discovery import Discovery
 from holdfast._core.auth.options import Machine, OAuth
-from holdfast._core.auth.steps import Conversation, Read, Write
+from holdfast._core.auth.steps import Conversation, Read
 from holdfast.errors import AuthError, LoginRequired, ScopeError, TransportError
 
+MAX_HEADER: Final = 16 * 1024
+"""Characters of a response's challenges that are read; they are far shorter."""
 MAX_STEP_UPS: Final = 2
 """New authorizations for more scopes, for one operation."""
+
+_TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
+_QUOTED = r'"((?:[^"\\]|\\.)*+)"'
+_PART: Final = re.compile(
+    rf"[ \t,]*+(?:(?P<scheme>{_TOKEN})(?![ \t]*=)"
+    rf'|(?P<name>{_TOKEN})[ \t]*=[ \t]*(?:{_QUOTED}|(?P<bare>[^\s,="][^\s,]*))'
+    # Anything else up to the next comma outside quotes; an open quote hides all that follows.
+    r'|(?:[^",]++|"(?:[^"\\]|\\.)*+")*+(?:".*)?)',
+    re.S,
+)
+
+
+class Challenge(Struct, frozen=True):
+    """The credentials that a server wants, as a refusal names them."""
+
+    schemes: frozenset[str] = frozenset()
+    """Those of ``bearer`` and ``dpop`` that were offered."""
+    resource_metadata: str | None = None
+    scope: tuple[str, ...] | None = None
+    error: str | None = None
+    error_description: str | None = None
+
+
+class Refusal(Secretive, frozen=True, kw_only=True):
+    """A 401 or 403, as the HTTP client saw it."""
+
+    status: int = 401
+    challenge: Challenge = Challenge()
+    token: str | None = None
+    """The access token that was used."""
+    operation: str = ""
+    nonce: str | None = None
+    network: str | None = None
+    """The kind of network that the server is in."""
+    version_header: Mapping[str, str] = {}
+
+
+class Tries(Struct):
+    """The attempts already made for one request."""
+
+    count: int = 0
+    nonce: bool = False
+    renewed: bool = False
+
+
+def read_challenge(headers: Iterable[str]) -> Challenge:
+    """Merge the Bearer and DPoP challenges of a response (RFC 6750 §3, 9449 §7.1, 9728 §5.1)."""
+    ours = [(scheme, params) for scheme, params in parse(headers) if scheme in ("bearer", "dpop")]
+    # A parameter comes from the first of them that has it.
+    found = {name: value for _, params in reversed(ours) for name, value in params.items()}
+    return Challenge(
+        frozenset(scheme for scheme, _ in ours),
+        found.get("resource_metadata"),
+        split_scope(found["scope"]) if "scope" in found else None,
+        found.get("error"),
+        found.get("error_description"),
+    )
+
+
+def parse(headers: Iterable[str]) -> list[tuple[str, dict[str, str]]]:
+    """Return every challenge as its lower-case scheme and its parameters, in order.
+
+    What cannot be read is skipped up to the next comma; nothing raises.
+    """
+    found: list[tuple[str, dict[str, str]]] = []
+    left = MAX_HEADER
+    for header in headers:
+        text, left = header[:left], max(0, left - len(header))
+        params: dict[str, str] | None = None
+        for scheme, name, quoted, bare in _PART.findall(text):
+            if scheme:
+                params = {}
+                found.append((scheme.lower(), params))
+            elif name and params is not None:
+                value = bare or re.sub(r"\\(.)", r"\1", quoted, flags=re.S)
+                params.setdefault(name.lower(), value)
+    return found
+
+
+# Decisions
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -186,28 +272,3 @@ def revoke(login: Login) -> Conversation[None]:
             fields = {"token": token, "token_type_hint": kind}
             with suppress(TransportError, AuthError):
                 yield from grants.post(login.at, login.client, fields, url=url)
-
-
-# Stored entries
-
-
-def stored(case: Case) -> Conversation[Login | None]:
-    """Read the login, if it is for this server and for the issuer that is pinned."""
-    found = yield Read(pointer_key(case.server, case.account), Pointer)
-    if found is None:
-        return None
-    login = yield Read(login_key(found.issuer, found.resource, case.server, case.account), Login)
-    if login is None or login.server != case.server:
-        return None
-    pinned = case.options.issuer
-    return login if pinned is None or urls.same_issuer(pinned, login.issuer) else None
-
-
-def keep(login: Login, metadata_url: str | None) -> Conversation[None]:
-    """Store a login, and the pointer to it."""
-    who = login.client.client_id
-    found = Pointer(
-        issuer=login.issuer, resource=login.resource, client_id=who, metadata_url=metadata_url
-    )
-    yield Write(login.key, login)
-    yield Write(pointer_key(login.server, login.account), found)

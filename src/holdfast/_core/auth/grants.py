@@ -10,8 +10,14 @@ from urllib.parse import quote_plus
 
 from msgspec.structs import replace
 
-from holdfast._core.auth.challenge import split_scope
-from holdfast._core.auth.credentials import LONGEST_LIFE, AuthServer, Login, Method, Registration
+from holdfast._core.auth.credentials import (
+    LONGEST_LIFE,
+    AuthServer,
+    Login,
+    Method,
+    Registration,
+    split_scope,
+)
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Sign, Unreachable
 from holdfast._core.text import hide, one_line
 from holdfast.errors import GrantError, TransportError
@@ -52,11 +58,8 @@ def joined(scopes: tuple[str, ...] | None) -> str | None:
 def obtain(login: Login, fields: Mapping[str, str | None], now: float) -> Conversation[Login]:
     """Send a grant to the token endpoint; return the login with the tokens of the answer."""
     answer = yield from post(login.at, login.client, fields, proof=login.dpop_key)
-    said, dpop, issuer = (
-        token_answer(answer, login.issuer),
-        login.dpop_key is not None,
-        login.issuer,
-    )
+    issuer, dpop = login.issuer, login.dpop_key is not None
+    said = token_answer(answer, issuer)
     # In any case of letters (RFC 6750 §4, RFC 9449 §5).
     kind = str(said.get("token_type", "Bearer")).lower()
     if dpop and kind == "bearer":

@@ -22,12 +22,9 @@ ASSERTION_LIFE: Final = 300
 def new_key() -> str:
     """Return a new ES256 key as PEM."""
     ec, serialization = _library("asymmetric.ec"), _library("serialization")
-    pem: bytes = ec.generate_private_key(ec.SECP256R1()).private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    return pem.decode("ascii")
+    kind, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    key = ec.generate_private_key(ec.SECP256R1())
+    return str(key.private_bytes(kind, form, serialization.NoEncryption()), "ascii")
 
 
 def proof(

@@ -13,7 +13,7 @@ from holdfast._core.auth import grants, jws, urls
 from holdfast._core.auth.credentials import AuthServer, Login, Registration, Secretive, entry_key
 from holdfast._core.auth.discovery import Discovery
 from holdfast._core.auth.flow import Case, Need, draft
-from holdfast._core.auth.options import ClientCredentials, EnterpriseManaged, OAuth
+from holdfast._core.auth.options import EnterpriseManaged, OAuth
 from holdfast._core.auth.steps import (
     Ask,
     Conversation,
@@ -124,8 +124,7 @@ def _code(attempt: Attempt, login: Login) -> Conversation[Login]:
         trial = yield Ask(url=url, follow=False, pinned=server.pinned)
         if isinstance(trial, Fetched) and trial.status in UNKNOWN_CLIENT:
             raise GrantError(f"{server.issuer} does not know the client", error="invalid_client")
-    _check_page(url, attempt)
-    params = yield Visit(url=url, issuer=server.issuer, scopes=scopes, state=attempt.state)
+    params = yield _visit(attempt, url, state=attempt.state)
     fields = {
         "grant_type": "authorization_code",
         "code": read_redirect(params, server),
@@ -135,20 +134,19 @@ def _code(attempt: Attempt, login: Login) -> Conversation[Login]:
     return (yield from grants.obtain(login, fields, attempt.case.now))
 
 
-def _check_page(url: str, attempt: Attempt) -> None:
-    """Refuse a URL that a person must not be sent to."""
+def _visit(attempt: Attempt, url: str, **how: str) -> Visit:
+    """Send a person to a URL, unless it is one that nobody must be sent to."""
+    issuer, insecure = attempt.server.issuer, attempt.options.insecure
     try:
-        urls.checked(url, insecure=attempt.options.insecure, limit=urls.MAX_OPENED)
+        urls.checked(url, insecure=insecure, limit=urls.MAX_OPENED)
     except urls.BadUrl as error:
-        issuer = attempt.server.issuer
         raise LoginFailed(f"{issuer} names a page that is not opened: {error}") from None
+    return Visit(url=url, issuer=issuer, scopes=attempt.scopes or (), **how)
 
 
 def read_redirect(params: Mapping[str, str], server: AuthServer) -> str:
-    """Return the code of an authorization response (Authorization Response Validation).
-
-    The issuer comes first: of an answer by somebody else nothing is shown or acted on.
-    """
+    """Return the code of an authorization response (Authorization Response Validation)."""
+    # The issuer comes first: of an answer by somebody else nothing is shown or acted on.
     issuer = params.get("iss")
     if issuer is None and server.sends_iss:
         raise LoginFailed(f"the answer to the login does not name its issuer ({server.issuer})")
@@ -173,8 +171,7 @@ def _device(attempt: Attempt, login: Login) -> Conversation[Login]:
     code, shown = said.get("device_code"), grants.plain(said.get("user_code"), 64)
     if not isinstance(url, str) or grants.identifier(code) is None or not shown:
         raise LoginFailed(f"{server.issuer} gave no device code that can be used")
-    _check_page(url, attempt)
-    yield Visit(url=url, issuer=server.issuer, scopes=login.asked, user_code=shown)
+    yield _visit(attempt, url, user_code=shown)
     fields = {"grant_type": grants.DEVICE_CODE, "device_code": code, **shared}
     pause = grants.seconds(said.get("interval"), MAX_INTERVAL) or INTERVAL
     left = grants.seconds(said.get("expires_in")) or float("inf")
@@ -203,9 +200,8 @@ def by_machine(
     client = Registration(**{one: getattr(options, one) for one in names if hasattr(options, one)})
     if isinstance(options, EnterpriseManaged):
         assertion = yield from _exchange(options, need, assertion)
-    machine = isinstance(options, ClientCredentials)
     fields = {
-        "grant_type": "client_credentials" if machine else grants.JWT_BEARER,
+        "grant_type": "client_credentials" if assertion is None else grants.JWT_BEARER,
         "assertion": assertion,
         "scope": grants.joined(need.scopes),
         "resource": need.resource,
@@ -220,9 +216,8 @@ def _exchange(options: EnterpriseManaged, need: Need, id_token: str | None) -> C
     if url is not None:
         provider = AuthServer(issuer=issuer or url, token_endpoint=url, pinned=True)
     else:
-        assert issuer is not None
         pinned = OAuth(issuer=issuer, insecure=options.insecure)
-        provider = yield from Discovery(issuer, pinned).find_server(None)
+        provider = yield from Discovery(issuer or "", pinned).find_server(None)
     client = Registration(client_id=options.idp_client_id, client_secret=options.idp_client_secret)
     fields = {
         "grant_type": grants.TOKEN_EXCHANGE,
@@ -240,8 +235,7 @@ def _exchange(options: EnterpriseManaged, need: Need, id_token: str | None) -> C
     kind = said.get("issued_token_type", None if said.get("token_type") == "N_A" else "")
     if kind not in (None, grants.ID_JAG):
         raise GrantError(f"{provider.issuer} gave no grant, but a token of another kind")
-    grant: str = said["access_token"]
-    return grant
+    return str(said["access_token"])
 
 
 # The client at the server: given, by metadata document, or registered there
@@ -261,14 +255,12 @@ def identify(attempt: Attempt) -> Conversation[Registration]:
                 "give the client_id for that one, or issuer=… to confirm"
             )
         redirect = yield Listen(options.redirect_uri, "/callback", fixed=True)
-        return Registration(
-            client_id=options.client_id, client_secret=options.client_secret, redirect_uri=redirect
-        )
-    if options.client_metadata_url is not None and server.takes_documents:
+        own, secret = options.client_id, options.client_secret
+        return Registration(client_id=own, client_secret=secret, redirect_uri=redirect)
+    document = options.client_metadata_url
+    if document is not None and server.takes_documents:
         redirect = yield Listen(options.redirect_uri, "/callback")
-        return Registration(
-            client_id=options.client_metadata_url, redirect_uri=redirect, how="document"
-        )
+        return Registration(client_id=document, redirect_uri=redirect, how="document")
     if server.registration_endpoint is None:
         raise DiscoveryError(
             f"{server.issuer} does not register clients; register one there yourself "
@@ -295,10 +287,7 @@ def stored_key(server: AuthServer, options: OAuth) -> str:
 
 
 def callback_path(issuer: str) -> str:
-    """Return a redirect path for one issuer, against mix-up where ``iss`` is not sent.
-
-    RFC 9700 §4.4.2: the answer of another issuer does not fit it.
-    """
+    """Return a redirect path that another issuer's answer does not fit (RFC 9700 §4.4.2)."""
     return "/callback/" + sha256(issuer.encode()).hexdigest()[:16]
 
 
@@ -325,10 +314,9 @@ def _register(server: AuthServer, options: OAuth, redirect: str) -> Conversation
     method, uris = fields.get("token_endpoint_auth_method"), fields.get("redirect_uris")
     if isinstance(uris, list) and uris and redirect not in uris:
         raise LoginFailed(f"{server.issuer} registered another redirect URI than was asked for")
-    secret = None if method == "none" else grants.identifier(fields.get("client_secret"))
     return Registration(
         client_id=made,
-        client_secret=secret,
+        client_secret=None if method == "none" else grants.identifier(fields.get("client_secret")),
         method=method if method in METHODS else None,
         redirect_uri=redirect,
         how="registered",
@@ -350,6 +338,4 @@ def client_metadata(options: OAuth, redirect: str, server: AuthServer | None) ->
     }
     if options.device:
         found["grant_types"].append(grants.DEVICE_CODE)
-    if options.scopes:
-        found["scope"] = " ".join(options.scopes)
-    return found
+    return {**found, "scope": " ".join(options.scopes)} if options.scopes else found

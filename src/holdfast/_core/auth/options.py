@@ -13,10 +13,9 @@ from msgspec import structs
 
 from holdfast._core import files
 from holdfast._core.auth import urls
-from holdfast._core.auth.challenge import split_scope
-from holdfast._core.auth.credentials import ENDPOINTS, Secretive
+from holdfast._core.auth.credentials import ENDPOINTS, Secretive, split_scope
 from holdfast.errors import AuthError, ValidationError
-from holdfast.policies import one_of
+from holdfast.policies import one_of, refused
 
 if TYPE_CHECKING:
     from holdfast._core.auth.store import LoginStore
@@ -57,8 +56,7 @@ class _Options(Secretive, frozen=True, kw_only=True):
             try:
                 text = self.scopes if isinstance(self.scopes, str) else " ".join(self.scopes)
             except TypeError:
-                text = f"scopes={self.scopes!r}: must be a string or a list of them"
-                raise ValidationError(text) from None
+                raise refused(self, "scopes", "a string or a list of them") from None
             structs.force_setattr(self, "scopes", split_scope(text))
         _check_url("issuer", self.issuer, self.insecure)
         if isinstance(self.resource, str) and not _URI.fullmatch(self.resource):
@@ -67,8 +65,12 @@ class _Options(Secretive, frozen=True, kw_only=True):
     @property
     def extensions(self) -> tuple[str, ...]:
         """The extensions in use, by their names in ``capabilities``."""
-        own = () if self.extension is None else (self.extension,)
-        return (*own, DPOP_EXTENSION) if getattr(self, "dpop", False) is True else own
+        bound = DPOP_EXTENSION if getattr(self, "dpop", False) is True else None
+        return tuple(one for one in (self.extension, bound) if one is not None)
+
+    async def assertion(self) -> str | None:
+        """Return the token that the grant is asked for with, if it is one from elsewhere."""
+        return None
 
     @property
     def asked(self) -> tuple[str, ...] | None:
@@ -121,7 +123,7 @@ class OAuth(_Options, frozen=True, kw_only=True):
         super().__post_init__()
         one_of("pkce", self.pkce, ("require", "assume"))
         if self.dpop not in ("auto", True, False):
-            raise ValidationError(f"dpop={self.dpop!r}: must be 'auto', True or False")
+            raise refused(self, "dpop", "'auto', True or False")
         if self.client_secret is not None and self.client_id is None:
             raise ValidationError("client_secret=… needs client_id=…")
         _check_url("redirect_uri", self.redirect_uri)
@@ -187,6 +189,9 @@ class WorkloadIdentity(_Options, frozen=True, kw_only=True):
 
     extension: ClassVar[str | None] = "io.modelcontextprotocol/auth/wif"
 
+    async def assertion(self) -> str | None:
+        return await supplied(self.token, file=True)
+
 
 class EnterpriseManaged(_Options, frozen=True, kw_only=True):
     """Authorize by the company's identity provider; the user never sees the server's own.
@@ -218,6 +223,9 @@ class EnterpriseManaged(_Options, frozen=True, kw_only=True):
         _check_url("idp_issuer", self.idp_issuer, self.insecure)
         _check_url("idp_token_endpoint", self.idp_token_endpoint, self.insecure)
 
+    async def assertion(self) -> str | None:
+        return await supplied(self.id_token)
+
 
 Machine: TypeAlias = ClientCredentials | WorkloadIdentity | EnterpriseManaged
 Auth: TypeAlias = Literal["auto", "oauth"] | OAuth | Bearer | Machine | None
@@ -248,32 +256,27 @@ def check_token(token: object) -> str:
 
 async def supplied(source: Any, *, file: bool = False) -> str:
     """Return a token from a function, a file that is read anew, or as it is given."""
-    if callable(source):
-        found = source()
-        found = await found if inspect.isawaitable(found) else found
-    elif file:
+    found = source() if callable(source) else source
+    found = await found if inspect.isawaitable(found) else found
+    if file and not callable(source):
         try:
             data = await asyncio.to_thread(files.read_bytes, source, 65536)
         except OSError as error:
-            text = f"the token file cannot be read: {files.reason(error)}"
-            raise AuthError(text) from None
+            raise AuthError(f"the token file cannot be read: {files.reason(error)}") from None
         found = data.decode("ascii", "replace")
-    else:
-        found = source
     return check_token(found.strip() if isinstance(found, str) else found)
 
 
 def bearer_headers(options: Bearer, own: Any) -> Any:
     """Return the headers that carry a given token: a function, where it comes from one."""
-    source = options.token
-    if isinstance(source, str) and not callable(own):
-        return {**(own or {}), "Authorization": f"Bearer {source}"}
+    if isinstance(options.token, str) and not callable(own):
+        return {**(own or {}), "Authorization": f"Bearer {options.token}"}
 
     async def headers() -> dict[str, str]:
         given = own() if callable(own) else own or {}
         given = dict(await given if inspect.isawaitable(given) else given)
         others = {name: value for name, value in given.items() if name.lower() != "authorization"}
-        return {**others, "Authorization": f"Bearer {await supplied(source)}"}
+        return {**others, "Authorization": f"Bearer {await supplied(options.token)}"}
 
     return headers
 

@@ -1,23 +1,31 @@
-"""Where logins are kept: a folder of private files with locks between processes, or memory."""
+"""Where logins are kept: a folder of private files with locks between processes, or memory.
+
+The OS keyring, by the extra ``holdfast[auth]``, holds one key, which seals the files. One key
+rather than the tokens themselves: Windows keeps at most 2,560 bytes, and a service with many
+accounts would fill the user's keyring.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import logging
 import os
 import re
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
 from holdfast._core import files
 from holdfast.errors import AuthError
 
-if TYPE_CHECKING:
-    from holdfast._core.auth.keyring import Sealed
+log: logging.Logger = logging.getLogger("holdfast")
 
 MAX_ENTRY: Final = 256 * 1024
 LOCK_TIMEOUT: Final = 30.0
@@ -91,10 +99,10 @@ class FileLogins:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, seal: Callable[[], Sealed | None] | None = None
+        self, path: str | os.PathLike[str], *, seal: Callable[[], Sealed | None] = lambda: None
     ) -> None:
         self.path: Path = Path(path)
-        self._seal = seal or (lambda: None)
+        self._seal = seal
         """Asked in a thread, when there is something to open or to seal."""
         self._locks: dict[str, asyncio.Lock] = {}
 
@@ -103,50 +111,50 @@ class FileLogins:
 
     @asynccontextmanager
     async def hold(self, key: str) -> AsyncIterator[LoginSlot]:
-        name = _checked(key)
+        _check(key)
         # Tasks of this process first: flock on two descriptors would block them both.
-        async with self._locks.setdefault(name, asyncio.Lock()):
-            descriptor = await asyncio.to_thread(self._open_lock, name)
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            descriptor = await asyncio.to_thread(self._open_lock, key)
             try:
                 await _lock(descriptor)
-                yield _Slot(
-                    partial(self.read, name), lambda data: asyncio.to_thread(self.save, name, data)
-                )
+                write = partial(self._write, key)
+                yield _Slot(partial(self.read, key), lambda data: asyncio.to_thread(write, data))
             finally:
                 os.close(descriptor)
 
     async def read(self, key: str) -> bytes | None:
-        return await asyncio.to_thread(self.load, _checked(key))
+        _check(key)
+        return await asyncio.to_thread(self._read, key)
 
     async def keys(self) -> list[str]:
         found = await asyncio.to_thread(lambda: sorted(self.path.glob("*.json")))
         return [one.stem for one in found if _KEY.fullmatch(one.stem)]
 
-    def _open_lock(self, name: str) -> int:
+    def _open_lock(self, key: str) -> int:
         try:
             files.make_private_folder(self.path)
             flags = os.O_RDWR | os.O_CREAT
-            return files.open_without_links(self.path / f"{name}.lock", flags)
+            return files.open_without_links(self.path / f"{key}.lock", flags)
         except OSError as error:
             raise self._unusable(error) from error
 
-    def load(self, name: str) -> bytes | None:
+    def _read(self, key: str) -> bytes | None:
         try:
-            path = self.path / f"{name}.json"
+            path = self.path / f"{key}.json"
             data = files.read_bytes(path, MAX_ENTRY, owned=True, links=False)
         except OSError:
             return None
         seal = self._seal()
-        return data if seal is None else seal.open(name, data)
+        return data if seal is None else seal.open(key, data)
 
-    def save(self, name: str, data: bytes | None) -> None:
-        target = self.path / f"{name}.json"
+    def _write(self, key: str, data: bytes | None) -> None:
+        target = self.path / f"{key}.json"
         try:
             if data is None:
                 target.unlink(missing_ok=True)
                 return
             seal = self._seal()
-            sealed = data if seal is None else seal.seal(name, data)
+            sealed = data if seal is None else seal.seal(key, data)
             files.write_atomic(target, sealed, private=True)
         except OSError as error:
             raise self._unusable(error) from error
@@ -155,11 +163,10 @@ class FileLogins:
         return AuthError(f"logins cannot be kept in {self.path}: {files.reason(error)}")
 
 
-def _checked(key: str) -> str:
+def _check(key: str) -> None:
     """A key becomes a file name: nothing else may."""
     if not _KEY.fullmatch(key):
         raise ValueError("not a key of an entry")
-    return key
 
 
 async def _lock(descriptor: int) -> None:
@@ -189,11 +196,134 @@ def default_store() -> LoginStore:
     if wanted == "file":
         return FileLogins(default_folder())
     if wanted in ("auto", "keyring"):
-        from holdfast._core.auth.keyring import KEYRING
-
-        required = wanted == "keyring"
-        seal = partial(KEYRING.seal_for, default_folder(), required=required)
-        return FileLogins(default_folder(), seal=seal)
+        folder, required = default_folder(), wanted == "keyring"
+        return FileLogins(folder, seal=partial(KEYRING.seal_for, folder, required=required))
     if os.path.isabs(wanted):
         return FileLogins(wanted)
     raise AuthError("HOLDFAST_AUTH_STORE: must be auto, keyring, file, memory, or a folder")
+
+
+# The keyring
+
+SERVICE: Final = "holdfast"
+NAME: Final = "auth-store-key"
+PATIENCE: Final = 10.0
+"""Seconds for a keyring that asks nobody; one that is locked waits for a person forever."""
+_MAGIC: Final = b"holdfast-sealed-1\n"
+
+
+class Sealed:
+    """AES-GCM with the key from the keyring; an entry's name is authenticated with it."""
+
+    def __init__(self, key: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        self._cipher = AESGCM(key)
+
+    def seal(self, key: str, data: bytes) -> bytes:
+        nonce = os.urandom(12)
+        return _MAGIC + nonce + self._cipher.encrypt(nonce, data, key.encode())
+
+    def open(self, key: str, data: bytes) -> bytes | None:
+        from cryptography.exceptions import InvalidTag
+
+        head = len(_MAGIC) + 12
+        with suppress(InvalidTag, ValueError):
+            if data.startswith(_MAGIC):
+                return self._cipher.decrypt(data[len(_MAGIC) : head], data[head:], key.encode())
+        return None
+
+
+class KeyringUnusable(Exception):  # noqa: N818
+    """The keyring cannot be used; the text says why."""
+
+
+class Keyring:
+    """The keyring of this process: its key is asked for once.
+
+    D-Bus calls block, without end if a keyring is locked: the key is fetched in a thread.
+    """
+
+    def __init__(
+        self, fetch: Callable[[], bytes] | None = None, patience: float = PATIENCE
+    ) -> None:
+        self._fetch = fetch or _fetch
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._asked: Future[bytes] | None = None
+
+    def seal_for(self, folder: Path, *, required: bool = False) -> Sealed | None:
+        """Return what seals the entries of a folder; None: nothing does.
+
+        The choice is remembered in the folder: a keyring that fails later is an error and not
+        a silent change to plain files.
+        """
+        marker, chosen = folder / "store", ""
+        with suppress(OSError, ValueError):
+            data = files.read_bytes(marker, 100, owned=True, links=False)
+            chosen = data.decode("ascii").strip()
+        if chosen == "file" and not required:
+            return None
+        found = None
+        try:
+            found = Sealed(self._key())
+        except KeyringUnusable as error:
+            if required or chosen == "keyring":
+                raise AuthError(
+                    f"the keyring cannot be used: {error}; set the variable HOLDFAST_AUTH_STORE "
+                    f"to 'file' to keep logins in {folder} instead"
+                ) from None
+            text = "logins are kept in %s, readable by you alone, because there is no keyring (%s)"
+            log.warning(text, folder, error)
+        choice = "file" if found is None else "keyring"
+        if chosen != choice:
+            with suppress(OSError):
+                files.make_private_folder(folder)
+                files.write_atomic(marker, f"{choice}\n".encode(), private=True)
+        return found
+
+    def _key(self) -> bytes:
+        """Return the key; while a keyring hangs, nobody asks it a second time."""
+        with self._lock:
+            if self._asked is None or (self._asked.done() and self._asked.exception()):
+                self._asked = Future()
+                threading.Thread(target=self._ask, args=(self._asked,), daemon=True).start()
+            asked = self._asked
+        try:
+            return asked.result(self._patience)
+        except TimeoutError:
+            raise KeyringUnusable("it did not answer") from None
+        except Exception as error:
+            raise KeyringUnusable(str(error) or type(error).__name__) from None
+
+    def _ask(self, asked: Future[bytes]) -> None:
+        try:
+            asked.set_result(self._fetch())
+        except Exception as error:
+            asked.set_exception(error)
+
+
+def _fetch() -> bytes:
+    try:
+        import cryptography  # noqa: F401
+        import keyring
+        import keyring.backends.fail
+    except ImportError:
+        raise KeyringUnusable("pip install 'holdfast[auth]' adds it") from None
+    if isinstance(keyring.get_keyring(), keyring.backends.fail.Keyring):
+        raise KeyringUnusable("none was found")
+    files.make_private_folder(default_folder())
+    # Of two processes that find no key, one makes it.
+    with files.locked(default_folder() / "keyring.lock"):
+        text = keyring.get_password(SERVICE, NAME)
+        if text is None:
+            text = base64.b64encode(os.urandom(32)).decode("ascii")
+            keyring.set_password(SERVICE, NAME, text)
+            text = keyring.get_password(SERVICE, NAME)
+    key = base64.b64decode(text or "")
+    if len(key) != 32:
+        raise KeyringUnusable("it does not return what was stored")
+    return key
+
+
+KEYRING: Final = Keyring()

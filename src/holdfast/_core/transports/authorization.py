@@ -9,7 +9,7 @@ import aiohttp
 import msgspec
 from msgspec import Struct
 
-from holdfast._core.auth.challenge import Refusal, Tries, read_challenge
+from holdfast._core.auth.flow import Refusal, Tries, read_challenge
 from holdfast._core.boundary import Meaning, Refused
 from holdfast._core.callbacks import ends_task
 from holdfast.errors import AuthError, DiscoveryError, HoldfastError
