@@ -15,7 +15,7 @@ from aiohttp import web
 
 from holdfast import MemoryLogins
 from holdfast._core.auth import as_client, jws
-from holdfast._core.auth.as_client import MACHINE_TIME, AsClient, Executor, Peers, Reach
+from holdfast._core.auth.as_client import MACHINE_TIME, Executor, Peers, Reach
 from holdfast._core.auth.credentials import Login
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Read, Unreachable
 from holdfast.errors import TransportError
@@ -40,9 +40,15 @@ async def serving(handler: Handler) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
+def executor(home: str, reach: Reach | None = None) -> Executor:
+    """For a server in one kind of network."""
+    found = Executor(reach or Reach(), time.time, MemoryLogins())
+    found.network = home
+    return found
+
+
 async def ask(url: str, *, home: str = "loopback", **options: Any) -> Fetched | Unreachable:
-    async with AsClient(Reach(), home) as client:
-        return await client.ask(Ask(url=url, **options))
+    return await executor(home).fetch(Ask(url=url, **options))
 
 
 async def test_an_answer_is_read() -> None:
@@ -146,8 +152,8 @@ async def test_no_redirect_leads_to_plain_http() -> None:
         return web.Response(status=302, headers={"Location": "http://other.example/"})
 
     async with serving(answer) as proxy:
-        async with AsClient(Reach(proxy=lambda url: proxy), "global") as client:
-            found = await client.ask(Ask(url="http://as.example/"))
+        asker = executor("global", Reach(proxy=lambda url: proxy))
+        found = await asker.fetch(Ask(url="http://as.example/"))
     assert isinstance(found, Unreachable)
     assert asked == ["http://as.example/"]
 
@@ -161,9 +167,9 @@ async def test_every_request_makes_a_connection_that_is_checked() -> None:
         peers.append(request.transport.get_extra_info("peername"))
         return web.json_response({})
 
-    async with serving(answer) as url, AsClient(Reach(), "loopback") as client:
+    async with serving(answer) as url:
         for _ in range(2):
-            await client.ask(Ask(url=url))
+            await ask(url)
     assert len(set(peers)) == 2
 
 
@@ -220,8 +226,10 @@ async def test_a_server_that_stalls_is_given_up() -> None:
         await asyncio.Event().wait()
         raise AssertionError
 
-    async with serving(answer) as url, AsClient(Reach(), "loopback", timeout=0.2) as client:
-        found = await client.ask(Ask(url=url))
+    async with serving(answer) as url:
+        asker = executor("loopback")
+        asker.timeout = 0.2
+        found = await asker.fetch(Ask(url=url))
         assert isinstance(found, Unreachable)
         assert not found.forbidden
 
@@ -254,11 +262,11 @@ async def test_the_proxy_of_the_server_is_used() -> None:
         return web.json_response({})
 
     async with serving(answer) as proxy:
-        async with AsClient(Reach(proxy=lambda url: proxy), "global") as client:
-            found = await client.ask(Ask(url="http://as.example/x"))
-            assert isinstance(found, Fetched)
-            literal = await client.ask(Ask(url="http://169.254.169.254/x"))
-            assert isinstance(literal, Unreachable)
+        asker = executor("global", Reach(proxy=lambda url: proxy))
+        found = await asker.fetch(Ask(url="http://as.example/x"))
+        assert isinstance(found, Fetched)
+        literal = await asker.fetch(Ask(url="http://169.254.169.254/x"))
+        assert isinstance(literal, Unreachable)
         assert asked == ["http://as.example/x"]
 
 
@@ -284,9 +292,9 @@ async def test_what_needs_no_person_ends_in_time_however_many_steps_it_has() -> 
             steps += 1
             yield Read("a", Login)
 
-    executor = Executor(Reach(), time.time, SlowLogins())
+    slow = Executor(Reach(), time.time, SlowLogins())
     with pytest.raises(TransportError, match=f"within {MACHINE_TIME:g} s"):
-        await executor.run(conversation())
+        await slow.run(conversation())
     assert steps <= MACHINE_TIME / 10 + 2
 
 
@@ -308,9 +316,7 @@ async def test_a_nonce_is_honoured_once_with_a_new_proof() -> None:
         def conversation() -> Conversation[object]:
             return (yield Ask(url=f"{url}/token", form={}, proof=key, pinned=True))
 
-        executor = Executor(Reach(), time.time, MemoryLogins())
-        executor.network = "loopback"
-        answer = await executor.run(conversation())
+        answer = await executor("loopback").run(conversation())
     assert isinstance(answer, Fetched)
     assert answer.status == 400
     assert len(set(proofs)) == len(proofs) == 2

@@ -28,7 +28,7 @@ from holdfast import (
     OAuth,
 )
 from holdfast._core.auth import jws
-from holdfast._core.auth.as_client import MACHINE_TIME, AsClient, Reach
+from holdfast._core.auth.as_client import MACHINE_TIME, Reach
 from holdfast._core.auth.authorizer import Authorizer
 from holdfast._core.auth.browser import Listener, describe
 from holdfast._core.auth.credentials import Login
@@ -59,7 +59,7 @@ from tests.auth.talk import (
     server,
     stored_login,
 )
-from tests.auth.test_as_client import serving
+from tests.auth.test_as_client import executor, serving
 from tests.auth.world import world
 from tests.skipping import run_skipping, skip
 
@@ -231,13 +231,13 @@ async def test_a_pinned_place_is_not_left_for_a_private_one() -> None:
 
     asked: list[str] = []
     async with serving(elsewhere) as other, serving(here) as home:
-        async with AsClient(Reach(), "global") as asker:
-            place = f"{other}/secret"
-            found = await asker.ask(Ask(url=f"{home}/x", pinned=True))
-            assert isinstance(found, Unreachable)
-            place = f"{home}/same"
-            found = await asker.ask(Ask(url=f"{home}/x", pinned=True))
-            assert isinstance(found, Fetched)
+        asker = executor("global")
+        place = f"{other}/secret"
+        found = await asker.fetch(Ask(url=f"{home}/x", pinned=True))
+        assert isinstance(found, Unreachable)
+        place = f"{home}/same"
+        found = await asker.fetch(Ask(url=f"{home}/x", pinned=True))
+        assert isinstance(found, Fetched)
     assert not asked
 
 
@@ -263,8 +263,8 @@ async def test_a_proxy_is_not_asked_for_private_places(host: str) -> None:
         return web.json_response({})
 
     async with serving(proxy) as place:
-        async with AsClient(Reach(proxy=lambda url: place), "global") as asker:
-            found = await asker.ask(Ask(url=f"http://{host}/x"))
+        asker = executor("global", Reach(proxy=lambda url: place))
+        found = await asker.fetch(Ask(url=f"http://{host}/x"))
     assert isinstance(found, Unreachable)
     assert not asked
 

@@ -8,7 +8,7 @@ would be quadratic: from each of n beginnings it reads to the end before it fail
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Final, TypeAlias
 
@@ -165,8 +165,6 @@ _ENCODED_VALUE: Final = re.compile(f"(?:(?!%2[26C]){_VALUE_CHARS})++")
 _WORD: Final = re.compile(r"\S++")
 _LINE: Final = re.compile(r"[^\r\n]++")
 _QUOTE_BEFORE: Final = re.compile(r"([\"']\\{0,9})")
-_ENDS: Final = {quote: re.compile(quote) for quote in "\"'`"}
-_LINE_ENDS: Final = {quote: re.compile(rf"{quote}|[\r\n]|\\[rn]") for quote in "\"'"}
 _SHELL_VARIABLE: Final = re.compile(r"(?:[:=][ \t]?'?|[ \t]{1,4})\"\$[A-Z][A-Z0-9_]*\"")
 _QUERY_HEAD: Final = re.compile(r"=([^\s&#\"'<>]{1,256}+)")
 _QUERY_REST: Final = re.compile(r"[^\s&#\"'<>]*+")
@@ -379,7 +377,7 @@ def _value_end(text: str, match: re.Match[str], name: str, begin: int) -> int:
     quote = _QUOTE_BEFORE.match(text[max(0, begin - 10) : begin][::-1]) if line else None
     if quote is not None:
         # A header in quotes, whose own value may hold quotes: "Authorization: Digest a=\\"b\\"".
-        closing = _closing(text, start, quote[1][::-1], _LINE_ENDS)
+        closing = _closing(text, start, quote[1][::-1], or_line=True)
         return start if _NO_SECRET.fullmatch(text, start, closing) else closing
     if not line and (whole := _whole(text, start, name)) is not None:
         return whole.end()
@@ -443,21 +441,11 @@ def _is_prose(word: str, text: str, end: int) -> bool:
     return word.rstrip(".,;:!?").lower() in _NOT_VALUES or bool(_MORE_WORDS.match(text, end))
 
 
-def _closing(
-    text: str, start: int, opening: str, ends: Mapping[str, re.Pattern[str]] = _ENDS
-) -> int:
+def _closing(text: str, start: int, opening: str, *, or_line: bool = False) -> int:
     """Return where a quoted value ends: at a quote with as few backslashes as the opening one."""
     if len(opening.lstrip("\\")) > 1:  # three quotes, or one that is encoded
         end = text.find(opening, start)
         return len(text) if end < 0 else end
-    quote, depth = opening[-1], len(opening) - 1
-    for match in ends[quote].finditer(text, start):
-        at = match.start()
-        if match[0] != quote:
-            return at  # the end of the line
-        slashes = 0
-        while slashes <= depth and at - slashes > start and text[at - slashes - 1] == "\\":
-            slashes += 1
-        if slashes <= depth:
-            return at - slashes
-    return len(text)
+    closing = rf"(?<!\\)\\{{0,{len(opening) - 1}}}{opening[-1]}"
+    found = re.compile(closing + (r"|[\r\n]|\\[rn]" if or_line else "")).search(text, start)
+    return len(text) if found is None else found.start()

@@ -9,10 +9,9 @@ import asyncio
 import re
 import socket
 import ssl
-import time
 import zlib
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 import aiohttp
@@ -75,8 +74,13 @@ class Executor:
         self.nonces: dict[str, str] = {}
         self.skews: dict[str, float] = {}
         """Seconds by which the clock of an origin is ahead of ours."""
+        self.timeout = TIMEOUT
         self._reach = reach
         self._store = store
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return self._reach.tls()
 
     @property
     def store(self) -> LoginStore:
@@ -92,10 +96,7 @@ class Executor:
     ) -> T:
         """Carry a conversation out to its end; ``watch`` sees each request and its answer."""
         try:
-            async with (
-                AsClient(self._reach, self.network or "global", clock=self.clock) as client,
-                asyncio.timeout(MACHINE_TIME if person is None else None),
-            ):
+            async with asyncio.timeout(MACHINE_TIME if person is None else None):
                 answer: Any = None
                 while True:
                     try:
@@ -103,17 +104,17 @@ class Executor:
                     except StopIteration as done:
                         value: T = done.value
                         return value
-                    answer = await self._perform(step, client, person)
+                    answer = await self._perform(step, person)
                     if watch is not None and isinstance(step, Ask):
                         watch(step, answer)
         except TimeoutError:
             text = f"no authorization within {MACHINE_TIME:g} s; try again later"
             raise TransportError(text) from None
 
-    async def _perform(self, step: Step, client: AsClient, person: Person | None) -> Any:
+    async def _perform(self, step: Step, person: Person | None) -> Any:
         match step:
             case Ask():
-                return await self._ask(step, client)
+                return await self._ask(step)
             case Sign(signer, audience):
                 return jws.assertion(signer, audience, self._time_at(audience))
             case Read(key, kind):
@@ -132,11 +133,11 @@ class Executor:
         async with self.store.hold(key) as slot:
             await slot.write(None if entry is None else msgspec.json.encode(entry))
 
-    async def _ask(self, ask: Ask, client: AsClient) -> Fetched | Unreachable:
+    async def _ask(self, ask: Ask) -> Fetched | Unreachable:
         """Send a request; where the server wants a nonce in the proof, once more with it."""
         for again in (True, False):
             proof = None if ask.proof is None else self.proof(ask.proof, ask.method, ask.url)
-            answer = await client.ask(ask, proof)
+            answer = await self.fetch(ask, proof)
             if isinstance(answer, Unreachable):
                 break
             noted = self.note_nonce(ask.url, answer.nonce)
@@ -153,8 +154,9 @@ class Executor:
         _remember(self.nonces, url, nonce)
         return True
 
-    def note_skew(self, login: Login) -> None:
-        """Take over what a login knows of the clocks of its servers."""
+    def note_login(self, login: Login) -> None:
+        """Take over what a login knows of the network and the clocks of its servers."""
+        self.network = self.network or login.network
         for url in (login.at.token_endpoint, login.server):
             _remember(self.skews, url, login.skew)
 
@@ -166,48 +168,28 @@ class Executor:
     def _time_at(self, url: str) -> float:
         return self.clock() + self.skews.get(urls.origin(url), 0.0)
 
+    # Requests
 
-def _remember(known: dict[str, T], url: str, value: T) -> None:
-    known.pop(urls.origin(url), None)
-    known[urls.origin(url)] = value
-    if len(known) > MAX_ORIGINS:
-        del known[next(iter(known))]
-
-
-class AsClient(AbstractAsyncContextManager["AsClient"]):
-    """Carries out ``Ask``. ``home`` is the kind of network that the MCP server is in."""
-
-    def __init__(
-        self,
-        reach: Reach,
-        home: str,
-        *,
-        timeout: float = TIMEOUT,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._reach = reach
-        self._clock = clock
-        self._timeout = timeout
-        self._allowed = frozenset({"global", home})
-        self._session: aiohttp.ClientSession | None = None
-        self._rule: frozenset[str] | None = None
-        """The networks that the request under way may go to; None: any."""
-        self._stopped = False
-
-    async def __aexit__(self, *error: object) -> None:
-        if self._session is not None:
-            await self._session.close()
-
-    async def ask(self, ask: Ask, proof: str | None = None) -> Fetched | Unreachable:
+    async def fetch(self, ask: Ask, proof: str | None = None) -> Fetched | Unreachable:
         """Send one request, with a DPoP proof if there is one; return what came of it."""
-        self._stopped = False
+        peers, headers = Peers(), {**_HEADERS, **ask.headers, **({"DPoP": proof} if proof else {})}
+        # A connection that is used again would not be checked again.
+        factory = peers.socket
+        connector = aiohttp.TCPConnector(ssl=self._tls, socket_factory=factory, force_close=True)
         try:
-            return await self._follow(ask, {**ask.headers, **({"DPoP": proof} if proof else {})})
+            async with aiohttp.ClientSession(
+                connector=connector,
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=self.timeout),
+                auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            ) as session:
+                return await self._follow(ask, session, peers)
         except TimeoutError:
-            return Unreachable(f"no answer within {self._timeout:g} s")
+            return Unreachable(f"no answer within {self.timeout:g} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            forbidden = self._stopped or isinstance(error, urls.BadUrl | _Unreadable)
-            if self._stopped:
+            forbidden = peers.refused or isinstance(error, urls.BadUrl | _Unreadable)
+            if peers.refused:
                 reason = "its address is in a private network, where the server is not"
             elif forbidden:
                 reason = str(error)
@@ -220,56 +202,40 @@ class AsClient(AbstractAsyncContextManager["AsClient"]):
                 reason = f"the connection failed ({type(error).__name__})"
             return Unreachable(reason, forbidden)
 
-    async def _follow(self, ask: Ask, headers: Mapping[str, str]) -> Fetched:
-        url = ask.url
+    async def _follow(self, ask: Ask, session: aiohttp.ClientSession, peers: Peers) -> Fetched:
+        url, allowed = ask.url, frozenset({"global", self.network or "global"})
         for _ in range(MAX_REDIRECTS + 1):
-            async with await self._send(ask, url, headers) as response:
+            proxy = self._reach.proxy(url)
+            # What the user named may be in a private network, and nothing that it leads to.
+            pinned = ask.pinned and urls.origin(url) == urls.origin(ask.url)
+            peers.allowed = None if pinned or proxy is not None else allowed
+            # Through a proxy the address is the proxy's to find, unless the name gives it away.
+            known = urls.network_of_name(URL(url).host or "")
+            if proxy is not None and not pinned and known not in (None, *allowed):
+                peers.refuse()
+            async with session.request(
+                ask.method,
+                URL(url, encoded=True),
+                data=None if ask.form is None else dict(ask.form),
+                json=ask.json,
+                allow_redirects=False,
+                proxy=proxy,
+            ) as response:
                 target = response.headers.get("Location")
                 moved = response.status in _REDIRECTS and target is not None
                 if not moved or ask.method != "GET" or not ask.follow:
-                    return await _fetched(response, self._clock())
+                    return await _fetched(response, self.clock())
                 url = str(URL(url, encoded=True).join(URL(target or "", encoded=True)))
                 # Every hop by the same rules; a redirect must not lead to plain http.
                 urls.checked(url)
         raise _Unreadable(f"more than {MAX_REDIRECTS} redirects")
 
-    async def _send(self, ask: Ask, url: str, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
-        proxy = self._reach.proxy(url)
-        # What the user named may be in a private network, and nothing that it leads to.
-        pinned = ask.pinned and urls.origin(url) == urls.origin(ask.url)
-        self._rule = None if pinned or proxy is not None else self._allowed
-        # Through a proxy the address is the proxy's to find, unless the name gives it away.
-        known = urls.network_of_name(URL(url).host or "")
-        if proxy is not None and not pinned and known not in (None, *self._allowed):
-            self._refuse()
-        if self._session is None:
-            # A connection that is used again would not be checked again.
-            tls, factory = self._reach.tls(), self._socket
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=tls, socket_factory=factory, force_close=True),
-                timeout=aiohttp.ClientTimeout(total=self._timeout),
-                auto_decompress=False,
-                cookie_jar=aiohttp.DummyCookieJar(),
-            )
-        return await self._session.request(
-            ask.method,
-            URL(url, encoded=True),
-            data=None if ask.form is None else dict(ask.form),
-            json=ask.json,
-            headers={**_HEADERS, **headers},
-            allow_redirects=False,
-            proxy=proxy,
-        )
 
-    def _socket(self, info: AddressInfo) -> socket.socket:
-        """Make a socket for an address that was resolved, if it may be connected to (A31)."""
-        if self._rule is not None and urls.network(str(info[4][0])) not in self._rule:
-            self._refuse()
-        return socket.socket(*info[:3])
-
-    def _refuse(self) -> NoReturn:
-        self._stopped = True
-        raise OSError("forbidden address")
+def _remember(known: dict[str, T], url: str, value: T) -> None:
+    known.pop(urls.origin(url), None)
+    known[urls.origin(url)] = value
+    if len(known) > MAX_ORIGINS:
+        del known[next(iter(known))]
 
 
 class _Unreadable(ValueError):  # noqa: N818
@@ -303,21 +269,31 @@ async def _fetched(response: aiohttp.ClientResponse, now: float) -> Fetched:
 
 
 class Peers:
-    """Remembers the kinds of networks that a session has connected to.
+    """Makes sockets for allowed addresses, and remembers the kinds of networks they are in.
 
     What the server's name resolves to now may differ from where it was: DNS is its owner's.
     Through a proxy only a name that gives its address away is known.
     """
 
-    def __init__(self, host: str, *, proxied: bool) -> None:
+    def __init__(self, host: str = "", *, proxied: bool = False) -> None:
+        self.allowed: frozenset[str] | None = None
+        """The kinds of networks that may be connected to (A31); None: any."""
+        self.refused = False
         self._proxied = proxied
         self._kinds = {urls.network_of_name(host) or "global"} if proxied else set()
 
     def socket(self, info: AddressInfo) -> socket.socket:
         """Make a socket, as ``TCPConnector(socket_factory=…)`` wants it."""
+        kind = urls.network(str(info[4][0]))
+        if self.allowed is not None and kind not in self.allowed:
+            self.refuse()
         if not self._proxied:
-            self._kinds.add(urls.network(str(info[4][0])))
+            self._kinds.add(kind)
         return socket.socket(*info[:3])
+
+    def refuse(self) -> NoReturn:
+        self.refused = True
+        raise OSError("forbidden address")
 
     @property
     def network(self) -> str | None:

@@ -100,8 +100,7 @@ class Authorizer:
         """The name of the account; that of the caller, where a function gives it."""
         source = self.options.account if isinstance(self.options, OAuth) else "default"
         name = source() if callable(source) else source
-        if name == "default":
-            name = os.environ.get("HOLDFAST_ACCOUNT") or name
+        name = (os.environ.get("HOLDFAST_ACCOUNT") or name) if name == "default" else name
         if not name or not isinstance(name, str):
             raise AuthError("account=…: must give the name of an account")
         return name
@@ -174,13 +173,11 @@ class Authorizer:
     async def _decide(self, refusal: Refusal, *, renewed: bool) -> None:
         """Renew if that can help, else raise that a login is needed."""
         stored = await self._stored()
-        newer = stored is not None and stored.access_token != refusal.token
-        if stored is not None and newer and not stored.due(self.executor.clock()):
+        if stored is not None and self._is_newer(stored, refusal.token):
             # Another process has logged in, or renewed the token, meanwhile.
             self._take(stored)
             return
-        login = stored or self.login
-        ups = self._step_ups[refusal.operation]
+        login, ups = stored or self.login, self._step_ups[refusal.operation]
         while True:
             case = self._case(refusal, login=login, renewed=renewed, step_ups=ups)
             verdict = await self.executor.run(flow.answer(case))
@@ -248,6 +245,9 @@ class Authorizer:
         login = await read(key, Login)
         return login if login is not None and login.server == self.server else None
 
+    def _is_newer(self, stored: Login, token: str | None) -> bool:
+        return stored.access_token != token and not stored.due(self.executor.clock())
+
     async def _renew(self, login: Login) -> Login:
         # Bounded below too: a clock that was put back must not make it last.
         until = self._trouble_until
@@ -263,8 +263,7 @@ class Authorizer:
             if stored is None or stored.refresh_token is None:
                 self._forget()
                 raise GrantError("the stored login is gone", error="invalid_grant")
-            newer = stored.access_token != login.access_token
-            if newer and not stored.due(self.executor.clock()):
+            if self._is_newer(stored, login.access_token):
                 self._take(stored)
                 return stored
             # A store that cannot be written is found out before the token is used up.
@@ -293,8 +292,7 @@ class Authorizer:
         before, self._person = self._person, (login.issuer, login.subject)
         unknown = maybe_other and login.subject is None
         self.login, self._loaded = login, True
-        self.executor.network = self.executor.network or login.network
-        self.executor.note_skew(login)
+        self.executor.note_login(login)
         if before is not None and (before != self._person or unknown):
             self._persons += 1
             self.on_change()
@@ -354,12 +352,8 @@ class Authorizer:
 
     async def _keep(self, login: Login, metadata_url: str | None) -> None:
         """Store a login, and the pointer to it."""
-        pointer = Pointer(
-            issuer=login.issuer,
-            resource=login.resource,
-            client_id=login.client.client_id,
-            metadata_url=metadata_url,
-        )
+        who = login.client.client_id
+        pointer = Pointer(login.issuer, login.resource, client_id=who, metadata_url=metadata_url)
         await self.executor.write(login.key, login)
         await self.executor.write(pointer_key(login.server, login.account), pointer)
 

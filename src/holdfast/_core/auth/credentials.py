@@ -132,7 +132,7 @@ class Login(Secretive, frozen=True, kw_only=True):
         return self.expires_at is not None and now >= self.expires_at
 
 
-class Pointer(Struct, frozen=True, kw_only=True):
+class Pointer(Struct, frozen=True):
     """Refers from a server's URL to its login, so that a new process finds it at once."""
 
     issuer: str

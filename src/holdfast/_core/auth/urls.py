@@ -97,10 +97,9 @@ def resource_metadata_urls(server: str) -> list[str]:
 
 
 def server_metadata_urls(issuer: str) -> list[str]:
-    """Return where an issuer's metadata may be, in the order of the specification.
+    """Return where an issuer's metadata may be (Authorization Server Metadata Discovery).
 
-    Authorization Server Metadata Discovery: an issuer with a path is never looked for at the
-    root.
+    An issuer with a path is never looked for at the root.
     """
     base, path = origin(issuer), urlsplit(issuer).path.rstrip("/")
     urls = [

@@ -32,7 +32,7 @@ class Permit:
         self._authorizer = authorizer
         self._peers = peers
         self._held = held
-        self._tries: Tries | None = None
+        self._tries = Tries()
 
     async def headers(self, method: str, url: str) -> Mapping[str, str]:
         """Return the credentials to send; until they are there, the request is held."""
@@ -41,10 +41,7 @@ class Permit:
     async def answered(
         self, response: aiohttp.ClientResponse, sent: Mapping[str, str], body: bytes | None
     ) -> bool:
-        """Return whether a refused request is to be sent again; raise why it cannot be.
-
-        ``sent`` are the headers of that request.
-        """
+        """Return whether a request, with the headers ``sent``, is to be sent again, or raise."""
         if response.method == "DELETE":
             # A session that cannot be deleted ends by itself: nothing is asked for its sake.
             return False
@@ -61,8 +58,6 @@ class Permit:
             version_header={_VERSION: sent[_VERSION]} if _VERSION in sent else {},
         )
         response.release()
-        if self._tries is None:
-            self._tries = Tries()
         try:
             await self._work(self._authorizer.answer(refusal, self._tries))
         except Refused as failure:
@@ -93,21 +88,20 @@ class Permit:
                 self._held(False)
 
 
-class _Request(Struct):
-    method: str = ""
-    params: msgspec.Raw | None = None
-
-
-class _Named(Struct):
+class _Params(Struct, frozen=True):
     name: str = ""
     uri: str = ""
+
+
+class _Request(Struct):
+    method: str = ""
+    params: _Params = _Params()
 
 
 def _operation(body: bytes | None) -> str:
     """Return what a request is about: step-ups are counted by it."""
     try:
         request = msgspec.json.decode(body or b"{}", type=_Request)
-        about = msgspec.json.decode(request.params or b"{}", type=_Named)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
-    return f"{request.method} {about.name or about.uri}"[:300]
+    return f"{request.method} {request.params.name or request.params.uri}"[:300]
