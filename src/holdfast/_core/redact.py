@@ -86,11 +86,7 @@ _VALUE_KEYS: Final = frozenset(
 
 
 class Redactor:
-    """Applies one `Redaction` policy.
-
-    Args:
-        policy: Names, patterns and schema hints to go by.
-    """
+    """Applies one `Redaction` policy."""
 
     def __init__(self, policy: Redaction) -> None:
         self._on = policy.on
@@ -185,12 +181,7 @@ class _TooManyNames(Exception):  # noqa: N818  (an end of the search)
 
 
 class _Search:
-    """One text or value being redacted; counts what was searched.
-
-    Args:
-        redactor: The policy to go by.
-        secret: The properties that a schema declares secret.
-    """
+    """One text or value being redacted, ``secret`` by a schema too; counts what was searched."""
 
     def __init__(self, redactor: Redactor, secret: frozenset[str] = frozenset()) -> None:
         self._redactor = redactor
@@ -291,10 +282,7 @@ class _Search:
 
 
 def _hide_arguments(words: list[Any], found: list[Any], skip: int) -> bool:
-    """Hide the passwords of a command; return False for what cannot be one.
-
-    ``skip``: So many of its words are not in the list that was found.
-    """
+    """Hide the passwords of a command, whose first words are not in ``found``, if it is one."""
     if len(words) > _MOST_WORDS or not all(isinstance(one, str) for one in words):
         return False
     for index, at in secret_words(words):

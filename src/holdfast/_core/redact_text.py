@@ -32,10 +32,7 @@ IsSecret: TypeAlias = Callable[[str], bool]
 def hide_credentials(text: str, is_secret: IsSecret, stems: Iterable[str]) -> str:
     """Return the text with its credentials replaced by `HIDDEN`.
 
-    Args:
-        text: Any text.
-        is_secret: Tells whether a name like ``api_key`` is that of a secret.
-        stems: The parts of names that make a text worth a search: `stems_of` the policy's own.
+    ``is_secret`` judges a name like ``api_key``; ``stems`` are the parts that such names have.
     """
     if "PRIVATE" in text.upper():
         text = hide_private_keys(text)
@@ -54,9 +51,6 @@ class PlainWords:
     Every search needs the stem of a name, one of `MARKS`, a flag, a word as long as a token, or a
     character that may stand for another one. None of them spans several words: a text is plain if
     all of its words are, and words are remembered, for names and vocabulary come again.
-
-    Args:
-        stems: The parts of names that make a text worth a search.
     """
 
     def __init__(self, stems: Iterable[str]) -> None:

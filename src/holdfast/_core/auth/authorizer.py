@@ -63,7 +63,6 @@ class Authorizer:
         self.need: Need | None = None
         """What a login would ask for, since the last refusal."""
         self.refusal: Refusal | None = None
-        """The last one of the server's."""
         self.on_event: Callable[[str, dict[str, Any]], None] = lambda kind, facts: None
         self.on_change: Callable[[], None] = lambda: None
         """Called when another person is logged in than before."""
@@ -76,7 +75,6 @@ class Authorizer:
         self._persons = 0
         """Changes of the person who is logged in."""
         self._step_ups: Counter[str] = Counter()
-        """New authorizations for more scopes, by operation."""
         self._proven: set[str] = set()
         self._work = SingleFlight()
         self._trouble: TransportError | None = None
@@ -427,9 +425,8 @@ class Authorizer:
             "resource": need.resource if need else login.resource if login else None,
             "scopes": (need.scopes or ()) if need else login.granted if login else (),
             "expires_at": login.expires_at if login else None,
-            **more,
         }
-        self.on_event(kind, facts)
+        self.on_event(kind, {**facts, **more})
 
 
 def _headers(login: Login | None) -> dict[str, str]:

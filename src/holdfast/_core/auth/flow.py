@@ -1,7 +1,4 @@
-"""Read a refusal, and decide what it asks for: renew, authorize by machine, let a person log in.
-
-``WWW-Authenticate`` is parsed by RFC 9110 §11.6.1.
-"""
+"""Read a refusal (RFC 9110 §11.6.1), and decide what it asks for: a renewal, or a new login."""
 
 from __future__ import annotations
 
@@ -61,11 +58,9 @@ class Refusal(Secretive, frozen=True, kw_only=True):
     status: int = 401
     challenge: Challenge = Challenge()
     token: str | None = None
-    """The access token that was used."""
     operation: str = ""
     nonce: str | None = None
     network: str | None = None
-    """The kind of network that the server is in."""
     version_header: Mapping[str, str] = {}
 
 
@@ -92,10 +87,7 @@ def read_challenge(headers: Iterable[str]) -> Challenge:
 
 
 def parse(headers: Iterable[str]) -> list[tuple[str, dict[str, str]]]:
-    """Return every challenge as its lower-case scheme and its parameters, in order.
-
-    What cannot be read is skipped up to the next comma; nothing raises.
-    """
+    """Return every challenge as its lower-case scheme and its parameters; nothing raises."""
     found: list[tuple[str, dict[str, str]]] = []
     left = MAX_HEADER
     for header in headers:
@@ -126,9 +118,8 @@ class Case(Struct, frozen=True, kw_only=True):
     renewed: bool = False
     """This request was already repeated with a renewed token."""
     step_ups: int = 0
-    """New authorizations that this operation has had."""
+    """New authorizations for more scopes that this operation has had."""
     network: str = "global"
-    """The kind of network that the server is in."""
 
 
 class Need(Struct, frozen=True, kw_only=True):
@@ -192,20 +183,17 @@ def discover(case: Case) -> Conversation[Need]:
 
 
 def _step_up(case: Case) -> Conversation[Need]:
-    """Ask for more scopes (Step-Up Authorization Flow): a new authorization, not a refresh.
-
-    Any other 403 than for want of a scope is the caller's: it never comes here.
-    """
-    challenge, login = case.refusal.challenge, case.login
-    wanted = challenge.scope or ()
-    names = " ".join(wanted)
+    """Ask for more scopes (Step-Up Authorization Flow): a new authorization, not a refresh."""
+    wanted = case.refusal.challenge.scope or ()
     if not wanted:
         raise ScopeError("the server wants more scopes and does not say which")
-    if login is not None and set(wanted) <= set(login.granted):
-        raise ScopeError(f"the server refuses a token that has its scopes: {names}", scopes=wanted)
-    if case.step_ups >= MAX_STEP_UPS:
-        text = f"the server still wants scopes after {case.step_ups} new authorizations: {names}"
-        raise ScopeError(text, scopes=wanted)
+    text = None
+    if case.login is not None and set(wanted) <= set(case.login.granted):
+        text = "the server refuses a token that has its scopes"
+    elif case.step_ups >= MAX_STEP_UPS:
+        text = f"the server still wants scopes after {case.step_ups} new authorizations"
+    if text is not None:
+        raise ScopeError(f"{text}: {' '.join(wanted)}", scopes=wanted)
     need = _widened((yield from discover(case)), case)
     union = tuple(dict.fromkeys((*(need.scopes or ()), *wanted)))
     return replace(need, scopes=union, step_up_for=case.refusal.operation)

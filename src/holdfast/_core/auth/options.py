@@ -31,7 +31,6 @@ _TYPES: Final[dict[str, tuple[Any, str]]] = {
     "TokenSource": (str | Callable, "a string or a function"),
     "AccountSource": (str | Callable, "a string or a function"),
 }
-"""Annotations of options whose values are checked."""
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[\x21\x22\x24-\x7e]{1,2000}")
 
 
@@ -58,7 +57,8 @@ class _Options(Secretive, frozen=True, kw_only=True):
             except TypeError:
                 raise refused(self, "scopes", "a string or a list of them") from None
             structs.force_setattr(self, "scopes", split_scope(text))
-        _check_url("issuer", self.issuer, self.insecure)
+        for name in ("issuer", "metadata_url", "idp_issuer", "idp_token_endpoint"):
+            _check_url(name, getattr(self, name, None), self.insecure)
         if isinstance(self.resource, str) and not _URI.fullmatch(self.resource):
             raise ValidationError("resource: must be an absolute URI without a fragment")
 
@@ -127,7 +127,6 @@ class OAuth(_Options, frozen=True, kw_only=True):
         if self.client_secret is not None and self.client_id is None:
             raise ValidationError("client_secret=… needs client_id=…")
         _check_url("redirect_uri", self.redirect_uri)
-        _check_url("metadata_url", self.metadata_url, self.insecure)
         for name, url in (self.endpoints or {}).items():
             if name not in ENDPOINTS:
                 raise ValidationError(f"endpoints: {name!r} is not one of {', '.join(ENDPOINTS)}")
@@ -220,8 +219,6 @@ class EnterpriseManaged(_Options, frozen=True, kw_only=True):
         super().__post_init__()
         if self.idp_issuer is None and self.idp_token_endpoint is None:
             raise ValidationError("EnterpriseManaged: give idp_issuer=… or idp_token_endpoint=…")
-        _check_url("idp_issuer", self.idp_issuer, self.insecure)
-        _check_url("idp_token_endpoint", self.idp_token_endpoint, self.insecure)
 
     async def assertion(self) -> str | None:
         return await supplied(self.id_token)

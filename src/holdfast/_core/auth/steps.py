@@ -24,7 +24,6 @@ class Ask(Secretive, frozen=True, kw_only=True):
     proof: str | None = None
     """Send a DPoP proof by this key."""
     pinned: bool = False
-    """The user named this place: it may be in a private network."""
     follow: bool = True
     """Follow redirects of a GET; nothing else is redirected (A32)."""
 

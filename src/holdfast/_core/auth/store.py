@@ -205,8 +205,7 @@ def default_store() -> LoginStore:
 
 # The keyring
 
-SERVICE: Final = "holdfast"
-NAME: Final = "auth-store-key"
+SERVICE, NAME = "holdfast", "auth-store-key"
 PATIENCE: Final = 10.0
 """Seconds for a keyring that asks nobody; one that is locked waits for a person forever."""
 _MAGIC: Final = b"holdfast-sealed-1\n"
