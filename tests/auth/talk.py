@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from holdfast._core.auth.credentials import AuthServer, Login, Registration
-from holdfast._core.auth.flow import Case, Challenge, Need, Refusal
+from holdfast._core.auth.flow import Case, Challenge, Refusal
 from holdfast._core.auth.login import Attempt
 from holdfast._core.auth.options import OAuth
 from holdfast._core.auth.steps import (
@@ -132,15 +132,20 @@ def server(**changes: Any) -> AuthServer:
     return AuthServer(**{**settings, **changes})
 
 
-def need(found: AuthServer | None = None, scopes: tuple[str, ...] | None = None) -> Need:
-    return Need(server=found or server(), resource=SERVER, scopes=scopes)
+def draft(
+    found: AuthServer | None = None, scopes: tuple[str, ...] = (), dpop_key: str | None = None
+) -> Login:
+    at, bound = found or server(), dpop_key
+    return Login(
+        server=SERVER, account="default", at=at, resource=SERVER, asked=scopes, dpop_key=bound
+    )
 
 
 def attempt(found: AuthServer | None = None, **changes: Any) -> Attempt:
     options = changes.pop("options", OAuth(client_id="me"))
     settings: dict[str, Any] = {
         "case": case(options=options),
-        "need": need(found, changes.pop("scopes", None)),
+        "login": draft(found, changes.pop("scopes", ()), changes.pop("dpop_key", None)),
         "verifier": "VERIFIER-SECRET",
         "state": "STATE-SECRET",
     }

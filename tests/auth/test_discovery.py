@@ -110,7 +110,7 @@ def test_the_places_of_an_issuer_are_tried_in_order_and_never_at_the_root() -> N
             last: {**AS_DOCUMENT, "issuer": issuer},
         }
     )
-    assert play.run(discover(case())).server.issuer == issuer
+    assert play.run(discover(case())).login.at.issuer == issuer
     assert play.urls[1:] == [
         f"{METADATA}/tenant",
         f"{OIDC}/tenant",
@@ -130,7 +130,7 @@ def test_a_document_of_another_issuer_is_not_used(issuer: Any) -> None:
 @pytest.mark.req("B18", "A17")
 def test_the_slash_of_a_bare_origin_may_differ_and_the_document_is_recorded() -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: {**AS_DOCUMENT, "issuer": f"{ISSUER}/"}})
-    assert play.run(discover(case())).server.issuer == f"{ISSUER}/"
+    assert play.run(discover(case())).login.at.issuer == f"{ISSUER}/"
 
 
 @pytest.mark.req("B18")
@@ -138,7 +138,7 @@ def test_an_issuer_that_the_user_pins_is_accepted_where_the_resource_points() ->
     other = "https://other.example"
     play = Play({PRM: PRM_DOCUMENT, METADATA: {**AS_DOCUMENT, "issuer": other}})
     found = play.run(discover(case(options=OAuth(issuer=other))))
-    assert found.server.issuer == other
+    assert found.login.at.issuer == other
 
 
 @pytest.mark.req("A10")
@@ -160,7 +160,7 @@ def test_an_authorization_server_with_a_login_is_preferred() -> None:
         },
         logins=[login],
     )
-    assert play.run(discover(case())).server.issuer == second
+    assert play.run(discover(case())).login.at.issuer == second
 
 
 @pytest.mark.req("A7")
@@ -172,7 +172,7 @@ def test_the_next_authorization_server_is_used_if_the_first_cannot_be() -> None:
             f"{second}/.well-known/openid-configuration": {**AS_DOCUMENT, "issuer": second},
         }
     )
-    assert play.run(discover(case())).server.issuer == second
+    assert play.run(discover(case())).login.at.issuer == second
 
 
 @pytest.mark.req("A8", "A15")
@@ -181,18 +181,18 @@ def test_without_resource_metadata_the_server_is_its_own_authorization_server() 
     play = Play({f"{home}/.well-known/oauth-authorization-server": {**AS_DOCUMENT, "issuer": home}})
     version = {"MCP-Protocol-Version": "the refused one"}
     found = play.run(discover(case(version_header=version)))
-    assert found.server.token_endpoint == f"{ISSUER}/token"
-    assert found.resource is None
+    assert found.login.at.token_endpoint == f"{ISSUER}/token"
+    assert found.login.resource is None
     assert play.asked[-1].headers == version
 
 
 @pytest.mark.req("A8", "A14")
 def test_without_any_metadata_the_default_endpoints_are_used() -> None:
     found = Play({}).run(discover(case()))
-    assert found.server.assumed
-    assert found.server.authorization_endpoint == "https://mcp.example/authorize"
-    assert found.server.registration_endpoint == "https://mcp.example/register"
-    assert found.resource is None
+    assert found.login.at.assumed
+    assert found.login.at.authorization_endpoint == "https://mcp.example/authorize"
+    assert found.login.at.registration_endpoint == "https://mcp.example/register"
+    assert found.login.resource is None
 
 
 @pytest.mark.req("A8", "A30")
@@ -203,20 +203,20 @@ def test_a_server_without_tls_is_no_authorization_server_by_default() -> None:
     assert play.asked == []
     options = OAuth(insecure=True)
     found = play.run(discover(case(server="http://mcp.example/mcp", options=options)))
-    assert found.server.token_endpoint == "http://mcp.example/token"
+    assert found.login.at.token_endpoint == "http://mcp.example/token"
 
 
 @pytest.mark.req("A15")
 def test_the_resource_is_sent_as_it_is_published() -> None:
     play = Play({PRM: {**PRM_DOCUMENT, "resource": "https://mcp.example/"}, METADATA: AS_DOCUMENT})
-    assert play.run(discover(case())).resource == "https://mcp.example/"
+    assert play.run(discover(case())).login.resource == "https://mcp.example/"
 
 
 @pytest.mark.req("A15")
 def test_a_pinned_server_without_resource_metadata_gets_the_canonical_uri() -> None:
     play = Play({METADATA: AS_DOCUMENT})
     found = play.run(discover(case(options=OAuth(issuer=ISSUER), server="HTTPS://MCP.example/m")))
-    assert found.resource == "https://mcp.example/m"
+    assert found.login.resource == "https://mcp.example/m"
 
 
 @pytest.mark.req("B17")
@@ -227,7 +227,7 @@ def test_a_pinned_server_without_resource_metadata_gets_the_canonical_uri() -> N
 def test_the_resource_can_be_replaced_or_left_out(resource: Any, sent: str | None) -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
     found = play.run(discover(case(options=OAuth(resource=resource))))
-    assert found.resource == sent
+    assert found.login.resource == sent
 
 
 @pytest.mark.req("A20")
@@ -247,7 +247,7 @@ def test_scopes_come_from_the_user_then_the_challenge_then_the_resource(
     play = Play({PRM: document, METADATA: {**AS_DOCUMENT, "scopes_supported": ["decoy"]}})
     challenge = Challenge(frozenset({"bearer"}), scope=challenged)
     found = play.run(discover(case(options=OAuth(scopes=own), challenge=challenge)))
-    assert found.scopes == asked
+    assert found.login.asked == (asked or ())
 
 
 @pytest.mark.req("A36", "A2")
@@ -303,7 +303,7 @@ def test_a_server_that_cannot_be_reached_is_a_matter_of_transport() -> None:
 
 def test_status_401_for_the_metadata_counts_as_none() -> None:
     play = Play({PRM: ok({}, 401), ROOT_PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
-    assert play.run(discover(case())).resource == SERVER
+    assert play.run(discover(case())).login.resource == SERVER
 
 
 @pytest.mark.req("A10")
@@ -311,7 +311,7 @@ def test_a_metadata_document_that_the_user_names_replaces_the_discovery() -> Non
     place = "https://as.example/tenant/metadata.json"
     play = Play({PRM: PRM_DOCUMENT, place: AS_DOCUMENT})
     found = play.run(discover(case(options=OAuth(metadata_url=place))))
-    assert (found.server.issuer, found.resource) == (ISSUER, SERVER)
+    assert (found.login.at.issuer, found.login.resource) == (ISSUER, SERVER)
     assert METADATA not in play.urls
 
 
@@ -320,8 +320,8 @@ def test_endpoints_of_the_user_need_no_metadata() -> None:
     ends = {"authorization_endpoint": f"{ISSUER}/a", "token_endpoint": f"{ISSUER}/t"}
     play = Play({})
     found = play.run(discover(case(options=OAuth(endpoints=ends))))
-    assert (found.server.issuer, found.server.token_endpoint) == (ISSUER, f"{ISSUER}/t")
-    assert found.resource == SERVER
+    assert (found.login.at.issuer, found.login.at.token_endpoint) == (ISSUER, f"{ISSUER}/t")
+    assert found.login.resource == SERVER
     assert not [url for url in play.urls if url.startswith(ISSUER)]
 
 
@@ -329,7 +329,7 @@ def test_endpoints_of_the_user_need_no_metadata() -> None:
 def test_one_endpoint_of_the_user_replaces_that_of_the_metadata() -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
     options = OAuth(endpoints={"token_endpoint": "https://other.example/t"})
-    found = play.run(discover(case(options=options))).server
+    found = play.run(discover(case(options=options))).login.at
     assert found.token_endpoint == "https://other.example/t"
     assert found.authorization_endpoint == f"{ISSUER}/authorize"
 

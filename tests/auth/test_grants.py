@@ -54,7 +54,7 @@ from tests.auth.talk import (
     attempt,
     case,
     client,
-    need,
+    draft,
     ok,
     server,
     stored_login,
@@ -629,7 +629,7 @@ def test_a_refresh_token_is_not_shown_to_a_new_authorization_server() -> None:
     )
     found = play.run(answer(case(login=stored_login())))
     assert not isinstance(found, Login)
-    assert found.server.issuer == other
+    assert found.login.issuer == other
 
 
 @pytest.mark.req("B5")
@@ -652,7 +652,7 @@ def test_a_login_anew_keeps_the_scopes_of_the_one_before(
     settings = {"options": OAuth(scopes=own), "challenge": challenge, "renewed": True}
     found = play.run(answer(case(login=before, **settings)))
     assert not isinstance(found, Login)
-    assert found.scopes == asked
+    assert found.login.asked == asked
 
 
 @pytest.mark.req("A13")
@@ -661,7 +661,7 @@ def test_scopes_of_another_authorization_server_are_not_asked_for() -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
     found = play.run(answer(case(login=before, renewed=True)))
     assert not isinstance(found, Login)
-    assert found.scopes is None
+    assert found.login.asked == ()
 
 
 def forbidden(scope: tuple[str, ...] | None, error: str = "insufficient_scope") -> dict[str, Any]:
@@ -674,7 +674,7 @@ def test_a_step_up_asks_for_earlier_and_challenged_scopes() -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
     found = play.run(answer(case(login=stored_login(), **forbidden(("b",)))))
     assert not isinstance(found, Login)
-    assert (found.scopes, found.step_up_for) == (("a", "b"), "tools/call x")
+    assert (found.login.asked, found.step_up_for) == (("a", "b"), "tools/call x")
 
 
 @pytest.mark.req("A26")
@@ -696,7 +696,7 @@ def test_a_step_up_that_cannot_help_is_not_tried(changes: dict[str, Any]) -> Non
 def test_client_credentials() -> None:
     options = ClientCredentials(client_id="svc", client_secret="SECRET", scopes="a b")
     play = Play({TOKEN: TOKENS})
-    play.run(by_machine(case(options=options), need(scopes=("a", "b")), None, None))
+    play.run(by_machine(case(options=options), draft(scopes=("a", "b")), None))
     form = play.form(TOKEN)
     assert form == {"grant_type": "client_credentials", "scope": "a b", "resource": SERVER}
     assert play.asked[-1].headers["Authorization"].startswith("Basic ")
@@ -707,7 +707,7 @@ def test_workload_identity() -> None:
     options = WorkloadIdentity(client_id="job", token=lambda: "JWT")
     play = Play({TOKEN: ok({"error": "invalid_grant"}, 400)})
     with pytest.raises(GrantError):
-        play.run(by_machine(case(options=options), need(), "JWT", None))
+        play.run(by_machine(case(options=options), draft(), "JWT"))
     assert play.urls == [TOKEN]
     form = play.form(TOKEN)
     assert (form["grant_type"], form["assertion"]) == (grants.JWT_BEARER, "JWT")
@@ -735,7 +735,7 @@ def test_enterprise_managed_authorization() -> None:
             TOKEN: TOKENS,
         }
     )
-    play.run(by_machine(case(options=options), need(scopes=("a",)), "ID-TOKEN", None))
+    play.run(by_machine(case(options=options), draft(scopes=("a",)), "ID-TOKEN"))
     exchange, grant = play.form(f"{idp}/token"), play.form(TOKEN)
     assert exchange["audience"] == ISSUER
     assert exchange["resource"] == SERVER
@@ -764,7 +764,7 @@ def test_what_the_company_s_provider_gives_is_handed_on_only_if_it_is_a_grant(an
     )
     play = Play({"https://idp.example/token": {"access_token": "SECRET", **answer}, TOKEN: TOKENS})
     with pytest.raises(GrantError, match="no grant"):
-        play.run(by_machine(case(options=options), need(), "ID-TOKEN", None))
+        play.run(by_machine(case(options=options), draft(), "ID-TOKEN"))
     assert TOKEN not in play.urls
 
 

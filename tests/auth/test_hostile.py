@@ -179,7 +179,7 @@ def test_an_authorization_endpoint_cannot_bring_parameters_of_the_request(endpoi
     play = Play({PRM: PRM_DOCUMENT, METADATA: {**AS_DOCUMENT, "authorization_endpoint": endpoint}})
     with pytest.raises((DiscoveryError, LoginFailed)):
         need = play.run(discover(case()))
-        play.run(log_in(attempt(need.server)))
+        play.run(log_in(attempt(need.login.at)))
     assert not [step for step in play.asked if isinstance(step, Visit)]
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from holdfast._core.auth import flow, jws, urls
+from holdfast._core.auth import flow, urls
 from holdfast._core.auth.as_client import Executor, Reach, Watch
 from holdfast._core.auth.browser import Person
 from holdfast._core.auth.credentials import Login, Pointer, decode, login_key, pointer_key
@@ -188,7 +188,7 @@ class Authorizer:
                 if error.error not in ENDS_LOGIN:
                     raise
                 renewed = True
-        if verdict.server.assumed and not self.interactive:
+        if verdict.login.at.assumed and not self.interactive:
             raise DiscoveryError(f"{self.name}: the server names no authorization server")
         self.need = verdict
         self._tell("auth.required", verdict)
@@ -306,9 +306,8 @@ class Authorizer:
         if refusal is not None or self.need is None:
             self.need = await self.executor.run(flow.discover(case))
         given = await self.options.assertion()
-        key = jws.new_key() if self.need.dpop else None
         try:
-            self._take(await self.executor.run(by_machine(case, self.need, given, key)))
+            self._take(await self.executor.run(by_machine(case, self.need.keyed(), given)))
         except GrantError as error:
             self._forget()
             self._tell("auth.failed", self.need, reason=error.error)
@@ -332,6 +331,7 @@ class Authorizer:
         try:
             async with asyncio.timeout(options.timeout):
                 attempt = await self._attempt(options, fresh)
+                need = self.need
                 login = await self.executor.run(log_in(attempt), person)
                 await self._keep(login, attempt.case.refusal.challenge.resource_metadata)
         except HoldfastError:
@@ -343,7 +343,7 @@ class Authorizer:
         finally:
             await person.close()
         self._proven.add(login.client.client_id)
-        self._take(login, maybe_other=attempt.need.step_up_for is None)
+        self._take(login, maybe_other=need is None or need.step_up_for is None)
         self.need = None
         self._tell("auth.granted", None)
         return login
@@ -371,10 +371,9 @@ class Authorizer:
         self._tell("auth.login", need)
         return Attempt(
             case=case,
-            need=need,
+            login=need.keyed(),
             verifier=token_urlsafe(64),
             state=token_urlsafe(32),
-            dpop_key=jws.new_key() if need.dpop else None,
             bound=bound,
             proven=self._proven,
             fresh=fresh,
@@ -417,14 +416,15 @@ class Authorizer:
         )
 
     def _tell(self, kind: str, need: Need | None, **more: Any) -> None:
-        login = self.login
+        about = need.login if need else self.login
+        scopes = about and (about.asked if need else about.granted)
         facts = {
             "server": self.server,
             "account": self.account,
-            "issuer": need.server.issuer if need else login.issuer if login else None,
-            "resource": need.resource if need else login.resource if login else None,
-            "scopes": (need.scopes or ()) if need else login.granted if login else (),
-            "expires_at": login.expires_at if login else None,
+            "issuer": about and about.issuer,
+            "resource": about and about.resource,
+            "scopes": scopes or (),
+            "expires_at": self.login and self.login.expires_at,
         }
         self.on_event(kind, {**facts, **more})
 

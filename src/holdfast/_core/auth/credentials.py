@@ -86,7 +86,8 @@ class Login(Secretive, frozen=True, kw_only=True):
     account: str
     at: AuthServer
     resource: str | None
-    client: Registration
+    """The ``resource`` to ask for; None: none is sent."""
+    client: Registration = Registration(client_id="")
     access_token: str = ""
     token_type: Literal["Bearer", "DPoP"] = "Bearer"
     refresh_token: str | None = None

@@ -11,11 +11,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast._core.auth import grants
+from holdfast._core.auth import grants, jws
 from holdfast._core.auth.credentials import (
-    AuthServer,
     Login,
-    Registration,
     Secretive,
     login_key,
     split_scope,
@@ -123,16 +121,16 @@ class Case(Struct, frozen=True, kw_only=True):
 
 
 class Need(Struct, frozen=True, kw_only=True):
-    """A new authorization is needed: where, and for which scopes."""
+    """A new authorization is needed, for a login that has no client and no tokens yet."""
 
-    server: AuthServer
-    resource: str | None
-    """The ``resource`` to ask for; None: none is sent."""
-    scopes: tuple[str, ...] | None
-    """None leaves the parameter out."""
+    login: Login
     dpop: bool = False
     step_up_for: str | None = None
     """The operation that was refused for want of scopes."""
+
+    def keyed(self) -> Login:
+        """Return the login with a key of its own, if its tokens are to be bound to one."""
+        return replace(self.login, dpop_key=jws.new_key()) if self.dpop else self.login
 
 
 def answer(case: Case) -> Conversation[Login | Need]:
@@ -149,12 +147,11 @@ def answer(case: Case) -> Conversation[Login | Need]:
         if login is None:
             raise
         return login
-    place = login_key(need.server.issuer, need.resource, case.server, case.account)
-    stored = yield Read(place, Login)
+    stored = yield Read(need.login.key, Login)
     if stored is not None and (case.login is None or stored.key != case.login.key):
         login = stored if stored.refresh_token is not None and not case.renewed else None
     # A refresh token is shown to the issuer that gave it and to no other (A13).
-    if login is not None and login.issuer == need.server.issuer:
+    if login is not None and login.issuer == need.login.issuer:
         return login
     return _widened(need, case)
 
@@ -178,8 +175,15 @@ def discover(case: Case) -> Conversation[Need]:
     scopes = options.asked if options.asked is not None else challenge.scope
     if scopes is None and resource is not None:
         scopes = resource.scopes
-    sent = search.resource_parameter(resource)
-    return Need(server=server, resource=sent, scopes=scopes, dpop=bool(dpop))
+    login = Login(
+        server=case.server,
+        account=case.account,
+        at=server,
+        resource=search.resource_parameter(resource),
+        asked=scopes or (),
+        network=case.network,
+    )
+    return Need(login=login, dpop=bool(dpop))
 
 
 def _step_up(case: Case) -> Conversation[Need]:
@@ -194,27 +198,25 @@ def _step_up(case: Case) -> Conversation[Need]:
         text = f"the server still wants scopes after {case.step_ups} new authorizations"
     if text is not None:
         raise ScopeError(f"{text}: {' '.join(wanted)}", scopes=wanted)
-    need = _widened((yield from discover(case)), case)
-    union = tuple(dict.fromkeys((*(need.scopes or ()), *wanted)))
-    return replace(need, scopes=union, step_up_for=case.refusal.operation)
+    need = _widened((yield from discover(case)), case, wanted)
+    return replace(need, step_up_for=case.refusal.operation)
 
 
-def _widened(need: Need, case: Case) -> Need:
-    """Add the scopes of the login before at this issuer, or its permissions would be lost.
+def _widened(need: Need, case: Case, wanted: tuple[str, ...] = ()) -> Need:
+    """Add the scopes that are wanted, and those of the login before at this issuer.
 
-    Scope Selection Strategy; on a 401, scopes that the user names stay as they are.
+    Or its permissions would be lost (Scope Selection Strategy); on a 401, scopes that the user
+    names stay as they are.
     """
-    login = case.login
-    settled = case.options.asked is not None and case.refusal.status == 401
-    if login is None or login.issuer != need.server.issuer or settled:
-        return need
-    union = tuple(dict.fromkeys((*login.scopes, *(need.scopes or ()))))
-    return replace(need, scopes=union or None)
+    before, settled = case.login, case.options.asked is not None and case.refusal.status == 401
+    kept = before is not None and before.issuer == need.login.issuer and not settled
+    union = (*(before.scopes if before and kept else ()), *need.login.asked, *wanted)
+    return replace(need, login=replace(need.login, asked=tuple(dict.fromkeys(union))))
 
 
 def login_required(name: str, account: str, need: Need) -> LoginRequired:
     """Return the error for want of a login, with the command that brings it."""
-    words, text, scopes = ["holdfast", "login", name], "the server wants a login", need.scopes or ()
+    words, text, scopes = ["holdfast", "login", name], "the server wants a login", need.login.asked
     if account != "default":
         words += ["--account", account]
     if need.step_up_for is not None:
@@ -231,23 +233,6 @@ def renew(login: Login, now: float) -> Conversation[Login]:
     fields = {"grant_type": "refresh_token", "refresh_token": login.refresh_token}
     fields["resource"] = login.resource
     return (yield from grants.obtain(login, fields, now))
-
-
-def draft(
-    case: Case, need: Need, client: Registration, asked: tuple[str, ...] | None, key: str | None
-) -> Login:
-    """Return a login without its tokens; ``key`` is the one that they are to be bound to."""
-    return Login(
-        server=case.server,
-        account=case.account,
-        at=need.server,
-        resource=need.resource,
-        client=client,
-        granted=asked or (),
-        asked=asked or (),
-        dpop_key=key,
-        network=case.network,
-    )
 
 
 def revoke(login: Login) -> Conversation[None]:

@@ -50,7 +50,7 @@ _TEXT = re.compile(r"[\x20-\x7e]{1,4096}")
 _CODE = re.compile(r"[\x20-\x21\x23-\x5b\x5d-\x7e]{1,100}")
 
 
-def joined(scopes: tuple[str, ...] | None) -> str | None:
+def joined(scopes: tuple[str, ...]) -> str | None:
     """Return scopes as a parameter; None leaves it out."""
     return " ".join(scopes) if scopes else None
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from holdfast._core.auth import grants, jws, urls
 from holdfast._core.auth.credentials import AuthServer, Login, Registration, Secretive, entry_key
 from holdfast._core.auth.discovery import Discovery
-from holdfast._core.auth.flow import Case, Need, draft
+from holdfast._core.auth.flow import Case
 from holdfast._core.auth.options import EnterpriseManaged, OAuth
 from holdfast._core.auth.steps import (
     Ask,
@@ -40,10 +40,10 @@ class Attempt(Secretive, frozen=True, kw_only=True):
     """One login of a person, with the random values that were made for it."""
 
     case: Case
-    need: Need
+    login: Login
+    """The one to make: it has no client and no tokens yet."""
     verifier: str
     state: str
-    dpop_key: str | None = None
     bound: str | None = None
     """The issuer that a given client id is known to belong to."""
     proven: Container[str] = frozenset()
@@ -57,12 +57,12 @@ class Attempt(Secretive, frozen=True, kw_only=True):
 
     @property
     def server(self) -> AuthServer:
-        return self.need.server
+        return self.login.at
 
     @property
-    def scopes(self) -> tuple[str, ...] | None:
+    def scopes(self) -> tuple[str, ...]:
         """The scopes; a refresh token is asked for where that is listed (SEP-2207)."""
-        scopes = self.need.scopes
+        scopes = self.login.asked
         if not scopes or self.options.asked is not None:
             return scopes
         offline = ["offline_access"] if "offline_access" in self.server.scopes else []
@@ -98,7 +98,8 @@ def _grant(attempt: Attempt) -> Conversation[Login]:
             'pkce="assume" goes on if you know that it does'
         )
     client = yield from identify(attempt)
-    login = draft(attempt.case, attempt.need, client, attempt.scopes, attempt.dpop_key)
+    asked = attempt.scopes
+    login = replace(attempt.login, client=client, asked=asked, granted=asked)
     return (yield from (_device if options.device else _code)(attempt, login))
 
 
@@ -141,7 +142,7 @@ def _visit(attempt: Attempt, url: str, **how: str) -> Visit:
         urls.checked(url, insecure=insecure, limit=urls.MAX_OPENED)
     except urls.BadUrl as error:
         raise LoginFailed(f"{issuer} names a page that is not opened: {error}") from None
-    return Visit(url=url, issuer=issuer, scopes=attempt.scopes or (), **how)
+    return Visit(url=url, issuer=issuer, scopes=attempt.scopes, **how)
 
 
 def read_redirect(params: Mapping[str, str], server: AuthServer) -> str:
@@ -190,27 +191,25 @@ def _device(attempt: Attempt, login: Login) -> Conversation[Login]:
     raise LoginFailed(f"the code of {server.issuer} has expired; log in again for another")
 
 
-def by_machine(
-    case: Case, need: Need, assertion: str | None, dpop_key: str | None
-) -> Conversation[Login]:
+def by_machine(case: Case, login: Login, assertion: str | None) -> Conversation[Login]:
     """Authorize by the grant that the options name."""
     options = case.options
     assert not isinstance(options, OAuth)
     names = ("client_id", "client_secret", "private_key", "algorithm", "key_id")
     client = Registration(**{one: getattr(options, one) for one in names if hasattr(options, one)})
     if isinstance(options, EnterpriseManaged):
-        assertion = yield from _exchange(options, need, assertion)
+        assertion = yield from _exchange(options, login, assertion)
     fields = {
         "grant_type": "client_credentials" if assertion is None else grants.JWT_BEARER,
         "assertion": assertion,
-        "scope": grants.joined(need.scopes),
-        "resource": need.resource,
+        "scope": grants.joined(login.asked),
+        "resource": login.resource,
     }
-    login = draft(case, need, client, need.scopes, dpop_key)
+    login = replace(login, client=client, granted=login.asked)
     return (yield from grants.obtain(login, fields, case.now))
 
 
-def _exchange(options: EnterpriseManaged, need: Need, id_token: str | None) -> Conversation[str]:
+def _exchange(options: EnterpriseManaged, login: Login, id_token: str | None) -> Conversation[str]:
     """Exchange the ID token for a grant (RFC 8693; Enterprise-Managed Authorization §4)."""
     issuer, url = options.idp_issuer, options.idp_token_endpoint
     if url is not None:
@@ -222,9 +221,9 @@ def _exchange(options: EnterpriseManaged, need: Need, id_token: str | None) -> C
     fields = {
         "grant_type": grants.TOKEN_EXCHANGE,
         "requested_token_type": grants.ID_JAG,
-        "audience": need.server.issuer,
-        "resource": need.resource,
-        "scope": grants.joined(need.scopes),
+        "audience": login.issuer,
+        "resource": login.resource,
+        "scope": grants.joined(login.asked),
         "subject_token": id_token,
         "subject_token_type": grants.ID_TOKEN,
     }

@@ -104,7 +104,7 @@ async def discovery(client: Any) -> list[tuple[Verdict, str]]:
         need = await authorizer.discover(watch)
     except HoldfastError as error:
         return [*found, ("bad", error.message)]
-    server = need.server
+    server = need.login.at
     ways = {
         "metadata documents": server.takes_documents,
         "dynamic": server.registration_endpoint is not None,
@@ -112,8 +112,8 @@ async def discovery(client: Any) -> list[tuple[Verdict, str]]:
     registers = ", ".join(way for way, has in ways.items() if has)
     facts = {
         "authorization server": server.issuer + (" (assumed)" if server.assumed else ""),
-        "resource": need.resource or "not sent",
-        "scopes": " ".join(need.scopes or ()) or "none named",
+        "resource": need.login.resource or "not sent",
+        "scopes": " ".join(need.login.asked) or "none named",
         "registration": registers or "by hand: give --client-id",
         "PKCE": ", ".join(server.pkce_methods or ()) or "not advertised",
         "device login": "yes" if server.device_authorization_endpoint else "no",
