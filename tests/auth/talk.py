@@ -144,7 +144,8 @@ def draft(
 def attempt(found: AuthServer | None = None, **changes: Any) -> Attempt:
     options = changes.pop("options", OAuth(client_id="me"))
     settings: dict[str, Any] = {
-        "case": case(options=options),
+        "options": options,
+        "now": 1000.0,
         "login": draft(found, changes.pop("scopes", ()), changes.pop("dpop_key", None)),
         "verifier": "VERIFIER-SECRET",
         "state": "STATE-SECRET",

@@ -696,7 +696,7 @@ def test_a_step_up_that_cannot_help_is_not_tried(changes: dict[str, Any]) -> Non
 def test_client_credentials() -> None:
     options = ClientCredentials(client_id="svc", client_secret="SECRET", scopes="a b")
     play = Play({TOKEN: TOKENS})
-    play.run(by_machine(case(options=options), draft(scopes=("a", "b")), None))
+    play.run(by_machine(options, draft(scopes=("a", "b")), None, 0))
     form = play.form(TOKEN)
     assert form == {"grant_type": "client_credentials", "scope": "a b", "resource": SERVER}
     assert play.asked[-1].headers["Authorization"].startswith("Basic ")
@@ -707,7 +707,7 @@ def test_workload_identity() -> None:
     options = WorkloadIdentity(client_id="job", token=lambda: "JWT")
     play = Play({TOKEN: ok({"error": "invalid_grant"}, 400)})
     with pytest.raises(GrantError):
-        play.run(by_machine(case(options=options), draft(), "JWT"))
+        play.run(by_machine(options, draft(), "JWT", 0))
     assert play.urls == [TOKEN]
     form = play.form(TOKEN)
     assert (form["grant_type"], form["assertion"]) == (grants.JWT_BEARER, "JWT")
@@ -735,7 +735,7 @@ def test_enterprise_managed_authorization() -> None:
             TOKEN: TOKENS,
         }
     )
-    play.run(by_machine(case(options=options), draft(scopes=("a",)), "ID-TOKEN"))
+    play.run(by_machine(options, draft(scopes=("a",)), "ID-TOKEN", 0))
     exchange, grant = play.form(f"{idp}/token"), play.form(TOKEN)
     assert exchange["audience"] == ISSUER
     assert exchange["resource"] == SERVER
@@ -764,7 +764,7 @@ def test_what_the_company_s_provider_gives_is_handed_on_only_if_it_is_a_grant(an
     )
     play = Play({"https://idp.example/token": {"access_token": "SECRET", **answer}, TOKEN: TOKENS})
     with pytest.raises(GrantError, match="no grant"):
-        play.run(by_machine(case(options=options), draft(), "ID-TOKEN"))
+        play.run(by_machine(options, draft(), "ID-TOKEN", 0))
     assert TOKEN not in play.urls
 
 

@@ -302,12 +302,13 @@ class Authorizer:
 
     async def _by_machine(self, refusal: Refusal | None) -> None:
         """Get a token without a person; it is kept in memory alone."""
-        case = self._case(refusal)
+        options, now = self.options, self.executor.clock()
+        assert not isinstance(options, OAuth)
         if refusal is not None or self.need is None:
-            self.need = await self.executor.run(flow.discover(case))
-        given = await self.options.assertion()
+            self.need = await self.executor.run(flow.discover(self._case(refusal)))
+        grant = by_machine(options, self.need.keyed(), await options.assertion(), now)
         try:
-            self._take(await self.executor.run(by_machine(case, self.need.keyed(), given)))
+            self._take(await self.executor.run(grant))
         except GrantError as error:
             self._forget()
             self._tell("auth.failed", self.need, reason=error.error)
@@ -330,10 +331,15 @@ class Authorizer:
         person = Person(self.name, self.account, handler)
         try:
             async with asyncio.timeout(options.timeout):
-                attempt = await self._attempt(options, fresh)
-                need = self.need
+                pointer = await self.executor.read(pointer_key(self.server, self.account), Pointer)
+                place = None if self.refusal is None else self.refusal.challenge.resource_metadata
+                place = place or (None if pointer is None else pointer.metadata_url)
+                if (need := self.need) is None:
+                    case = self._case(Refusal(challenge=Challenge(resource_metadata=place)))
+                    need = self.need = await self.executor.run(flow.discover(case))
+                attempt = self._attempt(options, need, pointer, fresh=fresh)
                 login = await self.executor.run(log_in(attempt), person)
-                await self._keep(login, attempt.case.refusal.challenge.resource_metadata)
+                await self._keep(login, place)
         except HoldfastError:
             self._tell("auth.failed", self.need, reason="login")
             raise
@@ -343,7 +349,7 @@ class Authorizer:
         finally:
             await person.close()
         self._proven.add(login.client.client_id)
-        self._take(login, maybe_other=need is None or need.step_up_for is None)
+        self._take(login, maybe_other=need.step_up_for is None)
         self.need = None
         self._tell("auth.granted", None)
         return login
@@ -355,22 +361,18 @@ class Authorizer:
         await self.executor.write(login.key, login)
         await self.executor.write(pointer_key(login.server, login.account), pointer)
 
-    async def _attempt(self, options: OAuth, fresh: bool) -> Attempt:
-        pointer = await self.executor.read(pointer_key(self.server, self.account), Pointer)
-        advertised = None if self.refusal is None else self.refusal.challenge.resource_metadata
-        if advertised is None and pointer is not None:
-            advertised = pointer.metadata_url
-        case = self._case(Refusal(challenge=Challenge(resource_metadata=advertised)))
-        if self.need is None:
-            self.need = await self.executor.run(flow.discover(case))
-        need, bound = self.need, options.issuer
+    def _attempt(
+        self, options: OAuth, need: Need, pointer: Pointer | None, *, fresh: bool
+    ) -> Attempt:
+        bound = options.issuer
         if need.step_up_for is not None:
             self._step_ups[need.step_up_for] += 1
         if bound is None and pointer is not None and pointer.client_id == options.client_id:
             bound = pointer.issuer
         self._tell("auth.login", need)
         return Attempt(
-            case=case,
+            options=options,
+            now=self.executor.clock(),
             login=need.keyed(),
             verifier=token_urlsafe(64),
             state=token_urlsafe(32),

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from holdfast._core.auth import grants, jws, urls
 from holdfast._core.auth.credentials import AuthServer, Login, Registration, Secretive, entry_key
 from holdfast._core.auth.discovery import Discovery
-from holdfast._core.auth.flow import Case
-from holdfast._core.auth.options import EnterpriseManaged, OAuth
+from holdfast._core.auth.options import EnterpriseManaged, Machine, OAuth
 from holdfast._core.auth.steps import (
     Ask,
     Conversation,
@@ -39,7 +38,8 @@ _OTHER_KIND: Final = ("invalid_redirect_uri", "invalid_client_metadata")
 class Attempt(Secretive, frozen=True, kw_only=True):
     """One login of a person, with the random values that were made for it."""
 
-    case: Case
+    options: OAuth
+    now: float
     login: Login
     """The one to make: it has no client and no tokens yet."""
     verifier: str
@@ -49,11 +49,6 @@ class Attempt(Secretive, frozen=True, kw_only=True):
     proven: Container[str] = frozenset()
     """Clients that worked in this process: they need no trial."""
     fresh: bool = False
-
-    @property
-    def options(self) -> OAuth:
-        assert isinstance(self.case.options, OAuth)
-        return self.case.options
 
     @property
     def server(self) -> AuthServer:
@@ -132,7 +127,7 @@ def _code(attempt: Attempt, login: Login) -> Conversation[Login]:
         "code_verifier": attempt.verifier,
         **shared,
     }
-    return (yield from grants.obtain(login, fields, attempt.case.now))
+    return (yield from grants.obtain(login, fields, attempt.now))
 
 
 def _visit(attempt: Attempt, url: str, **how: str) -> Visit:
@@ -180,7 +175,7 @@ def _device(attempt: Attempt, login: Login) -> Conversation[Login]:
     while (left := left - min(pause, MAX_INTERVAL)) > 0:
         yield Pause(min(pause, MAX_INTERVAL))
         try:
-            return (yield from grants.obtain(login, fields, attempt.case.now))
+            return (yield from grants.obtain(login, fields, attempt.now))
         except TransportError:
             pause *= 2
         except GrantError as refusal:
@@ -191,10 +186,10 @@ def _device(attempt: Attempt, login: Login) -> Conversation[Login]:
     raise LoginFailed(f"the code of {server.issuer} has expired; log in again for another")
 
 
-def by_machine(case: Case, login: Login, assertion: str | None) -> Conversation[Login]:
+def by_machine(
+    options: Machine, login: Login, assertion: str | None, now: float
+) -> Conversation[Login]:
     """Authorize by the grant that the options name."""
-    options = case.options
-    assert not isinstance(options, OAuth)
     names = ("client_id", "client_secret", "private_key", "algorithm", "key_id")
     client = Registration(**{one: getattr(options, one) for one in names if hasattr(options, one)})
     if isinstance(options, EnterpriseManaged):
@@ -206,7 +201,7 @@ def by_machine(case: Case, login: Login, assertion: str | None) -> Conversation[
         "resource": login.resource,
     }
     login = replace(login, client=client, granted=login.asked)
-    return (yield from grants.obtain(login, fields, case.now))
+    return (yield from grants.obtain(login, fields, now))
 
 
 def _exchange(options: EnterpriseManaged, login: Login, id_token: str | None) -> Conversation[str]:
@@ -267,7 +262,7 @@ def identify(attempt: Attempt) -> Conversation[Registration]:
         )
     key = stored_key(server, options)
     stored = None if attempt.fresh else (yield Read(key, Registration))
-    if stored is not None and (stored.expires_at or float("inf")) <= attempt.case.now:
+    if stored is not None and (stored.expires_at or float("inf")) <= attempt.now:
         stored = None
     preferred = options.redirect_uri or (None if stored is None else stored.redirect_uri)
     redirect = yield Listen(preferred, callback_path(server.issuer))
