@@ -12,12 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast._core.auth import grants, jws
-from holdfast._core.auth.credentials import (
-    Login,
-    Secretive,
-    login_key,
-    split_scope,
-)
+from holdfast._core.auth.credentials import Login, Secretive, login_key, split_scope
 from holdfast._core.auth.discovery import Discovery
 from holdfast._core.auth.options import Machine, OAuth
 from holdfast._core.auth.steps import Conversation, Read

@@ -13,16 +13,7 @@ from holdfast._core.auth import grants, jws, urls
 from holdfast._core.auth.credentials import AuthServer, Login, Registration, Secretive, entry_key
 from holdfast._core.auth.discovery import Discovery
 from holdfast._core.auth.options import EnterpriseManaged, Machine, OAuth
-from holdfast._core.auth.steps import (
-    Ask,
-    Conversation,
-    Fetched,
-    Listen,
-    Pause,
-    Read,
-    Visit,
-    Write,
-)
+from holdfast._core.auth.steps import Ask, Conversation, Fetched, Listen, Pause, Read, Visit, Write
 from holdfast.errors import DiscoveryError, GrantError, LoginFailed, TransportError
 
 INTERVAL: Final = 5.0
