@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,9 +14,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from holdfast import MemoryLogins
+from holdfast import MemoryLogins, OAuth
 from holdfast._core.auth import as_client, jws
 from holdfast._core.auth.as_client import MACHINE_TIME, Executor, Peers, Reach
+from holdfast._core.auth.authorizer import Authorizer
 from holdfast._core.auth.credentials import Login
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Read, Unreachable
 from holdfast.errors import TransportError
@@ -234,6 +236,14 @@ async def test_a_server_that_stalls_is_given_up() -> None:
         assert not found.forbidden
 
 
+async def test_tls_settings_that_cannot_be_used_make_a_server_unreachable() -> None:
+    def missing() -> ssl.SSLContext:
+        raise FileNotFoundError("no such CA")
+
+    found = await executor("global", Reach(tls=missing)).fetch(Ask(url="https://as.example/"))
+    assert isinstance(found, Unreachable)
+
+
 async def test_a_server_that_is_not_there_is_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -296,6 +306,22 @@ async def test_what_needs_no_person_ends_in_time_however_many_steps_it_has() -> 
     with pytest.raises(TransportError, match=f"within {MACHINE_TIME:g} s"):
         await slow.run(conversation())
     assert steps <= MACHINE_TIME / 10 + 2
+
+
+class StuckLogins(MemoryLogins):
+    """A store whose database does not answer."""
+
+    async def read(self, key: str) -> bytes | None:
+        skip(MACHINE_TIME + 1)
+        await asyncio.Event().wait()
+        return None
+
+
+@pytest.mark.req("B14")
+async def test_a_store_that_does_not_answer_is_not_waited_for_without_end() -> None:
+    stuck = Authorizer("https://mcp.example/mcp", OAuth(store=StuckLogins()))
+    with pytest.raises(TransportError, match=f"within {MACHINE_TIME:g} s"):
+        await stuck.headers("POST", "https://mcp.example/mcp")
 
 
 @pytest.mark.req("A36")

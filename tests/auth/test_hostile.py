@@ -32,7 +32,7 @@ from holdfast._core.auth.as_client import MACHINE_TIME, Reach
 from holdfast._core.auth.authorizer import Authorizer
 from holdfast._core.auth.browser import Listener, describe
 from holdfast._core.auth.credentials import Login
-from holdfast._core.auth.flow import Refusal, Tries, discover, renew
+from holdfast._core.auth.flow import Refusal, Tries, discover, keep, renew
 from holdfast._core.auth.login import identify, log_in
 from holdfast._core.auth.steps import (
     Ask,
@@ -446,7 +446,7 @@ async def test_the_clock_of_the_server_is_known_after_a_restart() -> None:
     store, later = MemoryLogins(), time.time() + 7200
     login = stored_login(dpop_key=jws.new_key(), token_type="DPoP", skew=3600.0, expires_at=later)
     authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=store))
-    await authorizer._keep(login, None)
+    await authorizer.executor.run(keep(login, None))
     headers = await authorizer.headers("POST", "https://mcp.example/mcp")
     claims = jwt.decode(headers["DPoP"], options={"verify_signature": False})
     assert 3500 < claims["iat"] - time.time() < 3700
@@ -561,7 +561,7 @@ async def test_an_entry_of_another_server_in_the_place_of_this_one_is_not_used()
     store = MemoryLogins()
     authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=store))
     login = stored_login()
-    await authorizer._keep(login, None)
+    await authorizer.executor.run(keep(login, None))
     await authorizer.load()
     assert authorizer.login == login
     moved = stored_login(server="https://evil.example/mcp")
@@ -577,7 +577,7 @@ async def test_a_login_at_another_issuer_than_the_pinned_one_is_not_used() -> No
     login = stored_login()
     for issuer, used in ((ISSUER, login), ("https://other.example", None)):
         authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=store, issuer=issuer))
-        await authorizer._keep(login, None)
+        await authorizer.executor.run(keep(login, None))
         await authorizer.load()
         assert authorizer.login == used
 

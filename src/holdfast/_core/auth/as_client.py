@@ -173,12 +173,11 @@ class Executor:
     async def fetch(self, ask: Ask, proof: str | None = None) -> Fetched | Unreachable:
         """Send one request, with a DPoP proof if there is one; return what came of it."""
         peers, headers = Peers(), {**_HEADERS, **ask.headers, **({"DPoP": proof} if proof else {})}
-        # A connection that is used again would not be checked again.
-        factory = peers.socket
-        connector = aiohttp.TCPConnector(ssl=self._tls, socket_factory=factory, force_close=True)
         try:
+            # A connection that is used again would not be checked again.
+            tls, factory = self._tls, peers.socket
             async with aiohttp.ClientSession(
-                connector=connector,
+                connector=aiohttp.TCPConnector(ssl=tls, socket_factory=factory, force_close=True),
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=self.timeout),
                 auto_decompress=False,

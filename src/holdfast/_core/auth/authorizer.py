@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from holdfast._core.auth import flow, urls
 from holdfast._core.auth.as_client import Executor, Reach, Watch
 from holdfast._core.auth.browser import Person
-from holdfast._core.auth.credentials import Login, Pointer, decode, login_key, pointer_key
+from holdfast._core.auth.credentials import Login, Pointer, decode, pointer_key
 from holdfast._core.auth.flow import Case, Challenge, Need, Refusal, Tries
 from holdfast._core.auth.grants import ENDS_LOGIN, MAX_WAIT, plain
 from holdfast._core.auth.login import Attempt, by_machine, log_in
@@ -234,14 +234,7 @@ class Authorizer:
                 self._take(found)
 
     async def _stored(self) -> Login | None:
-        """Read the login, if it is for this server and for the issuer that is pinned."""
-        read, pinned = self.executor.read, self.options.issuer
-        found = await read(pointer_key(self.server, self.account), Pointer)
-        if found is None or not urls.same_issuer(pinned or found.issuer, found.issuer):
-            return None
-        key = login_key(found.issuer, found.resource, self.server, self.account)
-        login = await read(key, Login)
-        return login if login is not None and login.server == self.server else None
+        return await self.executor.run(flow.stored(self._case()))
 
     def _is_newer(self, stored: Login, token: str | None) -> bool:
         return stored.access_token != token and not stored.due(self.executor.clock())
@@ -339,7 +332,7 @@ class Authorizer:
                     need = self.need = await self.executor.run(flow.discover(case))
                 attempt = self._attempt(options, need, pointer, fresh=fresh)
                 login = await self.executor.run(log_in(attempt), person)
-                await self._keep(login, place)
+                await self.executor.run(flow.keep(login, place))
         except HoldfastError:
             self._tell("auth.failed", self.need, reason="login")
             raise
@@ -353,13 +346,6 @@ class Authorizer:
         self.need = None
         self._tell("auth.granted", None)
         return login
-
-    async def _keep(self, login: Login, metadata_url: str | None) -> None:
-        """Store a login, and the pointer to it."""
-        who = login.client.client_id
-        pointer = Pointer(login.issuer, login.resource, client_id=who, metadata_url=metadata_url)
-        await self.executor.write(login.key, login)
-        await self.executor.write(pointer_key(login.server, login.account), pointer)
 
     def _attempt(
         self, options: OAuth, need: Need, pointer: Pointer | None, *, fresh: bool

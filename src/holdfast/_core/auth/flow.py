@@ -11,11 +11,18 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast._core.auth import grants, jws
-from holdfast._core.auth.credentials import Login, Secretive, login_key, split_scope
+from holdfast._core.auth import grants, jws, urls
+from holdfast._core.auth.credentials import (
+    Login,
+    Pointer,
+    Secretive,
+    login_key,
+    pointer_key,
+    split_scope,
+)
 from holdfast._core.auth.discovery import Discovery
 from holdfast._core.auth.options import Machine, OAuth
-from holdfast._core.auth.steps import Conversation, Read
+from holdfast._core.auth.steps import Conversation, Read, Write
 from holdfast.errors import AuthError, LoginRequired, ScopeError, TransportError
 
 MAX_HEADER: Final = 16 * 1024
@@ -240,3 +247,21 @@ def revoke(login: Login) -> Conversation[None]:
             fields = {"token": token, "token_type_hint": kind}
             with suppress(TransportError, AuthError):
                 yield from grants.post(login.at, login.client, fields, url=url)
+
+
+def stored(case: Case) -> Conversation[Login | None]:
+    """Read the login, if it is for this server and for the issuer that is pinned."""
+    pinned = case.options.issuer
+    found = yield Read(pointer_key(case.server, case.account), Pointer)
+    if found is None or not urls.same_issuer(pinned or found.issuer, found.issuer):
+        return None
+    login = yield Read(login_key(found.issuer, found.resource, case.server, case.account), Login)
+    return login if login is not None and login.server == case.server else None
+
+
+def keep(login: Login, metadata_url: str | None) -> Conversation[None]:
+    """Store a login, and the pointer to it."""
+    who = login.client.client_id
+    pointer = Pointer(login.issuer, login.resource, client_id=who, metadata_url=metadata_url)
+    yield Write(login.key, login)
+    yield Write(pointer_key(login.server, login.account), pointer)
