@@ -85,7 +85,7 @@ class Login(Secretive, frozen=True, kw_only=True):
     server: str
     account: str
     at: AuthServer
-    resource: str | None
+    resource: str | None = None
     """The ``resource`` to ask for; None: none is sent."""
     client: Registration = Registration(client_id="")
     access_token: str = ""

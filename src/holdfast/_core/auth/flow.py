@@ -246,7 +246,7 @@ def revoke(login: Login) -> Conversation[None]:
         if (token := getattr(login, kind)) is not None:
             fields = {"token": token, "token_type_hint": kind}
             with suppress(TransportError, AuthError):
-                yield from grants.post(login.at, login.client, fields, url=url)
+                yield from grants.post(login, fields, url)
 
 
 def stored(case: Case) -> Conversation[Login | None]:

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from holdfast._core.auth.credentials import (
     LONGEST_LIFE,
-    AuthServer,
     Login,
     Method,
     Registration,
@@ -57,7 +56,7 @@ def joined(scopes: tuple[str, ...]) -> str | None:
 
 def obtain(login: Login, fields: Mapping[str, str | None], now: float) -> Conversation[Login]:
     """Send a grant to the token endpoint; return the login with the tokens of the answer."""
-    answer = yield from post(login.at, login.client, fields, proof=login.dpop_key)
+    answer = yield from post(login, fields)
     issuer, dpop = login.issuer, login.dpop_key is not None
     said = token_answer(answer, issuer)
     # In any case of letters (RFC 6750 §4, RFC 9449 §5).
@@ -101,19 +100,17 @@ def _is_token(value: object) -> bool:
 
 
 def post(
-    server: AuthServer,
-    client: Registration,
-    fields: Mapping[str, str | None],
-    *,
-    url: str | None = None,
-    proof: str | None = None,
+    login: Login, fields: Mapping[str, str | None], url: str | None = None
 ) -> Conversation[Fetched]:
     """Send a form with the client's authentication (OAuth 2.1 §2.4, RFC 6749 §2.3.1, 7523 §2.2).
+
+    It goes to the token endpoint, with a proof if the tokens are bound, or to ``url``.
 
     Raises:
         GrantError: The answer is an error; it counts in any status (RFC 6749 §5.2).
         TransportError: Another attempt may succeed.
     """
+    server, client, proof = login.at, login.client, login.dpop_key if url is None else None
     form = {name: value for name, value in fields.items() if value is not None}
     headers: dict[str, str] = {}
     method = method_for(client, server.auth_methods)

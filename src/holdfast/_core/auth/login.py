@@ -42,16 +42,12 @@ class Attempt(Secretive, frozen=True, kw_only=True):
     fresh: bool = False
 
     @property
-    def server(self) -> AuthServer:
-        return self.login.at
-
-    @property
     def scopes(self) -> tuple[str, ...]:
         """The scopes; a refresh token is asked for where that is listed (SEP-2207)."""
         scopes = self.login.asked
         if not scopes or self.options.asked is not None:
             return scopes
-        offline = ["offline_access"] if "offline_access" in self.server.scopes else []
+        offline = ["offline_access"] if "offline_access" in self.login.at.scopes else []
         return tuple(dict.fromkeys((*scopes, *offline)))
 
 
@@ -64,14 +60,14 @@ def log_in(attempt: Attempt) -> Conversation[Login]:
             forgotten = error.error == "invalid_client" and attempt.options.client_id is None
             if not forgotten or attempt.fresh:
                 raise
-        yield Write(stored_key(attempt.server, attempt.options), None)
+        yield Write(stored_key(attempt.login.at, attempt.options), None)
         return (yield from _grant(replace(attempt, fresh=True)))
     except GrantError as error:
         raise LoginFailed(error.message) from error
 
 
 def _grant(attempt: Attempt) -> Conversation[Login]:
-    server, options = attempt.server, attempt.options
+    server, options = attempt.login.at, attempt.options
     if options.device:
         if server.device_authorization_endpoint is None:
             raise LoginFailed(f"{server.issuer} has no device login")
@@ -123,7 +119,7 @@ def _code(attempt: Attempt, login: Login) -> Conversation[Login]:
 
 def _visit(attempt: Attempt, url: str, **how: str) -> Visit:
     """Send a person to a URL, unless it is one that nobody must be sent to."""
-    issuer, insecure = attempt.server.issuer, attempt.options.insecure
+    issuer, insecure = attempt.login.at.issuer, attempt.options.insecure
     try:
         urls.checked(url, insecure=insecure, limit=urls.MAX_OPENED)
     except urls.BadUrl as error:
@@ -152,7 +148,7 @@ def _device(attempt: Attempt, login: Login) -> Conversation[Login]:
     server, client = login.at, login.client
     shared = {"client_id": client.client_id, "resource": login.resource}
     fields = {"scope": grants.joined(login.asked), **shared}
-    begun = yield from grants.post(server, client, fields, url=server.device_authorization_endpoint)
+    begun = yield from grants.post(login, fields, server.device_authorization_endpoint)
     said = begun.fields() or {}
     url = said.get("verification_uri_complete") or said.get("verification_uri")
     code, shown = said.get("device_code"), grants.plain(said.get("user_code"), 64)
@@ -204,6 +200,7 @@ def _exchange(options: EnterpriseManaged, login: Login, id_token: str | None) ->
         pinned = OAuth(issuer=issuer, insecure=options.insecure)
         provider = yield from Discovery(issuer or "", pinned).find_server(None)
     client = Registration(client_id=options.idp_client_id, client_secret=options.idp_client_secret)
+    there = Login(server=login.server, account=login.account, at=provider, client=client)
     fields = {
         "grant_type": grants.TOKEN_EXCHANGE,
         "requested_token_type": grants.ID_JAG,
@@ -213,7 +210,7 @@ def _exchange(options: EnterpriseManaged, login: Login, id_token: str | None) ->
         "subject_token": id_token,
         "subject_token_type": grants.ID_TOKEN,
     }
-    answer = yield from grants.post(provider, client, fields)
+    answer = yield from grants.post(there, fields)
     said = grants.token_answer(answer, provider.issuer)
     # A token of the user's own at the provider must not be shown to anybody else: a grant says
     # what it is, and that it is no access token (RFC 8693 §2.2.1).
@@ -232,7 +229,7 @@ def identify(attempt: Attempt) -> Conversation[Registration]:
     Client Registration, priority order: given, then metadata document, then registration. A given
     client is not shown to another issuer than its own (Authorization Server Binding).
     """
-    server, options, bound = attempt.server, attempt.options, attempt.bound
+    server, options, bound = attempt.login.at, attempt.options, attempt.bound
     if options.client_id is not None:
         if bound is not None and not urls.same_issuer(bound, server.issuer):
             raise DiscoveryError(
