@@ -276,9 +276,11 @@ class _Search:
                 if len(name) > 64 or not item or not self._redactor.is_secret(name):
                     continue
                 # A flag and its value, or a name and its value, not two names.
-                alone = len(value) == 2 and not is_plain_name(item)
-                if alone if not name.startswith("-") else not item.startswith("-"):
-                    found[index] = HIDDEN
+                if name.startswith("-"):
+                    is_value = not item.startswith("-")
+                else:
+                    is_value = len(value) == 2 and not is_plain_name(item)
+                found[index] = HIDDEN if is_value else found[index]
 
 
 def _hide_arguments(words: list[Any], found: list[Any], skip: int) -> bool:
