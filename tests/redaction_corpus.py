@@ -186,6 +186,7 @@ TEXTS: list[tuple[str, tuple[str, ...]]] = [
     ('form-data; name="api_key"\r\n\r\nhunter2\r\n--', ("hunter2",)),
     ("{&quot;password&quot;:&quot;hunter2&quot;}", ("hunter2",)),
     ("{\\u0022password\\u0022:\\u0022hunter2\\u0022}", ("hunter2",)),
+    ("Authorization and Basic bWU6aHVudGVyMj8_Pw==", ("bWU6aHVudGVyMj8_",)),
     # wrapped and encoded
     ("q=%22password%22%3A%22hunter2%22", ("hunter2",)),
     ("next=%2Fcb%3Faccess_token%3Dhunter2", ("hunter2",)),

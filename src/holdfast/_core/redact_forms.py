@@ -149,13 +149,13 @@ def _is_basic(token: str) -> bool:
     """Return True for base64 of ``user:password`` (RFC 7617, section 2)."""
     if len(token) < 4 or len(token) > 4096:
         return len(token) > 4096
-    return ":" in (_decoded(token.rstrip("=")) or "")
+    return ":" in (_decoded(token.rstrip("="), b"-_") or "")
 
 
-def _decoded(coded: str) -> str | None:
+def _decoded(coded: str, signs: bytes | None) -> str | None:
     """Decode base64 without its padding; None: it is not base64."""
     try:
-        data = b64decode(coded + "=" * (-len(coded) % 4), b"-_" if "-" in coded else None)
+        data = b64decode(coded + "=" * (-len(coded) % 4), signs)
     except ValueError:
         return None
     return data.decode("utf-8", "replace")
@@ -251,7 +251,7 @@ def hide_wrapped(text: str, hide: Callable[[str], str]) -> str:
         coded = match[0].rstrip("=")
         if len(coded) > _MOST_WRAPPED:
             return HIDDEN
-        plain = _decoded(coded) or ""
+        plain = _decoded(coded, b"-_" if "-" in coded else None) or ""
         secret = "PRIVATE" in plain if plain.startswith("-----") else hide(plain) != plain
         return HIDDEN if secret else match[0]
 
