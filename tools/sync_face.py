@@ -16,12 +16,15 @@ from pathlib import Path
 SRC = Path(__file__).resolve().parents[1] / "src" / "holdfast"
 HEAD = '''"""{title}
 
-Written by tools/sync_face.py from {origin}: change that, and run it again.
+Written by tools/sync_face.py from {origin}: change those instead.
 """
 
 from __future__ import annotations
 
 '''
+BREAK = "\n\n"
+INNER = "self._inner"
+"""The asynchronous object."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,6 @@ class Method:
     """One verb: its text, as far as it is the same on both sides, and its kind."""
 
     node: ast.FunctionDef | ast.AsyncFunctionDef
-    owner: str = "_client"
-    """The attribute that holds the asynchronous object."""
 
     @property
     def is_property(self) -> bool:
@@ -63,28 +64,25 @@ class Method:
             lines.insert(0, "@property")
         text = ast.get_docstring(self.node, clean=False)
         if text is not None:
-            lines.append(f'    """{text}"""')
+            # The summary alone: `Blocking` gives a method the whole text when it is loaded.
+            lines.append(f'    """{text.partition(BREAK)[0].strip()}"""')
         lines += [f"    {line}" for line in self.body()]
         return "\n".join(f"    {line}" if line else "" for line in "\n".join(lines).split("\n"))
 
     def body(self) -> list[str]:
-        call = f"self.{self.owner}.{self.node.name}"
+        call = f"{INNER}.{self.node.name}"
         if self.is_property:
             return [f"return {call}"]
         call = f"{call}({self.passed_on()})"
         if self.node.name == "close":
-            return [f"return self._portal.end(self.{self.owner}, {call})"]
+            return [f"return self._portal.end({INNER}, {call})"]
         if self.returns == "Self":
             return [f"self._portal.run({call})", "return self"]
         if self.returns.startswith("RunningCall["):
             begun = f"self._portal.do(lambda: {call})"
-            return [f"return RunningCall(self._portal, {begun})"]
+            return [f"return RunningCall({begun}, self._portal)"]
         if self.returns == "Partial[ModelTool]":
-            return [
-                "from holdfast.sync.tools import bound",
-                "",
-                f"return bound(self._portal, self._portal.run({call}))",
-            ]
+            return [f"return bound(self._portal.run({call}), self._portal)"]
         if self.node.name in ("on_notification", "on_log"):
             call = call.replace("(handler", "(in_thread(handler)")
         action = f"lambda: {call}" if self.passed_on() else call.removesuffix("()")
@@ -92,18 +90,31 @@ class Method:
         return [work if self.returns == "None" else f"return {work}"]
 
 
-def verbs(tree: ast.Module, name: str, owner: str = "_client") -> Iterator[Method]:
-    """The public methods and properties of a class, in their order."""
+def class_of(tree: ast.Module, name: str) -> ast.ClassDef:
     (found,) = (one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == name)
-    for node in found.body:
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        if not node.name.startswith("_"):
-            yield Method(node, owner)
+    return found
 
 
-def imports_for(tree: ast.Module, used: set[str], own: str) -> str:
-    """The import statements of a module, reduced to the names that are used here, and ``own``."""
+def verbs(tree: ast.Module, *names: str) -> str:
+    """The public methods and properties of some classes, in their order."""
+    methods = [
+        Method(node)
+        for name in names
+        for node in class_of(tree, name).body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    return BREAK.join(one.render() for one in methods if not one.node.name.startswith("_"))
+
+
+def parsed(*path: str) -> ast.Module:
+    return ast.parse(SRC.joinpath(*path).read_text())
+
+
+def imports_for(tree: ast.Module, used: set[str], own: str, typed: str = "") -> str:
+    """The import statements of a module, reduced to the names that are used here, and ``own``.
+
+    ``typed`` are more for type checkers alone.
+    """
     plain, guarded = [], []
     for node in tree.body:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -111,8 +122,9 @@ def imports_for(tree: ast.Module, used: set[str], own: str) -> str:
         else:
             plain += list(_reduced([node], used))
     lines = [*(ast.unparse(one) for one in plain), own]
-    if guarded:
-        lines += ["if TYPE_CHECKING:", *(f"    {ast.unparse(one)}" for one in guarded)]
+    more = [*(ast.unparse(one) for one in guarded), *typed.split("\n")]
+    if any(more):
+        lines += ["if TYPE_CHECKING:", *(f"    {one}" for one in more)]
     return "\n".join(lines)
 
 
@@ -128,120 +140,39 @@ def names_in(source: str) -> set[str]:
     return {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
 
 
+CONTEXT = """
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+"""
+
+
 def client_face() -> str:
-    tree = ast.parse((SRC / "client.py").read_text())
-    methods = "\n\n".join(method.render() for method in verbs(tree, "Client"))
+    """The client; a call under way, whose result is asked for; tools whose call is not awaited."""
+    tree = parsed("client.py")
+    tools = parsed("agents", "listing.py")
     body = f'''
-class Client:
+class Client(Blocking[AsyncClient], of=AsyncClient):
     """One server, for as long as you need it. May be shared by threads.
 
-    ``with`` closes it at the end; the server starts at the first use.
+    ``with`` closes it at the end; the server starts at the first use. A method takes, returns and
+    raises what the method of `holdfast.Client` does.
     """
 
     def __init__(self, client: AsyncClient, portal: Portal) -> None:
-        self._client = client
-        self._portal = portal
+        super().__init__(client, portal)
         self.name: str = client.name
         portal.keep(client)
-
-    def __repr__(self) -> str:
-        return repr(self._client)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-{methods}
-'''
-    own = """
-from holdfast.client import Client as AsyncClient
-from holdfast._core.calls.handlers import in_thread
-from holdfast.sync.portal import Portal
-from holdfast.sync.running import RunningCall
-if TYPE_CHECKING:
-    from holdfast.sync.tools import ModelTool
-"""
-    used = names_in(body) | {"TYPE_CHECKING"}
-    found = imports_for(tree, used - {"RunningCall", "ModelTool"}, own)
-    head = HEAD.format(title="The client's verbs, for code without a loop.", origin="client.py")
-    return head + found + body
+{CONTEXT}
+{verbs(tree, "Client")}
 
 
-def servers_face() -> str:
-    tree = ast.parse((SRC / "servers" / "group.py").read_text())
-    methods = "\n\n".join(method.render() for method in verbs(tree, "Servers", "_servers"))
-    (found,) = (one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == "Servers")
-    (made,) = (one for one in found.body if getattr(one, "name", "") == "__init__")
-    assert isinstance(made, ast.FunctionDef)
-    body = f'''
-class Servers:
-    """{ast.get_docstring(found, clean=False)}"""
-
-    def __init__({ast.unparse(made.args)}) -> None:
-        if "handlers" in overrides:
-            overrides["handlers"] = threaded(overrides["handlers"])
-        self._portal = portal()
-        self._servers = self._portal.do(lambda: AsyncServers({Method(made).passed_on()}))
-        self._portal.keep(self._servers)
-
-    def __repr__(self) -> str:
-        return repr(self._servers)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __len__(self) -> int:
-        return len(self._servers)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._servers)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._servers
-
-    def __getitem__(self, name: str) -> Client:
-        """The client of a server."""
-        return Client(self._portal.do(lambda: self._servers[name]), self._portal)
-
-{methods}
-'''
-    own = """
-from holdfast.servers.group import Servers as AsyncServers
-from holdfast.sync.client import Client
-from holdfast._core.calls.handlers import threaded
-from holdfast.sync.portal import portal
-if TYPE_CHECKING:
-    from holdfast.sync.tools import ModelTool
-"""
-    used = (names_in(body) | {"TYPE_CHECKING"}) - {"Client", "ModelTool"}
-    head = HEAD.format(title="Many servers, for code without a loop.", origin="servers/group.py")
-    return head + imports_for(tree, used, own) + body
-
-
-def running_face() -> str:
-    """The one verb that differs: a call under way is not awaited, its result is asked for."""
-    tree = ast.parse((SRC / "_core" / "calls" / "running.py").read_text())
-    methods = "\n\n".join(method.render() for method in verbs(tree, "RunningCall", "_call"))
-    body = f'''
-R = TypeVar("R")
-
-
-class RunningCall(Generic[R]):
+class RunningCall(Blocking[AsyncRunningCall[R]], Generic[R], of=AsyncRunningCall):
     """A call under way. ``result()`` waits for it; ``cancel()`` ends it and tells the server."""
 
-    def __init__(self, portal: Portal, call: AsyncRunningCall[R]) -> None:
-        self._portal = portal
-        self._call = call
-
-    def __repr__(self) -> str:
-        return repr(self._call)
-
-{methods}
+{verbs(parsed("_core", "calls", "running.py"), "RunningCall")}
 
     def result(self, timeout: float | None = None) -> R:
         """Wait for the result.
@@ -255,62 +186,104 @@ class RunningCall(Generic[R]):
         return self._portal.run(self._wait(), timeout)
 
     async def _wait(self) -> R:
-        return await self._call  # Shielded: a wait that is given up leaves the call alone.
-'''
-    own = """
-from typing import Generic, TypeVar
-
-from holdfast._core.calls.running import RunningCall as AsyncRunningCall
-from holdfast.sync.portal import Portal
-from holdfast.types.lifecycle import Task
-"""
-    title = "A call under way, seen from a thread."
-    return HEAD.format(title=title, origin="_core/calls/running.py") + own + body
+        return await self._inner  # Shielded: a wait that is given up leaves the call alone.
 
 
-def tools_face() -> str:
-    """Tools for models whose call is not awaited."""
-    tree = ast.parse((SRC / "agents" / "listing.py").read_text())
-    kinds = ("ServerTool", "ModelTool")
-    methods = "\n\n".join(m.render() for kind in kinds for m in verbs(tree, kind, "_tool"))
-    body = f'''
-class ModelTool:
+class ModelTool(Blocking["AsyncModelTool"]):
     """A tool that a language model can be given, for code without a loop."""
 
-    def __init__(self, portal: Portal, tool: AsyncModelTool) -> None:
-        self._portal = portal
-        self._tool = tool
+    def __init__(self, tool: AsyncModelTool, portal: Portal) -> None:
+        super().__init__(tool, portal)
         self.server: str = tool.server
         self.tool: Tool = tool.tool
         self.name: str = tool.name
 
-    def __repr__(self) -> str:
-        return repr(self._tool)
-
-{methods}
+{verbs(tools, "ServerTool", "ModelTool")}
 
 
-def bound(portal: Portal, tools: Partial[AsyncModelTool]) -> Partial[ModelTool]:
+def bound(tools: Partial[AsyncModelTool], portal: Portal) -> Partial[ModelTool]:
     """Return tools whose calls run on the portal's loop."""
-    return Partial((ModelTool(portal, tool) for tool in tools), tools.failures)
+    from holdfast.agents.listing import Partial
+
+    return Partial((ModelTool(tool, portal) for tool in tools), tools.failures)
 '''
     own = """
-from holdfast.agents.listing import ModelTool as AsyncModelTool, Partial
-from holdfast.sync.portal import Portal
+from typing import Generic, TypeVar
+from holdfast.client import Client as AsyncClient
+from holdfast._core.calls.handlers import in_thread
+from holdfast._core.calls.running import RunningCall as AsyncRunningCall
+from holdfast.sync.portal import Blocking, Portal
 """
-    title = "Tools for language models, for code without a loop."
-    head = HEAD.format(title=title, origin="agents/listing.py")
-    return head + imports_for(tree, names_in(body) - {"ModelTool"}, own) + body
+    typed = """
+from holdfast.agents.listing import ModelTool as AsyncModelTool
+from holdfast.agents.outcome import ToolOutcome
+from holdfast.schema.walk import Schema
+from holdfast.types.tools import ToolAnnotations
+"""
+    used = (names_in(body) | {"TYPE_CHECKING"}) - {"RunningCall", "ModelTool"}
+    origin = "client.py, running.py and listing.py"
+    head = HEAD.format(title="The client's verbs, for code without a loop.", origin=origin)
+    return head + imports_for(tree, used, own, typed) + '\n\nR = TypeVar("R")\n' + body
+
+
+def servers_face() -> str:
+    tree = parsed("servers", "group.py")
+    found = class_of(tree, "Servers")
+    (made,) = (one for one in found.body if getattr(one, "name", "") == "__init__")
+    assert isinstance(made, ast.FunctionDef)
+    text = without_await(ast.get_docstring(found, clean=False) or "")
+    body = f'''
+class Servers(Blocking[AsyncServers], of=AsyncServers):
+    """{text}"""
+
+    def __init__({ast.unparse(made.args)}) -> None:
+        if "handlers" in overrides:
+            overrides["handlers"] = threaded(overrides["handlers"])
+        loop = portal()
+        super().__init__(loop.do(lambda: AsyncServers({Method(made).passed_on()})), loop)
+        loop.keep(self._inner)
+{CONTEXT}
+    def __len__(self) -> int:
+        return len(self._inner)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._inner)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._inner
+
+    def __getitem__(self, name: str) -> Client:
+        """The client of a server."""
+        return Client(self._portal.do(lambda: self._inner[name]), self._portal)
+
+{verbs(tree, "Servers")}
+'''
+    own = """
+from holdfast.servers.group import Servers as AsyncServers
+from holdfast.sync.client import Client, bound
+from holdfast._core.calls.handlers import threaded
+from holdfast.sync.portal import Blocking, portal
+"""
+    used = (names_in(body) | {"TYPE_CHECKING"}) - {"Client", "ModelTool"}
+    head = HEAD.format(title="Many servers, for code without a loop.", origin="servers/group.py")
+    typed = "from holdfast.sync.client import ModelTool"
+    return head + imports_for(tree, used, own, typed) + body
+
+
+def without_await(text: str) -> str:
+    """An example of the asynchronous face as one of the synchronous."""
+    text = text.replace("async with", "with").replace("await ", "")
+    return re.sub(r"holdfast\.(connect|Servers)\(", r"holdfast.sync.\1(", text)
 
 
 def connect_face() -> str:
-    tree = ast.parse((SRC / "_connect.py").read_text())
+    tree = parsed("_connect.py")
     (node,) = (
         one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == "connect"
     )
     method = Method(node)
     signature = f"def connect({ast.unparse(node.args)}) -> Client:"
-    text = ast.get_docstring(node, clean=False)
+    text = without_await(ast.get_docstring(node, clean=False) or "")
     given = method.passed_on().replace("handlers=handlers", "handlers=threaded(handlers)")
     body = f'''
 {signature}
@@ -331,14 +304,13 @@ from holdfast.sync.portal import portal
 
 
 def handles_face() -> str:
-    tree = ast.parse((SRC / "handles" / "handle.py").read_text())
+    tree = parsed("handles", "handle.py")
     source = (SRC / "handles" / "results.py").read_text()
-    methods = "\n\n".join(method.render() for method in verbs(tree, "Handle", "_handle"))
     body = f'''
 T = TypeVar("T")
 
 
-class SyncHandle:
+class SyncHandle(Blocking[Handle], of=Handle):
     """A `Handle` for code without a loop. It may be shared by threads."""
 
     _REGISTRY: ClassVar[Registry]
@@ -360,27 +332,27 @@ class SyncHandle:
         own = getattr(self, "_REGISTRY", None) if registry is None else registry
         options = options if log is None else {{**options, "log": log}}
         client = client_for(target, sync.Client, sync.connect, own, options)
-        self._face: SyncHandle = self
-        self.client: sync.Client = client
-        self._portal = client._portal
-        self._handle = Handle(
-            client._client,
+        inner = Handle(
+            client._inner,
             session=session,
             adapter=adapter,
             drift=drift,
             open_arguments=open_arguments,
             registry=own,
         )
-        self.registry: Registry | None = self._handle.registry
-        self.adapter: SessionAdapter | None = self._handle.adapter
+        super().__init__(inner, client._portal)
+        self._handle: SyncHandle = self
+        self.client: sync.Client = client
+        self.registry: Registry | None = own
+        self.adapter: SessionAdapter | None = adapter
         for attribute, kind in self._NAMESPACES.items():
             setattr(self, attribute, kind(self))
         # A program that ends without closing: the session first, then the client.
-        self._portal.drop(client._client)
-        self._portal.keep(self._handle)
+        self._portal.drop(client._inner)
+        self._portal.keep(inner)
 
     def __repr__(self) -> str:
-        return repr(self._handle).replace("<Handle", f"<{{type(self).__name__}}", 1)
+        return repr(self._inner).replace("<Handle", f"<{{type(self).__name__}}", 1)
 
     def __getitem__(self, name: str) -> SyncNamespace:
         """Return a namespace by the part before the first dot; ``_root`` for tools without."""
@@ -388,7 +360,7 @@ class SyncHandle:
         return found
 
     def __enter__(self) -> Self:
-        self._portal.run(self._handle.__aenter__())
+        self._portal.run(self._inner.__aenter__())
         return self
 
     def __exit__(
@@ -397,9 +369,9 @@ class SyncHandle:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._portal.end(self._handle, self._handle.__aexit__(kind, error, traceback))
+        self._portal.end(self._inner, self._inner.__aexit__(kind, error, traceback))
 
-{methods}
+{verbs(tree, "Handle")}
 
 
 {_blocking(source, "Calls")}
@@ -415,6 +387,7 @@ from holdfast import sync
 from holdfast.handles.handle import PATIENCE, Handle, Log, check_settings, client_for
 from holdfast.handles.results import Methods, attribute_for
 from holdfast.handles.results import HandleResult, structured
+from holdfast.sync.portal import Blocking
 """
     found = imports_for(tree, names_in(body) - {"Namespace"}, own)
     title = "Handles, for code without a loop."
@@ -423,19 +396,14 @@ from holdfast.handles.results import HandleResult, structured
 
 def _blocking(source: str, name: str) -> str:
     """Return a class of ``handles/results.py`` without its ``await``."""
-    (node,) = (
-        one for one in ast.parse(source).body if isinstance(one, ast.ClassDef) and one.name == name
-    )
+    node = class_of(ast.parse(source), name)
     text = "\n".join(source.split("\n")[node.lineno - 1 : node.end_lineno])
     text = text.replace("async def", "def").replace("await ", "").replace("Awaitable[Any]", "Any")
-    text = text.replace("self._handle", "self._face").replace("_handle: Handle", "_face: Handle")
     text = text.replace("-> T:  # pyright", "-> T:  # type: ignore[type-var]  # pyright")
     return re.sub(r"\b(Handle|Calls|Namespace)\b", r"Sync\1", text)
 
 
 FACES = {
-    SRC / "sync" / "running.py": running_face,
-    SRC / "sync" / "tools.py": tools_face,
     SRC / "sync" / "client.py": client_face,
     SRC / "sync" / "_connect.py": connect_face,
     SRC / "sync" / "servers.py": servers_face,

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from holdfast.client import Client
     from holdfast.servers.group import Servers
     from holdfast.sync.client import Client as SyncClient
+    from holdfast.sync.client import ModelTool as SyncModelTool
     from holdfast.sync.servers import Servers as SyncServers
-    from holdfast.sync.tools import ModelTool as SyncModelTool
 
 log: logging.Logger = logging.getLogger("holdfast")
 

@@ -1,6 +1,6 @@
 """Handles, for code without a loop.
 
-Written by tools/sync_face.py from handle.py and results.py: change that, and run it again.
+Written by tools/sync_face.py from handle.py and results.py: change those instead.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from holdfast.handles.drift import Drift, Registry
 from holdfast.handles.handle import PATIENCE, Handle, Log, check_settings, client_for
 from holdfast.handles.results import HandleResult, Methods, attribute_for, structured
 from holdfast.handles.sessions import SessionAdapter
+from holdfast.sync.portal import Blocking
 from holdfast.types.tools import ToolResult
 
 T = TypeVar("T")
 
 
-class SyncHandle:
+class SyncHandle(Blocking[Handle], of=Handle):
     """A `Handle` for code without a loop. It may be shared by threads."""
 
     _REGISTRY: ClassVar[Registry]
@@ -43,27 +44,27 @@ class SyncHandle:
         own = getattr(self, "_REGISTRY", None) if registry is None else registry
         options = options if log is None else {**options, "log": log}
         client = client_for(target, sync.Client, sync.connect, own, options)
-        self._face: SyncHandle = self
-        self.client: sync.Client = client
-        self._portal = client._portal
-        self._handle = Handle(
-            client._client,
+        inner = Handle(
+            client._inner,
             session=session,
             adapter=adapter,
             drift=drift,
             open_arguments=open_arguments,
             registry=own,
         )
-        self.registry: Registry | None = self._handle.registry
-        self.adapter: SessionAdapter | None = self._handle.adapter
+        super().__init__(inner, client._portal)
+        self._handle: SyncHandle = self
+        self.client: sync.Client = client
+        self.registry: Registry | None = own
+        self.adapter: SessionAdapter | None = adapter
         for attribute, kind in self._NAMESPACES.items():
             setattr(self, attribute, kind(self))
         # A program that ends without closing: the session first, then the client.
-        self._portal.drop(client._client)
-        self._portal.keep(self._handle)
+        self._portal.drop(client._inner)
+        self._portal.keep(inner)
 
     def __repr__(self) -> str:
-        return repr(self._handle).replace("<Handle", f"<{type(self).__name__}", 1)
+        return repr(self._inner).replace("<Handle", f"<{type(self).__name__}", 1)
 
     def __getitem__(self, name: str) -> SyncNamespace:
         """Return a namespace by the part before the first dot; ``_root`` for tools without."""
@@ -71,7 +72,7 @@ class SyncHandle:
         return found
 
     def __enter__(self) -> Self:
-        self._portal.run(self._handle.__aenter__())
+        self._portal.run(self._inner.__aenter__())
         return self
 
     def __exit__(
@@ -80,38 +81,26 @@ class SyncHandle:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._portal.end(self._handle, self._handle.__aexit__(kind, error, traceback))
+        self._portal.end(self._inner, self._inner.__aexit__(kind, error, traceback))
 
     @property
     def session(self) -> str | None:
         """The session's name."""
-        return self._handle.session
+        return self._inner.session
 
     @property
     def closed(self) -> bool:
         """Return True if the handle is closed and refuses all calls."""
-        return self._handle.closed
+        return self._inner.closed
 
     def open(self) -> Self:
         """Start the server and the session now; if that fails, close the handle."""
-        self._portal.run(self._handle.open())
+        self._portal.run(self._inner.open())
         return self
 
     def close(self, *, wait: float = PATIENCE) -> bool:
-        """Close the session, then the client, even if closing the session fails.
-
-        Queued calls are refused at once. May be called at any time, by any task.
-
-        Args:
-            wait: Seconds for calls under way to end.
-
-        Returns:
-            True for the call that closed the handle, False for those that found it closed.
-
-        Raises:
-            HoldfastError: The session could not be closed; only for the first call.
-        """
-        return self._portal.end(self._handle, self._handle.close(wait=wait))
+        """Close the session, then the client, even if closing the session fails."""
+        return self._portal.end(self._inner, self._inner.close(wait=wait))
 
     def call(
         self,
@@ -121,15 +110,8 @@ class SyncHandle:
         parallel: bool = False,
         **options: Unpack[CallOptions],
     ) -> ToolResult:
-        """Call a tool in the session; raise `ToolError` if it fails.
-
-        Args:
-            name: The tool's name, as the server has it.
-            arguments: Its arguments; those that are `UNSET` are left out.
-            parallel: Go at once, outside of the queue.
-            options: See `holdfast.CallOptions`.
-        """
-        return self._portal.run(self._handle.call(name, arguments, parallel=parallel, **options))
+        """Call a tool in the session; raise `ToolError` if it fails."""
+        return self._portal.run(self._inner.call(name, arguments, parallel=parallel, **options))
 
     def call_tool(
         self,
@@ -141,14 +123,14 @@ class SyncHandle:
     ) -> ToolResult:
         """Call a tool like `call`, but return a failure as a result with ``is_error``."""
         return self._portal.run(
-            self._handle.call_tool(name, arguments, parallel=parallel, **options)
+            self._inner.call_tool(name, arguments, parallel=parallel, **options)
         )
 
 
 class SyncCalls:
     """The calls that generated methods make, on a namespace or on the handle itself."""
 
-    _face: SyncHandle
+    _handle: SyncHandle
 
     def _call(
         self,
@@ -159,7 +141,7 @@ class SyncCalls:
         **options: Unpack[CallOptions],
     ) -> HandleResult:
         """Call a tool; raise what it fails with."""
-        result = self._face.call(tool, arguments, parallel=parallel, **options)
+        result = self._handle.call(tool, arguments, parallel=parallel, **options)
         return HandleResult.of(result)
 
     def _structured(  # T is what the generated method promises
@@ -172,8 +154,8 @@ class SyncCalls:
         **options: Unpack[CallOptions],
     ) -> T:  # type: ignore[type-var]  # pyright: ignore[reportInvalidTypeVarUse]
         """Call a tool that has an output schema; return what it promises there."""
-        result = self._face.call(tool, arguments, parallel=parallel, **options)
-        found: T = structured(self._face.client.name, tool, result, wrapped=wrapped)
+        result = self._handle.call(tool, arguments, parallel=parallel, **options)
+        found: T = structured(self._handle.client.name, tool, result, wrapped=wrapped)
         return found
 
 
@@ -181,10 +163,10 @@ class SyncNamespace(SyncCalls, Methods):
     """The base class of generated namespaces."""
 
     def __init__(self, handle: SyncHandle) -> None:
-        self._face = handle
+        self._handle = handle
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._face!r}>"
+        return f"<{type(self).__name__} of {self._handle!r}>"
 
     def __getitem__(self, key: str) -> Callable[..., Any]:
         """Return a method by what follows the first dot of its tool's name."""

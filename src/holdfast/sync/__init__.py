@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from holdfast._lazy import lazily
 from holdfast.sync._connect import connect
-from holdfast.sync.client import Client
-from holdfast.sync.running import RunningCall
+from holdfast.sync.client import Client, RunningCall
 
 if TYPE_CHECKING:
     from holdfast.sync.servers import Servers

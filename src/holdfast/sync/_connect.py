@@ -1,6 +1,6 @@
 """``connect``, for code without a loop.
 
-Written by tools/sync_face.py from _connect.py: change that, and run it again.
+Written by tools/sync_face.py from _connect.py: change those instead.
 """
 
 from __future__ import annotations
@@ -78,15 +78,15 @@ def connect(
             ``connections``, ``auth`` (see `holdfast.Http`).
 
     Returns:
-        A `Client`, to be used with ``async with``, or closed by its ``close()``.
+        A `Client`, to be used with ``with``, or closed by its ``close()``.
 
     Raises:
         ValidationError: An option is unknown, of a wrong type, or not for this kind of target.
 
     Example:
         ```python
-        async with holdfast.connect("npx -y @modelcontextprotocol/server-everything") as client:
-            print((await client.call_tool("echo", {"message": "hello"})).text)
+        with holdfast.sync.connect("npx -y @modelcontextprotocol/server-everything") as client:
+            print((client.call_tool("echo", {"message": "hello"})).text)
         ```
     """
     client = _connect.connect(

@@ -203,3 +203,25 @@ def _forget() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
+
+
+W = TypeVar("W")
+
+
+class Blocking(Generic[W]):
+    """The base of the synchronous classes: an asynchronous object, and the loop that it lives on.
+
+    Methods have the summaries of their docstrings; ``of``, the class of the object, has the rest.
+    """
+
+    def __init_subclass__(cls, of: type | None = None) -> None:
+        for name, method in vars(cls).items():
+            if not name.startswith("_") and hasattr(of, name):
+                method.__doc__ = getattr(of, name).__doc__
+
+    def __init__(self, inner: W, portal: Portal) -> None:
+        self._inner = inner
+        self._portal = portal
+
+    def __repr__(self) -> str:
+        return repr(self._inner)

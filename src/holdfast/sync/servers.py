@@ -1,6 +1,6 @@
 """Many servers, for code without a loop.
 
-Written by tools/sync_face.py from servers/group.py: change that, and run it again.
+Written by tools/sync_face.py from servers/group.py: change those instead.
 """
 
 from __future__ import annotations
@@ -15,21 +15,19 @@ from holdfast.agents.naming import Names
 from holdfast.policies import CacheMode
 from holdfast.servers.group import Servers as AsyncServers
 from holdfast.servers.member import Config, Status
-from holdfast.sync.client import Client
-from holdfast.sync.portal import portal
+from holdfast.sync.client import Client, bound
+from holdfast.sync.portal import Blocking, portal
 from holdfast.types.skills import Skill, SkillFile
 from holdfast.types.tools import ToolResult
-
-if TYPE_CHECKING:
-    from holdfast.sync.tools import ModelTool
 
 if TYPE_CHECKING:
     from holdfast.agents.providers import ModelAnswer, Shape
     from holdfast.agents.search import Hit
     from holdfast.agents.toolset import Toolset
+    from holdfast.sync.client import ModelTool
 
 
-class Servers:
+class Servers(Blocking[AsyncServers], of=AsyncServers):
     """The servers of a configuration, each with a `Client` of its own.
 
     Nothing is started before its first use.
@@ -50,8 +48,8 @@ class Servers:
 
     Example:
         ```python
-        async with holdfast.Servers({"time": "uvx mcp-server-time"}) as servers:
-            print([tool.dotted for tool in await servers.list_tools()])
+        with holdfast.sync.Servers({"time": "uvx mcp-server-time"}) as servers:
+            print([tool.dotted for tool in servers.list_tools()])
         ```
     """
 
@@ -65,14 +63,14 @@ class Servers:
     ) -> None:
         if "handlers" in overrides:
             overrides["handlers"] = threaded(overrides["handlers"])
-        self._portal = portal()
-        self._servers = self._portal.do(
-            lambda: AsyncServers(config, concurrency=concurrency, timeout=timeout, **overrides)
+        loop = portal()
+        super().__init__(
+            loop.do(
+                lambda: AsyncServers(config, concurrency=concurrency, timeout=timeout, **overrides)
+            ),
+            loop,
         )
-        self._portal.keep(self._servers)
-
-    def __repr__(self) -> str:
-        return repr(self._servers)
+        loop.keep(self._inner)
 
     def __enter__(self) -> Self:
         return self
@@ -81,67 +79,51 @@ class Servers:
         self.close()
 
     def __len__(self) -> int:
-        return len(self._servers)
+        return len(self._inner)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._servers)
+        return iter(self._inner)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._servers
+        return name in self._inner
 
     def __getitem__(self, name: str) -> Client:
         """The client of a server."""
-        return Client(self._portal.do(lambda: self._servers[name]), self._portal)
+        return Client(self._portal.do(lambda: self._inner[name]), self._portal)
 
     def open(
         self, servers: Collection[str] | None = None, *, timeout: float | None = None
     ) -> list[Status]:
-        """Start all servers, or some, side by side, and return the status of each.
-
-        Args:
-            servers: Names of those to start. Default: all that are not disabled.
-            timeout: Seconds for each. Default: its own handshake timeout.
-
-        Returns:
-            The status of each. A server that cannot be started raises nothing here.
-        """
-        return self._portal.run(self._servers.open(servers, timeout=timeout))
+        """Start all servers, or some, side by side, and return the status of each."""
+        return self._portal.run(self._inner.open(servers, timeout=timeout))
 
     def close(self) -> bool:
-        """Close all clients, those that were passed in as well. May be called repeatedly.
-
-        Returns:
-            True if this call closed a client.
-        """
-        return self._portal.end(self._servers, self._servers.close())
+        """Close all clients, those that were passed in as well. May be called repeatedly."""
+        return self._portal.end(self._inner, self._inner.close())
 
     @property
     def statuses(self) -> list[Status]:
         """The status of every server. Starts nothing."""
-        return self._servers.statuses
+        return self._inner.statuses
 
     def status(self, name: str) -> Status:
         """Return the status of one server. Starts nothing."""
-        return self._portal.do(lambda: self._servers.status(name))
+        return self._portal.do(lambda: self._inner.status(name))
 
     @property
     def model_names(self) -> Names:
         """The names that language models know the listed tools by."""
-        return self._servers.model_names
+        return self._inner.model_names
 
     def resolve(self, name: str) -> tuple[str, str]:
-        """Split ``"server.tool"``. Both may contain dots: the longest matching server wins.
-
-        Raises:
-            ValidationError: The name begins with no server's.
-        """
-        return self._portal.do(lambda: self._servers.resolve(name))
+        """Split ``"server.tool"``. Both may contain dots: the longest matching server wins."""
+        return self._portal.do(lambda: self._inner.resolve(name))
 
     def call_tool(
         self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
     ) -> ToolResult:
         """Call ``"server.tool"``. Options, result and errors are those of `Client.call_tool`."""
-        return self._portal.run(self._servers.call_tool(name, arguments, **options))
+        return self._portal.run(self._inner.call_tool(name, arguments, **options))
 
     def list_tools(
         self,
@@ -150,26 +132,14 @@ class Servers:
         timeout: float | None = None,
         cache: CacheMode | None = None,
     ) -> Partial[ServerTool]:
-        """List the tools of all servers, or of some. Starts what has to be started.
-
-        Args:
-            servers: Names of those to list. Default: all that are not disabled.
-            timeout: Seconds for which one server may delay the others.
-            cache: As for `Client.list_tools`.
-
-        Returns:
-            The tools; ``failures`` has an entry for each server that gave none.
-        """
-        return self._portal.run(self._servers.list_tools(servers, timeout=timeout, cache=cache))
+        """List the tools of all servers, or of some. Starts what has to be started."""
+        return self._portal.run(self._inner.list_tools(servers, timeout=timeout, cache=cache))
 
     def list_skills(
         self, servers: Collection[str] | None = None, *, timeout: float | None = None
     ) -> Partial[Skill]:
-        """List the skills of all servers, or of some; reads no file of any of them.
-
-        Takes what `list_tools` takes. A skill is known by ``(skill.server, skill.uri)``.
-        """
-        return self._portal.run(self._servers.list_skills(servers, timeout=timeout))
+        """List the skills of all servers, or of some; reads no file of any of them."""
+        return self._portal.run(self._inner.list_skills(servers, timeout=timeout))
 
     def read_skill(
         self,
@@ -181,7 +151,7 @@ class Servers:
     ) -> SkillFile:
         """Read a file of a skill from the server that it came from, as `Client.read_skill` does."""
         return self._portal.run(
-            self._servers.read_skill(skill, file, dynamic=dynamic, timeout=timeout)
+            self._inner.read_skill(skill, file, dynamic=dynamic, timeout=timeout)
         )
 
     def search(
@@ -192,31 +162,17 @@ class Servers:
         servers: Collection[str] | None = None,
         timeout: float | None = None,
     ) -> Partial[Hit]:
-        """Return the tools for language models that match some words best, best first.
-
-        Args:
-            query: The words.
-            limit: The most tools to return.
-            servers: Names of those to search. Default: all that are not disabled.
-            timeout: Seconds for which one server may delay the others.
-        """
+        """Return the tools for language models that match some words best, best first."""
         return self._portal.run(
-            self._servers.search(query, limit=limit, servers=servers, timeout=timeout)
+            self._inner.search(query, limit=limit, servers=servers, timeout=timeout)
         )
 
     def model_tools(
         self, servers: Collection[str] | None = None, *, timeout: float | None = None
     ) -> Partial[ModelTool]:
-        """List the tools that a language model can be given, ready to be called.
-
-        Args:
-            servers: Names of those to list. Default: all that are not disabled.
-            timeout: Seconds for which one server may delay the others.
-        """
-        from holdfast.sync.tools import bound
-
+        """List the tools that a language model can be given, ready to be called."""
         return bound(
-            self._portal, self._portal.run(self._servers.model_tools(servers, timeout=timeout))
+            self._portal.run(self._inner.model_tools(servers, timeout=timeout)), self._portal
         )
 
     def toolset(
@@ -229,24 +185,13 @@ class Servers:
     ) -> Toolset:
         """Return all tools in a provider's format. `Toolset` documents the options."""
         return self._portal.run(
-            self._servers.toolset(shape, servers=servers, timeout=timeout, **options)
+            self._inner.toolset(shape, servers=servers, timeout=timeout, **options)
         )
 
     def finder(self, shape: Shape, **options: Any) -> Toolset:
         """Return two tools that stand for all: one searches, one calls what was found."""
-        return self._portal.do(lambda: self._servers.finder(shape, **options))
+        return self._portal.do(lambda: self._inner.finder(shape, **options))
 
     def perform(self, toolset: Toolset, call: Any) -> ModelAnswer:
-        """Make the call that a model asked for, and return the message that answers it.
-
-        Args:
-            toolset: The toolset whose definitions the model was given.
-            call: The call in the provider's format, as an object or a dictionary.
-
-        Returns:
-            The answer. A failure is part of its message, for the model to read.
-
-        Raises:
-            ValidationError: ``call`` is not a call, so there is nothing to answer.
-        """
-        return self._portal.run(self._servers.perform(toolset, call))
+        """Make the call that a model asked for, and return the message that answers it."""
+        return self._portal.run(self._inner.perform(toolset, call))

@@ -316,7 +316,7 @@ def _maker(kind: Any, verb: str) -> tuple[Callable[..., Any], Any]:
 
 def _client_of(thing: Thing) -> Client:
     found = thing.client if isinstance(thing, Handle | SyncHandle) else thing
-    return found._client if isinstance(found, sync.Client) else found
+    return found._inner if isinstance(found, sync.Client) else found
 
 
 async def _close(thing: Client | Handle, recorder: RecordingLog | None) -> None:
