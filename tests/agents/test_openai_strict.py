@@ -6,10 +6,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.agents.openai_strict import LEVELS, NotStrict, loosen, tighten
-from holdfast.agents.schemas import Losses
+from holdfast.agents import openai_strict
+from holdfast.agents.openai_strict import LEVELS, NotStrict, loosen
+from holdfast.agents.schemas import Losses, object_root
 
 TEXT = {"type": "string"}
+
+
+def tighten(schema: dict[str, Any], report: Losses) -> dict[str, Any]:
+    return openai_strict.tighten(object_root(schema, report, plain=True), report)
 
 
 def of(properties: dict[str, Any], **rest: Any) -> dict[str, Any]:
@@ -29,7 +34,7 @@ def closed(properties: dict[str, Any]) -> dict[str, Any]:
         ({"enum": ["a", "b"]}, {"enum": ["a", "b", None], "type": ["string", "null"]}),
         (
             {"type": "string", "const": "a"},
-            {"anyOf": [{"type": "string", "const": "a"}, {"type": "null"}]},
+            {"type": ["string", "null"], "enum": ["a", None]},
         ),
         (
             {"anyOf": [TEXT, {"type": "integer"}]},

@@ -9,28 +9,30 @@ import pytest
 
 from holdfast.agents.providers import shaped
 from holdfast.agents.schemas import (
+    DEEPEST,
     MOST_NODES,
-    Expansion,
     Loss,
     Losses,
-    References,
     accepts_null,
-    below,
     inferred_types,
-    join,
     object_root,
     safe_keys,
-    tell,
-    without_all_of,
+    sieve,
 )
 from holdfast.types import Tool
 
 TEXT = {"type": "string"}
 
 
-def expand(schema: dict[str, Any]) -> tuple[dict[str, Any], Losses]:
+def read(node: Any, plain: bool = False, **more: Any) -> tuple[Any, list[Loss]]:
+    """A parameter's schema, and what was lost."""
     report = Losses()
-    return Expansion(schema, report).run(), report
+    found = object_root({"properties": {"a": node}, **more}, report, plain=plain)
+    return found["properties"]["a"], list(report)
+
+
+def expand(node: Any, **more: Any) -> tuple[Any, list[Loss]]:
+    return read(node, plain=True, **more)
 
 
 def test_a_loss_says_where_and_what() -> None:
@@ -45,38 +47,41 @@ def test_the_same_loss_is_told_once() -> None:
     assert len(report) == 1
 
 
-def test_a_place_is_a_json_pointer() -> None:
-    assert below("/properties", "a/b~c", 0) == "/properties/a~1b~0c/0"
-
-
 def test_a_place_is_made_sound_once_however_it_is_referred_to() -> None:
+    both = {"properties": {"a": {"$ref": "#/x"}, "b": {"$ref": "#/%78"}}}
     report = Losses()
-    references = References({"x": {"type": "file", "title": "X"}}, report)
-    assert references.target("#/x") == {"title": "X"}
-    assert references.target("#/%78") is references.target("#/x")
-    assert [str(loss) for loss in report] == ["/x: type: is not what it should be; it is left out"]
+    found = object_root({**both, "x": {"type": "file", "title": "X"}}, report, plain=True)
+    assert found["properties"] == {"a": {"title": "X"}, "b": {"title": "X"}}
+    (loss,) = report
+    assert str(loss) == "/properties/a: type: is not what it should be; it is left out"
 
 
 def test_references_are_replaced_by_what_they_lead_to() -> None:
-    schema = {
-        "properties": {"a": {"$ref": "#/$defs/A", "description": "mine"}},
-        "$defs": {"A": {"type": "array", "items": {"$ref": "#/$defs/B"}}, "B": TEXT},
-    }
-    found, report = expand(schema)
+    definitions = {"A": {"type": "array", "items": {"$ref": "#/$defs/B"}}, "B": TEXT}
+    node = {"$ref": "#/$defs/A", "description": "mine"}
     array = {"type": "array", "items": TEXT, "description": "mine"}
-    assert (found, report) == ({"properties": {"a": array}}, [])
+    assert expand(node, **{"$defs": definitions}) == (array, [])
+    assert read(node, False, **{"$defs": definitions}) == (node, [])
 
 
 def test_a_schema_that_holds_itself_is_cut() -> None:
     tree = {"type": "object", "properties": {"child": {"$ref": "#/$defs/Tree"}}}
-    found, report = expand({"properties": {"t": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": tree}})
-    assert found["properties"]["t"]["properties"]["child"] == {"type": "object"}
+    found, report = expand({"$ref": "#/$defs/Tree"}, **{"$defs": {"Tree": tree}})
+    assert found["properties"]["child"] == {"type": "object"}
     assert [loss.keyword for loss in report] == ["$ref"]
 
 
+def test_a_part_may_refer_to_what_its_owner_extends() -> None:
+    """That is no schema that holds itself."""
+    node = {"allOf": [{"$ref": "#/$defs/Base"}, {"properties": {"of": {"$ref": "#/$defs/Base"}}}]}
+    base = {"type": "object", "properties": {"id": TEXT}}
+    found, report = expand(node, **{"$defs": {"Base": base}})
+    assert (found, report) == ({"type": "object", "properties": {"id": TEXT, "of": base}}, [])
+
+
 def test_a_reference_that_leads_nowhere_is_told() -> None:
-    found, report = expand({"properties": {"a": {"$ref": "https://x/y", "title": "A"}}})
-    assert found == {"properties": {"a": {"title": "A"}}}
+    found, report = expand({"$ref": "https://x/y", "title": "A"})
+    assert found == {"title": "A"}
     assert "leads nowhere" in report[0].text
 
 
@@ -86,7 +91,7 @@ def test_references_cannot_unfold_without_end() -> None:
     for i in range(1, 12):
         names = {str(j): {"$ref": f"#/$defs/d{i - 1}"} for j in range(8)}
         definitions[f"d{i}"] = {"type": "object", "properties": names}
-    found, report = expand({"properties": {"a": {"$ref": "#/$defs/d11"}}, "$defs": definitions})
+    found, report = expand({"$ref": "#/$defs/d11"}, **{"$defs": definitions})
     assert any("too large" in loss.text for loss in report)
     assert str(found).count("properties") < MOST_NODES
 
@@ -112,25 +117,33 @@ def test_a_long_chain_of_references_is_cut(shape: Any) -> None:
     )
 
 
-def test_a_deep_schema_is_cut() -> None:
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_deep_schema_is_cut(plain: bool) -> None:
     schema: dict[str, Any] = TEXT
-    for _ in range(300):
+    for _ in range(5 * DEEPEST):
         schema = {"type": "array", "items": schema}
-    _, report = expand(schema)
+    found, report = read(schema, plain)
+    assert str(found).count("items") == DEEPEST - 1
     assert "too deep" in report[0].text
 
 
 def test_demands_that_cannot_be_joined_are_reported() -> None:
-    report = Losses()
-    assert join([{"pattern": "a"}, {"pattern": "b"}], "", report) == {"pattern": "a"}
-    assert join([TEXT, {"type": "array"}], "", report) == {}
-    assert [loss.keyword for loss in report] == ["pattern", "type"]
+    found, report = expand({"allOf": [{"pattern": "a"}, {"pattern": "b"}]})
+    assert (found, [loss.keyword for loss in report]) == ({"pattern": "a"}, ["pattern"])
+    found, report = expand({"allOf": [TEXT, {"type": "array"}]})
+    assert (found, [loss.keyword for loss in report]) == ({}, ["type"])
 
 
 def test_all_of_becomes_part_of_its_node() -> None:
     node = {"description": "d", "allOf": [TEXT, {"allOf": [{"minLength": 2}]}, True]}
-    found = without_all_of(node, "", Losses())
-    assert found == {"description": "d", "type": "string", "minLength": 2}
+    assert expand(node) == ({"description": "d", "type": "string", "minLength": 2}, [])
+    assert read(node) == (node, [])
+
+
+def test_a_property_of_two_parts_has_the_demands_of_both() -> None:
+    parts = [{"properties": {"b": {"allOf": [one]}}} for one in (TEXT, {"maxLength": 3})]
+    found, _ = expand({"allOf": parts})
+    assert found == {"properties": {"b": {"type": "string", "maxLength": 3}}}
 
 
 @pytest.mark.parametrize(
@@ -167,19 +180,35 @@ def test_whether_a_null_is_a_good_value(node: Any, accepted: bool) -> None:
     assert accepts_null(node) is accepted
 
 
-def test_what_cannot_be_said_is_described() -> None:
-    assert tell({"description": "A URL"}, {"format": "uri", "default": 5}) == {
-        "description": "A URL (format: uri; default: 5)"
-    }
-    assert len(tell({}, {"examples": ["x" * 999]})["description"]) < 250
-    assert tell(TEXT, {}) is TEXT
+@pytest.mark.parametrize(
+    ("node", "described"),
+    [
+        (
+            {"description": "A URL", "format": "uri", "default": 5},
+            "A URL (format: uri; default: 5)",
+        ),
+        ({"enum": ["a"]}, 'one of: ["a"]'),
+    ],
+)
+def test_what_cannot_be_said_is_described(node: Any, described: str) -> None:
+    told = frozenset({"format", "default", "enum", "examples"})
+
+    def fits(key: str, value: Any) -> bool:
+        return key == "description"
+
+    report = Losses()
+    found = sieve({**node, "not": {}, "$id": "x"}, "", report, fits=fits, told=told, lost="is lost")
+    assert found == {"description": described}
+    assert [loss.text for loss in report][-1] == "is lost"
+    long = sieve({"examples": ["x" * 999]}, "", report, fits=fits, told=told, lost="")
+    assert len(long["description"]) < 250
 
 
 @pytest.mark.parametrize(
     ("schema", "flat", "lost"),
     [
         ({}, {"type": "object", "properties": {}}, []),
-        ({"type": "object", "properties": None}, {"type": "object", "properties": {}}, []),
+        ({"properties": None}, {"type": "object", "properties": {}}, ["properties"]),
         (
             {"$ref": "#/$defs/A", "$defs": {"A": {"properties": {"a": TEXT}}}},
             {
@@ -241,3 +270,31 @@ def test_parameters_are_renamed_and_called_back() -> None:
         name: name for name in properties
     }
     assert len(report) == 2
+
+
+@pytest.mark.parametrize(
+    ("schema", "kept", "lost"),
+    [
+        ({"type": "strnig"}, {}, ["type"]),
+        ({"type": ["string", "null"]}, {"type": ["string", "null"]}, []),
+        ({"required": True}, {}, ["required"]),
+        ({"enum": []}, {}, ["enum"]),
+        ({"minimum": "1", "maximum": 2.5}, {"maximum": 2.5}, ["minimum"]),
+        ({"minLength": -1, "maxLength": 3}, {"maxLength": 3}, ["minLength"]),
+        ({"properties": {"a": 5}}, {"properties": {"a": {}}}, ["schema"]),
+        ({"properties": {"a": True}}, {"properties": {"a": True}}, []),
+        ({"items": 5}, {"items": {}}, ["schema"]),
+        ({"anyOf": {}}, {}, ["anyOf"]),
+        ({"x-vendor": 5, "default": []}, {"x-vendor": 5, "default": []}, []),
+    ],
+)
+def test_what_is_malformed_is_left_out(schema: Any, kept: Any, lost: list[str]) -> None:
+    found, report = read(schema)
+    assert found == kept
+    assert [loss.keyword for loss in report] == lost
+
+
+def test_an_integer_of_any_length_is_a_number() -> None:
+    """A float cannot hold it, which must not end the conversion."""
+    schema = {"type": "integer", "maximum": 10**400}
+    assert read(schema) == (schema, [])

@@ -12,19 +12,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
-from holdfast.agents.schemas import (
-    Expansion,
-    Losses,
-    below,
-    inferred_types,
-    join,
-    object_root,
-    sieve,
-    without_all_of,
-    without_one_of,
-)
-from holdfast.schema.types import is_number
-from holdfast.schema.walk import Schema, branches, properties, required, tuple_items
+from holdfast.agents.schemas import MOST_NODES, Losses, inferred_types, join, sieve
+from holdfast.schema.explain import pointer
+from holdfast.schema.walk import Budget, Schema, branches, properties, required, tuple_items
 
 _FORMATS: Final[dict[str, frozenset[str]]] = {
     "string": frozenset({"date-time"}),
@@ -51,53 +41,48 @@ _TOLD: Final = frozenset(
 _ANY: Final = ("string", "number", "boolean")
 
 
-def subset(schema: Schema, report: Losses) -> Schema | None:
-    """Return the schema for ``parameters``; None without arguments: an empty object is refused."""
-    root = Expansion(object_root(schema, report), report).run()
-    if not root["properties"]:
-        return None
-    return _Conversion(report).node(root, "")
+def subset(root: Schema, report: Losses) -> Schema | None:
+    """Return the plain schema of some arguments for ``parameters``.
+
+    None without arguments: an object without properties is refused.
+    """
+    return _Conversion(report).node(root, "") if root["properties"] else None
 
 
 class _Conversion:
     def __init__(self, report: Losses) -> None:
         self._report = report
+        # Each alternative has all that stands beside it, alternatives of properties included.
+        self._budget = Budget(MOST_NODES)
 
     def node(self, node: Any, where: str) -> Schema:
         """Convert one schema."""
-        node = self._normal(node, where)
+        if node is False:
+            self._report.add(where, "schema", "nothing fits it; any value is accepted")
+        if not self._budget.afford():
+            self._report.add(where, "schema", "too large; any value is accepted")
+            node = {}
+        node = node if isinstance(node, dict) else {}
         variants = self._variants(node, where)
         found = [one for one in variants if one["type"] != "null"]
         nullable = {"nullable": True} if len(found) < len(variants) else {}
         if not found:
             self._report.add(where, "type", "only null; becomes text that may be null")
-            return {"type": "STRING", **self._described(node), **nullable}
+            return {"type": "STRING", **_described(node), **nullable}
         if len(found) == 1:
             return {**self._typed(found[0], where), **nullable}
-        choices = [self._typed(one, below(where, "anyOf", i)) for i, one in enumerate(found)]
-        return {"anyOf": choices, **self._described(node), **nullable}
-
-    def _normal(self, given: Any, where: str) -> Schema:
-        """Return the schema without keywords that can be expressed by others."""
-        if not isinstance(given, dict):
-            if given is False:
-                self._report.add(where, "schema", "nothing fits it; any value is accepted")
-            return {}
-        node = without_one_of(without_all_of(given, where, self._report), where, self._report)
-        if "const" not in node:
-            return node
-        rest = {key: value for key, value in node.items() if key != "const"}
-        return {**rest, "enum": [node["const"]]}
+        choices = [self._typed(one, where + pointer("anyOf", i)) for i, one in enumerate(found)]
+        return {"anyOf": choices, **_described(node), **nullable}
 
     def _variants(self, node: Schema, where: str) -> list[Schema]:
         """Return one schema for each alternative and each type."""
-        if choices := branches(node, "anyOf"):
+        if choices := [one for one in branches(node, "anyOf") if one is not False]:
             rest = {key: value for key, value in node.items() if key != "anyOf"}
             found: list[Schema] = []
             for index, choice in enumerate(choices):
-                place = below(where, "anyOf", index)
-                whole = join([self._normal(choice, place), rest], place, self._report)
-                found += self._variants(whole, place)
+                place = where + pointer("anyOf", index)
+                parts = [choice, rest] if isinstance(choice, dict) else [rest]
+                found += self._variants(join(parts, place, self._report), place)
             return found
         kinds = inferred_types(node)
         if not kinds:
@@ -109,7 +94,7 @@ class _Conversion:
     def _typed(self, node: Schema, where: str) -> Schema:
         """Return a schema of one type, with the keywords of that type."""
         kind = node["type"]
-        described = self._described(node)
+        described = _described(node)
         if kind == "object" and not node.get("properties"):
             # Gemini refuses an object that names no properties.
             text = "an object of any keys; it is passed as JSON text"
@@ -119,16 +104,12 @@ class _Conversion:
         plain = {key: one for key, one in _without_exclusive(node).items() if key not in _BUILT}
         if plain.get("additionalProperties") is False:
             del plain["additionalProperties"]
-        if isinstance(plain.get("enum"), list):
+        if "enum" in plain:
             plain["enum"] = [one for one in plain["enum"] if one is not None]
         lost = "is not part of Gemini's schemas"
         fits = partial(_fits, kind)
         found = sieve({**described, **plain}, where, self._report, fits=fits, told=_TOLD, lost=lost)
         return {"type": kind.upper(), **found, **self._parts(node, where)}
-
-    def _described(self, node: Schema) -> Schema:
-        text = node.get("description") or node.get("title")
-        return {"description": text} if isinstance(text, str) and text else {}
 
     def _parts(self, node: Schema, where: str) -> Schema:
         """Return the keywords that hold other schemas."""
@@ -137,15 +118,20 @@ class _Conversion:
             if first:
                 self._report.add(where, "prefixItems", "becomes a list of any of its values")
                 items = {"anyOf": first}
-            return {"items": self.node({} if items is None else items, below(where, "items"))}
+            return {"items": self.node({} if items is None else items, where + "/items")}
         if node["type"] != "object":
             return {}
         found = {
-            name: self.node(one, below(where, "properties", name))
+            name: self.node(one, where + pointer("properties", name))
             for name, one in properties(node).items()
         }
         needed = [name for name in required(node) if name in found]
         return {"properties": found, **({"required": needed} if needed else {})}
+
+
+def _described(node: Schema) -> Schema:
+    text = node.get("description") or node.get("title")
+    return {"description": text} if text else {}
 
 
 def _fits(kind: str, key: str, value: Any) -> bool:
@@ -153,8 +139,8 @@ def _fits(kind: str, key: str, value: Any) -> bool:
     if key == "format":
         return value in _FORMATS.get(kind, ())
     if key == "enum":
-        texts = kind == "string" and isinstance(value, list) and value
-        return bool(texts) and all(isinstance(one, str) and one for one in value)
+        texts = bool(value) and all(isinstance(one, str) and one for one in value)
+        return kind == "string" and texts
     return key == "description" or key in _WORDS[kind]
 
 
@@ -163,12 +149,10 @@ def _without_exclusive(node: Schema) -> Schema:
     if node["type"] != "integer":
         return node
     found = dict(node)
-    low, high = node.get("exclusiveMinimum"), node.get("exclusiveMaximum")
-    if low is not None and is_number(low) and math.isfinite(low):
-        del found["exclusiveMinimum"]
+    low, high = found.pop("exclusiveMinimum", None), found.pop("exclusiveMaximum", None)
+    if low is not None:
         found["minimum"] = max(math.floor(low) + 1, found.get("minimum", -math.inf))
-    if high is not None and is_number(high) and math.isfinite(high):
-        del found["exclusiveMaximum"]
+    if high is not None:
         found["maximum"] = min(math.ceil(high) - 1, found.get("maximum", math.inf))
     return found
 
@@ -177,7 +161,10 @@ def _without_exclusive(node: Schema) -> Schema:
 
 
 def revive(value: Any, schema: Any) -> Any:
-    """Return arguments with the objects that were passed as JSON text read again."""
+    """Return arguments with the objects that were passed as JSON text read again.
+
+    ``schema`` is the tool's own, plain.
+    """
     nodes = list(_alternatives(schema))
     kinds = {kind for node in nodes for kind in inferred_types(node)}
     if isinstance(value, str) and "object" in kinds and "string" not in kinds:
@@ -202,9 +189,8 @@ def revive(value: Any, schema: Any) -> Any:
 
 
 def _alternatives(schema: Any) -> Iterator[Schema]:
-    """Return a schema and all that it is an alternative of, each without ``allOf``."""
+    """Return a schema, and all its alternatives."""
     if isinstance(schema, dict):
-        node = without_all_of(schema, "", Losses())
-        yield node
-        for choice in (*branches(node, "anyOf"), *branches(node, "oneOf")):
+        yield schema
+        for choice in branches(schema, "anyOf"):
             yield from _alternatives(choice)

@@ -12,7 +12,7 @@ from holdfast._core.calls.options import CallOptions
 from holdfast.agents.budget import READ_MORE, budget_of
 from holdfast.agents.naming import LIMIT, VALID, Names, no_tool
 from holdfast.agents.outcome import ToolOutcome
-from holdfast.agents.schemas import Losses, object_root, sound
+from holdfast.agents.schemas import Losses, object_root
 from holdfast.errors import HoldfastError
 from holdfast.schema.walk import Schema
 from holdfast.servers.member import Failure
@@ -66,8 +66,7 @@ class ModelTool(ServerTool, frozen=True):
     @property
     def input_schema(self) -> Schema:
         """The JSON Schema of the arguments, always an object's."""
-        report = Losses()
-        return object_root(sound(self.tool.input_schema, report), report)
+        return object_root(self.tool.input_schema, Losses())
 
     @property
     def annotations(self) -> ToolAnnotations | None:

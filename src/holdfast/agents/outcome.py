@@ -11,8 +11,9 @@ import msgspec
 from msgspec import Struct
 
 from holdfast._core.text import truncate
-from holdfast.agents.schemas import Losses, below
+from holdfast.agents.schemas import Losses
 from holdfast.errors import HoldfastError
+from holdfast.schema.explain import pointer
 from holdfast.types.content import (
     AudioContent,
     BlobResourceContents,
@@ -149,7 +150,7 @@ class ToolOutcome(Struct, frozen=True):
             return OutcomeParts([text], True, msgspec.UNSET, report)
         items: list[str | Media] = []
         for index, content in enumerate(self.result.content):
-            found = _content(content, takes, below("", "content", index), report)
+            found = _content(content, takes, pointer("content", index), report)
             if found != "":  # an empty text is refused by some
                 items.append(found)
         structured = self.result.structured_content

@@ -14,6 +14,7 @@ so that the model knows it is there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Struct
@@ -21,19 +22,10 @@ from msgspec import UNSET, Struct
 from holdfast.agents import gemini, openai_strict
 from holdfast.agents.listing import describe
 from holdfast.agents.outcome import Media, OutcomeParts, ToolOutcome, says_the_same
-from holdfast.agents.schemas import (
-    DEEPEST,
-    Loss,
-    Losses,
-    below,
-    object_root,
-    rewrite,
-    safe_keys,
-    sound,
-    types_of,
-)
+from holdfast.agents.schemas import Loss, Losses, object_root, safe_keys, types_of
 from holdfast.errors import ValidationError
-from holdfast.schema.walk import Schema
+from holdfast.schema.explain import pointer
+from holdfast.schema.walk import Schema, rewrite
 from holdfast.types.tools import Tool, ToolResult
 
 SEARCH_TOOLS: Final[dict[str, dict[str, str]]] = {
@@ -54,14 +46,27 @@ def check_shape(shape: object) -> None:
 # Definitions
 
 
+_KEYS: Final = {"anthropic": "[a-zA-Z0-9_.-]{1,64}", "gemini": "[a-zA-Z_][a-zA-Z0-9_]{0,63}"}
+"""The names of parameters that a provider takes, where it does not take all."""
+
+
 class Shaped(Struct, frozen=True):
-    """A tool in a provider's shape. ``keys`` leads from parameters renamed to their own names;
-    ``strict`` is whether the provider will hold its model to the schema."""
+    """A tool in a provider's shape.
+
+    ``keys`` leads from renamed parameters to their own names, ``back`` from a model's arguments to
+    the tool's; ``strict`` is whether the provider will hold its model to the schema.
+    """
 
     definition: dict[str, Any]
     losses: tuple[Loss, ...] = ()
     keys: Mapping[str, str] = {}
+    back: Callable[[Any], Any] | None = None
     strict: bool = False
+
+    def restore(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a model's arguments as the tool's own."""
+        own = {self.keys.get(key, key): value for key, value in arguments.items()}
+        return own if self.back is None else self.back(own)
 
 
 def shaped(
@@ -87,34 +92,59 @@ def shaped(
         can = " and ".join(SEARCH_TOOLS)
         raise ValidationError(f"defer: shape {shape!r} has no tool search; {can} have one")
     report = Losses()
-    text, schema = describe(tool), sound(tool.input_schema, report)
-    if fence is not None:
-        text, schema = fenced(text, fence), fenced_schema(schema, fence)
-    definition: dict[str, Any] = {"name": name or tool.name}
-    if text:
-        definition["description"] = text
     keys: dict[str, str] = {}
-    held = False
+    parameters, back = _parameters(tool.input_schema, shape, strict, report)
+    if parameters is not None and shape in _KEYS:
+        parameters, keys = safe_keys(parameters, _KEYS[shape], report)
+    text = describe(tool)
+    if fence is not None:
+        text, parameters = fenced(text, fence), fenced_schema(parameters, fence)
+    definition: dict[str, Any] = {"name": name or tool.name}
+    if text or shape == "gemini":  # Gemini wants one always
+        definition["description"] = text or definition["name"]
+    if parameters is not None:
+        definition["input_schema" if shape == "anthropic" else "parameters"] = parameters
+    held = strict and back is not None
+    # Responses takes a tool for strict unless it says that it is not.
+    if strict or shape == "openai-responses":
+        definition["strict"] = held
+    if shape == "openai":
+        definition = {"function": definition}
     if shape.startswith("openai"):
-        definition["parameters"], held = _openai_parameters(schema, strict, report)
-        # Responses takes a tool for strict unless it says that it is not.
-        if strict or shape == "openai-responses":
-            definition["strict"] = held
-        if shape == "openai":
-            definition = {"function": definition}
         definition = {"type": "function", **definition}
-    elif shape == "anthropic":
-        root = object_root(schema, report)
-        definition["input_schema"], keys = safe_keys(root, "[a-zA-Z0-9_.-]{1,64}", report)
-    else:
-        definition.setdefault("description", definition["name"])  # Gemini wants one always
-        parameters = gemini.subset(schema, report)
-        if parameters is not None:
-            allowed = "[a-zA-Z_][a-zA-Z0-9_]{0,63}"
-            definition["parameters"], keys = safe_keys(parameters, allowed, report)
     if defer:
         definition["defer_loading"] = True
-    return Shaped(definition, tuple(report), keys, held)
+    return Shaped(definition, tuple(report), keys, back, held)
+
+
+def _parameters(
+    schema: Schema, shape: Shape, strict: bool, report: Losses
+) -> tuple[Schema | None, Callable[[Any], Any] | None]:
+    """Return the schema of the arguments, and the way back from a model's to the tool's."""
+    if shape == "gemini":
+        own = object_root(schema, report, plain=True)
+        return gemini.subset(own, report), partial(gemini.revive, schema=own)
+    if strict:
+        found = Losses()
+        own = object_root(schema, found, plain=True)
+        try:
+            tight = openai_strict.tighten(own, found)
+        except openai_strict.NotStrict as why:
+            report.add(why.where, why.keyword, f"not in strict mode: {why}")
+        else:
+            report.update(found)
+            return tight, partial(openai_strict.loosen, node=own)
+    root = object_root(schema, report)
+    return (root if shape == "anthropic" else _with_items(root)), None
+
+
+def _with_items(node: Any) -> Any:
+    """OpenAI refuses an array that does not say of what; of anything, then."""
+    if not isinstance(node, dict):
+        return node
+    if "array" in types_of(node) and "items" not in node:
+        node = {**node, "items": {}}
+    return rewrite(node, lambda part: _with_items(part.schema))
 
 
 def fenced(text: str, server: str) -> str:
@@ -129,33 +159,11 @@ def fenced_schema(node: Any, server: str) -> Any:
     """Return a schema whose descriptions are fenced, at every depth."""
     if not isinstance(node, dict):
         return node
-    found = rewrite(node, lambda part, where: fenced_schema(part, server))
-    words = {key: found[key] for key in ("title", "description") if isinstance(found.get(key), str)}
-    return {**found, **{key: fenced(text, server) for key, text in words.items()}}
-
-
-def _openai_parameters(schema: Schema, strict: bool, report: Losses) -> tuple[Schema, bool]:
-    """Return the schema of the arguments, and whether it is one for strict mode."""
-    if strict:
-        found = Losses()
-        try:
-            tight = openai_strict.tighten(schema, found)
-        except openai_strict.NotStrict as why:
-            report.add(why.where, why.keyword, f"not in strict mode: {why.text}")
-        else:
-            for loss in found:
-                report.add(loss.where, loss.keyword, loss.text)
-            return tight, True
-    return _with_items(object_root(schema, report), ""), False
-
-
-def _with_items(node: Any, where: str) -> Any:
-    """OpenAI refuses an array that does not say of what; of anything, then."""
-    if not isinstance(node, dict) or where.count("/") > 2 * DEEPEST:
-        return node
-    if "array" in types_of(node) and "items" not in node:
-        node = {**node, "items": {}}
-    return rewrite(node, _with_items, where)
+    found = rewrite(node, lambda part: fenced_schema(part.schema, server))
+    for key in ("title", "description"):
+        if key in found:
+            found[key] = fenced(found[key], server)
+    return found
 
 
 # Results
@@ -229,7 +237,7 @@ def _anthropic(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
     if parts.is_error:
         for index, item in enumerate(parts.items):
             if isinstance(item, Media):
-                where = below("", "content", index)
+                where = pointer("content", index)
                 parts.report.add(where, item.mime_type, "an error can hold text only")
         return {**message, "content": parts.text or _NO_REASON, "is_error": True}
     content: list[dict[str, Any]] = []

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
 from msgspec import Struct
 
 from holdfast._core.text import truncate
-from holdfast.schema import walk
 from holdfast.schema.explain import pointer
 from holdfast.schema.types import merge, type_of, well_formed
 from holdfast.schema.walk import (
@@ -24,7 +24,6 @@ from holdfast.schema.walk import (
     NAMED,
     REFERENCES,
     Budget,
-    Part,
     Schema,
     branches,
     properties,
@@ -37,12 +36,13 @@ DEEPEST: Final = 48
 MOST_NODES: Final = 10_000
 """Schemas that references may unfold to."""
 
-SILENT: Final = frozenset(
+_SILENT: Final = frozenset(
     {"$schema", "$id", "$comment", "$anchor", "$vocabulary", "$defs", "definitions", "id"}
     | {"readOnly", "writeOnly", "deprecated", "discriminator", "$dynamicAnchor", "nullable"}
 )
 """Say nothing about which values are good, or are used up by the conversion."""
-
+_SINGLE: Final = HOLDS - NAMED - LISTED - {*REFERENCES}
+"""Keywords that hold one schema."""
 _ODD: Final = re.compile("[^a-zA-Z0-9_]")
 
 
@@ -60,142 +60,189 @@ class Loss(Struct, frozen=True):
         return f"{self.where or '/'}: {self.keyword}: {self.text}"
 
 
-class Losses(list[Loss]):
-    """The losses so far."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._known: set[Loss] = set()
+class Losses(dict[Loss, None]):
+    """The losses so far, each of them once."""
 
     def add(self, where: str, keyword: str, text: str) -> None:
-        """Add a loss, unless it is there."""
-        loss = Loss(where, keyword, text)
-        if loss not in self._known:
-            self._known.add(loss)
-            self.append(loss)
+        """Add a loss."""
+        self[Loss(where, keyword, text)] = None
 
 
-def below(where: str, *steps: object) -> str:
-    """Return the JSON pointer of a place further down."""
-    return where + pointer(*steps)
+# The arguments as a whole
 
 
-def rewrite(node: Schema, change: Callable[[Any, str], Any], where: str = "") -> Schema:
-    """Return a copy with every schema directly inside replaced by ``change(schema, its place)``.
+def object_root(schema: Schema, report: Losses, *, plain: bool = False) -> Schema:
+    """Return the schema of the arguments as one object: no provider takes alternatives there.
 
-    ``additionalProperties: false`` and the like stay as they are.
+    What is malformed is left out. ``plain`` rewrites it at every depth without ``$ref``, ``allOf``,
+    ``oneOf`` and ``const``.
+    """
+    root: Schema = _Reading(schema, report, plain).node(schema)
+    for key in ("anyOf", "oneOf"):
+        if variants := [one for one in root.pop(key, ()) if isinstance(one, dict)]:
+            report.add("", key, "alternatives for the arguments as a whole; they become one object")
+            root = _combined(root, variants)
+    for key in ("enum", "const", "not", "if", "then", "else"):
+        if root.pop(key, None) is not None:
+            report.add("", key, "cannot be said of the arguments as a whole")
+    return {**root, "type": "object", "properties": properties(root)}
+
+
+def _combined(node: Schema, variants: list[Schema]) -> Schema:
+    """Return one object that has the properties of all variants, and requires what all require."""
+    found = dict(properties(node))
+    for variant in variants:
+        for name, one in properties(variant).items():
+            known = found.get(name)
+            if known is None or known == one:
+                found[name] = one
+            elif isinstance(known, dict) and isinstance(known.get("anyOf"), list):
+                found[name] = {**known, "anyOf": [*known["anyOf"], one]}
+            else:
+                found[name] = {"anyOf": [known, one]}
+    named = [required(one) for one in variants]
+    always = [name for name in found if all(name in one for one in named)]
+    needed = list(dict.fromkeys([*required(node), *always]))
+    return {**node, "properties": found, **({"required": needed} if needed else {})}
+
+
+class _Reading:
+    """Reads a server's schema without what is malformed, and with its references resolved.
+
+    Unless it is to be ``plain``, they are resolved for the value as a whole alone.
     """
 
-    def changed(part: Part) -> Any:
-        if isinstance(part.schema, bool) and part.key is None:
-            return part.schema
-        return change(part.schema, below(where, *part.steps))
-
-    return walk.rewrite(node, changed)
-
-
-# References
-
-
-class References:
-    """The targets of the references of a schema, made sound.
-
-    A reference may lead to any place, such as ``#/components/…``, where `sound` finds no schemas.
-    """
-
-    def __init__(self, root: Schema, report: Losses) -> None:
+    def __init__(self, root: Schema, report: Losses, plain: bool) -> None:
         self._root = root
         self._report = report
-        # By identity: one large place may have a thousand references to it, each spelled anew.
-        self._known: dict[int, Any] = {}
-
-    def target(self, reference: str) -> Any:
-        """Return a schema; None if the reference leads to nothing in the document."""
-        found = resolve(self._root, reference)
-        if not isinstance(found, dict):
-            return found
-        if id(found) not in self._known:
-            where = reference.removeprefix("#")
-            self._known[id(found)] = _sound(found, where, self._report, DEEPEST)
-        return self._known[id(found)]
-
-
-class Expansion:
-    """Replaces references by what they lead to."""
-
-    def __init__(self, root: Schema, report: Losses) -> None:
-        self._root = root
-        self._references = References(root, report)
-        self._report = report
+        self._plain = plain
         self._budget = Budget(MOST_NODES)
+        # By identity: one large place may have a thousand references to it, each spelled anew.
+        self._known: dict[int, Schema] = {}
 
-    def run(self) -> Schema:
-        """Return the expanded schema."""
-        found = self._expand(self._root, "", ())
-        return found if isinstance(found, dict) else {}
-
-    def _expand(self, node: Any, where: str, trail: tuple[str, ...]) -> Any:
-        if not isinstance(node, dict):
-            return node
-        deep = where.count("/") > 2 * DEEPEST or len(trail) > DEEPEST
-        if deep or not self._budget.afford():
+    def node(
+        self,
+        node: Any,
+        where: str = "",
+        trail: tuple[str, ...] = (),
+        level: int = 0,
+        whole: bool = True,
+    ) -> Any:
+        """Return a schema. ``trail`` are the references followed to it."""
+        resolved = whole or self._plain
+        deep = level >= DEEPEST or len(trail) > DEEPEST
+        if deep or ((resolved or trail) and not self._budget.afford()):
             self._report.add(where, "schema", "too large or too deep; any value is accepted")
             return {}
-        reference = node.get("$ref")
-        if isinstance(reference, str):
-            return self._follow(node, reference, where, trail)
-        bare = {key: value for key, value in node.items() if key not in ("$defs", "definitions")}
-        return rewrite(bare, lambda one, place: self._expand(one, place, trail), where)
+        if isinstance(node, bool):
+            return node
+        if not isinstance(node, dict):
+            self._report.add(where, "schema", "is no schema; any value is accepted")
+            return {}
+        found: Schema = {}
+        for key, value in self._well_formed(node, where).items():
+            same = whole and key in ("allOf", "anyOf", "oneOf")
+            inner = partial(self.node, trail=trail, level=level + 1, whole=same)
+            found[key] = _converted(key, value, where, inner)
+        if not resolved:
+            return found
+        parts = [found, *(one for one in found.pop("allOf", ()) if isinstance(one, dict))]
+        reference = found.pop("$ref", None)
+        if reference is not None:
+            parts.insert(1, self._target(reference, where, trail, level, whole))
+        if len(parts) > 1:
+            found = join(parts, where, self._report, plain=self._plain)
+        if self._plain and where and "oneOf" in found:
+            # No provider counts what fits.
+            self._report.add(where, "oneOf", "may fit more than one of its alternatives")
+            found["anyOf"] = [*found.get("anyOf", ()), *found.pop("oneOf")]
+        return found
 
-    def _follow(self, node: Schema, reference: str, where: str, trail: tuple[str, ...]) -> Any:
-        beside = {key: value for key, value in node.items() if key != "$ref"}
-        target = self._references.target(reference)
-        if reference in trail:
-            self._report.add(where, "$ref", f"{reference} leads back to itself; it is not followed")
-            kind = target.get("type") if isinstance(target, dict) else None
-            return {**({"type": kind} if kind is not None else {}), **_words(beside)}
+    def _well_formed(self, node: Schema, where: str) -> Schema:
+        known = self._known.get(id(node))
+        if known is None:
+            known = self._known[id(node)] = {}
+            for key, value in node.items():
+                if not well_formed(key, value) or (key == "enum" and not value):
+                    self._report.add(where, key, "is not what it should be; it is left out")
+                elif not self._plain:
+                    known[key] = value
+                elif key == "const":
+                    known["enum"] = [value]
+                elif key not in ("$defs", "definitions"):
+                    known.setdefault(key, value)
+        return known
+
+    def _target(
+        self, reference: str, where: str, trail: tuple[str, ...], level: int, whole: bool
+    ) -> Schema:
+        target = resolve(self._root, reference)
         if not isinstance(target, dict):
             self._report.add(where, "$ref", f"{reference} leads nowhere; any value is accepted")
-            return _words(beside)
-        found = self._expand(target, where, (*trail, reference))
-        extra = self._expand(beside, where, trail)
-        return join([extra, found], where, self._report) if extra else found
+            return {}
+        if reference in trail:
+            self._report.add(where, "$ref", f"{reference} leads back to itself; it is not followed")
+            clean = self._well_formed(target, where)
+            return {key: clean[key] for key in ("type",) if key in clean}
+        found: Schema = self.node(target, where, (*trail, reference), level, whole)
+        return found
 
 
-def _words(node: Schema) -> Schema:
-    return {key: node[key] for key in ("title", "description") if key in node}
+def _converted(key: str, value: Any, where: str, inner: Callable[[Any, str], Any]) -> Any:
+    """Return the value of a keyword with ``inner(schema, its place)`` for the schemas in it."""
+    if key in NAMED:
+        # Before 2019-09 a dependency may be a list of names.
+        return {
+            name: one
+            if key == "dependencies" and isinstance(one, list)
+            else inner(one, where + pointer(key, name))
+            for name, one in value.items()
+        }
+    if isinstance(value, list) and (key in LISTED or key == "items"):
+        return [inner(one, where + pointer(key, at)) for at, one in enumerate(value)]
+    return inner(value, where + pointer(key)) if key in _SINGLE else value
 
 
-# Merging
-
-
-def join(schemas: list[Schema], where: str, report: Losses) -> Schema:
+def join(schemas: list[Schema], where: str, report: Losses, *, plain: bool = True) -> Schema:
     """Return one schema for values that fit all of these; in texts, the first one counts."""
     merged = merge(schemas)
     for keyword in merged.conflicts:
         report.add(where, keyword, "two demands on one value that cannot be stated in one schema")
+    named = properties(merged.schema) if plain else {}
+    for name, one in named.items():
+        if isinstance(one, dict) and "allOf" in one:  # it is a property of two of them
+            both = [part for part in one["allOf"] if isinstance(part, dict)]
+            named[name] = join(both, where + pointer("properties", name), report)
     return merged.schema
 
 
-def without_all_of(node: Schema, where: str, report: Losses) -> Schema:
-    """Return a schema with its ``allOf`` merged in."""
-    parts = node.get("allOf")
-    if not isinstance(parts, list):
-        return node
-    found = [{key: value for key, value in node.items() if key != "allOf"}]
-    for index, part in enumerate(parts):
-        if isinstance(part, dict):
-            found.append(without_all_of(part, below(where, "allOf", index), report))
-    return join(found, where, report)
+def safe_keys(schema: Schema, allowed: str, report: Losses) -> tuple[Schema, dict[str, str]]:
+    """Rename parameters whose names the provider refuses: all that do not match ``allowed``.
 
-
-def without_one_of(node: Schema, where: str, report: Losses) -> Schema:
-    """Return a schema with its ``oneOf`` among its ``anyOf``: no provider counts what fits."""
-    if "oneOf" not in node:
-        return node
-    report.add(where, "oneOf", "may fit more than one of its alternatives")
-    choices = [*node.get("anyOf", ()), *node["oneOf"]]
-    return {**{key: value for key, value in node.items() if key != "oneOf"}, "anyOf": choices}
+    Returns:
+        The schema, and the names that parameters really have by those that they are given.
+    """
+    own = properties(schema)
+    taken = {name for name in own if re.fullmatch(allowed, name)}
+    renamed: dict[str, str] = {}
+    for name in own:
+        if name in taken:
+            continue
+        safe = _ODD.sub("_", name)[:64] or "_"
+        if not re.fullmatch(allowed, safe):
+            safe = ("_" + safe)[:64]
+        if safe in taken:
+            digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+            safe = f"{safe[:55]}_{digest}"
+        taken.add(safe)
+        renamed[name] = safe
+        report.add(pointer("properties", name), name, f"is called {safe!r}, and called back")
+    if not renamed:
+        return schema, {}
+    copy = {renamed.get(name, name): one for name, one in own.items()}
+    needed = [renamed.get(name, name) for name in required(schema)]
+    back = {safe: name for name, safe in renamed.items()}
+    return {**schema, "properties": copy, **({"required": needed} if needed else {})}, back
 
 
 # Types
@@ -227,31 +274,18 @@ _HINTS: Final[dict[str, frozenset[str]]] = {
 
 
 def accepts_null(node: Any) -> bool:
-    """Return True if null fits, as far as the schema itself shows."""
+    """Return True if null fits, as far as a plain schema itself shows."""
     if not isinstance(node, dict):
         return node is True
     if None in node.get("enum", ()) or node.get("nullable") is True:
         return True
-    for key in ("anyOf", "oneOf"):
-        if isinstance(node.get(key), list):
-            return any(accepts_null(one) for one in node[key])
+    if "anyOf" in node:
+        return any(map(accepts_null, branches(node, "anyOf")))
     kinds = types_of(node)
     return "null" in kinds if kinds else not (node.keys() - {"title", "description", "default"})
 
 
-# Words
-
-
-_LABELS: Final = {"enum": "one of"}
-
-
-def tell(node: Schema, notes: Mapping[str, Any]) -> Schema:
-    """Return a schema with notes added to its description."""
-    if not notes:
-        return node
-    text = "; ".join(f"{_LABELS.get(key, key)}: {_short(one)}" for key, one in notes.items())
-    before = node.get("description")
-    return {**node, "description": f"{before} ({text})" if before else text}
+# Keywords
 
 
 def sieve(
@@ -269,150 +303,17 @@ def sieve(
     reason ``lost``.
     """
     kept: Schema = {}
-    notes: dict[str, Any] = {}
+    notes: list[str] = []
     for key, value in node.items():
         if fits(key, value):
             kept[key] = value
         elif key in told:
-            notes[key] = value
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            notes.append(f"{'one of' if key == 'enum' else key}: {truncate(text, 200)}")
             report.add(where, key, "is stated in the description only")
-        elif key not in SILENT:
+        elif key not in _SILENT:
             report.add(where, key, lost)
-    return tell(kept, notes)
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return truncate(text, 200)
-
-
-# The arguments as a whole
-
-
-def object_root(schema: Schema, report: Losses) -> Schema:
-    """Return the schema of the arguments as one object: no provider takes alternatives there."""
-    root: Any = schema
-    references = References(schema, report)
-    for _ in range(DEEPEST):
-        if not isinstance(root.get("$ref"), str):
-            break
-        target = references.target(root["$ref"])
-        if not isinstance(target, dict) or target is root:
-            break
-        beside = {key: value for key, value in root.items() if key != "$ref"}
-        root = {**beside, **target} if "$defs" not in target else {**target, **beside}
-    flat = without_all_of(_inlined(root, references, "allOf"), "", report)
-    for key in ("anyOf", "oneOf"):
-        flat = _without_variants(_inlined(flat, references, key), key, report)
-    for key in ("enum", "const", "not", "if", "then", "else"):
-        if flat.pop(key, None) is not None:
-            report.add("", key, "cannot be said of the arguments as a whole")
-    flat.pop("$ref", None)
-    return {**flat, "type": "object", "properties": properties(flat)}
-
-
-def _inlined(node: Schema, references: References, key: str) -> Schema:
-    """Return a copy with the references among its alternatives resolved."""
-    found = []
-    for part in branches(node, key):
-        if isinstance(part, dict):
-            reference = part.get("$ref")
-            target = references.target(reference) if isinstance(reference, str) else part
-            found.append(target if isinstance(target, dict) else {})
-    return {**node, key: found} if isinstance(node.get(key), list) else dict(node)
-
-
-def _without_variants(node: Schema, key: str, report: Losses) -> Schema:
-    variants = node.pop(key, None)
-    if not variants:
-        return node
-    report.add("", key, "alternatives for the arguments as a whole; they become one object")
-    found = dict(properties(node))
-    for variant in variants:
-        for name, one in properties(variant).items():
-            known = found.get(name)
-            if known is None or known == one:
-                found[name] = one
-            elif isinstance(known, dict) and isinstance(known.get("anyOf"), list):
-                found[name] = {**known, "anyOf": [*known["anyOf"], one]}
-            else:
-                found[name] = {"anyOf": [known, one]}
-    named = [required(one) for one in variants]
-    always = [name for name in found if all(name in one for one in named)]
-    needed = list(dict.fromkeys([*required(node), *always]))
-    return {**node, "properties": found, **({"required": needed} if needed else {})}
-
-
-def safe_keys(schema: Schema, allowed: str, report: Losses) -> tuple[Schema, dict[str, str]]:
-    """Rename parameters whose names the provider refuses: all that do not match ``allowed``.
-
-    Returns:
-        The schema, and the names that parameters really have by those that they are given.
-    """
-    own = properties(schema)
-    taken = {name for name in own if re.fullmatch(allowed, name)}
-    renamed: dict[str, str] = {}
-    for name in own:
-        if name in taken:
-            continue
-        safe = _ODD.sub("_", name)[:64] or "_"
-        if not re.fullmatch(allowed, safe):
-            safe = ("_" + safe)[:64]
-        if safe in taken:
-            digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-            safe = f"{safe[:55]}_{digest}"
-        taken.add(safe)
-        renamed[name] = safe
-        report.add(below("", "properties", name), name, f"is called {safe!r}, and called back")
-    if not renamed:
-        return schema, {}
-    copy = {renamed.get(name, name): one for name, one in own.items()}
-    needed = [renamed.get(name, name) for name in required(schema)]
-    back = {safe: name for name, safe in renamed.items()}
-    return {**schema, "properties": copy, **({"required": needed} if needed else {})}, back
-
-
-# Malformed schemas
-
-
-_SINGLE: Final = HOLDS - NAMED - LISTED - {*REFERENCES}
-
-
-def sound(schema: Schema, report: Losses) -> Schema:
-    """Return the schema without what is not a part of any schema."""
-    found: Schema = _sound(schema, "", report, DEEPEST)
-    return found
-
-
-def _sound(node: Any, where: str, report: Losses, levels: int) -> Any:
-    if isinstance(node, bool):
-        return node
-    if not isinstance(node, dict):
-        report.add(where, "schema", "is no schema; any value is accepted")
-        return {}
-    if not levels:
-        report.add(where, "schema", "too deep; any value is accepted")
-        return {}
-    kept: Schema = {}
-    for key, value in node.items():
-        if well_formed(key, value) and (key != "enum" or value):
-            kept[key] = _only_schemas(key, value, where, report)
-        else:
-            report.add(where, key, "is not what it should be; it is left out")
-    return rewrite(kept, lambda one, at: _sound(one, at, report, levels - 1), where)
-
-
-def _only_schemas(key: str, value: Any, where: str, report: Losses) -> Any:
-    """Return the value of a keyword with something in every place of a schema that is one."""
-
-    def checked(one: Any, *steps: object) -> Any:
-        if isinstance(one, dict | bool) or (key == "dependencies" and isinstance(one, list)):
-            return one
-        report.add(below(where, key, *steps), "schema", "is no schema; any value is accepted")
-        return {}
-
-    if key in NAMED and isinstance(value, dict):
-        return {name: checked(one, name) for name, one in value.items()}
-    if (key in LISTED or key == "items") and isinstance(value, list):
-        return [checked(one, at) for at, one in enumerate(value)]
-    return checked(value) if key in _SINGLE else value
+    if notes:
+        text = "; ".join(notes)
+        kept["description"] = f"{kept['description']} ({text})" if kept.get("description") else text
+    return kept

@@ -24,7 +24,7 @@ from holdfast.agents.listing import ModelTool, ServerTool, for_models
 from holdfast.agents.naming import hint
 from holdfast.agents.outcome import ToolOutcome
 from holdfast.agents.providers import fenced, fenced_schema
-from holdfast.agents.schemas import Losses, sound
+from holdfast.agents.schemas import Losses, object_root
 from holdfast.errors import ValidationError
 from holdfast.schema.walk import properties
 from holdfast.types.content import TextContent
@@ -214,7 +214,7 @@ async def _search(
 
 
 def _described(one: ServerTool, fence: bool) -> dict[str, Any]:
-    text, schema = truncate(one.description, LONGEST), sound(one.tool.input_schema, Losses())
+    text, schema = truncate(one.description, LONGEST), object_root(one.tool.input_schema, Losses())
     if fence:
         text, schema = fenced(text, one.server), fenced_schema(schema, one.server)
     return {"name": one.name, "description": text, "parameters": schema}

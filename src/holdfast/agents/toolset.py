@@ -11,10 +11,8 @@ from typing import Any, Final, Unpack
 from msgspec import Struct
 
 from holdfast._core.calls.options import CallOptions
-from holdfast.agents.gemini import revive
 from holdfast.agents.listing import ModelTool
 from holdfast.agents.naming import no_tool
-from holdfast.agents.openai_strict import loosen
 from holdfast.agents.outcome import ToolOutcome
 from holdfast.agents.providers import (
     SEARCH_TOOLS,
@@ -25,11 +23,10 @@ from holdfast.agents.providers import (
     check_shape,
     shaped,
 )
-from holdfast.agents.schemas import Expansion, Loss, Losses, sound
+from holdfast.agents.schemas import Loss
 from holdfast.errors import HoldfastError, ValidationError
-from holdfast.schema.walk import Schema
 from holdfast.servers.member import Failure
-from holdfast.types.tools import Tool, ToolResult
+from holdfast.types.tools import ToolResult
 
 log: logging.Logger = logging.getLogger("holdfast")
 
@@ -125,12 +122,7 @@ class Toolset:
         if known is None:
             raise no_tool(name, self._tools)
         one, found = known
-        arguments = _arguments(name, given)
-        arguments = {found.keys.get(key, key): value for key, value in arguments.items()}
-        if self.shape == "gemini":
-            arguments = revive(arguments, _own(one.tool))
-        if found.strict:
-            arguments = loosen(arguments, _own(one.tool))
+        arguments = found.restore(_arguments(name, given))
         return ModelCall(call_id, name, one.server, one.tool.name, arguments)
 
     def answer(self, call: Any, outcome: ToolOutcome | ToolResult | BaseException) -> ModelAnswer:
@@ -168,11 +160,6 @@ class Toolset:
         return self.answer(read, await self.run(read))
 
 
-def _own(tool: Tool) -> Schema:
-    """Return the tool's own schema, with its references resolved."""
-    return Expansion(sound(tool.input_schema, Losses()), Losses()).run()
-
-
 def _take_apart(call: Any) -> tuple[str, str, Any]:
     """Return id, name and arguments of a call of any provider."""
     if isinstance(call, Mapping):
@@ -196,7 +183,7 @@ def _take_apart(call: Any) -> tuple[str, str, Any]:
     return call_id, name, {}
 
 
-def _arguments(name: str, given: Any) -> dict[str, Any]:
+def _arguments(name: str, given: Any) -> Mapping[str, Any]:
     if isinstance(given, str):
         try:
             given = json.loads(given) if given.strip() else {}
@@ -205,4 +192,4 @@ def _arguments(name: str, given: Any) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         kind = type(given).__name__
         raise ValidationError(f"{name}: the arguments are no object, but of type {kind}")
-    return dict(given)
+    return given
