@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, structs
@@ -51,12 +51,9 @@ class ResultBudget:
         self.wanted: bool = policy.budget is not None
         self._name = name
         self._policy = policy
-        self._texts: OrderedDict[str, tuple[str, int]] = OrderedDict()
+        self.texts: OrderedDict[str, tuple[str, int]] = OrderedDict()
         """Each text with the budget that it was cut to."""
         self._count = 0
-
-    def __contains__(self, handle: object) -> bool:
-        return str(handle) in self._texts
 
     def fit(self, name: str, outcome: ToolOutcome) -> ToolOutcome:
         """Return the outcome of a call, cut to the tool's budget if it is longer."""
@@ -75,31 +72,32 @@ class ResultBudget:
     def _keep(self, text: str, budget: int) -> str:
         self._count += 1
         handle = f"{self._name}-{self._count}"
-        self._texts[handle] = (text, budget)
-        total = sum(len(text) for text, _ in self._texts.values())
-        while len(self._texts) > MOST or (total > MOST_CHARACTERS and len(self._texts) > 1):
-            total -= len(self._texts.popitem(last=False)[1][0])
+        self.texts[handle] = (text, budget)
+        total = sum(len(text) for text, _ in self.texts.values())
+        while len(self.texts) > MOST or (total > MOST_CHARACTERS and len(self.texts) > 1):
+            total -= len(self.texts.popitem(last=False)[1][0])
         return handle
 
-    async def read(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:
-        """Answer a call of `READ_MORE`."""
-        handle = str(arguments.get("handle"))
-        if handle not in self._texts:
-            raise no_result(handle)
-        text, budget = self._texts[handle]
-        offset = _count(arguments, "offset", 0)
-        length = _count(arguments, "length", 1) if "length" in arguments else budget
-        part = text[offset : offset + min(length, max(budget, PAGE))]
-        end = offset + len(part)
-        if end < len(text):
-            part += f"\n[{len(text) - end} characters follow; go on at offset {end}]"
-        return ToolResult(content=[TextContent(text=part)])
 
-
-def no_result(handle: Any) -> ValidationError:
-    """Return the error for a handle that is unknown, or forgotten."""
-    text = truncate(repr(handle), 100)
-    return ValidationError(f"read_more: there is no result {text}, or no longer")
+async def read_more(
+    budgets: Iterable[ResultBudget], name: str, arguments: Mapping[str, Any], **options: Any
+) -> ToolResult:
+    """Answer a call of `READ_MORE`: the budget that cut a result has the whole of it."""
+    handle = str(arguments.get("handle"))
+    for one in budgets:
+        if handle in one.texts:
+            text, budget = one.texts[handle]
+            break
+    else:
+        shown = truncate(repr(handle), 100)
+        raise ValidationError(f"read_more: there is no result {shown}, or no longer")
+    offset = _count(arguments, "offset", 0)
+    length = _count(arguments, "length", 1) if "length" in arguments else budget
+    part = text[offset : offset + min(length, max(budget, PAGE))]
+    end = offset + len(part)
+    if end < len(text):
+        part += f"\n[{len(text) - end} characters follow; go on at offset {end}]"
+    return ToolResult(content=[TextContent(text=part)])
 
 
 def _count(arguments: Mapping[str, Any], name: str, least: int) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 
 from msgspec import Struct
 
 from holdfast._core.calls.options import CallOptions
-from holdfast.agents.budget import READ_MORE, budget_of
+from holdfast.agents.budget import READ_MORE, ResultBudget, budget_of, read_more
 from holdfast.agents.naming import LIMIT, VALID, Names, no_tool
 from holdfast.agents.outcome import ToolOutcome
 from holdfast.agents.schemas import Losses, object_root
@@ -117,19 +118,33 @@ class Partial(list[T]):
         return not self.failures
 
 
+def with_calls(listed: Iterable[tuple[Client, ServerTool]]) -> list[ModelTool]:
+    """Return the tools that a model may be given, ready to be called.
+
+    `READ_MORE` is one of them where the results of a client have a budget.
+    """
+    found: list[ModelTool] = []
+    budgets: dict[str, ResultBudget] = {}
+    for client, one in listed:
+        if for_models(one.tool):
+            budget = budgets[one.server] = budget_of(client)
+            found.append(ModelTool(one.server, one.tool, one.name, client.call_tool, budget.fit))
+    if any(budget.wanted for budget in budgets.values()):
+        read = partial(read_more, budgets.values())
+        found.append(ModelTool("", READ_MORE, READ_MORE.name, read))
+    return found
+
+
 def tools_of_one(client: Client, tools: Iterable[Tool]) -> Partial[ModelTool]:
     """Return the tools of one server for models, under their own names where models take those."""
-    names, budget = Names(), budget_of(client)
-    found: Partial[ModelTool] = Partial()
-    for tool in filter(for_models, tools):
+    names, listed = Names(), []
+    for tool in tools:
         name = tool.name
-        taken = budget.wanted and name == READ_MORE.name
+        taken = name == READ_MORE.name and budget_of(client).wanted
         if taken or not VALID.fullmatch(name) or len(name) > LIMIT:
             name = names.add(client.name, name)
-        found.append(ModelTool(client.name, tool, name, client.call_tool, budget.fit))
-    if budget.wanted:
-        found.append(ModelTool("", READ_MORE, READ_MORE.name, budget.read))
-    return found
+        listed.append((client, ServerTool(client.name, tool, name)))
+    return Partial(with_calls(listed))
 
 
 log: logging.Logger = logging.getLogger("holdfast")

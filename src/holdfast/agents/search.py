@@ -12,14 +12,14 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from holdfast._core.text import close_matches, truncate
-from holdfast.agents.budget import READ_MORE, budget_of
+from holdfast.agents.budget import READ_MORE, budget_of, read_more
 from holdfast.agents.listing import ModelTool, ServerTool, for_models
 from holdfast.agents.naming import hint
 from holdfast.agents.outcome import ToolOutcome
@@ -66,19 +66,12 @@ def words(text: str) -> list[str]:
     return [word.casefold() for run in _RUNS.findall(text) for word in _SEAMS.split(run)]
 
 
-def signature(tools: Sequence[ServerTool]) -> tuple[Any, ...]:
-    """Return a value that is equal for lists of the same tools."""
-    return tuple(
-        (one.name, one.tool.title, one.tool.description, bytes(one.tool.input_schema_json))
-        for one in tools
-    )
-
-
 class Index:
     """An index of tools."""
 
     def __init__(self, tools: Iterable[ServerTool]) -> None:
-        self._tools = sorted(tools, key=lambda one: one.name)
+        self.tools: list[ServerTool] = list(tools)
+        self._tools = sorted(self.tools, key=lambda one: one.name)
         self._counts = [_counts(one) for one in self._tools]
         self._lengths = [sum(counts.values()) for counts in self._counts]
         self._mean = (sum(self._lengths) / len(self._lengths) if self._lengths else 0.0) or 1.0
@@ -235,7 +228,9 @@ async def _call(
     if given is not None and not isinstance(given, Mapping):
         raise ValidationError("call_tool: arguments must be an object")
     if wanted == READ_MORE.name:
-        return await servers._read_more(wanted, given or {})
+        clients = [member.client for member in servers._members.values()]
+        budgets = [budget_of(client) for client in clients if client is not None]
+        return await read_more(budgets, wanted, given or {})
     server, tool = servers.model_names.resolve(wanted)
     client = servers[server]
     if tool not in client.tools:

@@ -7,7 +7,6 @@ import math
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from holdfast._core.calls.options import CallOptions, of_type, performing
@@ -20,7 +19,7 @@ from holdfast.errors import HoldfastError, RequestTimeout, ValidationError
 from holdfast.policies import CacheMode
 from holdfast.servers.member import Config, Failure, Member, Status, members
 from holdfast.types.skills import Skill, SkillFile
-from holdfast.types.tools import Tool, ToolResult
+from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
     from holdfast.agents.listing import ModelTool
@@ -72,7 +71,7 @@ class Servers:
         self._concurrency = concurrency or max(4, 2 * (os.cpu_count() or 1))
         self._timeout = timeout
         self._model_names = Names()
-        self._index: tuple[Any, Index] | None = None
+        self._index: Index | None = None
 
     def __repr__(self) -> str:
         ready = sum(status.is_ready for status in self.statuses)
@@ -98,9 +97,8 @@ class Servers:
         Returns:
             The status of each. A server that cannot be started raises nothing here.
         """
-        _positive("timeout", timeout)
         wanted = self._wanted(servers)
-        await self._each(wanted, _open, timeout)
+        await self._each(wanted, lambda member: member.obtain().open(), "not ready", timeout)
         return [member.status() for member in wanted]
 
     async def close(self) -> bool:
@@ -205,8 +203,7 @@ class Servers:
         listed = {
             f"{member.name}.{tool}": tool
             for member in self._members.values()
-            if member.client is not None
-            for tool in member.client.tools
+            for tool in (member.client.tools if member.client is not None else ())
         }
         server, _, tool = name.partition(".")
         near = close_matches(server, self._members, 3) if tool else []
@@ -235,10 +232,16 @@ class Servers:
         Returns:
             The tools; ``failures`` has an entry for each server that gave none.
         """
-        listed = await self._listed(servers, timeout, partial(_list, cache=cache))
-        add = self._model_names.add
-        found = (ServerTool(server, tool, add(server, tool.name)) for server, tool in listed)
-        return Partial(found, listed.failures)
+
+        async def work(member: Member) -> list[ServerTool]:
+            listed = await member.obtain().list_tools(cache=cache)
+            unique = {tool.name: tool for tool in reversed(listed) if tool.enabled}
+            member.tools = len(unique)
+            name, add = member.name, self._model_names.add
+            tools = reversed(unique.values())
+            return [ServerTool(name, tool, add(name, tool.name)) for tool in tools]
+
+        return await self._listed(servers, work, "no list of tools", timeout)
 
     async def list_skills(
         self, servers: Collection[str] | None = None, *, timeout: float | None = None
@@ -247,7 +250,11 @@ class Servers:
 
         Takes what `list_tools` takes. A skill is known by ``(skill.server, skill.uri)``.
         """
-        return await self._listed(servers, timeout, _skills)
+
+        async def work(member: Member) -> Sequence[Skill]:
+            return await offered_skills(member.obtain())
+
+        return await self._listed(servers, work, "no list of skills", timeout)
 
     async def read_skill(
         self,
@@ -279,16 +286,15 @@ class Servers:
             timeout: Seconds for which one server may delay the others.
         """
         from holdfast.agents.listing import for_models
-        from holdfast.agents.search import Index, signature
+        from holdfast.agents.search import Index
 
         of_type("query", query)
         of_type("limit", limit, int, "a whole number")
         listed = await self.list_tools(servers, timeout=timeout)
         tools = [one for one in listed if for_models(one.tool)]
-        now = signature(tools)
-        if self._index is None or self._index[0] != now:
-            self._index = (now, Index(tools))
-        return Partial(self._index[1].search(query, limit), listed.failures)
+        if self._index is None or self._index.tools != tools:
+            self._index = Index(tools)
+        return Partial(self._index.search(query, limit), listed.failures)
 
     # For language models
 
@@ -301,33 +307,10 @@ class Servers:
             servers: Names of those to list. Default: all that are not disabled.
             timeout: Seconds for which one server may delay the others.
         """
-        from holdfast.agents.budget import READ_MORE, budget_of
-        from holdfast.agents.listing import ModelTool, for_models
+        from holdfast.agents.listing import with_calls
 
         listed = await self.list_tools(servers, timeout=timeout)
-        found: Partial[ModelTool] = Partial([], listed.failures)
-        budgets = []
-        for one in listed:
-            client = self[one.server]
-            if for_models(one.tool):
-                budgets.append(budget_of(client))
-                call, fit = client.call_tool, budgets[-1].fit
-                found.append(ModelTool(one.server, one.tool, one.name, call, fit))
-        if any(budget.wanted for budget in budgets):
-            found.append(ModelTool("", READ_MORE, READ_MORE.name, self._read_more))
-        return found
-
-    async def _read_more(
-        self, name: str, arguments: Mapping[str, Any], **options: Any
-    ) -> ToolResult:
-        """Read more of a result that was cut: only its own client has the handle."""
-        from holdfast.agents.budget import budget_of, no_result
-
-        clients = [member.client for member in self._members.values()]
-        for budget in [budget_of(client) for client in clients if client is not None]:
-            if arguments.get("handle") in budget:
-                return await budget.read(name, arguments, **options)
-        raise no_result(arguments.get("handle"))
+        return Partial(with_calls((self[one.server], one) for one in listed), listed.failures)
 
     async def toolset(
         self,
@@ -371,14 +354,14 @@ class Servers:
     async def _listed(
         self,
         servers: Collection[str] | None,
+        work: Callable[[Member], Awaitable[Sequence[T]]],
+        missing: str,
         timeout: float | None,
-        work: Callable[[Member, float | None], Awaitable[Sequence[T]]],
     ) -> Partial[T]:
         """Return what each of some servers lists, in the order of the servers."""
-        _positive("timeout", timeout)
         limit = self._timeout if timeout is None else timeout
         found: Partial[T] = Partial()
-        for outcome in await self._each(self._wanted(servers), work, limit):
+        for outcome in await self._each(self._wanted(servers), work, missing, limit):
             if isinstance(outcome, Failure):
                 found.failures += (outcome,)
             else:
@@ -388,31 +371,35 @@ class Servers:
     async def _each(
         self,
         wanted: list[Member],
-        work: Callable[[Member, float | None], Awaitable[T]],
+        work: Callable[[Member], Awaitable[T]],
+        missing: str,
         timeout: float | None,
     ) -> list[T | Failure]:
         """Run work for each of some servers; return failures among the results.
 
         Many servers that start at once may exceed their own timeouts: those are retried one by
-        one, in what is left of the ``timeout`` that each has.
+        one, in what is left of the ``timeout`` that each has. ``missing`` is what a server does not
+        give in time.
         """
+        _positive("timeout", timeout)
         places: AbstractAsyncContextManager[None] = asyncio.Semaphore(self._concurrency)
         loop = asyncio.get_running_loop()
-        until: dict[str, float] = {}
+        ends: dict[str, float] = {}
 
         async def one(member: Member) -> T | Failure:
             async with places:
-                left = timeout
-                if timeout is not None and member.name in until:
-                    left = until[member.name] - loop.time()
-                until.setdefault(member.name, loop.time() + (timeout or math.inf))
+                end = ends.setdefault(member.name, loop.time() + (timeout or math.inf))
                 try:
-                    return await work(member, left)
+                    async with asyncio.timeout_at(end if timeout else None):
+                        return await work(member)
                 except HoldfastError as error:
                     return member.note(error)
                 except Exception as error:
                     # A handler or a header function may raise anything; the others go on.
-                    wrapped = HoldfastError(f"{member.name}: {type(error).__name__}: {error}")
+                    text = f"{type(error).__name__}: {error}"
+                    wrapped = HoldfastError(f"{member.name}: {text}")
+                    if timeout and isinstance(error, TimeoutError):
+                        wrapped = RequestTimeout(f"{member.name}: {missing} within {timeout:g} s")
                     wrapped.__cause__ = error
                     return member.note(wrapped)
 
@@ -420,8 +407,9 @@ class Servers:
             tasks = [group.create_task(one(member)) for member in wanted]
         found = [task.result() for task in tasks]
         for index, (member, outcome) in enumerate(zip(wanted, found, strict=True)):
-            late = isinstance(outcome, Failure) and outcome.is_timeout and len(wanted) > 1
-            if late and (left := until[member.name] - loop.time()) > 0:
+            late = isinstance(outcome, Failure) and isinstance(outcome.error, TimeoutError)
+            left = ends[member.name] - loop.time()
+            if late and len(wanted) > 1 and left > 0:
                 # Through the backoff; the attempt that follows gives the reason of a failure.
                 with suppress(HoldfastError):
                     await member.obtain().wait_ready(min(member.next_attempt(), left))
@@ -434,39 +422,9 @@ def _positive(name: str, value: object) -> None:
         raise ValidationError(f"Servers({name}={value!r}): must be a number, more than 0")
 
 
-async def _open(member: Member, timeout: float | None) -> None:
-    await _within(timeout, f"{member.name}: not ready", member.obtain().open())
-
-
-async def _list(
-    member: Member, timeout: float | None, cache: CacheMode | None
-) -> list[tuple[str, Tool]]:
-    work = member.obtain().list_tools(cache=cache)
-    found = await _within(timeout, f"{member.name}: no list of tools", work)
-    unique = {tool.name: tool for tool in reversed(found) if tool.enabled}
-    member.tools = len(unique)
-    return [(member.name, tool) for tool in reversed(unique.values())]
-
-
-async def _skills(member: Member, timeout: float | None) -> Sequence[Skill]:
-    work = offered_skills(member.obtain())
-    return await _within(timeout, f"{member.name}: no list of skills", work)
-
-
 async def offered_skills(client: Client) -> Sequence[Skill]:
     """Return the skills of a server; none if it does not offer skills."""
     await client.open()
     capabilities = client.server_capabilities
     offered = capabilities is not None and SKILLS in (capabilities.extensions or {})
     return await client.list_skills() if offered else []
-
-
-async def _within(timeout: float | None, missing: str, work: Awaitable[T]) -> T:
-    """Wait for one server; the client's own timeout error says more than ours."""
-    try:
-        async with asyncio.timeout(timeout):
-            return await work
-    except TimeoutError as error:
-        if isinstance(error, HoldfastError):
-            raise
-        raise RequestTimeout(f"{missing} within {timeout:g} s") from None

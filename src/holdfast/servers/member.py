@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from holdfast._core.engine.state import State
 from holdfast._core.text import counted
@@ -24,7 +24,53 @@ Config: TypeAlias = "Mapping[str, Any] | Configuration | str | os.PathLike[str] 
 """A mapping leads from names to clients, targets, or options of `holdfast.connect`: literals
 that mix these are of no type that could be written down usefully."""
 
-_FAILED: Final = (State.BACKOFF, State.CLOSED)
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """An error of one server, with its time."""
+
+    server: str
+    error: HoldfastError
+    time: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def __str__(self) -> str:
+        text = str(self.error)
+        return text if text.startswith(f"{self.server}: ") else f"{self.server}: {text}"
+
+
+class Status(Struct, frozen=True, kw_only=True):
+    """One server.
+
+    Attributes:
+        state: ``"not started"``; a state of its client (`holdfast.State`); ``"disabled"`` or
+            ``"untrusted"`` if it may not be started; ``"invalid"`` if its options are wrong.
+        failure: The last failure of the connection; a server that is ready may have one.
+        tools: The number of tools listed last; None: never listed.
+        server: The name and version that the server reports.
+        source: The file it is configured in.
+    """
+
+    name: str
+    state: str
+    failure: Failure | None = None
+    tools: int | None = None
+    server: str | None = None
+    protocol_version: str | None = None
+    source: str | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Return True if the server is connected and ready."""
+        return self.state == "ready"
+
+    @property
+    def error(self) -> HoldfastError | None:
+        """The last thing that went wrong."""
+        return None if self.failure is None else self.failure.error
+
+    def __str__(self) -> str:
+        count = "" if self.tools is None else counted(self.tools, "tool")
+        wrong = "" if self.error is None or self.is_ready else self.error.message
+        return "  ".join(filter(None, (self.name, self.state, count, self.server, wrong)))
 
 
 class Member:
@@ -35,7 +81,7 @@ class Member:
         name: str,
         make: Callable[[], Client],
         *,
-        check: Callable[[], object] | None = None,
+        check: Callable[[], object] = lambda: None,
         disabled: bool = False,
         source: str | None = None,
     ) -> None:
@@ -46,8 +92,6 @@ class Member:
         self.failure: Failure | None = None
         self.tools: int | None = None
         self.closed: bool = False
-        self._reason: BaseException | None = None
-        """The latest state of the client; the client reports it again when it is closed."""
         self._make = make
         self._check = check
 
@@ -62,7 +106,7 @@ class Member:
             raise ShutdownError(f"{self.name}: the servers were closed")
         if self.disabled:
             where = "" if self.source is None else f" in {self.source}"
-            raise StateError(f"{self.name}: disabled{where}", state=DISABLED)
+            raise StateError(f"{self.name}: disabled{where}", state="disabled")
         try:
             client = self._make()
         except HoldfastError as error:
@@ -74,7 +118,7 @@ class Member:
 
     def note(self, error: HoldfastError) -> Failure:
         """Record an error; one that says only that the server is down replaces no other."""
-        failure = Failure(server=self.name, error=error, time=datetime.now(UTC))
+        failure = Failure(server=self.name, error=error)
         if self.failure is None or not isinstance(error, StateError | ShutdownError):
             self.failure = failure
         return failure
@@ -82,42 +126,37 @@ class Member:
     def _moved(self, event: Transition) -> None:
         """Record the failure behind a transition; a server also fails between calls."""
         error = event.reason
-        if event.new not in _FAILED or error is self._reason:
-            return
-        if isinstance(error, HoldfastError):
-            self._reason = error
-            self.note(error)
+        if isinstance(error, HoldfastError) and event.new in (State.BACKOFF, State.CLOSED):
+            # A client that is closed reports its last failure again.
+            if self.failure is None or self.failure.error is not error:
+                self.note(error)
 
     def status(self) -> Status:
         """Return the status. Starts nothing."""
-        client = self.client
-        if client is None:
-            return self._unused()
-        info = client.server_info
-        return Status(
-            name=self.name,
-            state=NOT_STARTED if client.state is State.NEW else str(client.state),
-            failure=self.failure,
-            tools=self.tools,
-            server=None if info is None else f"{info.name} {info.version}".strip(),
-            protocol_version=client.protocol_version,
-            source=self.source,
-        )
-
-    def _unused(self) -> Status:
-        state, failure = NOT_STARTED, self.failure
-        if self.disabled:
-            state = DISABLED
+        client, failure, state = self.client, self.failure, "not started"
+        if client is not None:
+            state = state if client.state is State.NEW else str(client.state)
+        elif self.disabled:
+            state = "disabled"
         elif self.closed:
             state = str(State.CLOSED)
-        elif self._check is not None:
+        else:
             try:
                 self._check()
             except HoldfastError as error:
-                distrust = isinstance(error, StateError) and error.state == UNTRUSTED
-                state = UNTRUSTED if distrust else INVALID
-                failure = Failure(server=self.name, error=error, time=datetime.now(UTC))
-        return Status(name=self.name, state=state, failure=failure, source=self.source)
+                distrust = isinstance(error, StateError) and error.state == "untrusted"
+                state = "untrusted" if distrust else "invalid"
+                failure = Failure(server=self.name, error=error)
+        info = None if client is None else client.server_info
+        return Status(
+            name=self.name,
+            state=state,
+            failure=failure,
+            tools=self.tools,
+            server=None if info is None else f"{info.name} {info.version}".strip(),
+            protocol_version=None if client is None else client.protocol_version,
+            source=self.source,
+        )
 
     def next_attempt(self) -> float:
         """Return the seconds until the client's next attempt to connect has ended."""
@@ -173,82 +212,17 @@ def _given(name: str, what: Any, overrides: Mapping[str, Any]) -> Member:
 
 
 def _connect(name: str, options: dict[str, Any]) -> Client:
+    """Connect with the options of `connect`; a target may be as a configuration file has it."""
     from holdfast._connect import connect
 
-    target = _target(options)
+    if "target" not in options:
+        command, args = options.pop("command", None), options.pop("args", ())
+        words = [command, *((args,) if isinstance(args, str) else args)]
+        options["target"] = options.pop("url", None) if command is None else words
     try:
-        return connect(target, **{"name": name, **options})
+        return connect(**{"name": name, **options})
     except TypeError as error:
         raise ValidationError(f"{name}: {error}") from error
     except HoldfastError as error:
         error.message = f"{name}: {error.message}"
         raise
-
-
-def _target(options: dict[str, Any]) -> Any:
-    """Return the target among some options, or what a configuration file calls it."""
-    if "target" in options:
-        return options.pop("target")
-    command, arguments = options.pop("command", None), options.pop("args", ())
-    if command is not None:
-        return [command, *((arguments,) if isinstance(arguments, str) else arguments)]
-    return options.pop("url", None)
-
-
-DISABLED: Final = "disabled"
-UNTRUSTED: Final = "untrusted"
-INVALID: Final = "invalid"
-NOT_STARTED: Final = "not started"
-
-
-class Failure(Struct, frozen=True, kw_only=True):
-    """An error of one server, with its time."""
-
-    server: str
-    error: HoldfastError
-    time: datetime
-
-    @property
-    def is_timeout(self) -> bool:
-        """True if the server did not start or answer in time."""
-        return isinstance(self.error, TimeoutError)
-
-    def __str__(self) -> str:
-        text = str(self.error)
-        return text if text.startswith(f"{self.server}: ") else f"{self.server}: {text}"
-
-
-class Status(Struct, frozen=True, kw_only=True):
-    """One server.
-
-    Attributes:
-        state: ``"not started"``; a state of its client (`holdfast.State`); ``"disabled"`` or
-            ``"untrusted"`` if it may not be started; ``"invalid"`` if its options are wrong.
-        failure: The last failure of the connection; a server that is ready may have one.
-        tools: The number of tools listed last; None: never listed.
-    """
-
-    name: str
-    state: str
-    failure: Failure | None = None
-    tools: int | None = None
-    server: str | None = None
-    """The name and version that the server reports."""
-    protocol_version: str | None = None
-    source: str | None = None
-    """The file it is configured in."""
-
-    @property
-    def is_ready(self) -> bool:
-        """Return True if the server is connected and ready."""
-        return self.state == "ready"
-
-    @property
-    def error(self) -> HoldfastError | None:
-        """The last thing that went wrong."""
-        return None if self.failure is None else self.failure.error
-
-    def __str__(self) -> str:
-        count = "" if self.tools is None else counted(self.tools, "tool")
-        wrong = "" if self.error is None or self.is_ready else self.error.message
-        return "  ".join(filter(None, (self.name, self.state, count, self.server, wrong)))
