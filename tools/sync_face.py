@@ -328,10 +328,8 @@ class SyncHandle(Blocking[Handle], of=Handle):
         registry: Registry | None = None,
         **options: Any,
     ) -> None:
-        check_settings(session, adapter, open_arguments, drift)
-        own = getattr(self, "_REGISTRY", None) if registry is None else registry
-        options = options if log is None else {{**options, "log": log}}
-        client = client_for(target, sync.Client, sync.connect, own, options)
+        own = registry or getattr(self, "_REGISTRY", None)
+        client = client_for(target, sync.Client, sync.connect, own, options, log=log)
         inner = Handle(
             client._inner,
             session=session,
@@ -384,7 +382,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from holdfast import sync
-from holdfast.handles.handle import PATIENCE, Handle, Log, check_settings, client_for
+from holdfast.handles.handle import PATIENCE, Handle, Log, client_for
 from holdfast.handles.results import Methods, attribute_for
 from holdfast.handles.results import HandleResult, structured
 from holdfast.sync.portal import Blocking

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import StateError
-from holdfast.handles.queue import CallQueue
+from holdfast.handles.handle import CallQueue
 
 
 class Works:

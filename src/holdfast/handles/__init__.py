@@ -1,7 +1,6 @@
 """Typed handles: a server's tools as methods, in a session, one call after the other.
 
-handle      opening, calling and closing a handle
-queue       the order of calls
+handle      opening, calling and closing a handle, and the order of calls
 sessions    sessions of the server, and adapters for them
 drift       comparison with the tools that the handle was generated from
 results     the methods of a namespace, what they return, and `UNSET`

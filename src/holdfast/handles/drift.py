@@ -22,8 +22,6 @@ Drift: TypeAlias = Literal["raise", "breaking", "warn", "off"]
 """``raise`` refuses every change, ``breaking`` those that may break callers."""
 MODES: Final = get_args(Drift)
 
-COMPARED: Final = ("inputSchema", "outputSchema")
-
 
 class Registry(Struct, frozen=True, kw_only=True):
     """The tools that a module was generated from.
@@ -70,7 +68,7 @@ class Registry(Struct, frozen=True, kw_only=True):
         after = {tool.name: definition(tool) for tool in tools}
         for name in after.keys() - self.returns.keys():
             after[name].pop("outputSchema", None)
-        return compare(before, after, fields=COMPARED)
+        return compare(before, after, fields=("inputSchema", "outputSchema"))
 
 
 class DriftCheck:
@@ -78,41 +76,34 @@ class DriftCheck:
 
     def __init__(self, owner: str, registry: Registry | None, mode: Drift) -> None:
         self._owner = owner
-        self._registry = registry
+        self._registry = None if mode == "off" else registry
         self._mode = mode
         self._warned: set[str] = set()
 
     @property
     def looks(self) -> bool:
         """Return True if lists of tools are compared at all."""
-        return self._registry is not None and self._mode != "off"
+        return self._registry is not None
 
     def check(self, tools: Sequence[Tool], instructions: str | None) -> None:
         """Compare tools with the registry; warn or raise `DriftError`, depending on the mode."""
         registry = self._registry
-        if registry is None or self._mode == "off" or registry.matches(tools):
+        if registry is None or registry.matches(tools):
             return
         changes = registry.changes(tools)
-        text = describe(self._owner, registry, registry_hash(tools), changes)
+        what = str(changes) if changes else "the same tools, listed otherwise"
+        verdict = "Callers of the handle as it is are not broken by this."
+        text = "\n".join(
+            (
+                f"{self._owner}: the server's tools have changed since the handle was generated "
+                f"(hash {registry.hash} then, {registry_hash(tools)} now):",
+                *(f"  {line}" for line in what.splitlines()),
+                "This breaks callers." if changes.breaking else verdict,
+                f"Run: {registry.command}",
+            )
+        )
         if self._mode == "raise" or (self._mode == "breaking" and changes.breaking):
             raise DriftError(text, data=changes)
         if text not in self._warned:
             self._warned.add(text)
-            level = logging.INFO if self._mode == "breaking" else logging.WARNING
-            log.log(level, "%s", text)
-
-
-def describe(owner: str, registry: Registry, now: str, changes: Changes) -> str:
-    """Return what changed, what it means for callers, and what to do."""
-    head = (
-        f"{owner}: the server's tools have changed since the handle was generated "
-        f"(hash {registry.hash} then, {now} now):"
-    )
-    what = str(changes) if changes else "the same tools, listed otherwise"
-    verdict = (
-        "This breaks callers."
-        if changes.breaking
-        else "Callers of the handle as it is are not broken by this."
-    )
-    body = [f"  {line}" for line in what.splitlines()]
-    return "\n".join([head, *body, verdict, f"Run: {registry.command}"])
+            log.log(logging.INFO if self._mode == "breaking" else logging.WARNING, "%s", text)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self, TypeAlias, TypeVar, Unpack
@@ -26,7 +27,6 @@ from holdfast.client import Client
 from holdfast.errors import RpcError, StateError, ValidationError
 from holdfast.events import NotificationReceived, Transition
 from holdfast.handles.drift import MODES, Drift, DriftCheck, Registry
-from holdfast.handles.queue import CallQueue
 from holdfast.handles.results import Namespace, attribute_for, given
 from holdfast.handles.sessions import HandleSession, SessionAdapter
 from holdfast.lock.commands import capabilities
@@ -34,6 +34,9 @@ from holdfast.policies import Identity
 from holdfast.types.tools import ToolResult
 
 Log: TypeAlias = "LogTarget | None"
+
+C = TypeVar("C")
+T = TypeVar("T")
 
 log: logging.Logger = logging.getLogger("holdfast")
 
@@ -74,12 +77,9 @@ class Handle:
         registry: Registry | None = None,
         **options: Any,
     ) -> None:
-        check_settings(session, adapter, open_arguments, drift)
-        self.registry: Registry | None = (
-            getattr(self, "_REGISTRY", None) if registry is None else registry
-        )
-        options = options if log is None else {**options, "log": log}
-        client = client_for(target, Client, connect, self.registry, options)
+        _check_settings(session, adapter, open_arguments, drift)
+        self.registry: Registry | None = registry or getattr(self, "_REGISTRY", None)
+        client = client_for(target, Client, connect, self.registry, options, log=log)
         self._handle: Handle = self
         self.client: Client = client
         self.adapter = adapter
@@ -188,12 +188,23 @@ class Handle:
         try:
             await self._flights.close()
             await self._queue.idle(wait)
-            # A list that is refused must not keep the session from being closed.
-            self._unfollow()
+        finally:
+            await self._close_session()
+
+    async def _give_up(self, error: Exception) -> None:
+        """Close what could not be opened."""
+        self._queue.close(error)
+        await self._close_session()
+
+    async def _close_session(self) -> None:
+        """Close the session, and always the client."""
+        # A list that is refused must not keep the session from being closed.
+        while self._removals:
+            self._removals.pop()()
+        try:
             if self._session is not None:
                 await self._session.close()
         finally:
-            self._unfollow()
             await self.client.close()
 
     # Calls
@@ -280,22 +291,6 @@ class Handle:
             self._listed = False
             raise
 
-    async def _give_up(self, error: Exception) -> None:
-        """Close what could not be opened."""
-        self._queue.close(error)
-        self._unfollow()
-        try:
-            if self._session is not None:
-                await self._session.close()
-        finally:
-            await self.client.close()
-
-    # Hearing of changes
-
-    def _unfollow(self) -> None:
-        while self._removals:
-            self._removals.pop()()
-
     def _heard(self, event: Transition | NotificationReceived) -> None:
         if isinstance(event, NotificationReceived):
             if event.method == TOOLS_CHANGED:
@@ -306,7 +301,101 @@ class Handle:
                 self._session.lost()
 
 
-C = TypeVar("C")
+# The order of calls
+
+
+class CallQueue:
+    """The queue of one handle."""
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._busy = False
+        """A call has the turn, or was just given it."""
+        self._running = 0
+        self._idle: asyncio.Future[None] | None = None
+        self._closed = False
+        self._reason: Exception | None = None
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "open"
+        return f"<CallQueue {state} {self._running} running, {len(self._queue)} queued>"
+
+    @property
+    def closed(self) -> bool:
+        """Return True if the queue refuses calls."""
+        return self._closed
+
+    async def run(
+        self, subject: str, work: Callable[[], Awaitable[T]], *, parallel: bool = False
+    ) -> T:
+        """Do ``work`` when it is its turn, or at once if ``parallel``."""
+        self.check(subject)
+        if not parallel and self._busy:
+            await self._turn()
+            self.check(subject)
+        self._busy = self._busy or not parallel
+        self._running += 1
+        try:
+            return await work()
+        finally:
+            self._running -= 1
+            if not self._running and self._idle is not None and not self._idle.done():
+                self._idle.set_result(None)
+            if not parallel:
+                self._pass_on()
+
+    async def _turn(self) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        self._queue.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                # The turn and the cancellation met: the turn is the next one's.
+                self._pass_on()
+            raise
+
+    def _pass_on(self) -> None:
+        while self._queue:
+            turn = self._queue.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._busy = False
+
+    def close(self, reason: Exception | None = None) -> None:
+        """Refuse waiting and later calls; running calls continue."""
+        if self._closed:
+            return
+        self._closed, self._reason = True, reason
+        while self._queue:
+            # Everybody who waits wakes up, and finds that it is closed.
+            self._pass_on()
+
+    async def idle(self, wait: float) -> bool:
+        """Wait until nothing runs; False if something still does after ``wait`` seconds."""
+        if self._running:
+            self._idle = asyncio.get_running_loop().create_future()
+            await asyncio.wait((self._idle,), timeout=wait)
+        return not self._running
+
+    def check(self, subject: str) -> None:
+        """Refuse calls after the end."""
+        if self._closed:
+            raise self.refusal(subject) from self._reason
+
+    def refusal(self, subject: str) -> StateError:
+        """Return the error for a call after closing, which may have a longer cause."""
+        why = ""
+        if self._reason is not None:
+            first = str(self._reason).partition("\n")[0].rstrip(" :")
+            why = f", since it could not be opened ({first or type(self._reason).__name__})"
+        text = f"{self._owner}: {subject}: the handle is closed{why}; nothing was sent"
+        return StateError(text, state="closed")
+
+
+# Settings
 
 
 def client_for(
@@ -315,11 +404,15 @@ def client_for(
     connect: Callable[..., C],
     registry: Registry | None,
     options: dict[str, Any],
+    *,
+    log: Log,
 ) -> C:
     """Return the given client, or a new one, which declares what the module was made with.
 
     Servers list other tools to other clients.
     """
+    if log is not None:
+        options["log"] = log
     if isinstance(target, kind):
         if options:
             given_too = ", ".join(sorted(options))
@@ -327,12 +420,11 @@ def client_for(
         return target
     if registry is not None and registry.capabilities:
         identity = options.get("identity") or Identity()
-        declared = identity.declaring(capabilities(registry.capabilities))
-        options = {**options, "identity": declared}
+        options["identity"] = identity.declaring(capabilities(registry.capabilities))
     return connect(target, **options)
 
 
-def check_settings(
+def _check_settings(
     session: str | None,
     adapter: SessionAdapter | None,
     open_arguments: Mapping[str, object] | None,

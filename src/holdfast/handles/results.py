@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeVar
 
 import msgspec
 
-from holdfast._core.calls.options import CallOptions
 from holdfast.errors import ProtocolError
 from holdfast.types.content import Content, TextContent
 from holdfast.types.tools import ToolResult
@@ -88,24 +87,10 @@ class StructuredList(list[Any]):
     content: list[Content]
 
 
-class _Text(str):
-    content: list[Content]
-
-
-class _Integer(int):
-    content: list[Content]
-
-
-class _Number(float):
-    content: list[Content]
-
-
 _WITH_CONTENT: Final[dict[type, type]] = {
     dict: StructuredObject,
     list: StructuredList,
-    str: _Text,
-    int: _Integer,
-    float: _Number,
+    **{kind: type(f"{kind.__name__}_with_content", (kind,), {}) for kind in (str, int, float)},
 }
 """The types that can hold contents. There can be none of bool and None."""
 
@@ -178,28 +163,16 @@ class Calls:
     _handle: Handle
 
     async def _call(
-        self,
-        tool: str,
-        arguments: Mapping[str, object],
-        *,
-        parallel: bool = False,
-        **options: Unpack[CallOptions],
+        self, tool: str, arguments: Mapping[str, object], **options: Any
     ) -> HandleResult:
-        """Call a tool; raise what it fails with."""
-        result = await self._handle.call(tool, arguments, parallel=parallel, **options)
-        return HandleResult.of(result)
+        """Call a tool with the options of `Handle.call`; raise what it fails with."""
+        return HandleResult.of(await self._handle.call(tool, arguments, **options))
 
     async def _structured(  # T is what the generated method promises
-        self,
-        tool: str,
-        arguments: Mapping[str, object],
-        *,
-        parallel: bool = False,
-        wrapped: bool = False,
-        **options: Unpack[CallOptions],
+        self, tool: str, arguments: Mapping[str, object], *, wrapped: bool = False, **options: Any
     ) -> T:  # pyright: ignore[reportInvalidTypeVarUse]
         """Call a tool that has an output schema; return what it promises there."""
-        result = await self._handle.call(tool, arguments, parallel=parallel, **options)
+        result = await self._handle.call(tool, arguments, **options)
         found: T = structured(self._handle.client.name, tool, result, wrapped=wrapped)
         return found
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
-from enum import StrEnum
 from typing import Any, Protocol
 
 from holdfast.client import Client
@@ -98,15 +97,6 @@ def _check(tool: str, session: str, result: ToolResult) -> None:
 log: logging.Logger = logging.getLogger("holdfast")
 
 
-class Phase(StrEnum):
-    """The state of a session."""
-
-    ABSENT = "absent"
-    OPEN = "open"
-    DOUBT = "doubt"
-    """Opening it was requested, and no answer came."""
-
-
 class HandleSession:
     """The session that a handle holds open at the server for its calls."""
 
@@ -114,49 +104,45 @@ class HandleSession:
         self, client: Client, adapter: SessionAdapter, name: str, arguments: Mapping[str, object]
     ) -> None:
         self.name = name
-        self.phase: Phase = Phase.ABSENT
+        self.is_open = False
+        self._requested = False
+        """Opening it was requested; without an answer it may be open."""
         self._client = client
         self._adapter = adapter
         self._arguments = dict(arguments)
-        self._dies_with_the_link: bool = getattr(adapter, "reopen", True)
 
     def __repr__(self) -> str:
-        return f"<Session {self.name!r} {self.phase}>"
-
-    @property
-    def is_open(self) -> bool:
-        """Return True if the session is open."""
-        return self.phase is Phase.OPEN
+        state = "open" if self.is_open else "in doubt" if self._requested else "absent"
+        return f"<Session {self.name!r} {state}>"
 
     async def open(self) -> None:
         """Open the session unless it is open."""
         if self.is_open:
             return
-        self.phase = Phase.DOUBT
+        self._requested = True
         try:
             await self._adapter.open(self._client, self.name, self._arguments)
         except HoldfastError as error:
-            if not error.outcome_unknown:
-                self.phase = Phase.ABSENT
+            self._requested = error.outcome_unknown
             raise
         # The link may have been lost again just as the answer came.
-        if self.phase is Phase.DOUBT:
-            self.phase = Phase.OPEN
+        self.is_open = self._requested
 
     def lost(self) -> None:
         """Mark the session as absent if it ends with its connection."""
-        if self._dies_with_the_link:
-            self.phase = Phase.ABSENT
+        if getattr(self._adapter, "reopen", True):
+            self.is_open = self._requested = False
 
     async def close(self) -> None:
         """Close the session if it is open; ignore errors of one in doubt."""
-        phase, self.phase = self.phase, Phase.ABSENT
-        if phase is Phase.ABSENT:
+        certain, requested = self.is_open, self._requested
+        self.is_open = self._requested = False
+        if not requested:
             return
         try:
             await self._adapter.close(self._client, self.name)
         except HoldfastError as error:
-            if phase is Phase.OPEN:
+            if certain:
                 raise
             log.debug("%s: session %r: %s", self._client.name, self.name, error)
 

@@ -13,7 +13,7 @@ from holdfast import sync
 from holdfast._core.calls.options import CallOptions
 from holdfast._core.targets import Target
 from holdfast.handles.drift import Drift, Registry
-from holdfast.handles.handle import PATIENCE, Handle, Log, check_settings, client_for
+from holdfast.handles.handle import PATIENCE, Handle, Log, client_for
 from holdfast.handles.results import HandleResult, Methods, attribute_for, structured
 from holdfast.handles.sessions import SessionAdapter
 from holdfast.sync.portal import Blocking
@@ -40,10 +40,8 @@ class SyncHandle(Blocking[Handle], of=Handle):
         registry: Registry | None = None,
         **options: Any,
     ) -> None:
-        check_settings(session, adapter, open_arguments, drift)
-        own = getattr(self, "_REGISTRY", None) if registry is None else registry
-        options = options if log is None else {**options, "log": log}
-        client = client_for(target, sync.Client, sync.connect, own, options)
+        own = registry or getattr(self, "_REGISTRY", None)
+        client = client_for(target, sync.Client, sync.connect, own, options, log=log)
         inner = Handle(
             client._inner,
             session=session,
@@ -132,29 +130,15 @@ class SyncCalls:
 
     _handle: SyncHandle
 
-    def _call(
-        self,
-        tool: str,
-        arguments: Mapping[str, object],
-        *,
-        parallel: bool = False,
-        **options: Unpack[CallOptions],
-    ) -> HandleResult:
-        """Call a tool; raise what it fails with."""
-        result = self._handle.call(tool, arguments, parallel=parallel, **options)
-        return HandleResult.of(result)
+    def _call(self, tool: str, arguments: Mapping[str, object], **options: Any) -> HandleResult:
+        """Call a tool with the options of `SyncHandle.call`; raise what it fails with."""
+        return HandleResult.of(self._handle.call(tool, arguments, **options))
 
     def _structured(  # T is what the generated method promises
-        self,
-        tool: str,
-        arguments: Mapping[str, object],
-        *,
-        parallel: bool = False,
-        wrapped: bool = False,
-        **options: Unpack[CallOptions],
+        self, tool: str, arguments: Mapping[str, object], *, wrapped: bool = False, **options: Any
     ) -> T:  # type: ignore[type-var]  # pyright: ignore[reportInvalidTypeVarUse]
         """Call a tool that has an output schema; return what it promises there."""
-        result = self._handle.call(tool, arguments, parallel=parallel, **options)
+        result = self._handle.call(tool, arguments, **options)
         found: T = structured(self._handle.client.name, tool, result, wrapped=wrapped)
         return found
 

@@ -92,6 +92,8 @@ class Member:
         self.failure: Failure | None = None
         self.tools: int | None = None
         self.closed: bool = False
+        self._error: BaseException | None = None
+        """The error of the last transition; a client that is closed reports it again."""
         self._make = make
         self._check = check
 
@@ -126,10 +128,11 @@ class Member:
     def _moved(self, event: Transition) -> None:
         """Record the failure behind a transition; a server also fails between calls."""
         error = event.reason
-        if isinstance(error, HoldfastError) and event.new in (State.BACKOFF, State.CLOSED):
-            # A client that is closed reports its last failure again.
-            if self.failure is None or self.failure.error is not error:
-                self.note(error)
+        if event.new not in (State.BACKOFF, State.CLOSED) or error is self._error:
+            return
+        if isinstance(error, HoldfastError):
+            self._error = error
+            self.note(error)
 
     def status(self) -> Status:
         """Return the status. Starts nothing."""
