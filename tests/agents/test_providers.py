@@ -10,6 +10,7 @@ from hypothesis import given
 
 from holdfast import Tool, ValidationError
 from holdfast.agents.providers import SHAPES, Shape, shaped
+from holdfast.agents.toolset import Toolset
 from tests.servers.garbage import schemas
 
 SCHEMA: dict[str, Any] = {
@@ -180,9 +181,9 @@ def test_a_title_stands_in_for_a_description() -> None:
 
 def test_an_unknown_shape_is_refused() -> None:
     with pytest.raises(ValidationError, match="shape 'gpt': must be one of openai, "):
-        shaped(CRAWL, "gpt")  # type: ignore[arg-type]
+        Toolset("gpt", [])  # type: ignore[arg-type]
     with pytest.raises(ValidationError, match="shape 'gemini' has no strict mode here"):
-        shaped(CRAWL, "gemini", strict=True)
+        Toolset("gemini", [], strict=True)
 
 
 @given(schemas)

@@ -40,6 +40,7 @@ READ_MORE: Final = Tool.make(
             "length": {"type": "integer", "minimum": 1, "description": "How many at most"},
         },
         "required": ["handle", "offset"],
+        "additionalProperties": False,
     },
 )
 
@@ -80,34 +81,21 @@ class ResultBudget:
 
 
 async def read_more(
-    budgets: Iterable[ResultBudget], name: str, arguments: Mapping[str, Any], **options: Any
+    budgets: Iterable[ResultBudget], arguments: Mapping[str, Any], **options: Any
 ) -> ToolResult:
     """Answer a call of `READ_MORE`: the budget that cut a result has the whole of it."""
-    handle = str(arguments.get("handle"))
-    for one in budgets:
-        if handle in one.texts:
-            text, budget = one.texts[handle]
-            break
-    else:
+    handle = arguments["handle"]
+    text, budget = next((one.texts[handle] for one in budgets if handle in one.texts), (None, 0))
+    if text is None:
         shown = truncate(repr(handle), 100)
         raise ValidationError(f"read_more: there is no result {shown}, or no longer")
-    offset = _count(arguments, "offset", 0)
-    length = _count(arguments, "length", 1) if "length" in arguments else budget
+    # Some models write every number as a fraction.
+    offset, length = int(arguments["offset"]), int(arguments.get("length", budget))
     part = text[offset : offset + min(length, max(budget, PAGE))]
     end = offset + len(part)
     if end < len(text):
         part += f"\n[{len(text) - end} characters follow; go on at offset {end}]"
     return ToolResult(content=[TextContent(text=part)])
-
-
-def _count(arguments: Mapping[str, Any], name: str, least: int) -> int:
-    """Return a whole number of a model's; some models write every number as a fraction."""
-    value = arguments.get(name)
-    if type(value) is float and value.is_integer():
-        value = int(value)
-    if type(value) is not int or value < least:
-        raise ValidationError(f"read_more: {name} must be a whole number, {least} or more")
-    return value
 
 
 def budget_of(client: Client) -> ResultBudget:
@@ -124,7 +112,7 @@ def whole_text(result: ToolResult) -> str:
 
     A structured result that the texts repeat counts once.
     """
-    texts = [text for text in map(text_of, result.content) if text]
+    texts = [*filter(None, map(text_of, result.content))]
     value = result.structured_content
     if value is not UNSET and not says_the_same(texts, value):
         texts.append(json.dumps(value, ensure_ascii=False))

@@ -11,10 +11,11 @@ from msgspec import Struct
 
 from holdfast._core.calls.options import CallOptions
 from holdfast.agents.budget import READ_MORE, ResultBudget, budget_of, read_more
+from holdfast.agents.gemini import revive
 from holdfast.agents.naming import LIMIT, VALID, Names, no_tool
 from holdfast.agents.outcome import ToolOutcome
 from holdfast.agents.schemas import Losses, object_root
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, ValidationError
 from holdfast.schema.walk import Schema
 from holdfast.servers.member import Failure
 from holdfast.types.tools import Tool, ToolAnnotations, ToolResult
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Caller: TypeAlias = Callable[..., Awaitable[ToolResult | ToolOutcome]]
-"""Called like `Client.call_tool`."""
+"""Called like `Client.call_tool`, or with the arguments alone."""
 
 
 class ServerTool(Struct, frozen=True):
@@ -130,9 +131,27 @@ def with_calls(listed: Iterable[tuple[Client, ServerTool]]) -> list[ModelTool]:
             budget = budgets[one.server] = budget_of(client)
             found.append(ModelTool(one.server, one.tool, one.name, client.call_tool, budget.fit))
     if any(budget.wanted for budget in budgets.values()):
-        read = partial(read_more, budgets.values())
-        found.append(ModelTool("", READ_MORE, READ_MORE.name, read))
+        found.append(local_tool(READ_MORE, partial(read_more, budgets.values())))
     return found
+
+
+def local_tool(tool: Tool, work: Caller) -> ModelTool:
+    """Return a tool of no server: ``work`` is called with the arguments, checked."""
+
+    async def call(
+        name: str, arguments: Mapping[str, Any] | None, **options: Any
+    ) -> ToolResult | ToolOutcome:
+        from holdfast.schema.explain import lines
+        from holdfast.schema.validate import Checker
+
+        # Models often write an object as text.
+        given = revive(dict(arguments or {}), tool.input_schema)
+        if faults := Checker(tool.input_schema).faults(given):
+            text = f"{name}: the arguments do not fit its schema:\n{lines(faults)}"
+            raise ValidationError(text, data=faults)
+        return await work(given, **options)
+
+    return ModelTool("", tool, tool.name, call)
 
 
 def tools_of_one(client: Client, tools: Iterable[Tool]) -> Partial[ModelTool]:

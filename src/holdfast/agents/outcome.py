@@ -150,9 +150,13 @@ class ToolOutcome(Struct, frozen=True):
             return OutcomeParts([text], True, msgspec.UNSET, report)
         items: list[str | Media] = []
         for index, content in enumerate(self.result.content):
-            found = _content(content, takes, pointer("content", index), report)
-            if found != "":  # an empty text is refused by some
-                items.append(found)
+            where, text = pointer("content", index), text_of(content)
+            if text is None:
+                items.append(_media(content, takes, where, report))
+            elif text:  # an empty one is refused by some
+                items.append(text)
+            if isinstance(content, UnknownContent):
+                report.add(where, _kind(content) or "content", "is of an unknown kind")
         structured = self.result.structured_content
         if not items and structured is not msgspec.UNSET:
             items.append(json.dumps(structured, ensure_ascii=False))
@@ -161,11 +165,20 @@ class ToolOutcome(Struct, frozen=True):
 
 def text_of(content: Any) -> str | None:
     """Return the text that a model reads in the place of a content; None for media."""
-    inner = content.resource if isinstance(content, EmbeddedResource) else content
-    if isinstance(inner, ImageContent | AudioContent | BlobResourceContents):
+    if isinstance(content, EmbeddedResource):
+        return text_of(content.resource)
+    if isinstance(content, TextContent | TextResourceContents):
+        return content.text
+    if isinstance(content, ImageContent | AudioContent | BlobResourceContents):
         return None
-    found = _content(inner, None, "", Losses())
-    return found if isinstance(found, str) else None
+    if isinstance(content, ResourceLink):
+        kind = f", {content.mime_type}" if content.mime_type else ""
+        return f"[resource {content.name!r}{kind}: {content.uri}]"
+    return f"[content of an unknown kind {_kind(content)!r}]"
+
+
+def _kind(content: UnknownContent) -> str:
+    return str(content.get("type") or "")
 
 
 def says_the_same(texts: list[str], value: Any) -> bool:
@@ -190,28 +203,9 @@ def _read(text: str) -> Any:
         return text
 
 
-def _content(content: Any, takes: Container[str] | None, where: str, report: Losses) -> str | Media:
-    if isinstance(content, TextContent | TextResourceContents):
-        return content.text
+def _media(content: Any, takes: Container[str] | None, where: str, report: Losses) -> str | Media:
     if isinstance(content, EmbeddedResource):
-        return _content(content.resource, takes, where, report)
-    if isinstance(content, ResourceLink):
-        kind = f", {content.mime_type}" if content.mime_type else ""
-        return f"[resource {content.name!r}{kind}: {content.uri}]"
-    if isinstance(content, ImageContent | AudioContent | BlobResourceContents):
-        return _media(content, takes, where, report)
-    named = content.get("type") if isinstance(content, UnknownContent) else type(content).__name__
-    kind = str(named or "")
-    report.add(where, kind or "content", "is of an unknown kind")
-    return f"[content of an unknown kind {kind!r}]"
-
-
-def _media(
-    content: ImageContent | AudioContent | BlobResourceContents,
-    takes: Container[str] | None,
-    where: str,
-    report: Losses,
-) -> str | Media:
+        content = content.resource
     kind = truncate(content.mime_type or "application/octet-stream", 100)
     try:
         data = content.bytes

@@ -23,7 +23,6 @@ from holdfast.agents import gemini, openai_strict
 from holdfast.agents.listing import describe
 from holdfast.agents.outcome import Media, OutcomeParts, ToolOutcome, says_the_same
 from holdfast.agents.schemas import Loss, Losses, object_root, safe_keys, types_of
-from holdfast.errors import ValidationError
 from holdfast.schema.explain import pointer
 from holdfast.schema.walk import Schema, rewrite
 from holdfast.types.tools import Tool, ToolResult
@@ -35,12 +34,6 @@ SEARCH_TOOLS: Final[dict[str, dict[str, str]]] = {
 """The tool by which a provider's model finds deferred tools."""
 
 Shape: TypeAlias = Literal["openai", "openai-responses", "anthropic", "gemini"]
-
-
-def check_shape(shape: object) -> None:
-    """Refuse a shape that there is not."""
-    if not isinstance(shape, str) or shape not in SHAPES:
-        raise ValidationError(f"shape {shape!r}: must be one of {', '.join(SHAPES)}")
 
 
 # Definitions
@@ -85,12 +78,6 @@ def shaped(
     parameters too, as text of a stranger. ``defer`` has the provider load the definition when its
     own tool search finds it.
     """
-    check_shape(shape)
-    if strict and not shape.startswith("openai"):
-        raise ValidationError(f"strict=True: shape {shape!r} has no strict mode here")
-    if defer and shape not in SEARCH_TOOLS:
-        can = " and ".join(SEARCH_TOOLS)
-        raise ValidationError(f"defer: shape {shape!r} has no tool search; {can} have one")
     report = Losses()
     keys: dict[str, str] = {}
     parameters, back = _parameters(tool.input_schema, shape, strict, report)

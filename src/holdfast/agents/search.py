@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from holdfast._core.text import close_matches, truncate
 from holdfast.agents.budget import READ_MORE, budget_of, read_more
-from holdfast.agents.listing import ModelTool, ServerTool, for_models
+from holdfast.agents.listing import ModelTool, ServerTool, for_models, local_tool
 from holdfast.agents.naming import hint
 from holdfast.agents.outcome import ToolOutcome
 from holdfast.agents.providers import fenced, fenced_schema
@@ -146,8 +146,6 @@ def _counts(one: ServerTool) -> dict[str, float]:
 # Meta tools
 
 
-MOST: Final = 20
-
 _SEARCH: Final = Tool.make(
     "search_tools",
     description=(
@@ -162,10 +160,11 @@ _SEARCH: Final = Tool.make(
                 "type": "integer",
                 "description": "How many to give at most (5 if left out)",
                 "minimum": 1,
-                "maximum": MOST,
+                "maximum": 20,
             },
         },
         "required": ["query"],
+        "additionalProperties": False,
     },
 )
 _CALL: Final = Tool.make(
@@ -178,6 +177,7 @@ _CALL: Final = Tool.make(
             "arguments": {"type": "object", "description": "What to give the tool"},
         },
         "required": ["name"],
+        "additionalProperties": False,
     },
 )
 
@@ -185,21 +185,15 @@ _CALL: Final = Tool.make(
 def finder_tools(servers: Servers, *, fence: bool = False) -> list[ModelTool]:
     """Return the two. They belong to no server; what they find is fenced where that is asked."""
     return [
-        ModelTool("", _SEARCH, _SEARCH.name, partial(_search, servers, fence)),
-        ModelTool("", _CALL, _CALL.name, partial(_call, servers)),
+        local_tool(_SEARCH, partial(_search, servers, fence)),
+        local_tool(_CALL, partial(_call, servers)),
     ]
 
 
 async def _search(
-    servers: Servers, fence: bool, name: str, arguments: Mapping[str, Any], **options: Any
+    servers: Servers, fence: bool, arguments: Mapping[str, Any], **options: Any
 ) -> ToolResult:
-    query, limit = arguments.get("query"), arguments.get("limit")
-    if not isinstance(query, str):
-        raise ValidationError("search_tools: query must be a text")
-    if limit is not None and not isinstance(limit, int | float):
-        raise ValidationError("search_tools: limit must be a number")
-    most = 5 if limit is None else int(min(limit, MOST)) if limit >= 1 else 1
-    hits = await servers.search(query, limit=most)
+    hits = await servers.search(arguments["query"], limit=int(arguments.get("limit", 5)))
     found: dict[str, Any] = {"tools": [_described(hit.tool, fence) for hit in hits]}
     if hits.failures:
         found["unavailable"] = [failure.server for failure in hits.failures]
@@ -213,24 +207,12 @@ def _described(one: ServerTool, fence: bool) -> dict[str, Any]:
     return {"name": one.name, "description": text, "parameters": schema}
 
 
-async def _call(
-    servers: Servers, name: str, arguments: Mapping[str, Any], **options: Any
-) -> ToolResult | ToolOutcome:
-    wanted, given = arguments.get("name"), arguments.get("arguments")
-    if not isinstance(wanted, str):
-        raise ValidationError("call_tool: name must be a text")
-    if isinstance(given, str):
-        # Models often write an object as text.
-        try:
-            given = json.loads(given)
-        except (ValueError, RecursionError):
-            pass
-    if given is not None and not isinstance(given, Mapping):
-        raise ValidationError("call_tool: arguments must be an object")
+async def _call(servers: Servers, arguments: Mapping[str, Any], **options: Any) -> ToolOutcome:
+    wanted, given = arguments["name"], arguments.get("arguments")
     if wanted == READ_MORE.name:
         clients = [member.client for member in servers._members.values()]
         budgets = [budget_of(client) for client in clients if client is not None]
-        return await read_more(budgets, wanted, given or {})
+        return await local_tool(READ_MORE, partial(read_more, budgets)).call(given)
     server, tool = servers.model_names.resolve(wanted)
     client = servers[server]
     if tool not in client.tools:

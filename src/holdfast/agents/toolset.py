@@ -16,11 +16,11 @@ from holdfast.agents.naming import no_tool
 from holdfast.agents.outcome import ToolOutcome
 from holdfast.agents.providers import (
     SEARCH_TOOLS,
+    SHAPES,
     ModelAnswer,
     Shape,
     Shaped,
     answer,
-    check_shape,
     shaped,
 )
 from holdfast.agents.schemas import Loss
@@ -69,10 +69,16 @@ class Toolset:
         fence: bool = False,
         defer: bool | str | Iterable[str] = False,
     ) -> None:
-        check_shape(shape)
+        if shape not in tuple(SHAPES):  # it may be anything, and not hashable
+            raise ValidationError(f"shape {shape!r}: must be one of {', '.join(SHAPES)}")
+        if strict and not shape.startswith("openai"):
+            raise ValidationError(f"strict=True: shape {shape!r} has no strict mode here")
         if isinstance(defer, bool):
             defer = "*" if defer else ()
         patterns = (defer,) if isinstance(defer, str) else tuple(defer)
+        if patterns and shape not in SEARCH_TOOLS:
+            can = " and ".join(SEARCH_TOOLS)
+            raise ValidationError(f"defer: shape {shape!r} has no tool search; {can} have one")
         self.shape = shape
         self.failures: tuple[Failure, ...] = tuple(failures)
         self._media = media
