@@ -22,9 +22,8 @@ Written by tools/sync_face.py from {origin}: change those instead.
 from __future__ import annotations
 
 '''
-BREAK = "\n\n"
-INNER = "self._inner"
-"""The asynchronous object."""
+RUNNING = "RunningCall["
+TOOLS = "Partial[ModelTool]"
 
 
 @dataclass(frozen=True)
@@ -32,18 +31,14 @@ class Method:
     """One verb: its text, as far as it is the same on both sides, and its kind."""
 
     node: ast.FunctionDef | ast.AsyncFunctionDef
+    owner: str | None
+    """The asynchronous class, by its name here; None: a subclass may override the method, or the
+    asynchronous class is not loaded with this one."""
 
     @property
     def is_property(self) -> bool:
-        return any(isinstance(one, ast.Name) and one.id == "property" for one in self._decorators)
-
-    @property
-    def _decorators(self) -> list[ast.expr]:
-        return self.node.decorator_list
-
-    @property
-    def is_async(self) -> bool:
-        return isinstance(self.node, ast.AsyncFunctionDef)
+        decorators = self.node.decorator_list
+        return any(isinstance(one, ast.Name) and one.id == "property" for one in decorators)
 
     @property
     def returns(self) -> str:
@@ -59,35 +54,42 @@ class Method:
         return ", ".join([*plain, *named, *star])
 
     def render(self) -> str:
-        lines = [f"def {self.node.name}({ast.unparse(self.node.args)}) -> {self.returns}:"]
+        name = self.node.name
+        if self.owner and not self.is_property and not self.differs:
+            is_async = isinstance(self.node, ast.AsyncFunctionDef)
+            face = "blocking" if is_async else "with_handler" if name in HEARD else "on_loop"
+            face = "closing" if name == "close" else face
+            return f"    {name}: Final = {face}({self.owner}.{name})"
+        lines = [f"def {name}({ast.unparse(self.node.args)}) -> {self.returns}:"]
         if self.is_property:
             lines.insert(0, "@property")
-        text = ast.get_docstring(self.node, clean=False)
-        if text is not None:
-            # The summary alone: `Blocking` gives a method the whole text when it is loaded.
-            lines.append(f'    """{text.partition(BREAK)[0].strip()}"""')
-        lines += [f"    {line}" for line in self.body()]
-        return "\n".join(f"    {line}" if line else "" for line in "\n".join(lines).split("\n"))
+        lines += [f'    """{ast.get_docstring(self.node, clean=False)}"""', f"    {self.body()}"]
+        text = "\n".join(f"    {line}" if line else "" for line in "\n".join(lines).split("\n"))
+        return f"\n{text}\n"
 
-    def body(self) -> list[str]:
-        call = f"{INNER}.{self.node.name}"
+    @property
+    def differs(self) -> bool:
+        """Whether it returns something else here."""
+        return self.returns.startswith(RUNNING) or self.returns in (TOOLS, "Self")
+
+    def body(self) -> str:
+        call = f"self._inner.{self.node.name}"
         if self.is_property:
-            return [f"return {call}"]
+            return f"return {call}"
         call = f"{call}({self.passed_on()})"
         if self.node.name == "close":
-            return [f"return self._portal.end({INNER}, {call})"]
+            return f"return self._portal.end(self._inner, {call})"
         if self.returns == "Self":
-            return [f"self._portal.run({call})", "return self"]
-        if self.returns.startswith("RunningCall["):
-            begun = f"self._portal.do(lambda: {call})"
-            return [f"return RunningCall({begun}, self._portal)"]
-        if self.returns == "Partial[ModelTool]":
-            return [f"return bound(self._portal.run({call}), self._portal)"]
-        if self.node.name in ("on_notification", "on_log"):
-            call = call.replace("(handler", "(in_thread(handler)")
-        action = f"lambda: {call}" if self.passed_on() else call.removesuffix("()")
-        work = f"self._portal.run({call})" if self.is_async else f"self._portal.do({action})"
-        return [work if self.returns == "None" else f"return {work}"]
+            return f"self._portal.run({call})\n    return self"
+        if self.returns.startswith(RUNNING):
+            return f"return RunningCall(self._portal.do(lambda: {call}), self._portal)"
+        if self.returns == TOOLS:
+            return f"return bound(self._portal.run({call}), self._portal)"
+        return f"return self._portal.run({call})"
+
+
+HEARD = ("on_notification", "on_log")
+"""Verbs whose handler runs in a thread. Progress does not: all of it precedes the result."""
 
 
 def class_of(tree: ast.Module, name: str) -> ast.ClassDef:
@@ -95,15 +97,15 @@ def class_of(tree: ast.Module, name: str) -> ast.ClassDef:
     return found
 
 
-def verbs(tree: ast.Module, *names: str) -> str:
+def verbs(tree: ast.Module, *names: str, owner: str | None = None) -> str:
     """The public methods and properties of some classes, in their order."""
     methods = [
-        Method(node)
+        Method(node, owner)
         for name in names
         for node in class_of(tree, name).body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
-    return BREAK.join(one.render() for one in methods if not one.node.name.startswith("_"))
+    return "\n".join(one.render() for one in methods if not one.node.name.startswith("_"))
 
 
 def parsed(*path: str) -> ast.Module:
@@ -152,13 +154,12 @@ CONTEXT = """
 def client_face() -> str:
     """The client; a call under way, whose result is asked for; tools whose call is not awaited."""
     tree = parsed("client.py")
-    tools = parsed("agents", "listing.py")
+    running = verbs(parsed("_core", "calls", "running.py"), "RunningCall", owner="AsyncRunningCall")
     body = f'''
-class Client(Blocking[AsyncClient], of=AsyncClient):
+class Client(SyncWrapper[AsyncClient]):
     """One server, for as long as you need it. May be shared by threads.
 
-    ``with`` closes it at the end; the server starts at the first use. A method takes, returns and
-    raises what the method of `holdfast.Client` does.
+    ``with`` closes it at the end; the server starts at the first use.
     """
 
     def __init__(self, client: AsyncClient, portal: Portal) -> None:
@@ -166,13 +167,13 @@ class Client(Blocking[AsyncClient], of=AsyncClient):
         self.name: str = client.name
         portal.keep(client)
 {CONTEXT}
-{verbs(tree, "Client")}
+{verbs(tree, "Client", owner="AsyncClient")}
 
 
-class RunningCall(Blocking[AsyncRunningCall[R]], Generic[R], of=AsyncRunningCall):
+class RunningCall(SyncWrapper[AsyncRunningCall[R]], Generic[R]):
     """A call under way. ``result()`` waits for it; ``cancel()`` ends it and tells the server."""
 
-{verbs(parsed("_core", "calls", "running.py"), "RunningCall")}
+{running}
 
     def result(self, timeout: float | None = None) -> R:
         """Wait for the result.
@@ -189,7 +190,7 @@ class RunningCall(Blocking[AsyncRunningCall[R]], Generic[R], of=AsyncRunningCall
         return await self._inner  # Shielded: a wait that is given up leaves the call alone.
 
 
-class ModelTool(Blocking["AsyncModelTool"]):
+class ModelTool(SyncWrapper["AsyncModelTool"]):
     """A tool that a language model can be given, for code without a loop."""
 
     def __init__(self, tool: AsyncModelTool, portal: Portal) -> None:
@@ -198,7 +199,7 @@ class ModelTool(Blocking["AsyncModelTool"]):
         self.tool: Tool = tool.tool
         self.name: str = tool.name
 
-{verbs(tools, "ServerTool", "ModelTool")}
+{verbs(parsed("agents", "listing.py"), "ServerTool", "ModelTool")}
 
 
 def bound(tools: Partial[AsyncModelTool], portal: Portal) -> Partial[ModelTool]:
@@ -206,13 +207,26 @@ def bound(tools: Partial[AsyncModelTool], portal: Portal) -> Partial[ModelTool]:
     from holdfast.agents.listing import Partial
 
     return Partial((ModelTool(tool, portal) for tool in tools), tools.failures)
+
+
+def _returning_client(connect: Callable[P, AsyncClient]) -> Callable[P, Client]:
+    @wraps(connect)
+    def connected(*args: P.args, **options: P.kwargs) -> Client:
+        return Client(connect(*args, **with_threads(options)), portal())
+
+    return connected
+
+
+connect: Final = _returning_client(_connect.connect)
 '''
     own = """
-from typing import Generic, TypeVar
+from functools import wraps
+from typing import Final, Generic, ParamSpec, TypeVar
+from holdfast import _connect
 from holdfast.client import Client as AsyncClient
-from holdfast._core.calls.handlers import in_thread
 from holdfast._core.calls.running import RunningCall as AsyncRunningCall
-from holdfast.sync.portal import Blocking, Portal
+from holdfast.sync.portal import Portal, SyncWrapper, blocking, closing, on_loop, portal
+from holdfast.sync.portal import with_handler, with_threads
 """
     typed = """
 from holdfast.agents.listing import ModelTool as AsyncModelTool
@@ -223,7 +237,8 @@ from holdfast.types.tools import ToolAnnotations
     used = (names_in(body) | {"TYPE_CHECKING"}) - {"RunningCall", "ModelTool"}
     origin = "client.py, running.py and listing.py"
     head = HEAD.format(title="The client's verbs, for code without a loop.", origin=origin)
-    return head + imports_for(tree, used, own, typed) + '\n\nR = TypeVar("R")\n' + body
+    variables = '\n\nP = ParamSpec("P")\nR = TypeVar("R")\n'
+    return head + imports_for(tree, used, own, typed) + variables + body
 
 
 def servers_face() -> str:
@@ -233,14 +248,13 @@ def servers_face() -> str:
     assert isinstance(made, ast.FunctionDef)
     text = without_await(ast.get_docstring(found, clean=False) or "")
     body = f'''
-class Servers(Blocking[AsyncServers], of=AsyncServers):
+class Servers(SyncWrapper[AsyncServers]):
     """{text}"""
 
     def __init__({ast.unparse(made.args)}) -> None:
-        if "handlers" in overrides:
-            overrides["handlers"] = threaded(overrides["handlers"])
+        overrides = with_threads(overrides)
         loop = portal()
-        super().__init__(loop.do(lambda: AsyncServers({Method(made).passed_on()})), loop)
+        super().__init__(loop.do(lambda: AsyncServers({Method(made, None).passed_on()})), loop)
         loop.keep(self._inner)
 {CONTEXT}
     def __len__(self) -> int:
@@ -256,13 +270,13 @@ class Servers(Blocking[AsyncServers], of=AsyncServers):
         """The client of a server."""
         return Client(self._portal.do(lambda: self._inner[name]), self._portal)
 
-{verbs(tree, "Servers")}
+{verbs(tree, "Servers", owner="AsyncServers")}
 '''
     own = """
+from typing import Final
 from holdfast.servers.group import Servers as AsyncServers
 from holdfast.sync.client import Client, bound
-from holdfast._core.calls.handlers import threaded
-from holdfast.sync.portal import Blocking, portal
+from holdfast.sync.portal import SyncWrapper, blocking, closing, on_loop, portal, with_threads
 """
     used = (names_in(body) | {"TYPE_CHECKING"}) - {"Client", "ModelTool"}
     head = HEAD.format(title="Many servers, for code without a loop.", origin="servers/group.py")
@@ -273,34 +287,7 @@ from holdfast.sync.portal import Blocking, portal
 def without_await(text: str) -> str:
     """An example of the asynchronous face as one of the synchronous."""
     text = text.replace("async with", "with").replace("await ", "")
-    return re.sub(r"holdfast\.(connect|Servers)\(", r"holdfast.sync.\1(", text)
-
-
-def connect_face() -> str:
-    tree = parsed("_connect.py")
-    (node,) = (
-        one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == "connect"
-    )
-    method = Method(node)
-    signature = f"def connect({ast.unparse(node.args)}) -> Client:"
-    text = without_await(ast.get_docstring(node, clean=False) or "")
-    given = method.passed_on().replace("handlers=handlers", "handlers=threaded(handlers)")
-    body = f'''
-{signature}
-    """{text}"""
-    client = _connect.connect({given})
-    return Client(client, portal())
-'''
-    own = """
-from holdfast import _connect
-from holdfast._connect import LockTarget, LogTarget, Options
-from holdfast.sync.client import Client
-from holdfast._core.calls.handlers import threaded
-from holdfast.sync.portal import portal
-"""
-    found = imports_for(tree, (names_in(body) | {"TYPE_CHECKING"}) - {"Client"}, own)
-    title = "``connect``, for code without a loop."
-    return HEAD.format(title=title, origin="_connect.py") + found + body
+    return text.replace("holdfast.Servers(", "holdfast.sync.Servers(")
 
 
 def handles_face() -> str:
@@ -310,7 +297,7 @@ def handles_face() -> str:
 T = TypeVar("T")
 
 
-class SyncHandle(Blocking[Handle], of=Handle):
+class SyncHandle(SyncWrapper[Handle]):
     """A `Handle` for code without a loop. It may be shared by threads."""
 
     _REGISTRY: ClassVar[Registry]
@@ -361,12 +348,7 @@ class SyncHandle(Blocking[Handle], of=Handle):
         self._portal.run(self._inner.__aenter__())
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self._portal.end(self._inner, self._inner.__aexit__(kind, error, traceback))
 
 {verbs(tree, "Handle")}
@@ -385,7 +367,7 @@ from holdfast import sync
 from holdfast.handles.handle import PATIENCE, Handle, Log, client_for
 from holdfast.handles.results import Methods, attribute_for
 from holdfast.handles.results import HandleResult, structured
-from holdfast.sync.portal import Blocking
+from holdfast.sync.portal import SyncWrapper
 """
     found = imports_for(tree, names_in(body) - {"Namespace"}, own)
     title = "Handles, for code without a loop."
@@ -403,7 +385,6 @@ def _blocking(source: str, name: str) -> str:
 
 FACES = {
     SRC / "sync" / "client.py": client_face,
-    SRC / "sync" / "_connect.py": connect_face,
     SRC / "sync" / "servers.py": servers_face,
     SRC / "handles" / "sync.py": handles_face,
 }

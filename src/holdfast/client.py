@@ -384,7 +384,7 @@ class Client:
         return tools_of_one(self, await self.list_tools(timeout=timeout))
 
     async def toolset(
-        self, shape: Shape, *, timeout: float | None = None, **options: Any
+        self, /, shape: Shape, *, timeout: float | None = None, **options: Any
     ) -> Toolset:
         """Return the tools for models in the shape that a model provider wants.
 

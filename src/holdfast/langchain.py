@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from holdfast.agents.listing import ToolSource
-from holdfast.agents.outcome import Media, ToolOutcome
+from holdfast.agents.outcome import ToolOutcome
 
 if TYPE_CHECKING:
     from langchain_core.tools import StructuredTool
@@ -43,15 +43,8 @@ async def tools(source: Client | Servers) -> list[StructuredTool]:
     Raises:
         HoldfastError: The server's tools cannot be listed.
     """
-    found = (await ToolSource(source).tools()).values()
-
-    def make(tool: ModelTool) -> StructuredTool:
-        async def call(arguments: dict[str, Any]) -> tuple[Any, Any]:
-            return _answer(tool.name, await tool.call(arguments))
-
-        return _tool(tool, coroutine=call)
-
-    return [make(tool) for tool in found]
+    found = await ToolSource(source).tools()
+    return [_tool(tool, coroutine=tool.call) for tool in found.values()]
 
 
 def sync_tools(source: SyncClient | SyncServers) -> list[StructuredTool]:
@@ -68,14 +61,7 @@ def sync_tools(source: SyncClient | SyncServers) -> list[StructuredTool]:
     found = source.model_tools()
     for failure in found.failures:
         log.warning("%s", failure)
-
-    def make(tool: SyncModelTool) -> StructuredTool:
-        def call(arguments: dict[str, Any]) -> tuple[Any, Any]:
-            return _answer(tool.name, tool.call(arguments))
-
-        return _tool(tool, func=call)
-
-    return [make(tool) for tool in found]
+    return [_tool(tool, func=tool.call) for tool in found]
 
 
 def _tool(tool: ModelTool | SyncModelTool, **runs: Any) -> StructuredTool:
@@ -89,31 +75,6 @@ def _tool(tool: ModelTool | SyncModelTool, **runs: Any) -> StructuredTool:
         metadata=None if hints is None else hints.raw,
     )
     return made
-
-
-def _answer(name: str, outcome: ToolOutcome) -> tuple[Any, Any]:
-    if not outcome.is_error:
-        return _content(outcome), outcome.facts()
-    from langchain_core.messages import ToolMessage
-
-    # The id of the call is known to the tool alone, which writes it in.
-    failed = ToolMessage(
-        outcome.text, status="error", artifact=outcome.facts(), tool_call_id="", name=name
-    )
-    return failed, None
-
-
-def _content(outcome: ToolOutcome) -> Any:
-    items = outcome.parts().items
-    if not any(isinstance(one, Media) for one in items):
-        return outcome.text
-    return [_block(one) for one in items]
-
-
-def _block(item: str | Media) -> dict[str, Any]:
-    if isinstance(item, str):
-        return {"type": "text", "text": item}
-    return {"type": item.kind, "base64": item.data, "mime_type": item.mime_type}
 
 
 @cache
@@ -135,10 +96,18 @@ def _tool_class() -> Any:
         # and would take a server's parameters of those names for them.
 
         async def _arun(self, /, **arguments: Any) -> Any:
-            return await self.coroutine(arguments)
+            return self._answer(await self.coroutine(arguments))
 
         def _run(self, /, **arguments: Any) -> Any:
-            return self.func(arguments)
+            return self._answer(self.func(arguments))
+
+        def _answer(self, outcome: ToolOutcome) -> tuple[Any, Any]:
+            text, facts = outcome.text, outcome.facts()
+            if not outcome.is_error:
+                return _content(outcome), facts
+            # The id of the call is known to the tool alone, which writes it in.
+            options = {"artifact": facts, "tool_call_id": "", "name": self.name}
+            return ToolMessage(text, status="error", **options), None
 
     def named(answer: Any, tool_call_id: str | None) -> Any:
         if isinstance(answer, ToolMessage) and answer.status == "error":
@@ -148,3 +117,15 @@ def _tool_class() -> Any:
         return answer
 
     return HoldfastTool
+
+
+def _content(outcome: ToolOutcome) -> Any:
+    parts = outcome.parts()
+    if not parts.media:
+        return parts.text
+    return [
+        {"type": "text", "text": one}
+        if isinstance(one, str)
+        else {"type": one.kind, "base64": one.data, "mime_type": one.mime_type}
+        for one in parts.items
+    ]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agents.mcp import MCPServer
 
     from holdfast.agents.listing import ModelTool
-    from holdfast.agents.outcome import Media, ToolOutcome
+    from holdfast.agents.outcome import ToolOutcome
     from holdfast.servers.group import Servers
 
 
@@ -102,21 +102,18 @@ def _definition(tool: ModelTool) -> dict[str, Any]:
 
 def _result(outcome: ToolOutcome) -> dict[str, Any]:
     parts = outcome.parts(PICTURES)
-    found: dict[str, Any] = {
-        "content": [_block(one) for one in parts.items],
-        "isError": parts.is_error,
-    }
+    content = [
+        {"type": "text", "text": one}
+        if isinstance(one, str)
+        else {"type": "image", "data": one.data, "mimeType": one.mime_type}
+        for one in parts.items
+    ]
+    found: dict[str, Any] = {"content": content, "isError": parts.is_error}
     if parts.is_error:
-        return {**found, "_meta": {"holdfast": outcome.facts()}}
-    if isinstance(parts.structured, dict):
+        found["_meta"] = {"holdfast": outcome.facts()}
+    elif isinstance(parts.structured, dict):
         found["structuredContent"] = parts.structured
     return found
-
-
-def _block(item: str | Media) -> dict[str, Any]:
-    if isinstance(item, str):
-        return {"type": "text", "text": item}
-    return {"type": "image", "data": item.data, "mimeType": item.mime_type}
 
 
 def _custom_data(context: Any) -> dict[str, Any] | None:

@@ -13,13 +13,14 @@ from base64 import b64decode
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from holdfast.agents.listing import ToolSource
-from holdfast.agents.outcome import Media, ToolOutcome
+from holdfast.agents.outcome import ToolOutcome
 
 if TYPE_CHECKING:
     from pydantic_ai.toolsets import AbstractToolset
 
-    from holdfast.agents.listing import ModelTool
     from holdfast.client import Client
     from holdfast.servers.group import Servers
 
@@ -51,11 +52,20 @@ def toolset(
 @cache
 def _toolset_class() -> Any:
     from pydantic import TypeAdapter
-    from pydantic_ai import ModelRetry, ToolReturn
+    from pydantic_ai import ModelRetry, ToolFailed, ToolReturn
     from pydantic_ai.tools import ToolDefinition
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
     anything = TypeAdapter(dict[str, Any]).validator
+
+    class HoldfastToolFailed(ToolFailed):  # type: ignore[misc, unused-ignore]
+        """A call that failed."""
+
+        def __init__(self, outcome: ToolOutcome) -> None:
+            super().__init__(outcome.text)
+            self.kind = outcome.kind
+            self.outcome_unknown = outcome.outcome_unknown
+            self.retry_in = outcome.retry_in
 
     class HoldfastToolset(AbstractToolset[Any]):  # type: ignore[misc, unused-ignore]
         """The tools of a client, or of many servers."""
@@ -72,9 +82,18 @@ def _toolset_class() -> Any:
 
         async def get_tools(self, ctx: Any) -> dict[str, Any]:
             """Return the tools that the agent may use now."""
-            tools = (await self._source.tools()).values()
-            definitions = [ToolDefinition(**_definition(tool)) for tool in tools]
-            return {one.name: await self.get_tool_for_tool_def(one, ctx) for one in definitions}
+            found = {}
+            for name, tool in (await self._source.tools()).items():
+                hints = tool.annotations
+                annotations = None if hints is None else hints.raw
+                definition = ToolDefinition(
+                    name=name,
+                    description=tool.description,
+                    parameters_json_schema=tool.input_schema,
+                    metadata={"meta": tool.tool.meta, "annotations": annotations},
+                )
+                found[name] = await self.get_tool_for_tool_def(definition, ctx)
+            return found
 
         async def get_tool_for_tool_def(self, tool_def: Any, ctx: Any) -> Any:
             """Return the tool of a definition."""
@@ -91,50 +110,22 @@ def _toolset_class() -> Any:
             if outcome.kind == "validation":
                 raise ModelRetry(outcome.text) from outcome.error
             if outcome.is_error:
-                raise _failure_class()(outcome) from outcome.error
+                raise HoldfastToolFailed(outcome) from outcome.error
             return ToolReturn(_value(outcome), metadata=outcome.facts())
 
     return HoldfastToolset
 
 
-def _definition(tool: ModelTool) -> dict[str, Any]:
-    hints = tool.annotations
-    annotations = None if hints is None else hints.raw
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters_json_schema": tool.input_schema,
-        "metadata": {"meta": tool.tool.meta, "annotations": annotations},
-    }
-
-
-@cache
-def _failure_class() -> Any:
-    from pydantic_ai import ToolFailed
-
-    class HoldfastToolFailed(ToolFailed):  # type: ignore[misc, unused-ignore]
-        """A call that failed."""
-
-        def __init__(self, outcome: ToolOutcome) -> None:
-            super().__init__(outcome.text)
-            self.kind = outcome.kind
-            self.outcome_unknown = outcome.outcome_unknown
-            self.retry_in = outcome.retry_in
-
-    return HoldfastToolFailed
-
-
 def _value(outcome: ToolOutcome) -> Any:
-    items = outcome.parts().items
-    if not any(isinstance(one, Media) for one in items):
-        result = outcome.result
-        return result.structured if result is not None and result.has_structured else outcome.text
+    parts = outcome.parts()
+    if not parts.media:
+        return parts.text if parts.structured is UNSET else parts.structured
     from pydantic_ai import BinaryContent
 
     found = [
         one
         if isinstance(one, str)
         else BinaryContent(b64decode(one.data), media_type=one.mime_type)
-        for one in items
+        for one in parts.items
     ]
     return found[0] if len(found) == 1 else found

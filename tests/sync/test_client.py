@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast import CancelledCallError, Handlers, StateError, ToolResult
+from holdfast import CancelledCallError, Handlers, StateError, ToolResult, ValidationError
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
-from holdfast.sync import Client, RunningCall, connect
+from holdfast.sync import Client, RunningCall, Servers, connect
 from holdfast.testing import SILENCE, Peer
 
 DEMO = [sys.executable, "-m", "holdfast.demo.server"]
@@ -72,6 +72,14 @@ def test_a_verb_has_the_same_signature_and_the_same_words(name: str) -> None:
 def test_connect_has_the_same_parameters() -> None:
     ours, theirs = inspect.signature(connect), inspect.signature(holdfast.connect)
     assert ours.parameters == theirs.parameters
+
+
+@pytest.mark.req("F2")
+def test_handlers_of_a_wrong_type_are_refused_by_name() -> None:
+    with pytest.raises(ValidationError, match="handlers=5"):
+        connect(DEMO, handlers=5)  # type: ignore[arg-type]
+    with Servers({"demo": DEMO}, handlers=5) as servers:
+        assert "handlers=5" in str(servers.list_tools().failures[0])
 
 
 # Used

@@ -13,14 +13,35 @@ def test_the_synchronous_faces_are_fresh() -> None:
         assert path.read_text() == fresh, "run: python tools/sync_face.py"
 
 
-def test_a_new_verb_would_be_carried_over() -> None:
-    source = '''
+SOURCE = ast.parse('''
 class Client:
     async def brew(self, cup: str, *, sugar: int = 0) -> Tea:
         """Make tea."""
         return Tea(cup)
-'''
-    assert sync_face.verbs(ast.parse(source), "Client").split("\n") == [
+
+    def taste(self) -> bool: ...
+
+    @property
+    def colour(self) -> str:
+        """Its colour."""
+''')
+
+
+def test_a_new_verb_would_be_carried_over() -> None:
+    assert [
+        line for line in sync_face.verbs(SOURCE, "Client", owner="Other").split("\n") if line
+    ] == [
+        "    brew: Final = blocking(Other.brew)",
+        "    taste: Final = on_loop(Other.taste)",
+        "    @property",
+        "    def colour(self) -> str:",
+        '        """Its colour."""',
+        "        return self._inner.colour",
+    ]
+
+
+def test_a_verb_that_may_be_overridden_is_written_out() -> None:
+    assert sync_face.verbs(SOURCE, "Client").split("\n")[1:4] == [
         "    def brew(self, cup: str, *, sugar: int=0) -> Tea:",
         '        """Make tea."""',
         "        return self._portal.run(self._inner.brew(cup, sugar=sugar))",

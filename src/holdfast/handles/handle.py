@@ -14,7 +14,6 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, ClassVar, Final, Self, TypeAlias, TypeVar, Unpack
 
 from holdfast._connect import LogTarget, connect
@@ -83,14 +82,14 @@ class Handle:
         self._handle: Handle = self
         self.client: Client = client
         self.adapter = adapter
-        self._session: HandleSession | None = None
-        if adapter is not None and session is not None:
-            self._session = HandleSession(client, adapter, session, open_arguments or {})
+        self._name = session
+        keeper = None if session is None else adapter
+        self._session = HandleSession(client, keeper, session or "", open_arguments or {})
         self._watch = DriftCheck(client.name, self.registry, drift)
         self._queue = CallQueue(client.name)
         self._flights = SingleFlight()
         self._opened = False
-        self._listed = not (self._watch.looks or self._session)
+        self._listed = not self._watch.looks and session is None
         """True if the current tools are known, or need not be."""
         self._removals: list[Callable[[], None]] = []
         if not self._listed:
@@ -103,14 +102,14 @@ class Handle:
             setattr(self, attribute, kind(self))
 
     def __repr__(self) -> str:
-        session = "" if self._session is None else f" {self._session!r}"
+        session = "" if self.session is None else f" {self._session!r}"
         state = "closed" if self._queue.closed else "open" if self._opened else "new"
         return f"<{type(self).__name__} {self.client.name} {state}{session}>"
 
     @property
     def session(self) -> str | None:
         """The session's name."""
-        return None if self._session is None else self._session.name
+        return self._name
 
     @property
     def closed(self) -> bool:
@@ -133,12 +132,7 @@ class Handle:
                 await self.close(wait=0)
             raise
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: object, traceback: object) -> None:
         try:
             await self.close()
         except Exception as failure:
@@ -202,8 +196,7 @@ class Handle:
         while self._removals:
             self._removals.pop()()
         try:
-            if self._session is not None:
-                await self._session.close()
+            await self._session.close()
         finally:
             await self.client.close()
 
@@ -240,9 +233,8 @@ class Handle:
 
         async def work() -> ToolResult:
             await self._ready(name)
-            complete = given(arguments or {})
-            if self._session is not None:
-                complete = self._session.place(self.client.tools.get(name), complete)
+            tool = self.client.tools.get(name)
+            complete = self._session.place(tool, given(arguments or {}))
             return await self.client.call_tool(name, complete, **options)
 
         return await self._queue.run(name, work, parallel=parallel)
@@ -252,14 +244,13 @@ class Handle:
     async def _ready(self, subject: str) -> None:
         """Connect, compare the tools and open the session, where that is not done yet."""
         for _ in range(MOST_ROUNDS):
-            in_session = self._session is None or self._session.is_open
-            if self._opened and self._listed and in_session:
+            if self._opened and self._listed and self._session.is_open:
                 return
             try:
                 await self._flights.join("prepare", self._prepare)
             except WorkStopped:
                 raise self._queue.refusal(subject) from None
-        if self._session is not None and not self._session.is_open:
+        if not self._session.is_open:
             text = f"session {self.session!r} is lost each time it is opened; nothing was sent"
             raise StateError(f"{self.client.name}: {subject}: {text}", state=self.client.state)
         # A list that changes whenever it is read is used as it was read last.
@@ -268,8 +259,7 @@ class Handle:
         try:
             if not self._listed:
                 await self._list()
-            if self._session is not None:
-                await self._session.open()
+            await self._session.open()
         except Exception as error:
             if not self._opened:
                 await self._give_up(error)
@@ -297,8 +287,7 @@ class Handle:
                 self._listed = False
         elif event.old == State.READY:
             self._listed = False
-            if self._session is not None:
-                self._session.lost()
+            self._session.lost()
 
 
 # The order of calls

@@ -98,13 +98,17 @@ log: logging.Logger = logging.getLogger("holdfast")
 
 
 class HandleSession:
-    """The session that a handle holds open at the server for its calls."""
+    """The session that a handle holds open at the server for its calls; none without adapter."""
 
     def __init__(
-        self, client: Client, adapter: SessionAdapter, name: str, arguments: Mapping[str, object]
+        self,
+        client: Client,
+        adapter: SessionAdapter | None,
+        name: str,
+        arguments: Mapping[str, object],
     ) -> None:
         self.name = name
-        self.is_open = False
+        self.is_open: bool = adapter is None
         self._requested = False
         """Opening it was requested; without an answer it may be open."""
         self._client = client
@@ -117,7 +121,7 @@ class HandleSession:
 
     async def open(self) -> None:
         """Open the session unless it is open."""
-        if self.is_open:
+        if self.is_open or self._adapter is None:
             return
         self._requested = True
         try:
@@ -130,14 +134,14 @@ class HandleSession:
 
     def lost(self) -> None:
         """Mark the session as absent if it ends with its connection."""
-        if getattr(self._adapter, "reopen", True):
+        if self._adapter is not None and getattr(self._adapter, "reopen", True):
             self.is_open = self._requested = False
 
     async def close(self) -> None:
         """Close the session if it is open; ignore errors of one in doubt."""
         certain, requested = self.is_open, self._requested
         self.is_open = self._requested = False
-        if not requested:
+        if not requested or self._adapter is None:
             return
         try:
             await self._adapter.close(self._client, self.name)
@@ -148,6 +152,6 @@ class HandleSession:
 
     def place(self, tool: Tool | None, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments to send: with the session, if the tool takes it."""
-        if tool is None or not self._adapter.has_session(tool):
+        if tool is None or self._adapter is None or not self._adapter.has_session(tool):
             return arguments
         return self._adapter.inject_session(arguments, self.name)

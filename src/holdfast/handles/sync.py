@@ -6,7 +6,6 @@ Written by tools/sync_face.py from handle.py and results.py: change those instea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar, Unpack
 
 from holdfast import sync
@@ -16,13 +15,13 @@ from holdfast.handles.drift import Drift, Registry
 from holdfast.handles.handle import PATIENCE, Handle, Log, client_for
 from holdfast.handles.results import HandleResult, Methods, attribute_for, structured
 from holdfast.handles.sessions import SessionAdapter
-from holdfast.sync.portal import Blocking
+from holdfast.sync.portal import SyncWrapper
 from holdfast.types.tools import ToolResult
 
 T = TypeVar("T")
 
 
-class SyncHandle(Blocking[Handle], of=Handle):
+class SyncHandle(SyncWrapper[Handle]):
     """A `Handle` for code without a loop. It may be shared by threads."""
 
     _REGISTRY: ClassVar[Registry]
@@ -73,12 +72,7 @@ class SyncHandle(Blocking[Handle], of=Handle):
         self._portal.run(self._inner.__aenter__())
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self._portal.end(self._inner, self._inner.__aexit__(kind, error, traceback))
 
     @property
@@ -97,7 +91,19 @@ class SyncHandle(Blocking[Handle], of=Handle):
         return self
 
     def close(self, *, wait: float = PATIENCE) -> bool:
-        """Close the session, then the client, even if closing the session fails."""
+        """Close the session, then the client, even if closing the session fails.
+
+        Queued calls are refused at once. May be called at any time, by any task.
+
+        Args:
+            wait: Seconds for calls under way to end.
+
+        Returns:
+            True for the call that closed the handle, False for those that found it closed.
+
+        Raises:
+            HoldfastError: The session could not be closed; only for the first call.
+        """
         return self._portal.end(self._inner, self._inner.close(wait=wait))
 
     def call(
@@ -108,7 +114,14 @@ class SyncHandle(Blocking[Handle], of=Handle):
         parallel: bool = False,
         **options: Unpack[CallOptions],
     ) -> ToolResult:
-        """Call a tool in the session; raise `ToolError` if it fails."""
+        """Call a tool in the session; raise `ToolError` if it fails.
+
+        Args:
+            name: The tool's name, as the server has it.
+            arguments: Its arguments; those that are `UNSET` are left out.
+            parallel: Go at once, outside of the queue.
+            options: See `holdfast.CallOptions`.
+        """
         return self._portal.run(self._inner.call(name, arguments, parallel=parallel, **options))
 
     def call_tool(

@@ -314,6 +314,7 @@ class Servers:
 
     async def toolset(
         self,
+        /,
         shape: Shape,
         *,
         servers: Collection[str] | None = None,
@@ -326,7 +327,7 @@ class Servers:
         tools = await self.model_tools(servers, timeout=timeout)
         return Toolset(shape, tools, failures=tools.failures, **options)
 
-    def finder(self, shape: Shape, **options: Any) -> Toolset:
+    def finder(self, /, shape: Shape, **options: Any) -> Toolset:
         """Return two tools that stand for all: one searches, one calls what was found."""
         from holdfast.agents.search import finder_tools
         from holdfast.agents.toolset import Toolset

@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast._lazy import lazily
-from holdfast.sync._connect import connect
-from holdfast.sync.client import Client, RunningCall
+from holdfast.sync.client import Client, RunningCall, connect
 
 if TYPE_CHECKING:
     from holdfast.sync.servers import Servers

@@ -14,8 +14,20 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar
+from functools import wraps
+from typing import (
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+)
 
+from holdfast._core.calls.handlers import Handlers, in_thread, threaded
 from holdfast._core.transports.orphans import guard
 from holdfast.errors import ShutdownError, StateError
 
@@ -205,19 +217,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
+# Synchronous classes
+
 W = TypeVar("W")
+P = ParamSpec("P")
 
 
-class Blocking(Generic[W]):
-    """The base of the synchronous classes: an asynchronous object, and the loop that it lives on.
-
-    Methods have the summaries of their docstrings; ``of``, the class of the object, has the rest.
-    """
-
-    def __init_subclass__(cls, of: type | None = None) -> None:
-        for name, method in vars(cls).items():
-            if not name.startswith("_") and hasattr(of, name):
-                method.__doc__ = getattr(of, name).__doc__
+class SyncWrapper(Generic[W]):
+    """The base of the synchronous classes: an asynchronous object, and the loop it lives on."""
 
     def __init__(self, inner: W, portal: Portal) -> None:
         self._inner = inner
@@ -225,3 +232,60 @@ class Blocking(Generic[W]):
 
     def __repr__(self) -> str:
         return repr(self._inner)
+
+
+Method: TypeAlias = Callable[Concatenate[Any, P], T]
+"""A method, with any object as ``self``. Those made below have the signature and the docstring of
+the asynchronous one, for type checkers and editors too."""
+
+
+def blocking(method: Method[P, Coroutine[Any, Any, T]]) -> Method[P, T]:
+    """Return a method that waits for the asynchronous one."""
+
+    @wraps(method)
+    def wait(self: SyncWrapper[Any], /, *args: P.args, **options: P.kwargs) -> T:
+        return self._portal.run(method(self._inner, *args, **options))
+
+    return wait
+
+
+def closing(method: Method[P, Coroutine[Any, Any, bool]]) -> Method[P, bool]:
+    """Return a method that closes the object, by the asynchronous one."""
+
+    @wraps(method)
+    def close(self: SyncWrapper[Any], /, *args: P.args, **options: P.kwargs) -> bool:
+        return self._portal.end(self._inner, method(self._inner, *args, **options))
+
+    return close
+
+
+def on_loop(method: Method[P, T]) -> Method[P, T]:
+    """Return a method that calls a plain one on the loop."""
+
+    @wraps(method)
+    def call(self: SyncWrapper[Any], /, *args: P.args, **options: P.kwargs) -> T:
+        return self._portal.do(lambda: method(self._inner, *args, **options))
+
+    return call
+
+
+def with_handler(method: Method[P, T]) -> Method[P, T]:
+    """Return a method that calls a plain one on the loop; its first argument runs in a thread."""
+
+    @wraps(method)
+    def call(self: SyncWrapper[Any], /, *args: Any, **options: Any) -> T:
+        if args:
+            args = (in_thread(args[0]), *args[1:])
+        else:
+            options["handler"] = in_thread(options["handler"])
+        return self._portal.do(lambda: method(self._inner, *args, **options))
+
+    return call
+
+
+def with_threads(options: Any) -> Any:
+    """Return options of `connect` whose handlers run where they may block."""
+    handlers = options.get("handlers")
+    return (
+        {**options, "handlers": threaded(handlers)} if isinstance(handlers, Handlers) else options
+    )
