@@ -277,3 +277,4 @@ def _returning_client(connect: Callable[P, AsyncClient]) -> Callable[P, Client]:
 
 
 connect: Final = _returning_client(_connect.connect)
+"""Return a synchronous client. Takes what `holdfast.connect` takes."""
