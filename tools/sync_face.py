@@ -57,9 +57,9 @@ class Method:
         name = self.node.name
         if self.owner and not self.is_property and not self.differs:
             is_async = isinstance(self.node, ast.AsyncFunctionDef)
-            face = "blocking" if is_async else "with_handler" if name in HEARD else "on_loop"
-            face = "closing" if name == "close" else face
-            return f"    {name}: Final = {face}({self.owner}.{name})"
+            face = "closing" if name == "close" else "blocking" if is_async else "on_loop"
+            heard = ", handler=True" if name in HEARD else ""
+            return f"    {name}: Final = {face}({self.owner}.{name}{heard})"
         lines = [f"def {name}({ast.unparse(self.node.args)}) -> {self.returns}:"]
         if self.is_property:
             lines.insert(0, "@property")
@@ -227,7 +227,7 @@ from holdfast import _connect
 from holdfast.client import Client as AsyncClient
 from holdfast._core.calls.running import RunningCall as AsyncRunningCall
 from holdfast.sync.portal import Portal, SyncWrapper, blocking, closing, on_loop, portal
-from holdfast.sync.portal import with_handler, with_threads
+from holdfast.sync.portal import with_threads
 """
     typed = """
 from holdfast.agents.listing import ModelTool as AsyncModelTool

@@ -168,6 +168,26 @@ async def test_what_waits_is_refused_at_the_end_and_what_runs_goes_on() -> None:
 
 
 @pytest.mark.req("H6")
+async def test_a_turn_that_meets_the_end_is_refused() -> None:
+    queue, works = CallQueue("server"), Works()
+
+    async def first() -> None:
+        await queue.run("1", works("1"))
+        # The second has its turn now, and has not taken it up yet.
+        queue.close()
+
+    one = asyncio.create_task(first())
+    await settle()
+    second = start(queue, works, "2")
+    await settle()
+    works.finish("1")
+    await one
+    with pytest.raises(StateError, match="the handle is closed"):
+        await second
+    assert "2 begins" not in works.story
+
+
+@pytest.mark.req("H6")
 @pytest.mark.parametrize("parallel", [False, True])
 async def test_nothing_begins_after_the_end(parallel: bool) -> None:
     queue, works = CallQueue("server"), Works()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, Final, Self, TypeAlias, TypeVar, Unpack
@@ -298,80 +298,67 @@ class CallQueue:
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
-        self._queue: deque[asyncio.Future[None]] = deque()
-        self._busy = False
-        """A call has the turn, or was just given it."""
+        self._turn = asyncio.Lock()
+        self._waiting: set[asyncio.Timeout] = set()
         self._running = 0
-        self._idle: asyncio.Future[None] | None = None
-        self._closed = False
+        self._idle = asyncio.Event()
         self._reason: Exception | None = None
+        self.closed: bool = False
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else "open"
-        return f"<CallQueue {state} {self._running} running, {len(self._queue)} queued>"
-
-    @property
-    def closed(self) -> bool:
-        """Return True if the queue refuses calls."""
-        return self._closed
+        state = "closed" if self.closed else "open"
+        return f"<CallQueue {state} {self._running} running, {len(self._waiting)} queued>"
 
     async def run(
         self, subject: str, work: Callable[[], Awaitable[T]], *, parallel: bool = False
     ) -> T:
         """Do ``work`` when it is its turn, or at once if ``parallel``."""
         self.check(subject)
-        if not parallel and self._busy:
-            await self._turn()
+        if not parallel:
+            await self._take_turn()
             self.check(subject)
-        self._busy = self._busy or not parallel
         self._running += 1
         try:
             return await work()
         finally:
             self._running -= 1
-            if not self._running and self._idle is not None and not self._idle.done():
-                self._idle.set_result(None)
+            if not self._running:
+                self._idle.set()
             if not parallel:
-                self._pass_on()
+                self._turn.release()
 
-    async def _turn(self) -> None:
-        turn = asyncio.get_running_loop().create_future()
-        self._queue.append(turn)
+    async def _take_turn(self) -> None:
+        if not self._turn.locked() and not self._waiting:
+            await self._turn.acquire()
+            return
+        # Without a time limit, until the queue is closed.
+        limit = asyncio.timeout(None)
         try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                # The turn and the cancellation met: the turn is the next one's.
-                self._pass_on()
-            raise
-
-    def _pass_on(self) -> None:
-        while self._queue:
-            turn = self._queue.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._busy = False
+            with suppress(TimeoutError):
+                async with limit:
+                    self._waiting.add(limit)
+                    await self._turn.acquire()
+        finally:
+            self._waiting.discard(limit)
 
     def close(self, reason: Exception | None = None) -> None:
         """Refuse waiting and later calls; running calls continue."""
-        if self._closed:
-            return
-        self._closed, self._reason = True, reason
-        while self._queue:
-            # Everybody who waits wakes up, and finds that it is closed.
-            self._pass_on()
+        if not self.closed:
+            self.closed, self._reason = True, reason
+            for limit in self._waiting:
+                limit.reschedule(-math.inf)
 
     async def idle(self, wait: float) -> bool:
         """Wait until nothing runs; False if something still does after ``wait`` seconds."""
+        self._idle.clear()
         if self._running:
-            self._idle = asyncio.get_running_loop().create_future()
-            await asyncio.wait((self._idle,), timeout=wait)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), wait)
         return not self._running
 
     def check(self, subject: str) -> None:
         """Refuse calls after the end."""
-        if self._closed:
+        if self.closed:
             raise self.refusal(subject) from self._reason
 
     def refusal(self, subject: str) -> StateError:

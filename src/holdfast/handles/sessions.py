@@ -6,12 +6,12 @@ The adapter alone knows how a session is opened and closed, and under which key 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from holdfast.client import Client
 from holdfast.errors import HoldfastError, ToolError
-from holdfast.types.tools import Tool, ToolResult
+from holdfast.types.tools import Tool
 
 
 class SessionAdapter(Protocol):
@@ -41,8 +41,6 @@ class ParameterSession:
         key: That parameter.
         open_tool: The tool that opens a session; None: there is none.
         close_tool: The tool that closes it; None: there is none.
-        open_arguments: More arguments for ``open_tool``.
-        hide: Other tools to leave out of generated handles.
         reopen: A session ends with its connection and is opened again on the next.
     """
 
@@ -52,15 +50,12 @@ class ParameterSession:
         open_tool: str | None = "session.open",
         close_tool: str | None = "session.close",
         *,
-        open_arguments: Mapping[str, Any] | None = None,
-        hide: Collection[str] = (),
         reopen: bool = True,
     ) -> None:
         self.key = key
         self.open_tool = open_tool
         self.close_tool = close_tool
-        self.open_arguments: Mapping[str, Any] = dict(open_arguments or {})
-        self.lifecycle: frozenset[str] = frozenset({*hide, *filter(None, (open_tool, close_tool))})
+        self.lifecycle: frozenset[str] = frozenset(filter(None, (open_tool, close_tool)))
         self.reopen = reopen
 
     def __repr__(self) -> str:
@@ -69,14 +64,20 @@ class ParameterSession:
     async def open(self, client: Client, session: str, arguments: Mapping[str, Any]) -> None:
         """Open the session with ``open_tool``, if there is one."""
         if self.open_tool is not None:
-            wanted = {self.key: session, **self.open_arguments, **arguments}
-            _check(self.open_tool, session, await client.call_tool(self.open_tool, wanted))
+            await self._run(client, self.open_tool, session, arguments)
 
     async def close(self, client: Client, session: str) -> None:
         """Close the session with ``close_tool``, if there is one."""
         if self.close_tool is not None:
-            result = await client.call_tool(self.close_tool, {self.key: session})
-            _check(self.close_tool, session, result)
+            await self._run(client, self.close_tool, session, {})
+
+    async def _run(
+        self, client: Client, tool: str, session: str, arguments: Mapping[str, Any]
+    ) -> None:
+        result = await client.call_tool(tool, self.inject_session(arguments, session))
+        if result.is_error:
+            reason = result.text or "The tool failed and gave no reason."
+            raise ToolError(f"session {session!r}: {tool}: {reason}", data=result)
 
     def inject_session(self, arguments: Mapping[str, Any], session: str) -> dict[str, Any]:
         """Return the arguments with the session's name added."""
@@ -86,12 +87,6 @@ class ParameterSession:
         """Return True if the tool has the session's parameter."""
         properties = tool.input_schema.get("properties")
         return isinstance(properties, dict) and self.key in properties
-
-
-def _check(tool: str, session: str, result: ToolResult) -> None:
-    if result.is_error:
-        reason = result.text or "The tool failed and gave no reason."
-        raise ToolError(f"session {session!r}: {tool}: {reason}", data=result)
 
 
 log: logging.Logger = logging.getLogger("holdfast")

@@ -21,7 +21,6 @@ from holdfast.sync.portal import (
     closing,
     on_loop,
     portal,
-    with_handler,
     with_threads,
 )
 from holdfast.types.lifecycle import Implementation, ServerCapabilities, Task
@@ -187,8 +186,8 @@ class Client(SyncWrapper[AsyncClient]):
         """The events to ``subscribe`` to: requests, states, notifications, violations."""
         return self._inner.events
 
-    on_notification: Final = with_handler(AsyncClient.on_notification)
-    on_log: Final = with_handler(AsyncClient.on_log)
+    on_notification: Final = on_loop(AsyncClient.on_notification, handler=True)
+    on_log: Final = on_loop(AsyncClient.on_log, handler=True)
     on_progress: Final = on_loop(AsyncClient.on_progress)
 
 

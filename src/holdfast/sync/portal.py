@@ -259,24 +259,17 @@ def closing(method: Method[P, Coroutine[Any, Any, bool]]) -> Method[P, bool]:
     return close
 
 
-def on_loop(method: Method[P, T]) -> Method[P, T]:
-    """Return a method that calls a plain one on the loop."""
+def on_loop(method: Method[P, T], *, handler: bool = False) -> Method[P, T]:
+    """Return a method that calls a plain one on the loop.
 
-    @wraps(method)
-    def call(self: SyncWrapper[Any], /, *args: P.args, **options: P.kwargs) -> T:
-        return self._portal.do(lambda: method(self._inner, *args, **options))
-
-    return call
-
-
-def with_handler(method: Method[P, T]) -> Method[P, T]:
-    """Return a method that calls a plain one on the loop; its first argument runs in a thread."""
+    With ``handler``, its first argument is a function that runs in a thread.
+    """
 
     @wraps(method)
     def call(self: SyncWrapper[Any], /, *args: Any, **options: Any) -> T:
-        if args:
+        if handler and args:
             args = (in_thread(args[0]), *args[1:])
-        else:
+        elif handler:
             options["handler"] = in_thread(options["handler"])
         return self._portal.do(lambda: method(self._inner, *args, **options))
 
