@@ -44,7 +44,7 @@ async def tools(source: Client | Servers) -> list[StructuredTool]:
         HoldfastError: The server's tools cannot be listed.
     """
     found = await ToolSource(source).tools()
-    return [_tool(tool, coroutine=tool.call) for tool in found.values()]
+    return [_tool(tool, "coroutine") for tool in found.values()]
 
 
 def sync_tools(source: SyncClient | SyncServers) -> list[StructuredTool]:
@@ -61,16 +61,20 @@ def sync_tools(source: SyncClient | SyncServers) -> list[StructuredTool]:
     found = source.model_tools()
     for failure in found.failures:
         log.warning("%s", failure)
-    return [_tool(tool, func=tool.call) for tool in found]
+    return [_tool(tool, "func") for tool in found]
 
 
-def _tool(tool: ModelTool | SyncModelTool, **runs: Any) -> StructuredTool:
+def _tool(tool: ModelTool | SyncModelTool, runs: str) -> StructuredTool:
+    # LangGraph evaluates the annotations of what runs: those of ``tool.call`` are not all loaded.
+    def call(arguments: dict[str, Any]) -> Any:
+        return tool.call(arguments)
+
     hints = tool.annotations
     made: StructuredTool = _tool_class()(
         name=tool.name,
         description=tool.description or tool.name,
         args_schema=tool.input_schema,
-        **runs,
+        **{runs: call},
         response_format="content_and_artifact",
         metadata=None if hints is None else hints.raw,
     )
