@@ -78,7 +78,7 @@ class Method:
             return f"return {call}"
         call = f"{call}({self.passed_on()})"
         if self.node.name == "close":
-            return f"return self._portal.end(self._inner, {call})"
+            return f"return bool(self._portal.end(self._inner, {call}))"
         if self.returns == "Self":
             return f"self._portal.run({call})\n    return self"
         if self.returns.startswith(RUNNING):

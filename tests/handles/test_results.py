@@ -13,7 +13,7 @@ import pytest
 from holdfast import DriftError
 from holdfast.codegen import generate
 from holdfast.codegen.names import HANDLE_OWN
-from holdfast.handles import UNSET, Handle, HandleResult, Unset
+from holdfast.handles import UNSET, Handle, HandleResult
 from holdfast.handles.results import given
 from holdfast.testing import Peer
 from holdfast.types.tools import Tool
@@ -184,4 +184,3 @@ def test_unset_is_false_and_one_of_a_kind() -> None:
     assert not UNSET
     assert repr(UNSET) == "UNSET"
     assert copy.deepcopy(UNSET) is pickle.loads(pickle.dumps(UNSET)) is UNSET
-    assert list(Unset) == [UNSET]

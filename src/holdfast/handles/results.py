@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
-from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, TypeVar
 
 import msgspec
 
@@ -109,19 +108,10 @@ def structured(server: str, tool: str, result: ToolResult, *, wrapped: bool = Fa
     return value
 
 
-class Unset(Enum):
-    """The type of `UNSET`, which is its only value."""
+Unset: TypeAlias = msgspec.UnsetType
+"""The type of `UNSET`, which is its only value."""
 
-    UNSET = "UNSET"
-
-    def __bool__(self) -> Literal[False]:
-        return False
-
-    def __repr__(self) -> str:
-        return "UNSET"
-
-
-UNSET: Final = Unset.UNSET
+UNSET: Final = msgspec.UNSET
 """Left out: the argument is not sent, and the server's own default holds."""
 
 

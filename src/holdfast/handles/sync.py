@@ -104,7 +104,7 @@ class SyncHandle(SyncWrapper[Handle]):
         Raises:
             HoldfastError: The session could not be closed; only for the first call.
         """
-        return self._portal.end(self._inner, self._inner.close(wait=wait))
+        return bool(self._portal.end(self._inner, self._inner.close(wait=wait)))
 
     def call(
         self,

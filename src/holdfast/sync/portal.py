@@ -15,17 +15,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import wraps
-from typing import (
-    Any,
-    Concatenate,
-    Final,
-    Generic,
-    Literal,
-    ParamSpec,
-    Protocol,
-    TypeAlias,
-    TypeVar,
-)
+from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeAlias, TypeVar
 
 from holdfast._core.calls.handlers import Handlers, in_thread, threaded
 from holdfast._core.transports.orphans import guard
@@ -37,20 +27,14 @@ LAST_MOMENTS: Final = 10.0
 """Seconds that closing everything may take when the program ends."""
 
 
-class Closable(Protocol):
-    """An object that is closed when the program ends."""
-
-    def close(self) -> Coroutine[Any, Any, Any]:
-        """Close it."""
-
-
 class Portal:
     """A running loop that any other thread may hand work to."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
-        self._open: set[Closable] = set()
+        self._open: set[Any] = set()
+        """Objects with an asynchronous ``close``."""
         self._stopped = False
         self._thread = threading.Thread(target=self._work, name="holdfast-sync", daemon=True)
         self._thread.start()
@@ -62,15 +46,15 @@ class Portal:
         finally:
             self._loop.close()
 
-    def keep(self, closable: Closable) -> None:
+    def keep(self, closable: object) -> None:
         """Close it when the program ends, unless it is dropped before."""
         self._open.add(closable)
 
-    def drop(self, closable: Closable) -> None:
+    def drop(self, closable: object) -> None:
         """Forget an object that was closed."""
         self._open.discard(closable)
 
-    def end(self, closable: Closable, work: Coroutine[Any, Any, T]) -> T | Literal[False]:
+    def end(self, closable: object, work: Coroutine[Any, Any, Any]) -> Any:
         """Close what is kept, by ``work``. In a fork's child it is not ours to close: False.
 
         That is no error: the child may leave its parent's ``with`` on its way out.
@@ -254,7 +238,7 @@ def closing(method: Method[P, Coroutine[Any, Any, bool]]) -> Method[P, bool]:
 
     @wraps(method)
     def close(self: SyncWrapper[Any], /, *args: P.args, **options: P.kwargs) -> bool:
-        return self._portal.end(self._inner, method(self._inner, *args, **options))
+        return bool(self._portal.end(self._inner, method(self._inner, *args, **options)))
 
     return close
 
