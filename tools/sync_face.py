@@ -152,7 +152,7 @@ CONTEXT = """
 
 
 def client_face() -> str:
-    """The client; a call under way, whose result is asked for; tools whose call is not awaited."""
+    """The client, and a call under way, whose result is asked for."""
     tree = parsed("client.py")
     running = verbs(parsed("_core", "calls", "running.py"), "RunningCall", owner="AsyncRunningCall")
     body = f'''
@@ -190,23 +190,12 @@ class RunningCall(SyncWrapper[AsyncRunningCall[R]], Generic[R]):
         return await self._inner  # Shielded: a wait that is given up leaves the call alone.
 
 
-class ModelTool(SyncWrapper["AsyncModelTool"]):
-    """A tool that a language model can be given, for code without a loop."""
-
-    def __init__(self, tool: AsyncModelTool, portal: Portal) -> None:
-        super().__init__(tool, portal)
-        self.server: str = tool.server
-        self.tool: Tool = tool.tool
-        self.name: str = tool.name
-
-{verbs(parsed("agents", "listing.py"), "ServerTool", "ModelTool")}
-
-
-def bound(tools: Partial[AsyncModelTool], portal: Portal) -> Partial[ModelTool]:
+def bound(tools: Partial[Any], portal: Portal) -> Partial[ModelTool]:
     """Return tools whose calls run on the portal's loop."""
-    from holdfast.agents.listing import Partial
+    from holdfast.agents.listing import Partial, SyncModelTool
 
-    return Partial((ModelTool(tool, portal) for tool in tools), tools.failures)
+    found = (SyncModelTool(one.server, one.tool, one.name, one, portal.run) for one in tools)
+    return Partial(found, tools.failures)
 
 
 def _returning_client(connect: Callable[P, AsyncClient]) -> Callable[P, Client]:
@@ -229,14 +218,9 @@ from holdfast._core.calls.running import RunningCall as AsyncRunningCall
 from holdfast.sync.portal import Portal, SyncWrapper, blocking, closing, on_loop, portal
 from holdfast.sync.portal import with_threads
 """
-    typed = """
-from holdfast.agents.listing import ModelTool as AsyncModelTool
-from holdfast.agents.outcome import ToolOutcome
-from holdfast.schema.walk import Schema
-from holdfast.types.tools import ToolAnnotations
-"""
+    typed = "from holdfast.agents.listing import SyncModelTool as ModelTool"
     used = (names_in(body) | {"TYPE_CHECKING"}) - {"RunningCall", "ModelTool"}
-    origin = "client.py, running.py and listing.py"
+    origin = "client.py and running.py"
     head = HEAD.format(title="The client's verbs, for code without a loop.", origin=origin)
     variables = '\n\nP = ParamSpec("P")\nR = TypeVar("R")\n'
     return head + imports_for(tree, used, own, typed) + variables + body
@@ -281,7 +265,7 @@ from holdfast.sync.portal import SyncWrapper, blocking, closing, on_loop, portal
 """
     used = (names_in(body) | {"TYPE_CHECKING"}) - {"Client", "ModelTool"}
     head = HEAD.format(title="Many servers, for code without a loop.", origin="servers/group.py")
-    typed = "from holdfast.sync.client import ModelTool"
+    typed = "from holdfast.agents.listing import SyncModelTool as ModelTool"
     return head + imports_for(tree, used, own, typed) + body
 
 

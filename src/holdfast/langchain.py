@@ -20,11 +20,10 @@ from holdfast.agents.outcome import ToolOutcome
 if TYPE_CHECKING:
     from langchain_core.tools import StructuredTool
 
-    from holdfast.agents.listing import ModelTool
+    from holdfast.agents.listing import ModelTool, SyncModelTool
     from holdfast.client import Client
     from holdfast.servers.group import Servers
     from holdfast.sync.client import Client as SyncClient
-    from holdfast.sync.client import ModelTool as SyncModelTool
     from holdfast.sync.servers import Servers as SyncServers
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -127,9 +126,6 @@ def _content(outcome: ToolOutcome) -> Any:
     parts = outcome.parts()
     if not parts.media:
         return parts.text
-    return [
-        {"type": "text", "text": one}
-        if isinstance(one, str)
-        else {"type": one.kind, "base64": one.data, "mime_type": one.mime_type}
-        for one in parts.items
-    ]
+    return parts.blocks(
+        lambda one: {"type": one.kind, "base64": one.data, "mime_type": one.mime_type}
+    )

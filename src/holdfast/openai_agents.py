@@ -102,12 +102,9 @@ def _definition(tool: ModelTool) -> dict[str, Any]:
 
 def _result(outcome: ToolOutcome) -> dict[str, Any]:
     parts = outcome.parts(PICTURES)
-    content = [
-        {"type": "text", "text": one}
-        if isinstance(one, str)
-        else {"type": "image", "data": one.data, "mimeType": one.mime_type}
-        for one in parts.items
-    ]
+    content = parts.blocks(
+        lambda one: {"type": "image", "data": one.data, "mimeType": one.mime_type}
+    )
     found: dict[str, Any] = {"content": content, "isError": parts.is_error}
     if parts.is_error:
         found["_meta"] = {"holdfast": outcome.facts()}

@@ -151,7 +151,7 @@ def test_a_document_goes_where_it_can() -> None:
 def test_an_error_is_told_to_anthropic_in_text_alone() -> None:
     """The API refuses a picture in a result that is an error."""
     message, lost = say("anthropic", result(text("bad"), image(), isError=True))
-    assert message["content"] == "bad"
+    assert message["content"] == "bad\n[image/png, 10 bytes, not shown]"
     assert lost == ["/content/1 image/png"]
     assert say("anthropic", result(isError=True))[0]["content"].startswith("The tool failed")
 

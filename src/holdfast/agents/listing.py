@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 
@@ -47,6 +47,16 @@ class ServerTool(Struct, frozen=True):
         """The tool's description, or else its title."""
         return describe(self.tool)
 
+    @property
+    def input_schema(self) -> Schema:
+        """The JSON Schema of the arguments, always an object's."""
+        return object_root(self.tool.input_schema, Losses())
+
+    @property
+    def annotations(self) -> ToolAnnotations | None:
+        """The server's hints on what the tool does."""
+        return self.tool.annotations
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.dotted}>"
 
@@ -65,16 +75,6 @@ class ModelTool(ServerTool, frozen=True):
     fit: Callable[[str, ToolOutcome], ToolOutcome] | None = None
     """Cuts an outcome to the tool's budget."""
 
-    @property
-    def input_schema(self) -> Schema:
-        """The JSON Schema of the arguments, always an object's."""
-        return object_root(self.tool.input_schema, Losses())
-
-    @property
-    def annotations(self) -> ToolAnnotations | None:
-        """The server's hints on what the tool does."""
-        return self.tool.annotations
-
     async def call(
         self, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
     ) -> ToolOutcome:
@@ -85,6 +85,19 @@ class ModelTool(ServerTool, frozen=True):
         except HoldfastError as error:
             outcome = ToolOutcome(error=error)
         return outcome if self.fit is None else self.fit(self.tool.name, outcome)
+
+
+class SyncModelTool(ServerTool, frozen=True):
+    """A `ModelTool` for code without a loop."""
+
+    inner: ModelTool
+    wait: Callable[[Coroutine[Any, Any, ToolOutcome]], ToolOutcome]
+
+    def call(
+        self, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> ToolOutcome:
+        """Call the tool. A failure is an outcome too."""
+        return self.wait(self.inner.call(arguments, **options))
 
 
 def describe(tool: Tool) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any
 
 import msgspec
@@ -63,6 +63,13 @@ class OutcomeParts(Struct):
     def media(self) -> list[Media]:
         """The other parts."""
         return [one for one in self.items if isinstance(one, Media)]
+
+    def blocks(self, media: Callable[[Media], Any], kind: str = "text") -> list[Any]:
+        """Return a content block for each part: a text is one of ``kind``."""
+        return [
+            {"type": kind, "text": one} if isinstance(one, str) else media(one)
+            for one in self.items
+        ]
 
 
 class ToolOutcome(Struct, frozen=True):

@@ -23,7 +23,6 @@ from holdfast.agents import gemini, openai_strict
 from holdfast.agents.listing import describe
 from holdfast.agents.outcome import Media, OutcomeParts, ToolOutcome, says_the_same
 from holdfast.agents.schemas import Loss, Losses, object_root, safe_keys, types_of
-from holdfast.schema.explain import pointer
 from holdfast.schema.walk import Schema, rewrite
 from holdfast.types.tools import Tool, ToolResult
 
@@ -188,7 +187,10 @@ def answer(
     elif isinstance(outcome, ToolResult):
         outcome = ToolOutcome(outcome)
     takes, build = SHAPES[shape]
-    parts = outcome.parts(takes if media else frozenset())
+    # Anthropic refuses media in an error.
+    if not media or (shape == "anthropic" and outcome.is_error):
+        takes = frozenset()
+    parts = outcome.parts(takes)
     return ModelAnswer(build(parts, call_id, name), tuple(parts.report), outcome)
 
 
@@ -205,36 +207,29 @@ def _text(parts: OutcomeParts) -> str:
 def _responses(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
     output: Any = _text(parts)
     if parts.media:
-        output = [{"type": "input_text", "text": "Error:"}] if parts.is_error else []
-        for item in parts.items:
-            if isinstance(item, str):
-                output.append({"type": "input_text", "text": item})
-                continue
-            url = f"data:{item.mime_type};base64,{item.data}"
-            if item.mime_type == PDF:
-                filename = item.name.rpartition("/")[2] or "document.pdf"
-                output.append({"type": "input_file", "filename": filename, "file_data": url})
-            else:
-                output.append({"type": "input_image", "image_url": url})
+        error = [{"type": "input_text", "text": "Error:"}] if parts.is_error else []
+        output = [*error, *parts.blocks(_responses_media, "input_text")]
     return {"type": "function_call_output", "call_id": call_id, "output": output}
+
+
+def _responses_media(item: Media) -> dict[str, Any]:
+    url = f"data:{item.mime_type};base64,{item.data}"
+    if item.mime_type != PDF:
+        return {"type": "input_image", "image_url": url}
+    filename = item.name.rpartition("/")[2] or "document.pdf"
+    return {"type": "input_file", "filename": filename, "file_data": url}
 
 
 def _anthropic(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
     message: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id}
     if parts.is_error:
-        for index, item in enumerate(parts.items):
-            if isinstance(item, Media):
-                where = pointer("content", index)
-                parts.report.add(where, item.mime_type, "an error can hold text only")
         return {**message, "content": parts.text or _NO_REASON, "is_error": True}
-    content: list[dict[str, Any]] = []
-    for item in parts.items:
-        if isinstance(item, str):
-            content.append({"type": "text", "text": item})
-        else:
-            kind = "document" if item.mime_type == PDF else "image"
-            source = {"type": "base64", "media_type": item.mime_type, "data": item.data}
-            content.append({"type": kind, "source": source})
+    content = parts.blocks(
+        lambda item: {
+            "type": "document" if item.mime_type == PDF else "image",
+            "source": {"type": "base64", "media_type": item.mime_type, "data": item.data},
+        }
+    )
     return {**message, "content": content} if content else message
 
 

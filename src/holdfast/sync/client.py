@@ -1,6 +1,6 @@
 """The client's verbs, for code without a loop.
 
-Written by tools/sync_face.py from client.py, running.py and listing.py: change those instead.
+Written by tools/sync_face.py from client.py and running.py: change those instead.
 """
 
 from __future__ import annotations
@@ -27,14 +27,10 @@ from holdfast.types.lifecycle import Implementation, ServerCapabilities, Task
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
-    from holdfast.agents.listing import ModelTool as AsyncModelTool
     from holdfast.agents.listing import Partial
-    from holdfast.agents.outcome import ToolOutcome
+    from holdfast.agents.listing import SyncModelTool as ModelTool
     from holdfast.events import Events
-    from holdfast.schema.walk import Schema
     from holdfast.types.lifecycle import Task
-    from holdfast.types.tools import ToolAnnotations
-
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -224,47 +220,12 @@ class RunningCall(SyncWrapper[AsyncRunningCall[R]], Generic[R]):
         return await self._inner  # Shielded: a wait that is given up leaves the call alone.
 
 
-class ModelTool(SyncWrapper["AsyncModelTool"]):
-    """A tool that a language model can be given, for code without a loop."""
-
-    def __init__(self, tool: AsyncModelTool, portal: Portal) -> None:
-        super().__init__(tool, portal)
-        self.server: str = tool.server
-        self.tool: Tool = tool.tool
-        self.name: str = tool.name
-
-    @property
-    def dotted(self) -> str:
-        """The name that ``Servers.call_tool`` takes."""
-        return self._inner.dotted
-
-    @property
-    def description(self) -> str:
-        """The tool's description, or else its title."""
-        return self._inner.description
-
-    @property
-    def input_schema(self) -> Schema:
-        """The JSON Schema of the arguments, always an object's."""
-        return self._inner.input_schema
-
-    @property
-    def annotations(self) -> ToolAnnotations | None:
-        """The server's hints on what the tool does."""
-        return self._inner.annotations
-
-    def call(
-        self, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
-    ) -> ToolOutcome:
-        """Call the tool. A failure is an outcome too; cancelling this cancels the call."""
-        return self._portal.run(self._inner.call(arguments, **options))
-
-
-def bound(tools: Partial[AsyncModelTool], portal: Portal) -> Partial[ModelTool]:
+def bound(tools: Partial[Any], portal: Portal) -> Partial[ModelTool]:
     """Return tools whose calls run on the portal's loop."""
-    from holdfast.agents.listing import Partial
+    from holdfast.agents.listing import Partial, SyncModelTool
 
-    return Partial((ModelTool(tool, portal) for tool in tools), tools.failures)
+    found = (SyncModelTool(one.server, one.tool, one.name, one, portal.run) for one in tools)
+    return Partial(found, tools.failures)
 
 
 def _returning_client(connect: Callable[P, AsyncClient]) -> Callable[P, Client]:

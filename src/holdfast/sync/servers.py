@@ -16,7 +16,7 @@ from holdfast.sync.client import Client, bound
 from holdfast.sync.portal import SyncWrapper, blocking, closing, on_loop, portal, with_threads
 
 if TYPE_CHECKING:
-    from holdfast.sync.client import ModelTool
+    from holdfast.agents.listing import SyncModelTool as ModelTool
 
 
 class Servers(SyncWrapper[AsyncServers]):
