@@ -165,7 +165,7 @@ class Client(SyncWrapper[AsyncClient]):
     def __init__(self, client: AsyncClient, portal: Portal) -> None:
         super().__init__(client, portal)
         self.name: str = client.name
-        portal.keep(client)
+        portal.kept.add(client)
 {CONTEXT}
 {verbs(tree, "Client", owner="AsyncClient")}
 
@@ -240,7 +240,7 @@ class Servers(SyncWrapper[AsyncServers]):
         overrides = with_threads(overrides)
         loop = portal()
         super().__init__(loop.do(lambda: AsyncServers({Method(made, None).passed_on()})), loop)
-        loop.keep(self._inner)
+        loop.kept.add(self._inner)
 {CONTEXT}
     def __len__(self) -> int:
         return len(self._inner)
@@ -318,8 +318,8 @@ class SyncHandle(SyncWrapper[Handle]):
         for attribute, kind in self._NAMESPACES.items():
             setattr(self, attribute, kind(self))
         # A program that ends without closing: the session first, then the client.
-        self._portal.drop(client._inner)
-        self._portal.keep(inner)
+        self._portal.kept.discard(client._inner)
+        self._portal.kept.add(inner)
 
     def __repr__(self) -> str:
         return repr(self._inner).replace("<Handle", f"<{{type(self).__name__}}", 1)

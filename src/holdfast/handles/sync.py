@@ -57,8 +57,8 @@ class SyncHandle(SyncWrapper[Handle]):
         for attribute, kind in self._NAMESPACES.items():
             setattr(self, attribute, kind(self))
         # A program that ends without closing: the session first, then the client.
-        self._portal.drop(client._inner)
-        self._portal.keep(inner)
+        self._portal.kept.discard(client._inner)
+        self._portal.kept.add(inner)
 
     def __repr__(self) -> str:
         return repr(self._inner).replace("<Handle", f"<{type(self).__name__}", 1)

@@ -282,8 +282,7 @@ class Servers:
         Args:
             query: The words.
             limit: The most tools to return.
-            servers: Names of those to search. Default: all that are not disabled.
-            timeout: Seconds for which one server may delay the others.
+            servers: As for `list_tools`, and so is ``timeout``.
         """
         from holdfast.agents.listing import for_models
         from holdfast.agents.search import Index
@@ -303,9 +302,7 @@ class Servers:
     ) -> Partial[ModelTool]:
         """List the tools that a language model can be given, ready to be called.
 
-        Args:
-            servers: Names of those to list. Default: all that are not disabled.
-            timeout: Seconds for which one server may delay the others.
+        Takes what `list_tools` takes.
         """
         from holdfast.agents.listing import with_calls
 

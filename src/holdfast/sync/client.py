@@ -45,7 +45,7 @@ class Client(SyncWrapper[AsyncClient]):
     def __init__(self, client: AsyncClient, portal: Portal) -> None:
         super().__init__(client, portal)
         self.name: str = client.name
-        portal.keep(client)
+        portal.kept.add(client)
 
     def __enter__(self) -> Self:
         return self

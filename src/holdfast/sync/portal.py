@@ -33,8 +33,8 @@ class Portal:
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
-        self._open: set[Any] = set()
-        """Objects with an asynchronous ``close``."""
+        self.kept: set[Any] = set()
+        """Objects with an asynchronous ``close``, which is called when the program ends."""
         self._stopped = False
         self._thread = threading.Thread(target=self._work, name="holdfast-sync", daemon=True)
         self._thread.start()
@@ -45,14 +45,6 @@ class Portal:
             self._loop.run_forever()
         finally:
             self._loop.close()
-
-    def keep(self, closable: object) -> None:
-        """Close it when the program ends, unless it is dropped before."""
-        self._open.add(closable)
-
-    def drop(self, closable: object) -> None:
-        """Forget an object that was closed."""
-        self._open.discard(closable)
 
     def end(self, closable: object, work: Coroutine[Any, Any, Any]) -> Any:
         """Close what is kept, by ``work``. In a fork's child it is not ours to close: False.
@@ -65,7 +57,7 @@ class Portal:
         try:
             return self.run(work)
         finally:
-            self.drop(closable)
+            self.kept.discard(closable)
 
     def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         """The result of a coroutine, waited for here. If the wait ends first, so does the work."""
@@ -120,7 +112,7 @@ class Portal:
         self._thread.join(1.0)
 
     async def _close_all(self) -> None:
-        closing = [one.close() for one in tuple(self._open)]
+        closing = [one.close() for one in tuple(self.kept)]
         await asyncio.gather(*closing, return_exceptions=True)
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:

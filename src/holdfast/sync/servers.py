@@ -61,7 +61,7 @@ class Servers(SyncWrapper[AsyncServers]):
             ),
             loop,
         )
-        loop.keep(self._inner)
+        loop.kept.add(self._inner)
 
     def __enter__(self) -> Self:
         return self
@@ -109,9 +109,7 @@ class Servers(SyncWrapper[AsyncServers]):
     ) -> Partial[ModelTool]:
         """List the tools that a language model can be given, ready to be called.
 
-        Args:
-            servers: Names of those to list. Default: all that are not disabled.
-            timeout: Seconds for which one server may delay the others.
+        Takes what `list_tools` takes.
         """
         return bound(
             self._portal.run(self._inner.model_tools(servers, timeout=timeout)), self._portal
