@@ -72,56 +72,51 @@ class Index:
     def __init__(self, tools: Iterable[ServerTool]) -> None:
         self.tools: list[ServerTool] = list(tools)
         self._tools = sorted(self.tools, key=lambda one: one.name)
-        self._counts = [_counts(one) for one in self._tools]
-        self._lengths = [sum(counts.values()) for counts in self._counts]
-        self._mean = (sum(self._lengths) / len(self._lengths) if self._lengths else 0.0) or 1.0
-        self._places: dict[str, list[int]] = {}
-        for place, counts in enumerate(self._counts):
-            for word in counts:
-                self._places.setdefault(word, []).append(place)
+        counts = [_counts(one) for one in self._tools]
+        lengths = [sum(count.values()) for count in counts]
+        mean = (sum(lengths) / len(lengths) if lengths else 0.0) or 1.0
+        self._words: dict[str, dict[int, float]] = {}
+        """For each word, its frequency in each tool that has it."""
+        for place, length in enumerate(lengths):
+            damping = SATURATION * (1 - LENGTH + LENGTH * (length / mean))
+            for word, count in counts[place].items():
+                frequency = count * (SATURATION + 1) / (count + damping)
+                self._words.setdefault(word, {})[place] = frequency
 
     def __repr__(self) -> str:
-        return f"<Index {len(self._tools)} tools, {len(self._places)} words>"
+        return f"<Index {len(self._tools)} tools, {len(self._words)} words>"
 
     def __len__(self) -> int:
         return len(self._tools)
 
     def search(self, query: str, limit: int = 5) -> list[Hit]:
         """Return the tools that match best, best first."""
-        asked = Counter(words(query[:LONGEST]))
-        useful = {word: count for word, count in asked.items() if word not in _EMPTY} or asked
+        asked = {*words(query[:LONGEST])}
         scores: dict[int, float] = {}
-        for word in useful:
-            for place, score in self._scores(word).items():
+        for word in sorted(asked - _EMPTY or asked):
+            best: dict[int, float] = {}
+            for known, weight in self._readings(word):
+                places = self._words[known]
+                rarity = math.log(1 + (len(self._tools) - len(places) + 0.5) / (len(places) + 0.5))
+                for place, frequency in places.items():
+                    best[place] = max(best.get(place, 0.0), weight * rarity * frequency)
+            for place, score in best.items():
                 scores[place] = scores.get(place, 0.0) + score
         # Names break ties, so that equals always come in the same order.
         ranked = sorted(scores.items(), key=lambda one: (-one[1], one[0]))
         return [Hit(self._tools[place], round(score, 6)) for place, score in ranked[:limit]]
 
-    def _scores(self, word: str) -> dict[int, float]:
-        """Return the score that one word of a query gives each tool."""
-        best: dict[int, float] = {}
-        for known, weight in self._readings(word):
-            places = self._places[known]
-            rarity = math.log(1 + (len(self._tools) - len(places) + 0.5) / (len(places) + 0.5))
-            for place in places:
-                count = self._counts[place][known]
-                length = 1 - LENGTH + LENGTH * (self._lengths[place] / self._mean)
-                frequency = count * (SATURATION + 1) / (count + SATURATION * length)
-                best[place] = max(best.get(place, 0.0), weight * rarity * frequency)
-        return best
-
     def _readings(self, word: str) -> list[tuple[str, float]]:
         """Return the known words that it may mean: itself, those that begin alike, or near ones."""
-        exact = [(word, 1.0)] if word in self._places else []
+        exact = [(word, 1.0)] if word in self._words else []
         begun = [
             (one, BEGINNING)
-            for one in self._places
+            for one in self._words
             if one != word
             and min(len(one), len(word)) >= 3
             and (one.startswith(word) or word.startswith(one))
         ]
-        near = [] if exact or begun or len(word) < 4 else close_matches(word, self._places, 3, 0.75)
+        near = [] if exact or begun or len(word) < 4 else close_matches(word, self._words, 3, 0.75)
         return [*exact, *begun, *((one, SLIP) for one in near)]
 
 
