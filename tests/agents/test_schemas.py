@@ -108,6 +108,24 @@ def test_a_web_of_references_takes_no_longer_than_it_is_large(shape: Any) -> Non
     assert time.process_time() - began < 3
 
 
+@pytest.mark.parametrize(
+    "large",
+    [
+        {"type": "object", "required": [f"p{at}" for at in range(20_000)]},
+        {"enum": [f"p{at}" for at in range(20_000)]},
+        {f"x-{at}": 1 for at in range(20_000)},
+        {"properties": {f"p{at}": True for at in range(20_000)}},
+    ],
+    ids=["required", "enum", "keywords", "properties"],
+)
+def test_one_large_place_is_not_copied_for_every_reference_to_it(large: dict[str, Any]) -> None:
+    report = Losses()
+    many = {f"q{at}": {"$ref": "#/$defs/Large"} for at in range(1000)}
+    root = object_root({"properties": many, "$defs": {"Large": large}}, report, plain=True)
+    assert any("too large" in loss.text for loss in report)
+    assert sum(node != {} for node in root["properties"].values()) < 10
+
+
 @pytest.mark.parametrize("shape", ["gemini", "openai"])
 def test_a_long_chain_of_references_is_cut(shape: Any) -> None:
     chain = {f"p{at}": {"$ref": f"#/properties/p{at + 1}"} for at in range(500)}

@@ -118,7 +118,7 @@ class _Reading:
         self._plain = plain
         self._budget = Budget(MOST_NODES)
         # By identity: one large place may have a thousand references to it, each spelled anew.
-        self._known: dict[int, Schema] = {}
+        self._known: dict[int, tuple[Schema, int]] = {}
 
     def node(
         self,
@@ -139,8 +139,11 @@ class _Reading:
         if not isinstance(node, dict):
             self._report.add(where, "schema", "is no schema; any value is accepted")
             return {}
+        keywords, length = self._well_formed(node, where)
+        if trail:
+            self._budget.left -= length // 10
         found: Schema = {}
-        for key, value in self._well_formed(node, where).items():
+        for key, value in keywords.items():
             same = whole and key in ("allOf", "anyOf", "oneOf")
             inner = partial(self.node, trail=trail, level=level + 1, whole=same)
             found[key] = _converted(key, value, where, inner)
@@ -158,20 +161,23 @@ class _Reading:
             found["anyOf"] = [*found.get("anyOf", ()), *found.pop("oneOf")]
         return found
 
-    def _well_formed(self, node: Schema, where: str) -> Schema:
-        known = self._known.get(id(node))
-        if known is None:
-            known = self._known[id(node)] = {}
-            for key, value in node.items():
-                if not well_formed(key, value) or (key == "enum" and not value):
-                    self._report.add(where, key, "is not what it should be; it is left out")
-                elif not self._plain:
-                    known[key] = value
-                elif key == "const":
-                    known["enum"] = [value]
-                elif key not in ("$defs", "definitions"):
-                    known.setdefault(key, value)
-        return known
+    def _well_formed(self, node: Schema, where: str) -> tuple[Schema, int]:
+        """Return the keywords of a schema that are well-formed, and how much is in their values."""
+        if id(node) in self._known:
+            return self._known[id(node)]
+        found: Schema = {}
+        for key, value in node.items():
+            if not well_formed(key, value) or (key == "enum" and not value):
+                self._report.add(where, key, "is not what it should be; it is left out")
+            elif not self._plain:
+                found[key] = value
+            elif key == "const":
+                found["enum"] = [value]
+            elif key not in ("$defs", "definitions"):
+                found.setdefault(key, value)
+        lists = sum(len(value) for value in found.values() if isinstance(value, list))
+        self._known[id(node)] = (found, len(found) + lists)
+        return self._known[id(node)]
 
     def _target(
         self, reference: str, where: str, trail: tuple[str, ...], level: int, whole: bool
@@ -182,8 +188,8 @@ class _Reading:
             return {}
         if reference in trail:
             self._report.add(where, "$ref", f"{reference} leads back to itself; it is not followed")
-            clean = self._well_formed(target, where)
-            return {key: clean[key] for key in ("type",) if key in clean}
+            clean, _ = self._well_formed(target, where)
+            return {"type": clean["type"]} if "type" in clean else {}
         found: Schema = self.node(target, where, (*trail, reference), level, whole)
         return found
 
