@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypeVar, Unpack
 
-from holdfast import _connect
+from holdfast import _connect, types
 from holdfast._core.calls.options import CallOptions
 from holdfast._core.calls.running import RunningCall as AsyncRunningCall
 from holdfast._core.engine.state import State
@@ -23,14 +23,12 @@ from holdfast.sync.portal import (
     portal,
     with_threads,
 )
-from holdfast.types.lifecycle import Implementation, ServerCapabilities, Task
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
     from holdfast.agents.listing import Partial
     from holdfast.agents.listing import SyncModelTool as ModelTool
     from holdfast.events import Events
-    from holdfast.types.lifecycle import Task
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -198,7 +196,7 @@ class RunningCall(SyncWrapper[AsyncRunningCall[R]], Generic[R]):
     cancel: Final = on_loop(AsyncRunningCall.cancel)
 
     @property
-    def task(self) -> Task | None:
+    def task(self) -> types.Task | None:
         """The task that the server has made of the call, as it was last seen."""
         return self._inner.task
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct
 
+from holdfast import types
 from holdfast.errors import CancelledCallError, HoldfastError, StateError
-from holdfast.types.lifecycle import Task
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
@@ -56,11 +56,11 @@ class RunningCall(Generic[R]):
         return self._task.cancel()
 
     @property
-    def task(self) -> Task | None:
+    def task(self) -> types.Task | None:
         """The task that the server has made of the call, as it was last seen."""
         return self._view.task
 
-    async def wait_task(self) -> Task | None:
+    async def wait_task(self) -> types.Task | None:
         """Wait until the call has become a task; return None if it ended without one."""
         created = asyncio.ensure_future(self._view.created.wait())
         either: list[asyncio.Future[Any]] = [created, self._task]
