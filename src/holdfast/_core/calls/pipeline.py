@@ -290,7 +290,7 @@ class Pipeline:
         """Return how this call may become a task, if it may; list its tool where that decides."""
         await self._channel.connected(deadline)
         form = self.tasks.form()
-        if form is None or not form.per_tool:
+        if form is None or not form.core:
             return form, tool
         if tool.tool is None:
             await self._tools.list(None, deadline)
