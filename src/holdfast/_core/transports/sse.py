@@ -3,7 +3,6 @@ sends, and an endpoint for what is sent to it."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -54,16 +53,13 @@ class SseLink(HttpLink):
         if self._over:
             return True
         if wire_id is None:
-            arrived = self._messages.post(frame, {}, url=self._endpoint, after=self._gate)
-            if self._gate is None:
-                # The first notification ends the handshake: what follows must not overtake it.
-                self._gate = arrived
-            return arrived is not None
-        if len(self._placed) >= self._most:
+            # The first notification ends the handshake: what follows must not overtake it.
+            return self._send_message(frame, {}, first=self._gate is None)
+        if len(self._requests.placed) >= self._requests.most:
             # Make room by POSTs that only wait for their response.
             for answered in tuple(self._answered):
                 self.withdraw(answered)
-        return self._admit(frame, wire_id, PLAIN)
+        return self._send(frame, wire_id, PLAIN)
 
     def listen(self, options: StreamOptions) -> None:
         """The stream is open already."""
@@ -102,7 +98,7 @@ class SseLink(HttpLink):
                 self._report(Opened(self._generation))
             elif event.name != "endpoint" and event.line and not self._over:
                 self._report(Delivered(self._generation, event.line))
-                if self._tasks:
+                if self._requests.tasks:
                     self._release_answered(event.data)
 
     def _named_endpoint(self, event: ServerSentEvent) -> URL:
@@ -121,7 +117,7 @@ class SseLink(HttpLink):
         """End a POST that has no response although its request was answered."""
         try:
             wire_id = _id_decoder.decode(message).id
-            known = wire_id in self._tasks
+            known = wire_id in self._requests.tasks
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError):
             return
         if known:
@@ -136,9 +132,6 @@ class SseLink(HttpLink):
             # The server has taken it: the answer comes on the stream, whatever comes here.
             self._answered.setdefault(wire_id, None)
             await self._client.skip(response)
-
-    def _streams(self) -> list[asyncio.Task[None]]:
-        return [self._stream]
 
 
 class _Id(Struct):

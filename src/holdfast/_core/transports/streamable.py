@@ -34,8 +34,7 @@ from holdfast._core.transports.http_client import (
     content_type,
 )
 from holdfast._core.transports.http_errors import SESSION
-from holdfast._core.transports.http_link import PLAIN, HttpLink, log
-from holdfast._core.transports.messages import accepted
+from holdfast._core.transports.http_link import PLAIN, HttpLink, accepted, log
 from holdfast._core.wire.framing import SseParser
 from holdfast.errors import ProtocolError, TransportError
 
@@ -96,8 +95,7 @@ class StreamableLink(HttpLink):
         backlog: int,
     ) -> None:
         super().__init__(client, generation, report, backlog)
-        self._own: asyncio.Task[None] | None = None
-        self._own_headers: dict[str, str] = {}
+        self._stream_headers: dict[str, str] = {}
         self._loop.call_soon(report, Opened(generation, streams=True))
 
     # What the driver asks for
@@ -109,23 +107,22 @@ class StreamableLink(HttpLink):
             return True
         options = options or PLAIN
         if wire_id is None:
-            arrived = self._messages.post(frame, options.headers)
-            if arrived is not None and options.first:
-                self._gate = arrived
-            return arrived is not None
-        if self._own is not None and options.headers != self._own_headers:
+            return self._send_message(frame, options.headers, first=options.first)
+        if self._stream is not None and options.headers != self._stream_headers:
             # Another session, or a negotiation: the server's own stream belongs to neither, but
             # a proxy may hold it open.
-            self._end_own_stream()
-        return self._admit(frame, wire_id, options)
+            self._stream.cancel()
+            self._stream = None
+        return self._send(frame, wire_id, options)
 
     def listen(self, options: StreamOptions) -> None:
-        self._end_own_stream()
-        self._own_headers = options.headers
-        self._own = self._loop.create_task(self._listen(options))
+        if self._stream is not None:
+            self._stream.cancel()
+        self._stream_headers = options.headers
+        self._stream = self._loop.create_task(self._listen(options))
 
     def finish(self, wire_id: WireId) -> None:
-        if wire_id in self._tasks:
+        if wire_id in self._requests.tasks:
             self._answered.setdefault(wire_id, None)
 
     # Requests
@@ -159,8 +156,7 @@ class StreamableLink(HttpLink):
         if stream is None:
             text = f"{client.origin} gave no answer in its response"
             raise Refused(ProtocolError(text), Meaning.UNANSWERED)
-        self._placed.discard(wire_id)
-        self._advance()
+        self._requests.leave_place(wire_id)
         await self._resume(stream)
 
     def _feed(self, stream: Stream, chunk: bytes) -> None:
@@ -210,8 +206,7 @@ class StreamableLink(HttpLink):
 
     async def _listen(self, options: StreamOptions) -> None:
         """Hold the stream of unsolicited messages open, if the server offers one."""
-        if self._gate is not None:
-            await accepted(self._gate)
+        await accepted(self._gate)
         stream = Stream(OWN_STREAM, options, SseParser(self._client.limit))
         while True:
             try:
@@ -226,11 +221,3 @@ class StreamableLink(HttpLink):
                     return
                 log.debug("%s: %s", self._client.origin, refusal)
             await asyncio.sleep(stream.pause())
-
-    def _end_own_stream(self) -> None:
-        if self._own is not None:
-            self._own.cancel()
-            self._own = None
-
-    def _streams(self) -> list[asyncio.Task[None]]:
-        return [] if self._own is None else [self._own]
