@@ -16,8 +16,15 @@ import pytest
 from multidict import CIMultiDict
 
 from holdfast._core.boundary import Meaning, Refused
-from holdfast._core.transports.http_client import JSON, PIECE, Headers, HttpClient
-from holdfast._core.transports.http_connections import HttpConnector, HttpSettings, SmallPost
+from holdfast._core.transports.http_bodies import TURN, body_reader, read_body, skip_body
+from holdfast._core.transports.http_client import (
+    JSON,
+    Headers,
+    HttpClient,
+    HttpConnector,
+    HttpSettings,
+    SmallPost,
+)
 from holdfast.errors import AuthError, ProtocolError, TransportError, ValidationError
 from tests.http.rogue import Handler, Reply, Request, Rogue, fault, nobody
 
@@ -36,7 +43,7 @@ async def web(url: str, **settings: Any) -> AsyncIterator[HttpClient]:
 async def body(found: HttpClient, headers: Mapping[str, str] | None = None) -> bytes:
     """What a POST brings."""
     async with found.request("POST", headers or {}, body=b"{}") as response:
-        return await found.read(response)
+        return await read_body(response, found.limit)
 
 
 async def refusal(handler: Handler, **settings: Any) -> Refused:
@@ -333,14 +340,13 @@ async def test_other_tasks_run_while_many_members_are_unpacked() -> None:
     response: Any = SimpleNamespace(
         content=content, headers=CIMultiDict({"Content-Encoding": "gzip"})
     )
-    async with web("http://example.invalid") as found:
-        counting = asyncio.create_task(count())
-        read, size = found.reader(response), 0
-        while piece := await read():
-            size += len(piece)
-        counting.cancel()
+    counting = asyncio.create_task(count())
+    read, size = body_reader(response), 0
+    while piece := await read():
+        size += len(piece)
+    counting.cancel()
     assert size == 3000 * 64
-    assert turns >= len(flood) // PIECE
+    assert turns >= len(flood) // TURN
 
 
 @pytest.mark.req("X2", "E2")
@@ -364,7 +370,7 @@ async def test_a_large_body_goes_out() -> None:
     async with Rogue(ok) as server, web(server.url) as found:
         large = b"x" * 3_000_000
         async with found.request("POST", {}, body=large) as response:
-            await found.skip(response)
+            await skip_body(response)
         assert server.requests[0].body == large
         assert server.requests[0].header("Content-Length") == "3000000"
 
@@ -620,7 +626,7 @@ async def test_dropping_closes_every_connection_at_once() -> None:
 
 @pytest.mark.req("X2")
 async def test_a_body_that_never_ends_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast._core.transports.http_client.LINGER", 0.01)
+    monkeypatch.setattr("holdfast._core.transports.http_bodies.LINGER", 0.01)
 
     async def endless(request: Request, reply: Reply) -> None:
         await reply.stream()
@@ -629,7 +635,7 @@ async def test_a_body_that_never_ends_is_not_waited_for(monkeypatch: pytest.Monk
     async with Rogue(endless) as server, web(server.url) as found:
         with pytest.raises(Refused):
             async with found.request("POST", {}, body=b"{}") as response:
-                await found.skip(response)
+                await skip_body(response)
         await server.until(lambda: server.standing == 0)
 
 

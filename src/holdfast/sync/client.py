@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from holdfast._core.calls.cached import Listing
 from holdfast._core.calls.handlers import Notification, ProgressHandler, in_thread
 from holdfast._core.calls.options import CallOptions
-from holdfast._core.calls.running import Invocation
+from holdfast._core.calls.running import Invocation, PendingCall
 from holdfast._core.engine.state import State
 from holdfast.client import Client as AsyncClient
 from holdfast.policies import CacheMode
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from holdfast.sync.tools import ModelTool
 
 if TYPE_CHECKING:
-    from holdfast._core.calls.pending import PendingCall
     from holdfast.agents.listing import Partial
     from holdfast.agents.providers import ModelAnswer, Shape
     from holdfast.agents.toolset import Toolset

@@ -18,12 +18,7 @@ from msgspec import Raw, Struct
 from holdfast._core.callbacks import EXITS, ends_task
 from holdfast._core.calls.handlers import ApprovalHandler, Handlers, in_thread, is_async
 from holdfast._core.mailbox import handling
-from holdfast._core.wire.codes import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-)
+from holdfast._core.wire import codes
 from holdfast._core.wire.jsonrpc import encode
 from holdfast.errors import ProtocolError, RpcError, StateError
 
@@ -95,7 +90,7 @@ class Inputs:
         """
         handle = _METHODS.get(method)
         if handle is None:
-            raise RpcError(f"method not found: {method}", code=METHOD_NOT_FOUND)
+            raise RpcError(f"method not found: {method}", code=codes.METHOD_NOT_FOUND)
         try:
             async with self._room:
                 result = await handle(self, EMPTY if params is None else params)
@@ -103,7 +98,7 @@ class Inputs:
         except RpcError:
             raise
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise refusal(f"invalid {method}", error, INVALID_PARAMS) from error
+            raise refusal(f"invalid {method}", error, codes.INVALID_PARAMS) from error
         except Exception as error:
             raise refusal(f"{method}: unusable answer", error) from error
 
@@ -133,7 +128,7 @@ class Inputs:
         try:
             return await self.answer(question.method, question.params)
         except RpcError as error:
-            if error.code == METHOD_NOT_FOUND:
+            if error.code == codes.METHOD_NOT_FOUND:
                 text = f"{name}: the server asks for {question.method}, which was not declared"
                 raise ProtocolError(text) from None
             raise ProtocolError(f"{name}: {error.message}") from error
@@ -155,7 +150,7 @@ class Inputs:
 
         handler = self._declared("elicitation", "elicitation/create")
         if handler == "return":
-            raise RpcError(_NO_CALLER, code=INVALID_REQUEST) from StateError(_NO_CALLER)
+            raise RpcError(_NO_CALLER, code=codes.INVALID_REQUEST) from StateError(_NO_CALLER)
         request = read_elicitation(params)
         result = await self._call(handler, request)
         if not isinstance(request, FormElicitation):
@@ -172,7 +167,7 @@ class Inputs:
 
     def _declared(self, what: str, method: str) -> Any:
         if (handler := getattr(self._handlers, what)) is None:
-            raise RpcError(f"no handler for {method}", code=METHOD_NOT_FOUND)
+            raise RpcError(f"no handler for {method}", code=codes.METHOD_NOT_FOUND)
         return handler
 
     async def _call(self, handler: Callable[..., Any], *arguments: Any) -> Any:
@@ -242,10 +237,10 @@ def _object(handler: Callable[..., Any], result: Any) -> Any:
         return builtin
     shown = type(result).__name__
     text = f"the handler {_name(handler)} must return an object, not {shown}"
-    raise RpcError(text, code=INTERNAL_ERROR)
+    raise RpcError(text, code=codes.INTERNAL_ERROR)
 
 
-def refusal(what: str, error: BaseException, code: int = INTERNAL_ERROR) -> RpcError:
+def refusal(what: str, error: BaseException, code: int = codes.INTERNAL_ERROR) -> RpcError:
     """Return the error that a server is answered, in text that can always be written."""
     try:
         why = f"{type(error).__name__}: {error}"

@@ -14,7 +14,7 @@ from holdfast._core.calls.cached import Cached
 from holdfast._core.calls.channel import UNREADABLE, Channel
 from holdfast._core.calls.handlers import Approver
 from holdfast._core.calls.options import CallOptions, Deadline, check_options, of_type
-from holdfast._core.calls.pending import PendingCall, answered, pending_result
+from holdfast._core.calls.running import PendingCall, answered, pending_result
 from holdfast._core.calls.tools import CALL, ReadyTool, ToolTable
 from holdfast._core.engine import messages
 from holdfast._core.eras.base import COMPLETE, FINAL, NeedsInput

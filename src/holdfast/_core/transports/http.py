@@ -14,8 +14,13 @@ from yarl import URL
 
 from holdfast._core.boundary import Generation, Link, Report, Traits
 from holdfast._core.transports import options
-from holdfast._core.transports.http_client import Headers, HttpClient
-from holdfast._core.transports.http_connections import HttpSettings, proxy_for, tls_context
+from holdfast._core.transports.http_client import (
+    Headers,
+    HttpClient,
+    HttpSettings,
+    proxy_for,
+    tls_context,
+)
 from holdfast._core.transports.sse import SseLink
 from holdfast._core.transports.streamable import StreamableLink
 from holdfast.errors import TransportError, ValidationError

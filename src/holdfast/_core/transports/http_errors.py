@@ -17,22 +17,31 @@ import msgspec
 from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Meaning, Refused
+from holdfast._core.transports.http_bodies import BadBody
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
+from holdfast._core.wire.framing import FrameTooLarge
 from holdfast._core.wire.http_dates import retry_after
 from holdfast._core.wire.jsonrpc import ErrorObject, decode_error_object, snippet
-from holdfast.errors import AuthError, HoldfastError, TransportError
+from holdfast.errors import AuthError, HoldfastError, ProtocolError, TransportError
 
 SESSION: Final = "Mcp-Session-Id"
+BROKEN: Final = (aiohttp.ClientError, OSError, TimeoutError)
+"""The exceptions that may end a connection at any moment."""
+UNREADABLE: Final = (BadBody, FrameTooLarge)
+"""The exceptions that reading a body may raise beside those."""
 UNAUTHORIZED: Final = 401
-_BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _PROXY_LOGIN, _MISDIRECTED = 400, 403, 404, 407, 421
-_BUSY: Final = frozenset({408, 425, 429, 503})
+_BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _MISDIRECTED, _SERVER_ERROR = 400, 403, 404, 421, 500
+_MEANINGS: Final = {
+    UNAUTHORIZED: Meaning.UNAUTHORIZED,
+    **dict.fromkeys((_FORBIDDEN, 407, _MISDIRECTED), Meaning.FORBIDDEN),
+    **dict.fromkeys((_BAD_REQUEST, _NOT_FOUND, 405, 410, 501), Meaning.NOT_UNDERSTOOD),
+    **dict.fromkeys((408, 425, 429, 503), Meaning.BUSY),
+}
 _RETRY_AFTER: Final = frozenset({429, 503})
 """RFC 9110 §15.6.4 and RFC 6585 §4: turned away, and nothing was done."""
-_WRONG_ADDRESS: Final = frozenset({400, 404, 405, 410, 501})
-_NO_ENDPOINT: Final = frozenset({404, 405})
-_ENDPOINT: Final = re.compile(r"/(mcp|sse|messages?)\b", re.IGNORECASE)
 _MAY_HAVE_RUN: Final = frozenset({303, 408})
-_SERVER_ERROR: Final = 500
+_NO_ENDPOINT: Final = frozenset({_NOT_FOUND, 405})
+_ENDPOINT: Final = re.compile(r"/(mcp|sse|messages?)\b", re.IGNORECASE)
 _REBINDING: Final = re.compile(
     r"(?<![a-z])(origin|host)(s|names?)?(?![a-z])|disallowedhost|rebinding|\bcors\b", re.IGNORECASE
 )
@@ -56,28 +65,38 @@ def refusal(
     said = (fault.message if fault else None) or snippet(body.strip()) or response.reason or ""
     said = said.removeprefix(f"{status}: ").removeprefix(f"{status} ")
     text = f"{origin} answered with HTTP status {status}: {said}"
-    if status in _NO_ENDPOINT and fault is None and not named and not _ENDPOINT.search(path):
-        text += f" (its MCP endpoint may be at another path, such as {path.rstrip('/')}/mcp)"
+    kind: type[HoldfastError] = TransportError
     if status == UNAUTHORIZED:
-        error: HoldfastError = AuthError(f"{text}; check the credentials (headers=…)", code=status)
-        return Refused(error, Meaning.UNAUTHORIZED, processed=False)
-    if status in (_FORBIDDEN, _MISDIRECTED):
-        error = _forbidden(status, text, said, headers)
-        return Refused(error, Meaning.FORBIDDEN, processed=False)
+        kind, hint, fault = AuthError, "; check the credentials (headers=…)", None
+    elif status in (_FORBIDDEN, _MISDIRECTED):
+        kind, hint = _forbidden(status, said, headers)
+        fault = None
+    elif status in _NO_ENDPOINT and fault is None and not named and not _ENDPOINT.search(path):
+        hint = f" (its MCP endpoint may be at another path, such as {path.rstrip('/')}/mcp)"
+    else:
+        hint = ""
+    meaning = _MEANINGS.get(status)
+    if named and _no_such_session(status, fault):
+        meaning = Meaning.NO_SUCH_SESSION
+    elif meaning is None:
+        client_error = Meaning.REJECTED if status >= _BAD_REQUEST else Meaning.UNREADABLE
+        meaning = client_error if status < _SERVER_ERROR else Meaning.CRASHED
     wait: float | None = None
     if status in _RETRY_AFTER:
         wait = retry_after(headers.get("Retry-After", ""), time.time())
         wait = 1.0 if wait is None else wait
     return Refused(
-        TransportError(text, code=status),
-        _meaning(status, fault, named=named),
+        kind(text + hint, code=status),
+        meaning,
         fault=fault,
         processed=status in _MAY_HAVE_RUN or (status >= _SERVER_ERROR and wait is None),
         retry_after=wait,
     )
 
 
-def _forbidden(status: int, text: str, said: str, headers: Mapping[str, str]) -> HoldfastError:
+def _forbidden(
+    status: int, said: str, headers: Mapping[str, str]
+) -> tuple[type[HoldfastError], str]:
     """Tell a check of the Origin or Host header from one of the credentials.
 
     2026-07-28 basic/transports/streamable-http, Security & Endpoint: a server answers an invalid
@@ -87,23 +106,9 @@ def _forbidden(status: int, text: str, said: str, headers: Mapping[str, str]) ->
     named = _REBINDING.search(said) and not _PERMISSION.search(said)
     if status == _MISDIRECTED or (named and "WWW-Authenticate" not in headers):
         hint = "it does not accept the Host or Origin header: use the host name it was set up for"
-        return TransportError(f"{text}; {hint}", code=status)
+        return TransportError, f"; {hint}"
     hint = "the credentials (headers=…) do not allow this, or it admits only certain hosts"
-    return AuthError(f"{text}; {hint}", code=status)
-
-
-def _meaning(status: int, fault: ErrorObject | None, *, named: bool) -> Meaning:
-    if status < _BAD_REQUEST:
-        return Meaning.UNREADABLE
-    if named and _no_such_session(status, fault):
-        return Meaning.NO_SUCH_SESSION
-    if status in _WRONG_ADDRESS:
-        return Meaning.NOT_UNDERSTOOD
-    if status in _BUSY:
-        return Meaning.BUSY
-    if status == _PROXY_LOGIN:
-        return Meaning.FORBIDDEN
-    return Meaning.REJECTED if status < _SERVER_ERROR else Meaning.CRASHED
+    return AuthError, f"; {hint}"
 
 
 def _no_such_session(status: int, fault: ErrorObject | None) -> bool:
@@ -130,37 +135,57 @@ def fault_in(body: bytes) -> ErrorObject | None:
     return fault if fault is not None and fault.code is not None else None
 
 
-# Connections that failed
+# Requests that failed
 
 
-def broken(origin: str, error: BaseException, proxy: str | None, *, fresh: bool) -> Refused:
-    """Return the meaning of a connection that failed.
+def failure(
+    origin: str, error: BaseException, proxy: str | None, *, sent: bool, fresh: bool
+) -> Refused:
+    """Return the meaning of an exception that ended a request.
 
     Args:
         origin: The server, for messages.
-        error: What the connection ended in.
+        error: What the request ended in.
         proxy: The host of the proxy, if one is used.
+        sent: False if no byte of the request had left.
         fresh: True if no byte of a response had come.
     """
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, FrameTooLarge):
+        found = TransportError(f"{origin} sent {error}", hint="Limits(frame_bytes=…) sets this")
+        return Refused(found, Meaning.UNREADABLE, frame_size=error.size)
+    if isinstance(error, BadBody):
+        return Refused(ProtocolError(f"{origin} answered {error}"), Meaning.UNREADABLE)
+    if not isinstance(error, BROKEN):
+        text = f"the request to {origin} failed: {error!r}"
+        return Refused(TransportError(text), Meaning.BROKEN, processed=sent)
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
         text = f"cannot connect to {origin}: TLS: {error}; ca=… adds a trusted CA"
-        return Refused(TransportError(text), Meaning.NOT_SENT, processed=False)
+        return not_sent(TransportError(text))
     alert = _tls_alert(error) if fresh else None
     if alert is not None:
         text = f"{origin} ended the TLS handshake: {alert}; cert=… sets a client certificate"
-        return Refused(TransportError(text), Meaning.NOT_SENT, processed=False)
+        return not_sent(TransportError(text))
+    through = ""
     if isinstance(error, aiohttp.ClientConnectorError):
-        proxied = isinstance(error, aiohttp.ClientProxyConnectionError)
+        if isinstance(error, aiohttp.ClientProxyConnectionError) and proxy:
+            through = f" through the proxy {proxy}"
         number = error.os_error.errno
         words = os.strerror(number) if number and number > 0 else str(error.os_error)
-        return _unreachable(origin, words, proxy if proxied else None)
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return _unreachable(origin, "timeout")
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        return _unreachable(origin, f"the proxy answered {error.status}: {error.message}")
-    words = str(error) or type(error).__name__
-    text = f"the connection to {origin} broke: {words}"
-    return Refused(TransportError(text), Meaning.BROKEN)
+    elif isinstance(error, aiohttp.ConnectionTimeoutError):
+        words = "timeout"
+    elif isinstance(error, aiohttp.ClientHttpProxyError):
+        words = f"the proxy answered {error.status}: {error.message}"
+    else:
+        text = f"the connection to {origin} broke: {str(error) or type(error).__name__}"
+        return Refused(TransportError(text), Meaning.BROKEN)
+    text = f"cannot connect to {origin}{through}: {words}"
+    return Refused(TransportError(text), Meaning.UNREACHABLE, processed=False)
+
+
+def not_sent(error: HoldfastError) -> Refused:
+    return Refused(error, Meaning.NOT_SENT, processed=False)
 
 
 def _tls_alert(error: BaseException) -> str | None:
@@ -175,9 +200,3 @@ def _tls_alert(error: BaseException) -> str | None:
             return (cause.reason or "").lower().replace("_", " ")
         cause = cause.__cause__ or cause.__context__
     return None
-
-
-def _unreachable(origin: str, words: str, proxy: str | None = None) -> Refused:
-    through = f" through the proxy {proxy}" if proxy else ""
-    text = f"cannot connect to {origin}{through}: {words}"
-    return Refused(TransportError(text), Meaning.UNREACHABLE, processed=False)

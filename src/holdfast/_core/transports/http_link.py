@@ -13,21 +13,10 @@ from typing import Any, Final
 import aiohttp
 from yarl import URL
 
-from holdfast._core.boundary import (
-    Drained,
-    Generation,
-    Held,
-    Refused,
-    Released,
-    Report,
-    Room,
-    StreamOptions,
-    WireId,
-)
+from holdfast._core import boundary as b
 from holdfast._core.callbacks import ends_task
-from holdfast._core.transports.http_client import LINGER, PIECE, HttpClient
-from holdfast._core.transports.http_connections import CONNECTED
-from holdfast._core.wire.framing import FrameTooLarge
+from holdfast._core.transports.http_bodies import LINGER, TURN, body_reader, skip_body
+from holdfast._core.transports.http_client import CONNECTED, HttpClient
 
 log: logging.Logger = logging.getLogger("holdfast")
 
@@ -38,7 +27,7 @@ CLOSE_WAIT: Final = 1.0
 """Seconds for each step of closing: tasks end; the session is deleted and the sockets close."""
 FIRST: Final = 3.0
 """Seconds for the server to accept the message that must come first."""
-PLAIN: Final = StreamOptions({})
+PLAIN: Final = b.StreamOptions({})
 _MANY_LINES: Final = 256
 
 
@@ -133,23 +122,23 @@ class HttpLink:
     def __init__(
         self,
         client: HttpClient,
-        generation: Generation,
-        report: Callable[[Report], None],
+        generation: b.Generation,
+        report: Callable[[b.Report], None],
         backlog: int,
     ) -> None:
         self._client = client
         self._generation = generation
         self._report = report
         self._loop = asyncio.get_running_loop()
-        room = partial(report, Room(generation))
+        room = partial(report, b.Room(generation))
         self._requests = PostQueue(client.settings.connections, backlog, room)
         self._messages = PostQueue(AT_ONCE, backlog, room, hold=True)
         self._count = count()
-        self._unsent: set[WireId] = set()
+        self._unsent: set[b.WireId] = set()
         """Requests of which no byte has left."""
-        self._held: set[WireId] = set()
+        self._held: set[b.WireId] = set()
         """Requests that wait for credentials."""
-        self._answered: dict[WireId, asyncio.TimerHandle | None] = {}
+        self._answered: dict[b.WireId, asyncio.TimerHandle | None] = {}
         """Answered requests whose responses have not ended yet, and when they will be ended."""
         self._endpoint: URL | None = None
         """The address to send to, if it is not that of the client."""
@@ -166,7 +155,7 @@ class HttpLink:
 
     # What the driver asks for
 
-    def withdraw(self, wire_id: WireId) -> bool:
+    def withdraw(self, wire_id: b.WireId) -> bool:
         """End a request, or its stream: since 2026-07-28 that is its cancellation."""
         task = self._requests.tasks.get(wire_id)
         if task is not None:
@@ -174,13 +163,13 @@ class HttpLink:
         # A task that is cancelled before it ran does not reach its ``finally``.
         return self._end(wire_id)
 
-    def unsent(self) -> frozenset[WireId]:
+    def unsent(self) -> frozenset[b.WireId]:
         return frozenset(self._unsent)
 
     def unread(self) -> bool:
         return bool(self._held)
 
-    def close(self, farewell: StreamOptions | None = None) -> None:
+    def close(self, farewell: b.StreamOptions | None = None) -> None:
         self._over = True
         if self._closing is None:
             self._closing = self._loop.create_task(self._close(farewell, self._cancel_all()))
@@ -192,7 +181,7 @@ class HttpLink:
 
     # Requests
 
-    def _send(self, frame: bytes, wire_id: WireId, options: StreamOptions) -> bool:
+    def _send(self, frame: bytes, wire_id: b.WireId, options: b.StreamOptions) -> bool:
         """Send a request, or let it wait; return False if too many bytes wait already."""
         work = partial(self._exchange, frame, wire_id, options)
         taken = self._requests.add(wire_id, len(frame), work)
@@ -200,7 +189,7 @@ class HttpLink:
             self._unsent.add(wire_id)
         return taken
 
-    async def _exchange(self, frame: bytes, wire_id: WireId, options: StreamOptions) -> None:
+    async def _exchange(self, frame: bytes, wire_id: b.WireId, options: b.StreamOptions) -> None:
         """Send one request, and report why it failed if it did."""
         CONNECTED.set(partial(self._unsent.discard, wire_id))
         try:
@@ -216,11 +205,11 @@ class HttpLink:
         finally:
             self._end(wire_id)
 
-    async def _ask(self, frame: bytes, wire_id: WireId, options: StreamOptions) -> None:
+    async def _ask(self, frame: bytes, wire_id: b.WireId, options: b.StreamOptions) -> None:
         """POST a request and read its response."""
         raise NotImplementedError
 
-    def _hold(self, wire_id: WireId, held: bool) -> None:
+    def _hold(self, wire_id: b.WireId, held: bool) -> None:
         """Note that a request waits for credentials: the server has not taken it."""
         if held:
             self._unsent.add(wire_id)
@@ -228,10 +217,10 @@ class HttpLink:
         else:
             self._held.discard(wire_id)
         if wire_id in self._requests.tasks and wire_id not in self._answered:
-            report = Held if held else Released
+            report = b.Held if held else b.Released
             self._report(report(self._generation, wire_id))
 
-    def _end(self, wire_id: WireId) -> bool:
+    def _end(self, wire_id: b.WireId) -> bool:
         """Forget a request; return True if no byte of it has left."""
         self._held.discard(wire_id)
         timer = self._answered.pop(wire_id, None)
@@ -242,7 +231,7 @@ class HttpLink:
         self._requests.end(wire_id)
         return unsent
 
-    def _let_linger(self, wire_id: WireId) -> None:
+    def _let_linger(self, wire_id: b.WireId) -> None:
         """End the response of a request soon that goes on after the answer."""
         if self._answered.get(wire_id) is None:
             task = self._requests.tasks[wire_id]
@@ -252,20 +241,15 @@ class HttpLink:
         self, response: aiohttp.ClientResponse, take: Callable[[bytes], None]
     ) -> None:
         """Hand on what a stream brings; other tasks run within a flood of tiny lines."""
-        read = self._client.reader(response)
-        try:
-            while chunk := await read():
-                lines = 0
-                if len(chunk) > PIECE:
-                    lines = chunk.count(b"\n") + chunk.count(b"\r")
-                if lines <= _MANY_LINES:
-                    take(chunk)
-                    continue
-                for start in range(0, len(chunk), PIECE):
-                    take(chunk[start : start + PIECE])
-                    await asyncio.sleep(0)
-        except FrameTooLarge as error:
-            raise self._client.too_large(error) from None
+        read = body_reader(response)
+        while chunk := await read():
+            lines = chunk.count(b"\n") + chunk.count(b"\r") if len(chunk) > TURN else 0
+            if lines <= _MANY_LINES:
+                take(chunk)
+                continue
+            for start in range(0, len(chunk), TURN):
+                take(chunk[start : start + TURN])
+                await asyncio.sleep(0)
 
     # Messages that have no answer
 
@@ -286,7 +270,7 @@ class HttpLink:
                     request = client.request("POST", headers, body=frame, url=self._endpoint)
                     async with request as response:
                         arrived.set()
-                        await client.skip(response)
+                        await skip_body(response)
             except BaseException as error:
                 if ends_task(error):
                     raise
@@ -309,7 +293,9 @@ class HttpLink:
             task.cancel()
         return [*own, *self._requests.cancel(), *self._messages.cancel()]
 
-    async def _close(self, farewell: StreamOptions | None, tasks: list[asyncio.Task[None]]) -> None:
+    async def _close(
+        self, farewell: b.StreamOptions | None, tasks: list[asyncio.Task[None]]
+    ) -> None:
         client = self._client
         try:
             if tasks:
@@ -319,13 +305,13 @@ class HttpLink:
                     async with client.request("DELETE", farewell.headers):
                         pass
                 await client.close()
-        except (TimeoutError, Refused) as error:
+        except (TimeoutError, b.Refused) as error:
             log.debug(
                 "%s: not closed in an orderly way: %s", client.origin, str(error) or "timeout"
             )
         finally:
             client.drop()
-            self._report(Drained(self._generation))
+            self._report(b.Drained(self._generation))
 
 
 async def accepted(first: asyncio.Event | None) -> None:

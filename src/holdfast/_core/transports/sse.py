@@ -11,19 +11,10 @@ import msgspec
 from msgspec import Struct
 from yarl import URL
 
-from holdfast._core.boundary import (
-    Delivered,
-    Generation,
-    Lost,
-    Meaning,
-    Opened,
-    Refused,
-    Report,
-    StreamOptions,
-    WireId,
-)
+from holdfast._core import boundary as b
 from holdfast._core.callbacks import ends_task
-from holdfast._core.transports.http_client import EVENTS, HttpClient, content_type, joined
+from holdfast._core.transports.http_bodies import content_type, skip_body
+from holdfast._core.transports.http_client import EVENTS, HttpClient
 from holdfast._core.transports.http_link import PLAIN, HttpLink
 from holdfast._core.wire.framing import ServerSentEvent, SseParser
 from holdfast.errors import HoldfastError, ProtocolError, TransportError
@@ -35,8 +26,8 @@ class SseLink(HttpLink):
     def __init__(
         self,
         client: HttpClient,
-        generation: Generation,
-        report: Callable[[Report], None],
+        generation: b.Generation,
+        report: Callable[[b.Report], None],
         backlog: int,
         endpoint: URL | None = None,
     ) -> None:
@@ -48,7 +39,7 @@ class SseLink(HttpLink):
     # What the driver asks for
 
     def send(
-        self, frame: bytes, wire_id: WireId | None, options: StreamOptions | None = None
+        self, frame: bytes, wire_id: b.WireId | None, options: b.StreamOptions | None = None
     ) -> bool:
         if self._over:
             return True
@@ -61,10 +52,10 @@ class SseLink(HttpLink):
                 self.withdraw(answered)
         return self._send(frame, wire_id, PLAIN)
 
-    def listen(self, options: StreamOptions) -> None:
+    def listen(self, options: b.StreamOptions) -> None:
         """The stream is open already."""
 
-    def finish(self, wire_id: WireId) -> None:
+    def finish(self, wire_id: b.WireId) -> None:
         """There are no streams to end."""
 
     # What comes
@@ -78,7 +69,7 @@ class SseLink(HttpLink):
                 if content_type(response) != EVENTS:
                     raise self._client.wrong_content(response, b"")
                 if self._endpoint is not None:
-                    self._report(Opened(self._generation))
+                    self._report(b.Opened(self._generation))
                 await self._read_events(
                     response, partial(self._feed, SseParser(self._client.limit))
                 )
@@ -89,15 +80,15 @@ class SseLink(HttpLink):
             error, size = refusal.error, refusal.frame_size
         if not self._over:
             self._over = True
-            self._report(Lost(self._generation, error, self.unsent(), size))
+            self._report(b.Lost(self._generation, error, self.unsent(), size))
 
     def _feed(self, events: SseParser, chunk: bytes) -> None:
         for event in events.feed(chunk):
             if self._endpoint is None:
                 self._endpoint = self._named_endpoint(event)
-                self._report(Opened(self._generation))
+                self._report(b.Opened(self._generation))
             elif event.name != "endpoint" and event.line and not self._over:
-                self._report(Delivered(self._generation, event.line))
+                self._report(b.Delivered(self._generation, event.line))
                 if self._requests.tasks:
                     self._release_answered(event.data)
 
@@ -105,12 +96,12 @@ class SseLink(HttpLink):
         """Return where to send to: at the same origin, for our credentials belong there."""
         if event.name != "endpoint":
             text = f"{self._client.origin} opened a stream, but did not name its endpoint first"
-            raise Refused(ProtocolError(text), Meaning.UNREADABLE)
+            raise b.Refused(ProtocolError(text), b.Meaning.UNREADABLE)
         named = event.data.decode("utf-8", "replace").strip()
-        endpoint = joined(self._client.url, named)
-        if endpoint is None or endpoint.origin() != self._client.url.origin():
+        endpoint = self._client.joined(self._client.url, named)
+        if endpoint is None:
             text = f"{self._client.origin} names an endpoint of another origin: {named}"
-            raise Refused(ProtocolError(text), Meaning.UNREADABLE)
+            raise b.Refused(ProtocolError(text), b.Meaning.UNREADABLE)
         return endpoint
 
     def _release_answered(self, message: bytes) -> None:
@@ -125,13 +116,13 @@ class SseLink(HttpLink):
 
     # What is sent
 
-    async def _ask(self, frame: bytes, wire_id: WireId, options: StreamOptions) -> None:
+    async def _ask(self, frame: bytes, wire_id: b.WireId, options: b.StreamOptions) -> None:
         """Send a request; it has no deadline of its own, for some servers respond when done."""
         request = self._client.request("POST", {}, body=frame, url=self._endpoint)
         async with request as response:
             # The server has taken it: the answer comes on the stream, whatever comes here.
             self._answered.setdefault(wire_id, None)
-            await self._client.skip(response)
+            await skip_body(response)
 
 
 class _Id(Struct):

@@ -15,25 +15,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from holdfast._core.boundary import (
-    Delivered,
-    Expired,
-    Generation,
-    Meaning,
-    Opened,
-    Refused,
-    Report,
-    StreamOptions,
-    WireId,
-)
-from holdfast._core.transports.http_client import (
-    BROKEN,
-    EVENTS,
-    JSON,
-    HttpClient,
-    content_type,
-)
-from holdfast._core.transports.http_errors import SESSION
+from holdfast._core import boundary as b
+from holdfast._core.transports.http_bodies import content_type, read_body
+from holdfast._core.transports.http_client import EVENTS, JSON, HttpClient
+from holdfast._core.transports.http_errors import BROKEN, SESSION
 from holdfast._core.transports.http_link import PLAIN, HttpLink, accepted, log
 from holdfast._core.wire.framing import SseParser
 from holdfast.errors import ProtocolError, TransportError
@@ -45,18 +30,18 @@ SHORTEST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 30.0
 MAX_FAILURES: Final = 5
 """Failed connections in a row after which a broken stream is not resumed again."""
-OWN_STREAM: Final = WireId(0)
+OWN_STREAM: Final = b.WireId(0)
 """The stream of unsolicited messages."""
 _NO_STREAM: Final = frozenset(
-    {Meaning.NO_SUCH_SESSION, Meaning.NOT_UNDERSTOOD, Meaning.REJECTED, Meaning.UNREADABLE}
+    {b.Meaning.NO_SUCH_SESSION, b.Meaning.NOT_UNDERSTOOD, b.Meaning.REJECTED, b.Meaning.UNREADABLE}
 )
 
 
 class Stream(Struct):
     """The state of one event stream over all of its connections."""
 
-    wire_id: WireId
-    options: StreamOptions
+    wire_id: b.WireId
+    options: b.StreamOptions
     events: SseParser
     session: str | None = None
     """The session named in the head of the first response."""
@@ -90,18 +75,18 @@ class StreamableLink(HttpLink):
     def __init__(
         self,
         client: HttpClient,
-        generation: Generation,
-        report: Callable[[Report], None],
+        generation: b.Generation,
+        report: Callable[[b.Report], None],
         backlog: int,
     ) -> None:
         super().__init__(client, generation, report, backlog)
         self._stream_headers: dict[str, str] = {}
-        self._loop.call_soon(report, Opened(generation, streams=True))
+        self._loop.call_soon(report, b.Opened(generation, streams=True))
 
     # What the driver asks for
 
     def send(
-        self, frame: bytes, wire_id: WireId | None, options: StreamOptions | None = None
+        self, frame: bytes, wire_id: b.WireId | None, options: b.StreamOptions | None = None
     ) -> bool:
         if self._over:
             return True
@@ -115,19 +100,19 @@ class StreamableLink(HttpLink):
             self._stream = None
         return self._send(frame, wire_id, options)
 
-    def listen(self, options: StreamOptions) -> None:
+    def listen(self, options: b.StreamOptions) -> None:
         if self._stream is not None:
             self._stream.cancel()
         self._stream_headers = options.headers
         self._stream = self._loop.create_task(self._listen(options))
 
-    def finish(self, wire_id: WireId) -> None:
+    def finish(self, wire_id: b.WireId) -> None:
         if wire_id in self._requests.tasks:
             self._answered.setdefault(wire_id, None)
 
     # Requests
 
-    async def _ask(self, frame: bytes, wire_id: WireId, options: StreamOptions) -> None:
+    async def _ask(self, frame: bytes, wire_id: b.WireId, options: b.StreamOptions) -> None:
         client = self._client
         held = partial(self._hold, wire_id)
         response = await client.open("POST", options.headers, frame, held=held)
@@ -139,12 +124,12 @@ class StreamableLink(HttpLink):
                 stream = Stream(wire_id, options, SseParser(client.limit), session)
                 await self._read_events(response, partial(self._feed, stream))
             else:
-                body = await client.read(response)
+                body = await read_body(response, client.limit)
                 if kind != JSON:
                     raise client.wrong_content(response, body)
-                self._report(Delivered(self._generation, body, wire_id, session, whole=True))
+                self._report(b.Delivered(self._generation, body, wire_id, session, whole=True))
         except BROKEN as error:
-            refusal = client.broken(error, fresh=False)
+            refusal = client.refused(error)
             if stream is None or not stream.resumable:
                 raise refusal from error
             log.debug("%s: %s", client.origin, refusal)
@@ -155,7 +140,7 @@ class StreamableLink(HttpLink):
             return
         if stream is None:
             text = f"{client.origin} gave no answer in its response"
-            raise Refused(ProtocolError(text), Meaning.UNANSWERED)
+            raise b.Refused(ProtocolError(text), b.Meaning.UNANSWERED)
         self._requests.leave_place(wire_id)
         await self._resume(stream)
 
@@ -164,7 +149,7 @@ class StreamableLink(HttpLink):
         lines = stream.events.messages(chunk)
         if lines:
             wire_id = stream.wire_id
-            self._report(Delivered(self._generation, lines, wire_id, stream.session))
+            self._report(b.Delivered(self._generation, lines, wire_id, stream.session))
             # 2026-07-28 basic/transports/streamable-http, Receiving Messages: the response SHOULD
             # terminate the stream, so some do not.
             if wire_id in self._answered:
@@ -178,17 +163,17 @@ class StreamableLink(HttpLink):
         while stream.wire_id not in self._answered:
             if not stream.resumable or failures >= MAX_FAILURES:
                 text = f"{self._client.origin} ended the stream before the answer"
-                raise Refused(TransportError(text), Meaning.UNANSWERED)
+                raise b.Refused(TransportError(text), b.Meaning.UNANSWERED)
             await asyncio.sleep(stream.pause())
             try:
                 await self._reopen(stream)
                 failures = 0
-            except Refused as refusal:
+            except b.Refused as refusal:
                 if not refusal.broken:
-                    if refusal.meaning is Meaning.NO_SUCH_SESSION:
-                        self._report(Expired(self._generation, stream.options.headers[SESSION]))
+                    if refusal.meaning is b.Meaning.NO_SUCH_SESSION:
+                        self._report(b.Expired(self._generation, stream.options.headers[SESSION]))
                     # The stream is gone, but its request was accepted: never send it again.
-                    raise Refused(refusal.error, Meaning.UNANSWERED) from refusal
+                    raise b.Refused(refusal.error, b.Meaning.UNANSWERED) from refusal
                 log.debug("%s: %s", self._client.origin, refusal)
                 failures += 1
 
@@ -204,18 +189,18 @@ class StreamableLink(HttpLink):
             stream.opened = True
             await self._read_events(response, partial(self._feed, stream))
 
-    async def _listen(self, options: StreamOptions) -> None:
+    async def _listen(self, options: b.StreamOptions) -> None:
         """Hold the stream of unsolicited messages open, if the server offers one."""
         await accepted(self._gate)
         stream = Stream(OWN_STREAM, options, SseParser(self._client.limit))
         while True:
             try:
                 await self._reopen(stream)
-            except Refused as refusal:
+            except b.Refused as refusal:
                 # Some answer 404 for want of a stream: only one that was open can tell of the
                 # session.
-                if stream.opened and refusal.meaning is Meaning.NO_SUCH_SESSION:
-                    self._report(Expired(self._generation, options.headers[SESSION]))
+                if stream.opened and refusal.meaning is b.Meaning.NO_SUCH_SESSION:
+                    self._report(b.Expired(self._generation, options.headers[SESSION]))
                     return
                 if refusal.meaning in _NO_STREAM:
                     return
