@@ -33,11 +33,15 @@ class MemoryServer(Protocol):
 class Memory:
     """The transport to one in-process server."""
 
+    key: Hashable | None = None
+
     def __init__(self, server: MemoryServer) -> None:
         self._server = server
         self.name: str = server.name
-        self.key: Hashable | None = None
-        self.traits: b.Traits = b.Traits()
+
+    @property
+    def traits(self) -> b.Traits:
+        return b.Traits()
 
     def __repr__(self) -> str:
         return f"Memory({self._server!r})"
