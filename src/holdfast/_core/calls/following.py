@@ -96,15 +96,7 @@ class TaskView:
 
 
 class Following:
-    """One task, followed to its end.
-
-    Args:
-        owner: The tasks of its client.
-        task_id: Its id.
-        subject: The call that it came of, for messages.
-        deadline: Its time: ``idle`` for each poll, all of it before ``until``.
-        view: What its caller sees of it.
-    """
+    """One task, followed to its end: ``deadline.idle`` is the time for each poll."""
 
     def __init__(
         self, owner: Tasks, task_id: str, subject: str, deadline: Deadline, view: TaskView

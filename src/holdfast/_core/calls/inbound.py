@@ -95,12 +95,22 @@ class Inbound:
     # Heard from the driver
 
     def noticed(self, method: str, params: Raw | None) -> None:
+        channel = self._channel
         if method == PROGRESS:
-            self._task_progress(params)
+            # Of a call that was answered with a task; other progress is late.
+            if channel.task_progress and params is not None:
+                progress = decode(params, Progress)
+                sink = channel.task_progress.get(progress.progress_token)  # type: ignore[call-overload]
+                if sink is not None:
+                    sink([progress])
             return
         self._cache.noticed(method, params)
-        if method == TASK_CHANGED:
-            self._task_changed(params)
+        if method == TASK_CHANGED and channel.task_changes:
+            from holdfast._core.eras import tasks
+
+            wake = channel.task_changes.get(tasks.changed(params) or "")
+            if wake is not None:
+                wake()
         if method == TOOLS_CHANGED:
             self._tools.forget()
         elif method == UPDATED and self._subscriptions.is_unwanted(params):
@@ -116,23 +126,7 @@ class Inbound:
         notification = Notification(method, params)
         for entry in self._registered:
             if entry.method is None or entry.method == method:
-                self._channel.post(in_context(entry.context, entry.handler), notification, size)
-
-    def _task_progress(self, params: Raw | None) -> None:
-        """Pass on progress of a call that was answered with a task; other is late."""
-        if self._channel.task_progress and params is not None:
-            progress = decode(params, Progress)
-            sink = self._channel.task_progress.get(progress.progress_token)  # type: ignore[call-overload]
-            if sink is not None:
-                sink([progress])
-
-    def _task_changed(self, params: Raw | None) -> None:
-        if self._channel.task_changes:
-            from holdfast._core.eras import tasks
-
-            wake = self._channel.task_changes.get(tasks.changed(params) or "")
-            if wake is not None:
-                wake()
+                channel.post(in_context(entry.context, entry.handler), notification, size)
 
     def asked(self, asked: Asked) -> None:
         driver = self._channel.driver

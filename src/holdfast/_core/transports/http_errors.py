@@ -51,15 +51,7 @@ _PERMISSION: Final = re.compile(r"token|scope|credential|permission|login|api.?k
 def refusal(
     origin: str, response: aiohttp.ClientResponse, body: bytes, *, named: bool, path: str
 ) -> Refused:
-    """Return the meaning of a response outside 2xx.
-
-    Args:
-        origin: The server, for messages.
-        response: The response.
-        body: The beginning of its body.
-        named: True if the request named a session.
-        path: The path that was asked.
-    """
+    """Return the meaning of a response outside 2xx to a request that may have named a session."""
     status, headers = response.status, response.headers
     fault = fault_in(body)
     said = (fault.message if fault else None) or snippet(body.strip()) or response.reason or ""
@@ -143,12 +135,7 @@ def failure(
 ) -> Refused:
     """Return the meaning of an exception that ended a request.
 
-    Args:
-        origin: The server, for messages.
-        error: What the request ended in.
-        proxy: The host of the proxy, if one is used.
-        sent: False if no byte of the request had left.
-        fresh: True if no byte of a response had come.
+    ``sent``: a byte of the request had left; ``fresh``: no byte of a response had come.
     """
     if isinstance(error, Refused):
         return error

@@ -32,13 +32,10 @@ _MANY_LINES: Final = 256
 
 
 class PostQueue:
-    """Runs POSTs: so many at once, each in a task, while the bytes of the others are bounded.
+    """Runs ``most`` POSTs at once, each in a task; at most ``backlog`` bytes of others wait.
 
-    Args:
-        most: POSTs at once.
-        backlog: The most bytes that wait.
-        hold: Count the bytes of a POST until it has ended, not until it begins.
-        room: Called when there is room again after `add` has returned False.
+    With ``hold`` the bytes of a POST count until it has ended. ``room`` is called when there is
+    room again after `add` has returned False.
     """
 
     def __init__(
@@ -111,12 +108,6 @@ class HttpLink:
     An attack to withstand: a server that asks thousands of things, or makes thousands of calls
     time out, and never responds to what we POST. Without bounds each of these would hold a
     socket and a task for ever.
-
-    Args:
-        client: Sends them; its settings say how many at once.
-        generation: The number of the link.
-        report: Takes what happens.
-        backlog: The most bytes that wait for a place.
     """
 
     def __init__(
