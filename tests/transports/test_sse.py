@@ -19,7 +19,7 @@ from holdfast._core.boundary import (
     WireId,
 )
 from holdfast._core.transports.http import Http
-from holdfast._core.transports.sse import SseLink
+from holdfast._core.transports.http_streams import SseLink
 from holdfast._core.wire import jsonrpc
 from holdfast.errors import ProtocolError, TransportError
 from holdfast.policies import Limits

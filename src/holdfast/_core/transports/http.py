@@ -21,8 +21,7 @@ from holdfast._core.transports.http_client import (
     proxy_for,
     tls_context,
 )
-from holdfast._core.transports.sse import SseLink
-from holdfast._core.transports.streamable import StreamableLink
+from holdfast._core.transports.http_streams import SseLink, StreamableLink
 from holdfast.errors import TransportError, ValidationError
 from holdfast.policies import Limits, one_of
 
@@ -204,10 +203,8 @@ class Http:
         except OSError as error:
             raise TransportError(f"the TLS settings cannot be used: {error}") from error
         self.speaks = "HTTP+SSE" if "sse" in (variant, self._transport) else "Streamable HTTP"
-        if self.speaks == "HTTP+SSE":
-            backlog = limits.backlog_bytes
-            return SseLink(client, generation, report, backlog, self._messages)
-        return StreamableLink(client, generation, report, limits.backlog_bytes)
+        kind = SseLink if self.speaks == "HTTP+SSE" else StreamableLink
+        return kind(client, generation, report, limits.backlog_bytes, self._messages)
 
 
 def _has_own(headers: dict[str, str] | Callable[..., object] | None, auth: Auth) -> bool:

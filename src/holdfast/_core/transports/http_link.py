@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from contextvars import Context, copy_context
 from functools import partial
 from itertools import count
@@ -15,8 +16,14 @@ from yarl import URL
 
 from holdfast._core import boundary as b
 from holdfast._core.callbacks import ends_task
-from holdfast._core.transports.http_bodies import LINGER, TURN, body_reader, skip_body
-from holdfast._core.transports.http_client import CONNECTED, HttpClient
+from holdfast._core.transports.http_bodies import (
+    LINGER,
+    TURN,
+    body_reader,
+    content_type,
+    skip_body,
+)
+from holdfast._core.transports.http_client import CONNECTED, EVENTS, HttpClient
 
 log: logging.Logger = logging.getLogger("holdfast")
 
@@ -116,6 +123,7 @@ class HttpLink:
         generation: b.Generation,
         report: Callable[[b.Report], None],
         backlog: int,
+        endpoint: URL | None = None,
     ) -> None:
         self._client = client
         self._generation = generation
@@ -131,7 +139,7 @@ class HttpLink:
         """Requests that wait for credentials."""
         self._answered: dict[b.WireId, asyncio.TimerHandle | None] = {}
         """Answered requests whose responses have not ended yet, and when they will be ended."""
-        self._endpoint: URL | None = None
+        self._endpoint = endpoint
         """The address to send to, if it is not that of the client."""
         self._gate: asyncio.Event | None = None
         """Set when the server has accepted what it must hear before anything else."""
@@ -139,6 +147,11 @@ class HttpLink:
         """Reads what the server sends of its own accord."""
         self._over = False
         self._closing: asyncio.Task[None] | None = None
+        self._open()
+
+    def _open(self) -> None:
+        """Begin, so that ``Opened`` is reported soon."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
         count = f"{len(self._requests)} requests, {len(self._messages)} messages"
@@ -227,6 +240,14 @@ class HttpLink:
         if self._answered.get(wire_id) is None:
             task = self._requests.tasks[wire_id]
             self._answered[wire_id] = self._loop.call_later(LINGER, task.cancel)
+
+    @asynccontextmanager
+    async def _events(self, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Open a stream by GET."""
+        async with self._client.request("GET", {**headers, "Accept": EVENTS}) as response:
+            if content_type(response) != EVENTS:
+                raise self._client.wrong_content(response, b"")
+            yield response
 
     async def _read_events(
         self, response: aiohttp.ClientResponse, take: Callable[[bytes], None]

@@ -1,27 +1,32 @@
-"""Streamable HTTP, in both of its shapes: every message a POST, every request its own stream.
+"""The two kinds of HTTP links: Streamable HTTP in both of its shapes, and HTTP+SSE before it.
 
-Up to 2025-11-25 (basic/transports, Streamable HTTP) there are sessions, a GET stream for what the
-server sends of its own accord, and streams that are resumed; since 2026-07-28
-(basic/transports/streamable-http) there are none of these. What a message needs is in its
-`StreamOptions`; the link does not know the revision.
+Streamable HTTP: every message is a POST, every request has its own stream. Up to 2025-11-25
+(basic/transports, Streamable HTTP) there are sessions, a GET stream for what the server sends of
+its own accord, and streams that are resumed; since 2026-07-28 (basic/transports/streamable-http)
+there are none of these. What a message needs is in its `StreamOptions`; the link does not know the
+revision. HTTP+SSE (2024-11-05 basic/transports, HTTP with SSE): one stream for all that the server
+sends, and an endpoint for what is sent to it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+import msgspec
 from msgspec import Struct
+from yarl import URL
 
 from holdfast._core import boundary as b
-from holdfast._core.transports.http_bodies import content_type, read_body
-from holdfast._core.transports.http_client import EVENTS, JSON, HttpClient
+from holdfast._core.callbacks import ends_task
+from holdfast._core.transports.http_bodies import content_type, read_body, skip_body
+from holdfast._core.transports.http_client import EVENTS, JSON
 from holdfast._core.transports.http_errors import BROKEN, SESSION
 from holdfast._core.transports.http_link import PLAIN, HttpLink, accepted, log
-from holdfast._core.wire.framing import SseParser
-from holdfast.errors import ProtocolError, TransportError
+from holdfast._core.wire.framing import ServerSentEvent, SseParser
+from holdfast._core.wire.jsonrpc import MALFORMED, Envelope
+from holdfast.errors import HoldfastError, ProtocolError, TransportError
 
 RETRY: Final = 1.0
 """Seconds before a broken stream is resumed, where the server does not say."""
@@ -72,16 +77,9 @@ class Stream(Struct):
 class StreamableLink(HttpLink):
     """One conversation with one endpoint."""
 
-    def __init__(
-        self,
-        client: HttpClient,
-        generation: b.Generation,
-        report: Callable[[b.Report], None],
-        backlog: int,
-    ) -> None:
-        super().__init__(client, generation, report, backlog)
+    def _open(self) -> None:
         self._stream_headers: dict[str, str] = {}
-        self._loop.call_soon(report, b.Opened(generation, streams=True))
+        self._loop.call_soon(self._report, b.Opened(self._generation, streams=True))
 
     # What the driver asks for
 
@@ -180,12 +178,10 @@ class StreamableLink(HttpLink):
     async def _reopen(self, stream: Stream) -> None:
         """Connect to a stream by GET, from the last event that was read."""
         stream.events.restart()
-        headers = {**stream.options.headers, "Accept": EVENTS}
+        headers = stream.options.headers
         if stream.events.last_id is not None:
-            headers["Last-Event-ID"] = stream.events.last_id
-        async with self._client.request("GET", headers) as response:
-            if content_type(response) != EVENTS:
-                raise self._client.wrong_content(response, b"")
+            headers = {**headers, "Last-Event-ID": stream.events.last_id}
+        async with self._events(headers) as response:
             stream.opened = True
             await self._read_events(response, partial(self._feed, stream))
 
@@ -206,3 +202,95 @@ class StreamableLink(HttpLink):
                     return
                 log.debug("%s: %s", self._client.origin, refusal)
             await asyncio.sleep(stream.pause())
+
+
+class SseLink(HttpLink):
+    """One open stream; when it ends, the link is lost.
+
+    The endpoint is given, or named by the server's first event.
+    """
+
+    def _open(self) -> None:
+        self._stream = self._loop.create_task(self._read())
+
+    def send(
+        self, frame: bytes, wire_id: b.WireId | None, options: b.StreamOptions | None = None
+    ) -> bool:
+        if self._over:
+            return True
+        if wire_id is None:
+            # The first notification ends the handshake: what follows must not overtake it.
+            return self._send_message(frame, {}, first=self._gate is None)
+        if len(self._requests.placed) >= self._requests.most:
+            # Make room by POSTs that only wait for their response.
+            for answered in tuple(self._answered):
+                self.withdraw(answered)
+        return self._send(frame, wire_id, PLAIN)
+
+    def listen(self, options: b.StreamOptions) -> None:
+        """The stream is open already."""
+
+    def finish(self, wire_id: b.WireId) -> None:
+        """There are no streams to end."""
+
+    # What comes
+
+    async def _read(self) -> None:
+        """Open the stream and hand on what it carries, until it ends."""
+        error: HoldfastError = TransportError(f"{self._client.origin} ended the stream")
+        size: int | None = None
+        try:
+            async with self._events({}) as response:
+                if self._endpoint is not None:
+                    self._report(b.Opened(self._generation))
+                feed = partial(self._feed, SseParser(self._client.limit))
+                await self._read_events(response, feed)
+        except BaseException as failure:
+            if ends_task(failure):
+                raise
+            refusal = self._client.refused(failure)
+            error, size = refusal.error, refusal.frame_size
+        if not self._over:
+            self._over = True
+            self._report(b.Lost(self._generation, error, self.unsent(), size))
+
+    def _feed(self, events: SseParser, chunk: bytes) -> None:
+        for event in events.feed(chunk):
+            if self._endpoint is None:
+                self._endpoint = self._named_endpoint(event)
+                self._report(b.Opened(self._generation))
+            elif event.name != "endpoint" and event.line and not self._over:
+                self._report(b.Delivered(self._generation, event.line))
+                if self._requests.tasks:
+                    self._release_answered(event.data)
+
+    def _named_endpoint(self, event: ServerSentEvent) -> URL:
+        """Return where to send to: at the same origin, for our credentials belong there."""
+        if event.name != "endpoint":
+            text = f"{self._client.origin} opened a stream, but did not name its endpoint first"
+            raise b.Refused(ProtocolError(text), b.Meaning.UNREADABLE)
+        named = event.data.decode("utf-8", "replace").strip()
+        endpoint = self._client.joined(self._client.url, named)
+        if endpoint is None:
+            text = f"{self._client.origin} names an endpoint of another origin: {named}"
+            raise b.Refused(ProtocolError(text), b.Meaning.UNREADABLE)
+        return endpoint
+
+    def _release_answered(self, message: bytes) -> None:
+        """End a POST that has no response although its request was answered."""
+        try:
+            wire_id = msgspec.json.decode(message, type=Envelope).id
+        except MALFORMED:
+            return
+        if wire_id in self._requests.tasks:
+            self._let_linger(wire_id)  # type: ignore[arg-type]
+
+    # What is sent
+
+    async def _ask(self, frame: bytes, wire_id: b.WireId, options: b.StreamOptions) -> None:
+        """Send a request; it has no deadline of its own, for some servers respond when done."""
+        request = self._client.request("POST", {}, body=frame, url=self._endpoint)
+        async with request as response:
+            # The server has taken it: the answer comes on the stream, whatever comes here.
+            self._answered.setdefault(wire_id, None)
+            await skip_body(response)
