@@ -23,6 +23,7 @@ from holdfast._core.wire.jsonrpc import encode
 from holdfast.errors import ProtocolError, RpcError, StateError
 
 if TYPE_CHECKING:
+    from holdfast.types.inputs import FormElicitation
     from holdfast.types.resources import Root, RootsResult
 
 EMPTY: Final = Raw(b"{}")
@@ -66,21 +67,20 @@ class Inputs:
         """Return True if a round of questions is for the caller to answer."""
         return self._handlers.elicitation == "return" and any(map(_elicits, questions.values()))
 
-    def require(self, what: str) -> None:
-        """Raise unless there is a handler for ``what``."""
-        if getattr(self._handlers, what) is None:
-            text = f"no handler for {what}: pass holdfast.Handlers({what}=…) when connecting"
-            raise StateError(text)
-
     async def sample_here(self, params: Any) -> Any:
         """Run the sampling handler for the application itself."""
-        self.require("sampling")
+        self._require("sampling")
         return await self.sample(Raw(msgspec.json.encode(params)))
 
     async def roots_here(self) -> list[Root]:
         """Return the roots for the application itself."""
-        self.require("roots")
+        self._require("roots")
         return (await self.list_roots()).roots
+
+    def _require(self, what: str) -> None:
+        if getattr(self._handlers, what) is None:
+            text = f"no handler for {what}: pass holdfast.Handlers({what}=…) when connecting"
+            raise StateError(text)
 
     async def answer(self, method: str, params: Raw | None) -> Any:
         """Return the result for one question.
@@ -116,12 +116,11 @@ class Inputs:
                 raise ProtocolError(text) from error
         tasks = [asyncio.ensure_future(self._answer_one(name, one)) for one in asked.values()]
         try:
-            answers = await asyncio.gather(*tasks)
+            return dict(zip(asked, await asyncio.gather(*tasks), strict=True))
         finally:
             for task in tasks:
                 if task is not handling.get():
                     task.cancel()
-        return dict(zip(asked, answers, strict=True))
 
     async def _answer_one(self, name: str, question: _Question) -> Any:
         handling.set(asyncio.current_task())
@@ -210,33 +209,25 @@ def accepted(result: Any) -> Any:
     return {"action": "accept", "content": content} if isinstance(content, dict) else result
 
 
-def fill_defaults(request: Any, result: Any) -> Any:
+def fill_defaults(request: FormElicitation, result: Any) -> Any:
     """Return an accepted form with the schema's defaults in the fields that were left out."""
     builtin = msgspec.to_builtins(result)
     if not isinstance(builtin, dict) or builtin.get("action") != "accept":
         return result
-    schema = request.requested_schema
-    properties = schema.get("properties") if isinstance(schema, dict) else None
     content = builtin.get("content") or {}
-    if not isinstance(properties, dict) or not isinstance(content, dict):
+    if not isinstance(content, dict):
         return result
-    defaults = {
-        name: schema["default"]
-        for name, schema in properties.items()
-        if isinstance(schema, dict) and schema.get("default") is not None
-    }
+    given = {name: schema.get("default") for name, schema in request.fields.items()}
+    defaults = {name: value for name, value in given.items() if value is not None}
     return {**builtin, "content": {**defaults, **content}}
 
 
 def _object(handler: Callable[..., Any], result: Any) -> Any:
     """Return a handler's result; refuse what no answer can be: it must be a JSON object."""
-    if isinstance(result, dict) or hasattr(type(result), "__struct_fields__"):
-        return result
-    builtin = msgspec.to_builtins(result)
-    if isinstance(builtin, dict):
-        return builtin
-    shown = type(result).__name__
-    text = f"the handler {_name(handler)} must return an object, not {shown}"
+    found = result if isinstance(result, dict | Struct) else msgspec.to_builtins(result)
+    if isinstance(found, dict | Struct):
+        return found
+    text = f"the handler {_name(handler)} must return an object, not {type(result).__name__}"
     raise RpcError(text, code=codes.INTERNAL_ERROR)
 
 
