@@ -213,6 +213,11 @@ class HttpClient:
             loop, session = asyncio.get_running_loop(), self._session
             self._post = SmallPost("POST", self.url, headers=merged, loop=loop, session=session)
 
+    @property
+    def secure(self) -> bool:
+        """True for TLS, whose connections take time to close."""
+        return self._tls is not None
+
     async def close(self) -> None:
         await self._session.close()
 

@@ -35,7 +35,8 @@ CLOSE_WAIT: Final = 1.0
 FIRST: Final = 3.0
 """Seconds for the server to accept the message that must come first."""
 PLAIN: Final = b.StreamOptions({})
-_MANY_LINES: Final = 256
+LINES: Final = 2048
+"""Lines of an event stream, on average, that are read before other tasks run."""
 
 
 class PostQueue:
@@ -145,7 +146,7 @@ class HttpLink:
         """Set when the server has accepted what it must hear before anything else."""
         self._stream: asyncio.Task[None] | None = None
         """Reads what the server sends of its own accord."""
-        self._over = False
+        self._over = self._closed = False
         self._closing: asyncio.Task[None] | None = None
         self._open()
 
@@ -175,8 +176,14 @@ class HttpLink:
 
     def close(self, farewell: b.StreamOptions | None = None) -> None:
         self._over = True
-        if self._closing is None:
-            self._closing = self._loop.create_task(self._close(farewell, self._cancel_all()))
+        if not self._closed:
+            self._closed = True
+            tasks = self._cancel_all()
+            if tasks or farewell is not None or self._client.secure:
+                self._closing = self._loop.create_task(self._close(farewell, tasks))
+            else:
+                self._client.drop()
+                self._loop.call_soon(self._report, b.Drained(self._generation))
 
     def kill(self) -> None:
         self._over = True
@@ -256,11 +263,12 @@ class HttpLink:
         read = body_reader(response)
         while chunk := await read():
             lines = chunk.count(b"\n") + chunk.count(b"\r") if len(chunk) > TURN else 0
-            if lines <= _MANY_LINES:
+            if lines <= LINES:
                 take(chunk)
                 continue
-            for start in range(0, len(chunk), TURN):
-                take(chunk[start : start + TURN])
+            step = max(TURN // 4, len(chunk) * LINES // lines)
+            for start in range(0, len(chunk), step):
+                take(chunk[start : start + step])
                 await asyncio.sleep(0)
 
     # Messages that have no answer
@@ -316,7 +324,8 @@ class HttpLink:
                 if farewell is not None:
                     async with client.request("DELETE", farewell.headers):
                         pass
-                await client.close()
+                if client.secure:
+                    await client.close()
         except (TimeoutError, b.Refused) as error:
             log.debug(
                 "%s: not closed in an orderly way: %s", client.origin, str(error) or "timeout"
