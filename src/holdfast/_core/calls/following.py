@@ -139,7 +139,8 @@ class Following:
             if not self._view.detached:
                 self._owner.send_cancel(self._id)
                 text = "cancelled; the server was told to stop"
-            error.__cause__ = self._error(CancelledCallError, text)
+            cause = error.__cause__ = self._error(CancelledCallError, text)
+            cause.task_id = self._id
             raise
         except HoldfastError as error:
             error.task_id = self._id
@@ -150,17 +151,17 @@ class Following:
             if self._stream is not None:
                 self._stream.cancel()
 
-    def _error(
-        self, kind: type[HoldfastError], text: str, cause: HoldfastError | None = None
-    ) -> HoldfastError:
-        forgotten = cause is not None and cause.code == INVALID_PARAMS
-        hint = "" if forgotten else f"client.resume_task({self._id!r}) asks for it again"
-        name = f"{self._channel.name}: {self._subject}"
-        error = kind(f"{name}: task {self._id!r}: {text}", outcome_unknown=True, hint=hint)
-        error.task_id, error.__cause__ = self._id, cause
-        if cause is not None:
-            error.code, error.data = cause.code, cause.data
-        return error
+    def _error(self, kind: type[HoldfastError], text: str) -> HoldfastError:
+        name = f"{self._channel.name}: {self._subject}: task {self._id!r}"
+        hint = f"client.resume_task({self._id!r}) asks for it again"
+        return kind(f"{name}: {text}", outcome_unknown=True, hint=hint)
+
+    def _refused(self, error: RpcError, text: str = "") -> HoldfastError:
+        found = self._error(type(error), text + _told(error))
+        found.code, found.data = error.code, error.data
+        if error.code == INVALID_PARAMS:
+            found.hint = ""
+        return found
 
     def _invalid(self, reason: str) -> HoldfastError:
         return self._error(ProtocolError, f"the server's answer breaks the protocol: {reason}")
@@ -177,8 +178,7 @@ class Following:
             gone = error.code == INVALID_PARAMS
             if not gone and self._errors < MOST_ERRORS:
                 return None
-            text = f"the server no longer knows it: {_told(error)}" if gone else _told(error)
-            raise self._error(type(error), text, error) from error
+            raise self._refused(error, "the server no longer knows it: " if gone else "") from error
         if raw is None:
             return None
         self._errors = 0
@@ -299,8 +299,7 @@ class Following:
             if failed or error.code != INVALID_PARAMS:
                 error.message = f"{self._channel.name}: {self._subject}: {_told(error)}"
                 raise
-            text = f"it does not give the result: {_told(error)}"
-            raise self._error(type(error), text, error) from error
+            raise self._refused(error, "it does not give the result: ") from error
 
     async def _answer(self, questions: dict[str, Raw]) -> None:
         """Have each question answered once, and send what the server has not confirmed."""
@@ -329,7 +328,7 @@ class Following:
                 return
         except RpcError as error:
             if error.code != INVALID_PARAMS:
-                raise self._error(type(error), _told(error), error) from error
+                raise self._refused(error) from error
             # An unknown task, or a question that is no longer open: the next poll tells.
         for key in waiting:
             del self._answers[key]

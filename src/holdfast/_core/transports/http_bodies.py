@@ -111,15 +111,11 @@ async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
     return b"".join(pieces)
 
 
-async def skip_body(response: aiohttp.ClientResponse) -> None:
-    """Read past a body of no interest, so that its connection can be used again."""
-    if not response.content.at_eof():
-        async with asyncio.timeout(LINGER):
-            await read_body(response, START)
-
-
 async def read_start(response: aiohttp.ClientResponse) -> bytes:
-    """Read as much of a body as there is soon, and as is worth reading of an error."""
+    """Read as much of a body as there is soon, and as is worth reading of an error.
+
+    A body that ends by then leaves its connection to be used again.
+    """
     found = b""
     with suppress(aiohttp.ClientError, OSError, TimeoutError, BadBody):
         async with asyncio.timeout(LINGER):

@@ -21,7 +21,7 @@ from holdfast._core.transports.http_bodies import (
     TURN,
     body_reader,
     content_type,
-    skip_body,
+    read_start,
 )
 from holdfast._core.transports.http_client import CONNECTED, EVENTS, HttpClient
 
@@ -290,7 +290,7 @@ class HttpLink:
                     request = client.request("POST", headers, body=frame, url=self._endpoint)
                     async with request as response:
                         arrived.set()
-                        await skip_body(response)
+                        await read_start(response)
             except BaseException as error:
                 if ends_task(error):
                     raise

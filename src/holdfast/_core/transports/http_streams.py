@@ -20,7 +20,7 @@ from yarl import URL
 
 from holdfast._core import boundary as b
 from holdfast._core.callbacks import ends_task
-from holdfast._core.transports.http_bodies import content_type, read_body, skip_body
+from holdfast._core.transports.http_bodies import content_type, read_body, read_start
 from holdfast._core.transports.http_client import EVENTS, JSON
 from holdfast._core.transports.http_errors import BROKEN, SESSION
 from holdfast._core.transports.http_link import PLAIN, HttpLink, accepted, log
@@ -293,4 +293,4 @@ class SseLink(HttpLink):
         async with request as response:
             # The server has taken it: the answer comes on the stream, whatever comes here.
             self._answered.setdefault(wire_id, None)
-            await skip_body(response)
+            await read_start(response)
