@@ -16,13 +16,13 @@ import pytest
 from multidict import CIMultiDict
 
 from holdfast._core.boundary import Meaning, Refused
+from holdfast._core.transports.http import Http
 from holdfast._core.transports.http_bodies import TURN, body_reader, read_body, read_start
 from holdfast._core.transports.http_client import (
     JSON,
     Headers,
     HttpClient,
     HttpConnector,
-    HttpSettings,
     SmallPost,
 )
 from holdfast.errors import AuthError, ProtocolError, TransportError, ValidationError
@@ -33,7 +33,7 @@ LIMIT = 10_000
 
 @asynccontextmanager
 async def web(url: str, **settings: Any) -> AsyncIterator[HttpClient]:
-    found = HttpClient(HttpSettings(url=url, **settings), LIMIT)
+    found = HttpClient(Http(url, auth=None, **settings), LIMIT)
     try:
         yield found
     finally:
@@ -598,7 +598,7 @@ async def test_a_proxy_that_refuses_is_told() -> None:
 
 @pytest.mark.req("X5", "E2")
 async def test_what_is_no_proxy_is_told() -> None:
-    async with web("http://far.test/", proxy="nonsense") as found:
+    async with web("http://far.test/", proxy="socks5://127.0.0.1:1") as found:
         with pytest.raises(Refused):
             await body(found)
 
@@ -617,7 +617,7 @@ async def test_one_connection_serves_many_requests() -> None:
 @pytest.mark.req("L8")
 async def test_dropping_closes_every_connection_at_once() -> None:
     async with Rogue(ok) as server:
-        found = HttpClient(HttpSettings(url=server.url), LIMIT)
+        found = HttpClient(Http(server.url, auth=None), LIMIT)
         await body(found)
         found.drop()
         found.drop()

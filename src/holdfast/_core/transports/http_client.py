@@ -22,7 +22,6 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.http_writer import StreamWriter
-from msgspec import Struct
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -43,7 +42,9 @@ from holdfast.errors import AuthError, ProtocolError, TransportError, Validation
 
 if TYPE_CHECKING:
     from holdfast._core.auth.as_client import Peers
+    from holdfast._core.auth.authorizer import Authorizer
     from holdfast._core.transports.authorization import Held, Permit
+    from holdfast._core.transports.http import Http
 
 HeaderValues: TypeAlias = "Mapping[str, str] | Iterable[tuple[str, str]]"
 Headers: TypeAlias = "HeaderValues | Callable[[], HeaderValues | Awaitable[HeaderValues]]"
@@ -61,23 +62,6 @@ BASIC_HEADERS: Final = {
     "Content-Type": JSON,
     "User-Agent": "holdfast",
 }
-
-
-class HttpSettings(Struct, frozen=True, kw_only=True):
-    """The options of `holdfast.Http` that concern single requests."""
-
-    url: str
-    headers: dict[str, str] | Callable[..., object] | None = None
-    ca: str | None = None
-    cert: tuple[str, ...] | None = None
-    context: ssl.SSLContext | None = None
-    proxy: str | None = None
-    trust_env: bool = True
-    connections: int = 100
-    connect_timeout: float = 30.0
-    message_timeout: float = 30.0
-    authorizer: Any = None
-    """An `Authorizer`, which is loaded only where it is used."""
 
 
 READ: Final = 256 * 1024
@@ -182,23 +166,23 @@ class SmallPost(aiohttp.ClientRequest):
 class HttpClient:
     """Sends the requests of one link and reads their responses."""
 
-    def __init__(self, settings: HttpSettings, limit: int) -> None:
-        self.url: URL = URL(settings.url)
+    def __init__(self, http: Http, limit: int) -> None:
+        self.url = http.url
         self.origin: str = str(self.url.origin())
         self.limit = limit
-        self.settings = settings
-        self._proxy = proxy_for(settings, self.url)
-        self._tls = tls_context(settings) if self.url.scheme == "https" else None
+        self.http = http
+        self._proxy = proxy_for(http, self.url)
+        self._tls = tls_context(http) if self.url.scheme == "https" else None
         self._peers: Peers | None = None
-        if settings.authorizer is not None:
+        if http.authorizer is not None:
             from holdfast._core.auth.as_client import Peers
 
             self._peers = Peers(self.url.host or "", proxied=self._proxy is not None)
         factory = None if self._peers is None else self._peers.socket
         self._connector = HttpConnector(limit=0, socket_factory=factory, ssl=self._tls or True)
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=settings.connect_timeout)
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=http.connect_timeout)
         merged = CIMultiDict(BASIC_HEADERS)
-        merged.update(settings.headers if isinstance(settings.headers, dict) else {})
+        merged.update(http.headers if isinstance(http.headers, dict) else {})
         self._session = aiohttp.ClientSession(
             connector=self._connector,
             timeout=self._timeout,
@@ -258,16 +242,16 @@ class HttpClient:
 
         The request is sent again with other credentials after a 401, and along redirects.
         """
-        own, authorizer = self.settings.headers, self.settings.authorizer
+        own, authorizer = self.http.headers, self.http.authorizer
         fresh, hops, place = callable(own), 0, url or self.url
         permit: Permit | None = None
         try:
             while True:
                 sent = headers if not callable(own) else await self._with_own(own, headers)
                 if authorizer is not None:
-                    found = authorizer.ready()
+                    found: Mapping[str, str] | None = authorizer.ready()
                     if found is None:
-                        permit = permit or self._permit(held)
+                        permit = permit or self._permit(authorizer, held)
                         found = await permit.headers(method, str(place))
                     if found:
                         # The names of headers have no case: a dictionary would keep both spellings.
@@ -279,7 +263,7 @@ class HttpClient:
                 if response.status == UNAUTHORIZED and fresh:
                     fresh = False
                 elif authorizer is not None and response.status in _REFUSALS:
-                    permit = permit or self._permit(held)
+                    permit = permit or self._permit(authorizer, held)
                     if not await permit.answered(response, sent, body):
                         break
                 elif response.status in _REDIRECTS and "Location" in response.headers:
@@ -297,11 +281,11 @@ class HttpClient:
         named, path = SESSION in headers, (url or self.url).path
         raise http_errors.refusal(self.origin, response, start, named=named, path=path)
 
-    def _permit(self, held: Held | None) -> Permit:
+    def _permit(self, authorizer: Authorizer, held: Held | None) -> Permit:
         from holdfast._core.transports.authorization import Permit
 
         assert self._peers is not None
-        return Permit(self.settings.authorizer, self._peers, held)
+        return Permit(authorizer, self._peers, held)
 
     async def _send(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
@@ -369,7 +353,7 @@ class HttpClient:
     async def _failed(self, error: BaseException) -> Refused:
         """Return the meaning of a connection that failed before the response."""
         found = self.refused(error, fresh=True)
-        direct = self._tls is not None and self._proxy is None and not self.settings.cert
+        direct = self._tls is not None and self._proxy is None and not self.http.cert
         if found.meaning is Meaning.BROKEN and direct and await self._is_hung_up_on():
             text = (
                 f"{self.origin} ends TLS connections after the handshake, before any request: "
@@ -425,10 +409,10 @@ def _without_credentials(body: bytes, response: aiohttp.ClientResponse) -> bytes
     return hide(text, secrets).encode("utf-8", "surrogateescape")
 
 
-def proxy_for(settings: HttpSettings, url: URL) -> str | None:
+def proxy_for(http: Http, url: URL) -> str | None:
     """Return the proxy to use, looked up once for all requests."""
-    if settings.proxy is not None or not settings.trust_env:
-        return settings.proxy
+    if http.proxy is not None or not http.trust_env:
+        return http.proxy
     names = f"{url.scheme}_proxy", f"{url.scheme}_PROXY".upper()
     if getproxies is getproxies_environment and not any(name in os.environ for name in names):
         # Reading all of a large environment takes longer than all the rest of opening a link.
@@ -439,12 +423,12 @@ def proxy_for(settings: HttpSettings, url: URL) -> str | None:
     return found if "://" in found else f"http://{found}"
 
 
-def tls_context(settings: HttpSettings) -> ssl.SSLContext:
-    if settings.context is not None:
-        return settings.context
+def tls_context(http: Http, *, cert: bool = True) -> ssl.SSLContext:
+    if http.ssl is not None:
+        return http.ssl
     context = ssl.create_default_context()
-    if settings.ca is not None:
-        context.load_verify_locations(settings.ca)
-    if settings.cert is not None:
-        context.load_cert_chain(*settings.cert)
+    if http.ca is not None:
+        context.load_verify_locations(http.ca)
+    if cert and http.cert is not None:
+        context.load_cert_chain(*http.cert)
     return context

@@ -131,7 +131,7 @@ class HttpLink:
         self._report = report
         self._loop = asyncio.get_running_loop()
         room = partial(report, b.Room(generation))
-        self._requests = PostQueue(client.settings.connections, backlog, room)
+        self._requests = PostQueue(client.http.connections, backlog, room)
         self._messages = PostQueue(AT_ONCE, backlog, room, hold=True)
         self._count = count()
         self._unsent: set[b.WireId] = set()
@@ -279,7 +279,7 @@ class HttpLink:
         ``first``: all that is sent later waits until the server has accepted this one.
         """
         client, gate, key, arrived = self._client, self._gate, next(self._count), asyncio.Event()
-        until = self._loop.time() + client.settings.message_timeout
+        until = self._loop.time() + client.http.message_timeout
 
         async def post() -> None:
             try:
