@@ -69,11 +69,8 @@ def test_a_request_declares_the_extension_for_itself_alone() -> None:
 
 def test_requests_about_a_task_name_it_in_a_header() -> None:
     for method in ("tasks/get", "tasks/cancel", "tasks/update"):
-        request = tasks.about("t", method)
-        assert headers.standard("v", request.method, request.params)["Mcp-Name"] == "t"
-    assert "Mcp-Name" not in headers.standard(
-        "v", "tasks/result", tasks.about("t", "tasks/result").params
-    )
+        assert headers.standard("v", method, {"taskId": "t"})["Mcp-Name"] == "t"
+    assert "Mcp-Name" not in headers.standard("v", "tasks/result", {"taskId": "t"})
 
 
 def test_a_call_is_answered_with_a_task_or_with_a_result() -> None:

@@ -196,7 +196,7 @@ class Following:
                 return None
             call = Call(
                 method,
-                tasks.about(self._id, method, **params).params,
+                {"taskId": self._id, **params},
                 idle=min(idle, left),
                 total=left,
                 about=self._id,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from holdfast._core.boundary import Asked, Dismissed, Generation, Moved, Starting, Violated
 from holdfast._core.calls.cache import UPDATED, AnswerCache
@@ -37,12 +37,6 @@ TOOLS_CHANGED = "notifications/tools/list_changed"
 _OF_TASK = b"related-task"
 
 
-class _Registration(Struct, frozen=True):
-    method: str | None
-    handler: NotificationHandler
-    context: Context
-
-
 class Inbound:
     """Passes on what the driver hears; never makes it wait."""
 
@@ -62,13 +56,14 @@ class Inbound:
         self._name = channel.name
         self._limit = channel.policy.limits.asks
         self._ready_before = False
-        self._registered: list[_Registration] = []
+        self._registered: list[tuple[str | None, NotificationHandler]] = []
+        """Handlers, each with the method that it is for, or None for all."""
         self._asks: dict[asyncio.Task[None], tuple[Generation, Id]] = {}
         """Handlers at work. A server may use the same id for any number of questions."""
 
     def add(self, handler: NotificationHandler, method: str | None) -> Callable[[], None]:
         """Register a handler, to be run in the context of this moment; return its removal."""
-        entry = _Registration(method, called("handler", handler), copy_context())
+        entry = (method, in_context(copy_context(), called("handler", handler)))
         self._registered.append(entry)
         self._subscriptions.listeners += 1
         self._subscriptions.changes_wanted()
@@ -124,9 +119,9 @@ class Inbound:
         params = None if params is None else params.copy()
         size = 0 if params is None else len(params)
         notification = Notification(method, params)
-        for entry in self._registered:
-            if entry.method is None or entry.method == method:
-                channel.post(in_context(entry.context, entry.handler), notification, size)
+        for wanted, handler in self._registered:
+            if wanted is None or wanted == method:
+                channel.post(handler, notification, size)
 
     def asked(self, asked: Asked) -> None:
         driver = self._channel.driver

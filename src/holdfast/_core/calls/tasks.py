@@ -100,7 +100,7 @@ class Tasks:
         form, driver = self.form(), self.channel.driver
         if form is None or not form.cancels:
             return
-        params, time = tasks.about(task_id, CANCEL).params, CANCEL_TIME
+        params, time = {"taskId": task_id}, CANCEL_TIME
         call = Call(
             CANCEL, params, idle=time, total=time, about=task_id, extensions=form.extensions
         )
@@ -192,7 +192,7 @@ class Tasks:
         deadline = self.channel.deadline(method, timeout)
         await self.channel.connected(deadline)
         form = await self.require(deadline.until)
-        params = tasks.about(task_id, method).params
+        params = {"taskId": task_id}
         call = self.channel.call(method, params, deadline, about=task_id, repeatable=True)
         return form, msgspec.structs.replace(call, extensions=form.extensions)
 

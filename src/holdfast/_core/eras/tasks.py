@@ -134,11 +134,6 @@ def requires_tasks(code: int | None, data: Any) -> bool:
     return code == MISSING_CAPABILITY and isinstance(found, dict) and TASKS in found
 
 
-def about(task_id: str, method: str, **params: Any) -> OutgoingRequest:
-    """Return a request about one task."""
-    return OutgoingRequest(method, {"taskId": task_id, **params})
-
-
 def listen(task_id: str) -> OutgoingRequest:
     """Return the request for a stream on which the server says that a task has changed."""
     return OutgoingRequest("subscriptions/listen", {"notifications": {"taskIds": [task_id]}})
