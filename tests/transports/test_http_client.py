@@ -17,7 +17,6 @@ from multidict import CIMultiDict
 
 from holdfast._core.boundary import Meaning, Refused
 from holdfast._core.transports.http import Http
-from holdfast._core.transports.http_bodies import TURN, body_reader, read_body, read_start
 from holdfast._core.transports.http_client import (
     JSON,
     Headers,
@@ -25,6 +24,7 @@ from holdfast._core.transports.http_client import (
     HttpConnector,
     SmallPost,
 )
+from holdfast._core.transports.http_responses import TURN, body_reader, read_body, read_start
 from holdfast.errors import AuthError, ProtocolError, TransportError, ValidationError
 from tests.http.rogue import Handler, Reply, Request, Rogue, fault, nobody
 
@@ -626,7 +626,7 @@ async def test_dropping_closes_every_connection_at_once() -> None:
 
 @pytest.mark.req("X2")
 async def test_a_body_that_never_ends_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast._core.transports.http_bodies.LINGER", 0.01)
+    monkeypatch.setattr("holdfast._core.transports.http_responses.LINGER", 0.01)
 
     async def endless(request: Request, reply: Reply) -> None:
         await reply.stream()

@@ -28,14 +28,15 @@ from yarl import URL
 from holdfast._core.boundary import Meaning, Refused
 from holdfast._core.callbacks import ends_task
 from holdfast._core.text import hide
-from holdfast._core.transports import http_errors
-from holdfast._core.transports.http_bodies import LINGER, read_start
-from holdfast._core.transports.http_errors import (
+from holdfast._core.transports import http_responses
+from holdfast._core.transports.http_responses import (
     BROKEN,
+    LINGER,
     SESSION,
     UNAUTHORIZED,
     UNREADABLE,
     not_sent,
+    read_start,
 )
 from holdfast._core.wire.jsonrpc import snippet
 from holdfast.errors import AuthError, ProtocolError, TransportError, ValidationError
@@ -279,7 +280,7 @@ class HttpClient:
         except BROKEN as error:
             raise await self._failed(error) from error
         named, path = SESSION in headers, (url or self.url).path
-        raise http_errors.refusal(self.origin, response, start, named=named, path=path)
+        raise http_responses.refusal(self.origin, response, start, named=named, path=path)
 
     def _permit(self, authorizer: Authorizer, held: Held | None) -> Permit:
         from holdfast._core.transports.authorization import Permit
@@ -385,7 +386,7 @@ class HttpClient:
     def refused(self, error: BaseException, *, sent: bool = True, fresh: bool = False) -> Refused:
         """Return the end of a request that failed, in whatever way, before or within a response."""
         proxy = None if self._proxy is None else URL(self._proxy).host
-        return http_errors.failure(self.origin, error, proxy, sent=sent, fresh=fresh)
+        return http_responses.failure(self.origin, error, proxy, sent=sent, fresh=fresh)
 
     def wrong_content(self, response: aiohttp.ClientResponse, body: bytes) -> Refused:
         kind = response.headers.get("Content-Type", "no content type")

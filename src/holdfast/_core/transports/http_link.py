@@ -16,14 +16,14 @@ from yarl import URL
 
 from holdfast._core import boundary as b
 from holdfast._core.callbacks import ends_task
-from holdfast._core.transports.http_bodies import (
+from holdfast._core.transports.http_client import CONNECTED, EVENTS, HttpClient
+from holdfast._core.transports.http_responses import (
     LINGER,
     TURN,
     body_reader,
     content_type,
     read_start,
 )
-from holdfast._core.transports.http_client import CONNECTED, EVENTS, HttpClient
 
 log: logging.Logger = logging.getLogger("holdfast")
 

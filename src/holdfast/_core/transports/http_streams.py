@@ -20,10 +20,15 @@ from yarl import URL
 
 from holdfast._core import boundary as b
 from holdfast._core.callbacks import ends_task
-from holdfast._core.transports.http_bodies import content_type, read_body, read_start
 from holdfast._core.transports.http_client import EVENTS, JSON
-from holdfast._core.transports.http_errors import BROKEN, SESSION
 from holdfast._core.transports.http_link import PLAIN, HttpLink, accepted, log
+from holdfast._core.transports.http_responses import (
+    BROKEN,
+    SESSION,
+    content_type,
+    read_body,
+    read_start,
+)
 from holdfast._core.wire.framing import ServerSentEvent, SseParser
 from holdfast._core.wire.jsonrpc import MALFORMED, Envelope
 from holdfast.errors import HoldfastError, ProtocolError, TransportError
