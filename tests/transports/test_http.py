@@ -410,11 +410,13 @@ async def test_what_follows_waits_for_the_first_message_and_for_no_more_than_its
         server.on["POST"] = post
         async with linked(server) as (probe, link):
             link.send(jsonrpc.notification("first"), None, StreamOptions({}, first=True))
+            link.send(jsonrpc.notification("second"), None)
             ask(link)
             await server.until(lambda: gate.waiting)
             assert order == ["first"]
             gate.open()
             await probe.answer(1)
+            await server.until(lambda: "second" in order)
 
 
 @pytest.mark.req("X2")

@@ -13,11 +13,11 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from holdfast._core.boundary import Call, LinkChanged
 from holdfast._core.calls.cache import updated_uri
-from holdfast._core.calls.channel import Channel
+from holdfast._core.calls.channel import UNREADABLE, Channel
 from holdfast._core.calls.options import Deadline, of_type
 from holdfast._core.calls.tools import ToolTable
 from holdfast._core.engine.state import State
@@ -188,7 +188,7 @@ class Subscriptions:
 
         It ends with the connection: the next one may be in another era.
         """
-        epoch, pause = driver.engine.epoch, 1.0
+        name, epoch, pause = driver.engine.name, driver.engine.epoch, 1.0
 
         def on_related(params: Raw) -> None:
             nonlocal pause
@@ -200,15 +200,13 @@ class Subscriptions:
             try:
                 call = Call(request.method, request.params, lasting=True, epoch=epoch)
                 await driver.request(call, on_related=on_related)
-                if not acknowledged.done():
-                    text = f"{driver.engine.name}: the subscription ended unacknowledged"
-                    acknowledged.set_exception(ProtocolError(text))
-                    return
+                ending: HoldfastError = ProtocolError(f"{name}: the server ended the subscription")
             except HoldfastError as error:
-                if not acknowledged.done():
-                    acknowledged.set_exception(error)
-                    return
-                log.debug("%s: the subscription ended: %s", driver.engine.name, error)
+                ending = error
+            if not acknowledged.done():
+                acknowledged.set_exception(ending)
+                return
+            log.debug("%s: the subscription ended: %s", name, ending)
             if self._stream is asyncio.current_task():
                 self._wanted = None
             # Where each request goes its own way, this may be all that is seen of a new server.
@@ -216,7 +214,7 @@ class Subscriptions:
             await asyncio.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
         if not acknowledged.done():
-            text = f"{driver.engine.name}: the connection was lost before the subscription stood"
+            text = f"{name}: the connection was lost before the subscription stood"
             acknowledged.set_exception(TransportError(text))
 
     def _changes(self) -> list[str]:
@@ -246,17 +244,6 @@ class Subscriptions:
 def _granted(params: Raw) -> frozenset[str]:
     """Return the resources that an acknowledgement covers."""
     try:
-        return frozenset(_acknowledged.decode(params).notifications.resourceSubscriptions)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return frozenset(msgspec.json.decode(params)["notifications"]["resourceSubscriptions"])
+    except (*UNREADABLE, KeyError, TypeError):
         return frozenset()
-
-
-class _Filter(Struct, frozen=True):
-    resourceSubscriptions: list[str] = []  # noqa: N815
-
-
-class _Acknowledged(Struct):
-    notifications: _Filter = _Filter()
-
-
-_acknowledged = msgspec.json.Decoder(_Acknowledged)

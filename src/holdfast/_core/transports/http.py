@@ -196,9 +196,9 @@ def _has_own(headers: dict[str, str] | Callable[..., object] | None, auth: Auth)
 
     A function may give them, unless the user asks for an authorization beside it.
     """
-    if headers is None or callable(headers):
-        return callable(headers) and auth == "auto"
-    return any(name.lower() == "authorization" for name in headers)
+    if callable(headers):
+        return auth == "auto"
+    return any(name.lower() == "authorization" for name in headers or ())
 
 
 def _parsed(text: str | None) -> URL:

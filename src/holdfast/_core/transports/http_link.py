@@ -146,8 +146,8 @@ class HttpLink:
         """Set when the server has accepted what it must hear before anything else."""
         self._stream: asyncio.Task[None] | None = None
         """Reads what the server sends of its own accord."""
-        self._over = self._closed = False
-        self._closing: asyncio.Task[None] | None = None
+        self._over = False
+        self._closing: asyncio.Task[None] | asyncio.Handle | None = None
         self._open()
 
     def _open(self) -> None:
@@ -176,14 +176,14 @@ class HttpLink:
 
     def close(self, farewell: b.StreamOptions | None = None) -> None:
         self._over = True
-        if not self._closed:
-            self._closed = True
-            tasks = self._cancel_all()
-            if tasks or farewell is not None or self._client.secure:
-                self._closing = self._loop.create_task(self._close(farewell, tasks))
-            else:
-                self._client.drop()
-                self._loop.call_soon(self._report, b.Drained(self._generation))
+        if self._closing is not None:
+            return
+        tasks = self._cancel_all()
+        if tasks or farewell is not None or self._client.secure:
+            self._closing = self._loop.create_task(self._close(farewell, tasks))
+        else:
+            self._client.drop()
+            self._closing = self._loop.call_soon(self._report, b.Drained(self._generation))
 
     def kill(self) -> None:
         self._over = True
