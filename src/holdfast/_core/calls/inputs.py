@@ -69,18 +69,17 @@ class Inputs:
 
     async def sample_here(self, params: Any) -> Any:
         """Run the sampling handler for the application itself."""
-        self._require("sampling")
-        return await self.sample(Raw(msgspec.json.encode(params)))
+        return await self.sample(self._require("sampling"), Raw(msgspec.json.encode(params)))
 
     async def roots_here(self) -> list[Root]:
         """Return the roots for the application itself."""
-        self._require("roots")
-        return (await self.list_roots()).roots
+        return (await self.list_roots(self._require("roots"))).roots
 
-    def _require(self, what: str) -> None:
-        if getattr(self._handlers, what) is None:
+    def _require(self, what: str) -> Any:
+        if (handler := getattr(self._handlers, what)) is None:
             text = f"no handler for {what}: pass holdfast.Handlers({what}=…) when connecting"
             raise StateError(text)
+        return handler
 
     async def answer(self, method: str, params: Raw | None) -> Any:
         """Return the result for one question.
@@ -88,12 +87,13 @@ class Inputs:
         Raises:
             RpcError: There is none; ``code`` and ``message`` are what the server is answered.
         """
-        handle = _METHODS.get(method)
-        if handle is None:
+        found = _METHODS.get(method)
+        handler = None if found is None else getattr(self._handlers, found[0])
+        if found is None or handler is None:
             raise RpcError(f"method not found: {method}", code=codes.METHOD_NOT_FOUND)
         try:
             async with self._room:
-                result = await handle(self, EMPTY if params is None else params)
+                result = await found[1](self, handler, EMPTY if params is None else params)
             return Raw(encode(result))
         except RpcError:
             raise
@@ -132,22 +132,20 @@ class Inputs:
                 raise ProtocolError(text) from None
             raise ProtocolError(f"{name}: {error.message}") from error
 
-    async def sample(self, params: Raw) -> Any:
+    async def sample(self, handler: Callable[..., Any], params: Raw) -> Any:
         from holdfast.types.base import decode
         from holdfast.types.content import TextContent
         from holdfast.types.inputs import SamplingRequest, SamplingResult
 
-        handler = self._declared("sampling", "sampling/createMessage")
         result = await self._call(handler, decode(params, SamplingRequest))
         if isinstance(result, str):
             text = TextContent(text=result)
             return SamplingResult(role="assistant", content=text, model="unknown")
         return _object(handler, result)
 
-    async def elicit(self, params: Raw) -> Any:
+    async def elicit(self, handler: Any, params: Raw) -> Any:
         from holdfast.types.inputs import FormElicitation, read_elicitation
 
-        handler = self._declared("elicitation", "elicitation/create")
         if handler == "return":
             raise RpcError(_NO_CALLER, code=codes.INVALID_REQUEST) from StateError(_NO_CALLER)
         request = read_elicitation(params)
@@ -156,18 +154,12 @@ class Inputs:
             return _object(handler, result)
         return fill_defaults(request, _object(handler, accepted(result)))
 
-    async def list_roots(self, params: Raw = EMPTY) -> RootsResult:
+    async def list_roots(self, roots: Any, params: Raw = EMPTY) -> RootsResult:
         from holdfast.types.resources import Root, RootsResult
 
-        roots = self._declared("roots", "roots/list")
         found = await self._call(roots) if callable(roots) else roots
         uris = [Root(uri=root) if isinstance(root, str) else root for root in found]
         return RootsResult(roots=uris)
-
-    def _declared(self, what: str, method: str) -> Any:
-        if (handler := getattr(self._handlers, what)) is None:
-            raise RpcError(f"no handler for {method}", code=codes.METHOD_NOT_FOUND)
-        return handler
 
     async def _call(self, handler: Callable[..., Any], *arguments: Any) -> Any:
         """Run a handler; its failure becomes an error that names it.
@@ -252,8 +244,9 @@ def _elicits(raw: Raw) -> bool:
         return False  # refused by whoever answers it
 
 
-_METHODS: Final[dict[str, Callable[[Inputs, Raw], Awaitable[Any]]]] = {
-    "sampling/createMessage": Inputs.sample,
-    "elicitation/create": Inputs.elicit,
-    "roots/list": Inputs.list_roots,
+_METHODS: Final[dict[str, tuple[str, Callable[..., Awaitable[Any]]]]] = {
+    "sampling/createMessage": ("sampling", Inputs.sample),
+    "elicitation/create": ("elicitation", Inputs.elicit),
+    "roots/list": ("roots", Inputs.list_roots),
 }
+"""The handler that answers each method, and how it is asked."""
