@@ -103,8 +103,9 @@ class HttpConnector(aiohttp.TCPConnector):
             connection = await self.connect(post, [], timeout)
         except TimeoutError as error:
             raise aiohttp.ConnectionTimeoutError("timeout") from error
+        response: aiohttp.ClientResponse | None = None
+        protocol = connection.protocol
         try:
-            protocol = connection.protocol
             protocol.set_response_params(
                 read_until_eof=True, auto_decompress=False, read_bufsize=READ
             )
@@ -123,12 +124,10 @@ class HttpConnector(aiohttp.TCPConnector):
                 session=post.session,
                 stream_writer=writer,
             )
-            try:
-                return await response.start(connection)
-            except BaseException:
-                response.close()
-                raise
+            return await response.start(connection)
         except BaseException:
+            if response is not None:
+                response.close()
             connection.close()
             raise
 
