@@ -56,8 +56,10 @@ _STATELESS_ONLY: Final = frozenset({"server/discover", "subscriptions/listen", "
 
 _ADDED: Final[dict[str, dict[str, str]]] = {
     "tools/list": {
-        **{"annotations": "2025-03-26", "title": "2025-06-18"},
-        **{"outputSchema": "2025-06-18", "execution": CORE_TASKS},
+        "annotations": "2025-03-26",
+        "title": "2025-06-18",
+        "outputSchema": "2025-06-18",
+        "execution": CORE_TASKS,
     },
     "tools/call": {"structuredContent": "2025-06-18"},
     "initialize": {"completions": "2025-03-26", "tasks": CORE_TASKS},
