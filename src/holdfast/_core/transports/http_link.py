@@ -87,7 +87,9 @@ class PostQueue:
         self.tasks.pop(key, None)
         self._waiting.pop(key, None)
         self._bytes -= self._sizes.pop(key, 0)
-        self.leave_place(key)
+        self.placed.discard(key)
+        if self._waiting or self._refused:
+            self._advance()
 
     def cancel(self) -> list[asyncio.Task[None]]:
         """Give all up; return the tasks to wait for."""
