@@ -70,8 +70,7 @@ if TYPE_CHECKING:
     from holdfast._core.calls.cached import Listing
     from holdfast._core.calls.handlers import ApprovalRequest, Handlers, Notification
     from holdfast._core.calls.options import CallOptions
-    from holdfast._core.calls.pending import PendingCall
-    from holdfast._core.calls.running import Invocation, RunningCall
+    from holdfast._core.calls.running import Invocation, PendingCall, RunningCall
     from holdfast._core.engine.state import State
     from holdfast._core.observers.audit import AuditRecord
     from holdfast._core.transports.http import Http
@@ -123,10 +122,9 @@ _HOMES = {
     "_core.observers.audit": ("AuditRecord",),
     "_core.calls.handlers": ("ApprovalRequest", "Handlers", "Notification"),
     "_core.calls.options": ("CallOptions",),
-    "_core.calls.pending": ("PendingCall",),
     "schema.explain": ("SchemaFault",),
     "_core.calls.cached": ("Listing",),
-    "_core.calls.running": ("Invocation", "RunningCall"),
+    "_core.calls.running": ("Invocation", "PendingCall", "RunningCall"),
     "_core.calls.cache": ("CacheEntry", "MemoryStore", "Store"),
     "client": ("Client",),
     "_version": ("__version__",),

@@ -17,7 +17,7 @@ from holdfast._core.calls.inputs import Inputs
 from holdfast._core.calls.logins import Logins
 from holdfast._core.calls.options import CallOptions, performing
 from holdfast._core.calls.pipeline import Pipeline
-from holdfast._core.calls.running import Invocation, RunningCall, invoke
+from holdfast._core.calls.running import Invocation, PendingCall, RunningCall, invoke
 from holdfast._core.calls.subscriptions import SUBSCRIBE, Subscriptions
 from holdfast._core.calls.tools import LIST, ToolTable
 from holdfast._core.engine.state import State
@@ -29,7 +29,6 @@ from holdfast.types.base import Wire
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
-    from holdfast._core.calls.pending import PendingCall
     from holdfast._core.calls.requests import SimpleRequests
     from holdfast._core.calls.skills import Skills
     from holdfast._core.driver import Driver

@@ -16,7 +16,7 @@ from holdfast._core.eras.base import Invalid
 from holdfast._core.eras.handshake import Handshake
 from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, HANDSHAKE, STATELESS, TASKS
 from holdfast._core.eras.stateless import Stateless
-from holdfast._core.eras.tasks import CoreTasks, ExtensionTasks, TaskState
+from holdfast._core.eras.tasks import TaskForm, TaskState
 
 pytestmark = pytest.mark.req("K1")
 
@@ -49,11 +49,10 @@ def test_a_server_that_does_not_take_calls_as_tasks_has_no_form(capabilities: An
 
 def test_each_era_has_its_own_form() -> None:
     core = CORE.tasks(raw(OFFERED))
-    assert isinstance(core, CoreTasks)
-    assert (core.lists, core.cancels) == (True, False)
+    assert core == TaskForm(core=True, lists=True, cancels=False)
     assert all(Handshake(version).tasks(raw(OFFERED)) is None for version in HANDSHAKE[1:])
     declared: dict[str, Any] = {"extensions": {TASKS: {}}}
-    assert isinstance(EXTENSION.tasks(raw(declared)), ExtensionTasks)
+    assert EXTENSION.tasks(raw(declared)) == TaskForm(core=False)
     assert EXTENSION.tasks(raw({"extensions": {TASKS: {"revision": "2"}}})) is None
 
 
@@ -70,19 +69,16 @@ def test_a_request_declares_the_extension_for_itself_alone() -> None:
 
 def test_requests_about_a_task_name_it_in_a_header() -> None:
     for method in ("tasks/get", "tasks/cancel", "tasks/update"):
-        request = tasks.about("t", method)
-        assert headers.standard("v", request.method, request.params)["Mcp-Name"] == "t"
-    assert "Mcp-Name" not in headers.standard(
-        "v", "tasks/result", tasks.about("t", "tasks/result").params
-    )
+        assert headers.standard("v", method, {"taskId": "t"})["Mcp-Name"] == "t"
+    assert "Mcp-Name" not in headers.standard("v", "tasks/result", {"taskId": "t"})
 
 
 def test_a_call_is_answered_with_a_task_or_with_a_result() -> None:
-    core, extension = CoreTasks({}), ExtensionTasks()
+    core, extension = TaskForm(core=True), TaskForm(core=False)
     assert core.augment({"name": "x"}) == {"name": "x", "task": {}}
     assert extension.augment({"name": "x"}) == {"name": "x"}
-    assert state(core.created(raw({"task": task()}))).id == "t"
-    assert state(extension.created(raw({"resultType": "task", **task()}))).id == "t"
+    assert state(core.created(raw({"task": task()}))).task.task_id == "t"
+    assert state(extension.created(raw({"resultType": "task", **task()}))).task.task_id == "t"
     plains: list[Any] = [{}, {"content": []}, {"resultType": "complete"}, [], {"resultType": 7}]
     for plain in plains:
         assert core.created(raw(plain)) is None
@@ -92,8 +88,8 @@ def test_a_call_is_answered_with_a_task_or_with_a_result() -> None:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        ([], "cannot be read"),
-        ({"status": "working"}, "taskId"),
+        ([], "no usable id"),
+        ({"status": "working"}, "no usable id"),
         (task(taskId=""), "no usable id"),
         (task(taskId="x" * 1025), "no usable id"),
         (task(taskId="other"), "about the task 'other'"),
@@ -101,25 +97,30 @@ def test_a_call_is_answered_with_a_task_or_with_a_result() -> None:
         (task(status="completed"), "without a result"),
         (task(status="failed"), "without an error"),
         (task(status="input_required"), "without inputRequests"),
-        (task(status="input_required", inputRequests=[]), "cannot be read"),
+        (task(status="input_required", inputRequests=[]), "without inputRequests"),
     ],
 )
 def test_an_invalid_answer_says_why(answer: Any, why: str) -> None:
-    found = ExtensionTasks().read("t", raw(answer))
+    found = TaskForm(core=False).read(raw(answer), "t")
     assert isinstance(found, Invalid)
     assert why in found.reason
 
 
 def test_a_poll_is_read_with_all_that_it_has() -> None:
     times = {"createdAt": "then", "lastUpdatedAt": "now", "statusMessage": "half"}
-    found = state(ExtensionTasks().read("t", raw(task(ttlMs=5000, pollIntervalMs=200, **times))))
-    assert (found.ttl, found.poll, found.message) == (5.0, 0.2, "half")
-    assert (found.created_at, found.updated_at, found.ended) == ("then", "now", False)
-    done = state(ExtensionTasks().read("t", raw(task(status="completed", result={"a": 1}))))
-    assert (done.ended, bytes(done.result or b"")) == (True, b'{"a": 1}')
-    core = state(CoreTasks({}).read("t", raw(task(status="completed", ttl=1, pollInterval=5e9))))
-    assert (core.ttl, core.poll, core.ended) == (0.001, 60.0, True)
-    assert state(CoreTasks({}).read("t", raw(task(ttl=None)))).ttl is None
+    found = state(
+        TaskForm(core=False).read(raw(task(ttlMs=5000, pollIntervalMs=200, **times)), "t")
+    )
+    assert (found.task.ttl, found.poll, found.task.status_message) == (5000, 0.2, "half")
+    assert (found.task.created_at, found.task.last_updated_at) == ("then", "now")
+    assert not found.task.done
+    done = state(TaskForm(core=False).read(raw(task(status="completed", result={"a": 1})), "t"))
+    assert (done.task.done, bytes(done.result or b"")) == (True, b'{"a": 1}')
+    core = state(
+        TaskForm(core=True).read(raw(task(status="completed", ttl=1, pollInterval=5e9)), "t")
+    )
+    assert (core.task.ttl, core.poll, core.task.done) == (1, 60.0, True)
+    assert state(TaskForm(core=True).read(raw(task(ttl=None)), "t")).task.ttl is None
 
 
 NUMBERS = st.integers() | st.floats(allow_nan=False) | st.just(10**400)
@@ -129,10 +130,10 @@ NUMBERS = st.integers() | st.floats(allow_nan=False) | st.just(10**400)
 def test_whatever_interval_is_asked_for_polls_are_bounded(value: Any) -> None:
     shown = "1e400" if value == float("inf") else json.dumps(value)
     text = f'{{"taskId":"t","status":"working","ttlMs":{shown},"pollIntervalMs":{shown}}}'
-    found = ExtensionTasks().read("t", Raw(text.encode()))
+    found = TaskForm(core=False).read(Raw(text.encode()), "t")
     if isinstance(found, TaskState):
         assert tasks.SHORTEST <= found.poll <= tasks.LONGEST
-        assert found.ttl is None or found.ttl > 0
+        assert found.task.ttl is None or found.task.ttl > 0
 
 
 def test_a_refusal_may_require_a_task() -> None:

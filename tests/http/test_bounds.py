@@ -9,7 +9,7 @@ import pytest
 
 import holdfast
 from holdfast import AuthError, Limits, TransportError
-from holdfast._core.transports.messages import AT_ONCE
+from holdfast._core.transports.http_link import AT_ONCE
 from tests.http.harness import ONCE, connect, descriptors, failure, say
 from tests.http.rogue import (
     Handler,
@@ -350,7 +350,7 @@ async def test_a_notification_that_is_not_responded_to_does_not_hold_calls_for_e
 async def test_the_first_notification_holds_calls_for_a_short_time_only(
     shape: type[Legacy] | type[Old], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast._core.transports.messages.FIRST", 0.01)
+    monkeypatch.setattr("holdfast._core.transports.http_link.FIRST", 0.01)
     async with shape() as server:
         server.on["notifications/initialized"] = never
         async with connect(server) as client:

@@ -28,7 +28,7 @@ from holdfast._core.boundary import (
 )
 from holdfast._core.transports.http import Http
 from holdfast._core.transports.http_link import CLOSE_WAIT
-from holdfast._core.transports.streamable import LONGEST_PAUSE, Stream, StreamableLink
+from holdfast._core.transports.http_streams import LONGEST_PAUSE, Stream, StreamableLink
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.framing import SseParser
 from holdfast.policies import Limits
@@ -245,7 +245,7 @@ async def test_a_request_that_waits_is_sent_with_the_credentials_of_its_caller()
 async def test_a_stream_is_given_up_after_five_failed_connections_in_a_row(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holdfast._core.transports.streamable.RETRY", 0.001)
+    monkeypatch.setattr("holdfast._core.transports.http_streams.RETRY", 0.001)
 
     async def post(request: Request, reply: Reply) -> None:
         await reply.stream(b"retry: 0\n" + event("", id="1"))
@@ -410,11 +410,13 @@ async def test_what_follows_waits_for_the_first_message_and_for_no_more_than_its
         server.on["POST"] = post
         async with linked(server) as (probe, link):
             link.send(jsonrpc.notification("first"), None, StreamOptions({}, first=True))
+            link.send(jsonrpc.notification("second"), None)
             ask(link)
             await server.until(lambda: gate.waiting)
             assert order == ["first"]
             gate.open()
             await probe.answer(1)
+            await server.until(lambda: "second" in order)
 
 
 @pytest.mark.req("X2")

@@ -19,7 +19,7 @@ from holdfast._core.boundary import (
     WireId,
 )
 from holdfast._core.transports.http import Http
-from holdfast._core.transports.sse import SseLink
+from holdfast._core.transports.http_streams import SseLink
 from holdfast._core.wire import jsonrpc
 from holdfast.errors import ProtocolError, TransportError
 from holdfast.policies import Limits
@@ -176,7 +176,7 @@ async def test_what_follows_waits_for_the_first_notification() -> None:
 
 @pytest.mark.req("X3", "L8")
 async def test_a_post_whose_body_never_ends_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast._core.transports.http_client.LINGER", 0.01)
+    monkeypatch.setattr("holdfast._core.transports.http_responses.LINGER", 0.01)
     gone = asyncio.Event()
 
     async def post(request: Request, reply: Reply) -> None:

@@ -17,8 +17,7 @@ from holdfast.errors import ValidationError
 
 if TYPE_CHECKING:
     from holdfast._core.boundary import Transport
-    from holdfast._core.transports.in_process import ServerObject
-    from holdfast._core.transports.memory import MemoryServer
+    from holdfast._core.transports.memory import MemoryServer, ServerObject
 
 VARIABLE: Final = "MCP_SERVER_URL"
 
@@ -73,8 +72,7 @@ def transport_for(
         raise ValidationError(f"{named}: only for a command or a URL; {target!r} has its own")
     if hasattr(target, "open") and hasattr(target, "key"):
         return target  # type: ignore[return-value]
-    from holdfast._core.transports.in_process import SdkServer, lowlevel_server
-    from holdfast._core.transports.memory import Memory
+    from holdfast._core.transports.memory import Memory, SdkServer, lowlevel_server
 
     if hasattr(target, "accept"):
         return Memory(target)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from holdfast._core.server.incoming import SILENCE, Incoming
 from holdfast._core.server.server import Server
 
 if TYPE_CHECKING:
-    from holdfast._core.transports.memory import ServerLine
+    from holdfast._core.transports.memory import MemoryLink
 
 
 def make_server(die: Callable[[], Any]) -> Server:
@@ -55,7 +55,7 @@ class EchoServer:
 
     name = "echo"
 
-    def accept(self, line: ServerLine) -> Callable[[bytes], None]:
+    def accept(self, line: MemoryLink) -> Callable[[bytes], None]:
         """Serve one connection; return the function that takes its frames."""
         from holdfast._core.runners.aio import accept
 

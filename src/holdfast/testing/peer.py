@@ -40,7 +40,7 @@ from holdfast._core.server.incoming import SILENCE, Handler, Incoming
 from holdfast._core.server.server import Server
 from holdfast._core.server.session import ServerSession
 from holdfast._core.server.tasks import TaskTable
-from holdfast._core.transports.memory import ServerLine
+from holdfast._core.transports.memory import MemoryLink
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import RequestError
 from holdfast._core.yaml_reader import read_yaml
@@ -98,7 +98,7 @@ class Peer:
         self._server.verbatim = True
         self._server.heard = self._heard
         self._server.grant = lambda wanted: wanted  # type: ignore[method-assign]
-        self._line: ServerLine | None = None
+        self._line: MemoryLink | None = None
         self._session: ServerSession | None = None
         self._arrival: asyncio.Event | None = None
 
@@ -209,7 +209,7 @@ class Peer:
     # Of its own accord
 
     @property
-    def line(self) -> ServerLine:
+    def line(self) -> MemoryLink:
         """The latest connection.
 
         Raises:
@@ -263,7 +263,7 @@ class Peer:
 
     # The transport's side
 
-    def accept(self, line: ServerLine) -> Callable[[bytes], None]:
+    def accept(self, line: MemoryLink) -> Callable[[bytes], None]:
         """Begin a connection; return the function that takes its frames."""
         self.connections += 1
         self._line = line

@@ -59,8 +59,8 @@ class FormElicitation(Elicitation, kw_only=True):
             kind = _KINDS.get(str(schema.get("type")), Any)
             plain = name.isidentifier() and not iskeyword(name) and not name.startswith("_")
             own = name if plain else f"_field_{at}"
-            optional = (own, kind | msgspec.UnsetType, msgspec.UNSET) if kind is not Any else None
-            made.append((own, kind) if name in wanted else optional or (own, Any, msgspec.UNSET))
+            optional = (own, kind | msgspec.UnsetType, msgspec.UNSET)
+            made.append((own, kind) if name in wanted else optional)
         renamed = {one[0]: name for one, (name, _) in zip(made, named, strict=True)}
         return msgspec.defstruct("Form", made, rename=renamed)
 

@@ -20,7 +20,7 @@ from holdfast._core.calls.channel import UNREADABLE, Channel, ProgressSink
 from holdfast._core.calls.options import Deadline
 from holdfast._core.engine import messages
 from holdfast._core.eras import tasks
-from holdfast._core.eras.base import Invalid, OutgoingRequest
+from holdfast._core.eras.base import Invalid
 from holdfast._core.eras.tasks import TaskForm, TaskState
 from holdfast._core.mailbox import log
 from holdfast._core.text import visible
@@ -44,9 +44,6 @@ from holdfast.types.tools import ToolResult
 if TYPE_CHECKING:
     from holdfast._core.calls.tasks import Tasks
 
-CANCEL: Final = "tasks/cancel"
-CANCEL_TIME: Final = 5.0
-"""Seconds for a cancellation that nobody waits for."""
 MOST_QUESTIONS: Final = 1000
 """Questions of one task."""
 MOST_STREAMS: Final = 8
@@ -90,8 +87,7 @@ class TaskView:
         for token in self._tokens:
             channel.task_progress.pop(token, None)
 
-    def show(self, state: TaskState, channel: Channel) -> None:
-        task = public(state)
+    def show(self, task: Task, channel: Channel) -> None:
         if task != self.task:
             self.task = task
             self.created.set()
@@ -99,42 +95,20 @@ class TaskView:
                 ProgressSink(channel.name, [self.on_task], channel.post)([task])
 
 
-def public(state: TaskState) -> Task:
-    """Return a task as callers see it, in either form."""
-    return Task(
-        task_id=state.id,
-        status=state.status,
-        status_message=state.message,
-        created_at=state.created_at,
-        last_updated_at=state.updated_at,
-        ttl=None if state.ttl is None else int(state.ttl * 1000),
-        poll_interval=int(state.poll * 1000),
-    )
-
-
 class Following:
-    """One task, followed to its end.
-
-    Args:
-        owner: The tasks of its client.
-        task_id: Its id.
-        subject: The call that it came of, for messages.
-        deadline: Its time: ``idle`` for each poll, all of it before ``until``.
-        view: What its caller sees of it.
-    """
+    """One task, followed to its end: ``deadline.idle`` is the time for each poll."""
 
     def __init__(
         self, owner: Tasks, task_id: str, subject: str, deadline: Deadline, view: TaskView
     ) -> None:
+        self._owner = owner
         self._channel = owner.channel
-        self._require = owner.require
-        self._current = owner.form
         self._loop = owner.channel.driver.loop
         self._id = task_id
         self._subject = subject
         self._deadline = deadline
         self._view = view
-        self._form: TaskForm | None = None
+        self._form: TaskForm
         """That of the connection that answered last."""
         self._began = self._loop.time()
         self._asked: dict[str, bytes] = {}
@@ -146,28 +120,27 @@ class Following:
         """Set when the server says that the task has changed."""
         self._stream: asyncio.Task[None] | None = None
 
-    async def run(self, seed: TaskState | None) -> tuple[Raw, ToolResult]:
+    async def run(self, state: TaskState | None) -> tuple[Raw, ToolResult]:
+        """Return the result. ``state`` is what an answer has shown of the task already."""
         try:
-            if seed is not None:
-                self._view.show(seed, self._channel)
-                if seed.status == "working":
-                    await self._pause(seed)
+            if state is not None:
+                self._view.show(state.task, self._channel)
+                if state.task.status == "working":
+                    await self._pause(state)
             while True:
-                state = await self._poll()
-                if state is None:
-                    await self._pause(seed)
-                    continue
-                seed = state
-                self._view.show(state, self._channel)
-                if (result := await self._advance(state)) is not None:
-                    return result, self._read(result)
+                if (found := await self._poll()) is not None:
+                    state = found
+                    self._view.show(state.task, self._channel)
+                    if (result := await self._advance(state)) is not None:
+                        return result, self._read(result)
                 await self._pause(state)
         except asyncio.CancelledError as error:
             text = "no longer waited for, and goes on"
             if not self._view.detached:
-                self._cancel()
+                self._owner.send_cancel(self._id)
                 text = "cancelled; the server was told to stop"
-            error.__cause__ = self._error(CancelledCallError, text)
+            cause = error.__cause__ = self._error(CancelledCallError, text)
+            cause.task_id = self._id
             raise
         except HoldfastError as error:
             error.task_id = self._id
@@ -178,59 +151,58 @@ class Following:
             if self._stream is not None:
                 self._stream.cancel()
 
-    def _error(
-        self, kind: type[HoldfastError], text: str, cause: HoldfastError | None = None
-    ) -> HoldfastError:
-        forgotten = cause is not None and cause.code == INVALID_PARAMS
-        hint = "" if forgotten else f"client.resume_task({self._id!r}) asks for it again"
-        name = f"{self._channel.name}: {self._subject}"
-        error = kind(f"{name}: task {self._id!r}: {text}", outcome_unknown=True, hint=hint)
-        error.task_id, error.__cause__ = self._id, cause
-        if cause is not None:
-            error.code, error.data = cause.code, cause.data
-        return error
+    def _error(self, kind: type[HoldfastError], text: str) -> HoldfastError:
+        name = f"{self._channel.name}: {self._subject}: task {self._id!r}"
+        hint = f"client.resume_task({self._id!r}) asks for it again"
+        return kind(f"{name}: {text}", outcome_unknown=True, hint=hint)
+
+    def _refused(self, error: RpcError, text: str = "") -> HoldfastError:
+        found = self._error(type(error), text + _told(error))
+        found.code, found.data = error.code, error.data
+        if error.code == INVALID_PARAMS:
+            found.hint = ""
+        return found
+
+    def _invalid(self, reason: str) -> HoldfastError:
+        return self._error(ProtocolError, f"the server's answer breaks the protocol: {reason}")
 
     # Asking
 
     async def _poll(self) -> TaskState | None:
         """Return the task as it is now; None if it could not be asked for, for the time being."""
         try:
-            raw = await self._ask(tasks.about(self._id, "tasks/get"), self._deadline.idle)
+            raw = await self._ask("tasks/get", self._deadline.idle)
         except RpcError as error:
             self._errors += 1
             # Tasks, Protocol Errors: -32602 is the answer for a task that is unknown or expired.
-            if error.code == INVALID_PARAMS:
-                text = f"the server no longer knows it: {_told(error)}"
-                raise self._error(type(error), text, error) from error
-            if self._errors >= MOST_ERRORS:
-                raise self._error(type(error), _told(error), error) from error
-            return None
+            gone = error.code == INVALID_PARAMS
+            if not gone and self._errors < MOST_ERRORS:
+                return None
+            raise self._refused(error, "the server no longer knows it: " if gone else "") from error
         if raw is None:
             return None
         self._errors = 0
-        assert self._form is not None
-        state = self._form.read(self._id, raw)
+        state = self._form.read(raw, self._id)
         if isinstance(state, Invalid):
-            text = f"the server's answer breaks the protocol: {state.reason}"
-            raise self._error(ProtocolError, text)
+            raise self._invalid(state.reason)
         return state
 
-    async def _ask(self, request: OutgoingRequest, idle: float) -> Raw | None:
+    async def _ask(self, method: str, idle: float, **params: Any) -> Raw | None:
         """Send a request that may be repeated; None if the server could not be reached."""
         try:
-            form = self._form = await self._require(self._deadline.until)
+            self._form = await self._owner.require(self._deadline.until)
             left = self._deadline.until - self._loop.time()
             if left <= 0:
                 return None
             call = Call(
-                request.method,
-                request.params,
+                method,
+                {"taskId": self._id, **params},
                 idle=min(idle, left),
                 total=left,
                 about=self._id,
                 repeatable=True,
                 wait=True,
-                extensions=form.extensions,
+                extensions=self._form.extensions,
             )
             return await self._channel.driver.request(call)
         except LoginRequired as error:
@@ -242,20 +214,16 @@ class Following:
                 raise
         return None
 
-    def _cancel(self) -> None:
-        form = self._current()
-        if form is not None:
-            send_cancel(self._channel, form, self._id)
-
     async def _pause(self, state: TaskState | None) -> None:
         """Wait until the next poll; raise once the time of the call, or of the task, is over."""
         now, until = self._loop.time(), self._deadline.until
         wait = tasks.POLL if state is None else state.poll
-        if state is not None and state.ttl is not None:
+        if state is not None and state.task.ttl is not None:
             # By our own clock from the first answer: the server's may be set differently.
-            if now >= self._began + state.ttl:
+            end = self._began + state.task.ttl / 1000
+            if now >= end:
                 raise self._error(RequestTimeout, "its time to live is over, without an outcome")
-            wait = min(wait, self._began + state.ttl - now)
+            wait = min(wait, end - now)
         wait = max(0.0, min(wait, until - now))
         await asyncio.sleep(min(wait, tasks.SHORTEST))
         if wait > tasks.POLL:
@@ -266,14 +234,14 @@ class Following:
                 await self._changed.wait()
         self._changed.clear()
         if self._loop.time() >= until:
-            self._cancel()
+            self._owner.send_cancel(self._id)
             text = "not done in the time for the whole (total_timeout); the server was told to stop"
             raise self._error(RequestTimeout, text)
 
     def _listen(self) -> None:
         """Have the server say when the task changes, where it wants to be polled seldom."""
-        form, waiting = self._current(), self._channel.task_changes
-        if self._stream is not None or form is None or not form.inline:
+        form, waiting = self._owner.form(), self._channel.task_changes
+        if self._stream is not None or form is None or form.core:
             return
         if self._id not in waiting and len(waiting) < MOST_STREAMS:
             waiting[self._id] = self._changed.set
@@ -302,103 +270,86 @@ class Following:
 
     async def _advance(self, state: TaskState) -> Raw | None:
         """Return the result, if the task has one; answer the server's questions otherwise."""
-        form = self._form
-        assert form is not None
-        if state.status == "cancelled":
-            why = f" ({visible(state.message, 200)})" if state.message else ""
+        status = state.task.status
+        if status == "cancelled":
+            said = state.task.status_message
+            why = f" ({visible(said, 200)})" if said else ""
             raise self._error(CancelledCallError, f"was cancelled{why}")
-        if not form.inline:
-            wanted = state.ended or state.status == "input_required"
-            return await self._fetch(state) if wanted else None
-        if state.status == "failed":
-            assert state.error is not None
-            call = Call(self._subject)
-            raise messages.refused_by_server(self._channel.name, call, state.error)
-        if state.status == "input_required":
-            if self._channel.inputs.for_caller(state.requests):
-                text = "it waits for answers, which Handlers(elicitation='return') does not return"
-                raise self._error(StateError, f"{text} for tasks; a handler function gives them")
+        if self._form.core:
+            return None if status == "working" else await self._fetch(failed=status == "failed")
+        if state.error is not None and status == "failed":
+            raise messages.refused_by_server(self._channel.name, Call(self._subject), state.error)
+        if state.requests is not None and status == "input_required":
             await self._answer(state.requests)
-        return state.result if state.ended else None
+        return state.result if status == "completed" else None
 
     def _read(self, raw: Raw) -> ToolResult:
+        if not tasks.is_result(raw):
+            raise self._invalid("the result is not one of a call")
         try:
-            if tasks.is_result(raw):
-                return decode(raw, ToolResult)
-            text = "the result is not one of a call"
+            return decode(raw, ToolResult)
         except UNREADABLE as error:
-            text = str(error)
-        raise self._error(ProtocolError, f"the server's answer breaks the protocol: {text}")
+            raise self._invalid(str(error)) from error
 
-    async def _fetch(self, state: TaskState) -> Raw | None:
+    async def _fetch(self, *, failed: bool) -> Raw | None:
         """Fetch a result; the questions of a task come while the server holds the answer."""
         try:
-            request = tasks.about(self._id, "tasks/result")
-            return await self._ask(request, self._deadline.until - self._loop.time())
+            return await self._ask("tasks/result", self._deadline.until - self._loop.time())
         except RpcError as error:
-            if state.status == "failed" or error.code != INVALID_PARAMS:
+            if failed or error.code != INVALID_PARAMS:
                 error.message = f"{self._channel.name}: {self._subject}: {_told(error)}"
                 raise
-            text = f"it does not give the result: {_told(error)}"
-            raise self._error(type(error), text, error) from error
+            raise self._refused(error, "it does not give the result: ") from error
 
     async def _answer(self, questions: dict[str, Raw]) -> None:
         """Have each question answered once, and send what the server has not confirmed."""
+        inputs, name = self._channel.inputs, self._channel.name
+        if inputs.for_caller(questions):
+            text = "it waits for answers, which Handlers(elicitation='return') does not return"
+            raise self._error(StateError, f"{text} for tasks; a handler function gives them")
         new = {key: raw for key, raw in questions.items() if self._is_new(key, raw)}
         if new:
             try:
                 async with asyncio.timeout_at(self._deadline.until):
-                    self._answers |= await self._channel.inputs.answer_all(self._channel.name, new)
+                    self._answers |= await inputs.answer_all(name, new)
             except TimeoutError as error:
                 if isinstance(error, HoldfastError):
                     raise
                 return
             except ProtocolError as error:
-                told = error.message.removeprefix(f"{self._channel.name}: ")
+                told = error.message.removeprefix(f"{name}: ")
                 raise self._error(ProtocolError, told) from error
         waiting = {key: self._answers[key] for key in questions if key in self._answers}
         if not waiting:
             return
         try:
-            request = tasks.about(self._id, "tasks/update", inputResponses=waiting)
-            confirmed = await self._ask(request, self._deadline.idle)
+            idle = self._deadline.idle
+            if await self._ask("tasks/update", idle, inputResponses=waiting) is None:
+                return
         except RpcError as error:
             if error.code != INVALID_PARAMS:
-                raise self._error(type(error), _told(error), error) from error
+                raise self._refused(error) from error
             # An unknown task, or a question that is no longer open: the next poll tells.
-            confirmed = Raw(b"{}")
-        if confirmed is not None:
-            for key in waiting:
-                del self._answers[key]
+        for key in waiting:
+            del self._answers[key]
 
     def _is_new(self, key: str, question: Raw) -> bool:
         """Note a question; refuse one that comes under the key of another."""
+        from hashlib import sha256
+
         try:
             plain = msgspec.json.encode(msgspec.json.decode(question), order="sorted")
         except MALFORMED as error:
             raise self._error(ProtocolError, f"input request {key[:80]!r}: {error}") from None
-        from hashlib import sha256
-
         digest = sha256(plain).digest()
-        known = self._asked.setdefault(key, digest)
-        if known is digest:
+        if key not in self._asked:
+            self._asked[key] = digest
             if len(self._asked) > MOST_QUESTIONS:
                 raise self._error(ProtocolError, f"more than {MOST_QUESTIONS} questions")
             return True
-        if known != digest:
+        if self._asked[key] != digest:
             raise self._error(ProtocolError, f"the key {key[:80]!r} came for two questions")
         return False
-
-
-def send_cancel(channel: Channel, form: TaskForm, task_id: str) -> None:
-    """Send ``tasks/cancel``, at once and without waiting for its answer."""
-    if not form.cancels:
-        return
-    driver, time = channel.driver, CANCEL_TIME
-    params = tasks.about(task_id, CANCEL).params
-    call = Call(CANCEL, params, idle=time, total=time, about=task_id, extensions=form.extensions)
-    with suppress(HoldfastError):
-        driver.send(driver.engine.call(call, driver.loop.time())[1])
 
 
 def _told(error: RpcError) -> str:

@@ -95,17 +95,12 @@ class Handlers(Struct, frozen=True, kw_only=True):
     approval: ApprovalHandler | None = None
 
     def __post_init__(self) -> None:
+        listed = isinstance(self.roots, Iterable) and not isinstance(self.roots, str)
+        fit = {"elicitation": self.elicitation == "return", "roots": listed}
         for name in self.__struct_fields__:
             value = getattr(self, name)
-            if value is None or callable(value):
-                continue
-            if name == "elicitation":
-                if value != "return":
-                    raise refused(self, name, "a function or 'return'")
-            elif name != "roots":
-                raise refused(self, name, "a function")
-            elif isinstance(value, str) or not isinstance(value, Iterable):
-                raise refused(self, name, "a list of file:// URIs, or a function")
+            if value is not None and not callable(value) and not fit.get(name):
+                raise refused(self, name, _EXPECTED.get(name, "a function"))
 
     @property
     def abilities(self) -> frozenset[str]:
@@ -119,8 +114,12 @@ class Handlers(Struct, frozen=True, kw_only=True):
         return frozenset(name for name, handler in found.items() if handler is not None) or _NONE
 
 
-NO_HANDLERS: Final = Handlers()
+_EXPECTED: Final = {
+    "elicitation": "a function or 'return'",
+    "roots": "a list of file:// URIs, or a function",
+}
 _NONE: Final[frozenset[str]] = frozenset()
+NO_HANDLERS: Final = Handlers()
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -171,24 +170,20 @@ def in_thread(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
         outcome: asyncio.Future[Any] = loop.create_future()
         context = copy_context()
 
-        def settle(result: Any, error: BaseException | None) -> None:
-            if outcome.cancelled():
-                return
-            if isinstance(error, StopIteration):  # which a future does not take
-                error = RuntimeError(f"StopIteration: {error}")
-            if error is None:
-                outcome.set_result(result)
-            else:
-                outcome.set_exception(error)
+        def settle(set_outcome: Callable[[Any], None], value: Any) -> None:
+            if not outcome.cancelled():
+                set_outcome(value)
 
         def work() -> None:
-            result, failure = None, None
+            set_outcome: Callable[[Any], None] = outcome.set_result
             try:
-                result = context.run(handler, *arguments)
+                value = context.run(handler, *arguments)
             except BaseException as error:
-                failure = error
+                set_outcome, value = outcome.set_exception, error
+                if isinstance(error, StopIteration):  # which a future does not take
+                    value = RuntimeError(f"StopIteration: {error}")
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(settle, result, failure)
+                loop.call_soon_threadsafe(settle, set_outcome, value)
 
         threading.Thread(target=work, name="holdfast-handler", daemon=True).start()
         result = await outcome
@@ -267,12 +262,10 @@ class Approver:
         ask: Any = self._policy.approve_of(name)
         if ask in (None, "never") or (ask == "annotations" and not request.destructive):
             return
-        if isinstance(ask, str):
-            ask = self._handler
-            if ask is None:
-                text = "it needs approval, and nobody can be asked"
-                hint = "pass holdfast.Handlers(approval=…) to be asked"
-                raise self._refusal(name, text, hint)
+        ask = self._handler if isinstance(ask, str) else ask
+        if ask is None:
+            hint = "pass holdfast.Handlers(approval=…) to be asked"
+            raise self._refusal(name, "it needs approval, and nobody can be asked", hint)
         try:
             verdict = await (ask if is_async(ask) else in_thread(ask))(request)
         except BaseException as error:

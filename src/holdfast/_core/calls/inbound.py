@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from holdfast._core.boundary import Asked, Dismissed, Generation, Moved, Starting, Violated
 from holdfast._core.calls.cache import UPDATED, AnswerCache
@@ -37,12 +37,6 @@ TOOLS_CHANGED = "notifications/tools/list_changed"
 _OF_TASK = b"related-task"
 
 
-class _Registration(Struct, frozen=True):
-    method: str | None
-    handler: NotificationHandler
-    context: Context
-
-
 class Inbound:
     """Passes on what the driver hears; never makes it wait."""
 
@@ -62,13 +56,14 @@ class Inbound:
         self._name = channel.name
         self._limit = channel.policy.limits.asks
         self._ready_before = False
-        self._registered: list[_Registration] = []
+        self._registered: list[tuple[str | None, NotificationHandler]] = []
+        """Handlers, each with the method that it is for, or None for all."""
         self._asks: dict[asyncio.Task[None], tuple[Generation, Id]] = {}
         """Handlers at work. A server may use the same id for any number of questions."""
 
     def add(self, handler: NotificationHandler, method: str | None) -> Callable[[], None]:
         """Register a handler, to be run in the context of this moment; return its removal."""
-        entry = _Registration(method, called("handler", handler), copy_context())
+        entry = (method, in_context(copy_context(), called("handler", handler)))
         self._registered.append(entry)
         self._subscriptions.listeners += 1
         self._subscriptions.changes_wanted()
@@ -95,12 +90,22 @@ class Inbound:
     # Heard from the driver
 
     def noticed(self, method: str, params: Raw | None) -> None:
+        channel = self._channel
         if method == PROGRESS:
-            self._task_progress(params)
+            # Of a call that was answered with a task; other progress is late.
+            if channel.task_progress and params is not None:
+                progress = decode(params, Progress)
+                sink = channel.task_progress.get(progress.progress_token)  # type: ignore[call-overload]
+                if sink is not None:
+                    sink([progress])
             return
         self._cache.noticed(method, params)
-        if method == TASK_CHANGED:
-            self._task_changed(params)
+        if method == TASK_CHANGED and channel.task_changes:
+            from holdfast._core.eras import tasks
+
+            wake = channel.task_changes.get(tasks.changed(params) or "")
+            if wake is not None:
+                wake()
         if method == TOOLS_CHANGED:
             self._tools.forget()
         elif method == UPDATED and self._subscriptions.is_unwanted(params):
@@ -114,25 +119,9 @@ class Inbound:
         params = None if params is None else params.copy()
         size = 0 if params is None else len(params)
         notification = Notification(method, params)
-        for entry in self._registered:
-            if entry.method is None or entry.method == method:
-                self._channel.post(in_context(entry.context, entry.handler), notification, size)
-
-    def _task_progress(self, params: Raw | None) -> None:
-        """Pass on progress of a call that was answered with a task; other is late."""
-        if self._channel.task_progress and params is not None:
-            progress = decode(params, Progress)
-            sink = self._channel.task_progress.get(progress.progress_token)  # type: ignore[call-overload]
-            if sink is not None:
-                sink([progress])
-
-    def _task_changed(self, params: Raw | None) -> None:
-        if self._channel.task_changes:
-            from holdfast._core.eras import tasks
-
-            wake = self._channel.task_changes.get(tasks.changed(params) or "")
-            if wake is not None:
-                wake()
+        for wanted, handler in self._registered:
+            if wanted is None or wanted == method:
+                channel.post(handler, notification, size)
 
     def asked(self, asked: Asked) -> None:
         driver = self._channel.driver

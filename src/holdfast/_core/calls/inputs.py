@@ -18,16 +18,12 @@ from msgspec import Raw, Struct
 from holdfast._core.callbacks import EXITS, ends_task
 from holdfast._core.calls.handlers import ApprovalHandler, Handlers, in_thread, is_async
 from holdfast._core.mailbox import handling
-from holdfast._core.wire.codes import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-)
+from holdfast._core.wire import codes
 from holdfast._core.wire.jsonrpc import encode
 from holdfast.errors import ProtocolError, RpcError, StateError
 
 if TYPE_CHECKING:
+    from holdfast.types.inputs import FormElicitation
     from holdfast.types.resources import Root, RootsResult
 
 EMPTY: Final = Raw(b"{}")
@@ -71,21 +67,19 @@ class Inputs:
         """Return True if a round of questions is for the caller to answer."""
         return self._handlers.elicitation == "return" and any(map(_elicits, questions.values()))
 
-    def require(self, what: str) -> None:
-        """Raise unless there is a handler for ``what``."""
-        if getattr(self._handlers, what) is None:
-            text = f"no handler for {what}: pass holdfast.Handlers({what}=…) when connecting"
-            raise StateError(text)
-
     async def sample_here(self, params: Any) -> Any:
         """Run the sampling handler for the application itself."""
-        self.require("sampling")
-        return await self.sample(Raw(msgspec.json.encode(params)))
+        return await self.sample(self._require("sampling"), Raw(msgspec.json.encode(params)))
 
     async def roots_here(self) -> list[Root]:
         """Return the roots for the application itself."""
-        self.require("roots")
-        return (await self.list_roots()).roots
+        return (await self.list_roots(self._require("roots"))).roots
+
+    def _require(self, what: str) -> Any:
+        if (handler := getattr(self._handlers, what)) is None:
+            text = f"no handler for {what}: pass holdfast.Handlers({what}=…) when connecting"
+            raise StateError(text)
+        return handler
 
     async def answer(self, method: str, params: Raw | None) -> Any:
         """Return the result for one question.
@@ -93,17 +87,18 @@ class Inputs:
         Raises:
             RpcError: There is none; ``code`` and ``message`` are what the server is answered.
         """
-        handle = _METHODS.get(method)
-        if handle is None:
-            raise RpcError(f"method not found: {method}", code=METHOD_NOT_FOUND)
+        found = _METHODS.get(method)
+        handler = None if found is None else getattr(self._handlers, found[0])
+        if found is None or handler is None:
+            raise RpcError(f"method not found: {method}", code=codes.METHOD_NOT_FOUND)
         try:
             async with self._room:
-                result = await handle(self, EMPTY if params is None else params)
+                result = await found[1](self, handler, EMPTY if params is None else params)
             return Raw(encode(result))
         except RpcError:
             raise
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise refusal(f"invalid {method}", error, INVALID_PARAMS) from error
+            raise refusal(f"invalid {method}", error, codes.INVALID_PARAMS) from error
         except Exception as error:
             raise refusal(f"{method}: unusable answer", error) from error
 
@@ -121,59 +116,50 @@ class Inputs:
                 raise ProtocolError(text) from error
         tasks = [asyncio.ensure_future(self._answer_one(name, one)) for one in asked.values()]
         try:
-            answers = await asyncio.gather(*tasks)
+            return dict(zip(asked, await asyncio.gather(*tasks), strict=True))
         finally:
             for task in tasks:
                 if task is not handling.get():
                     task.cancel()
-        return dict(zip(asked, answers, strict=True))
 
     async def _answer_one(self, name: str, question: _Question) -> Any:
         handling.set(asyncio.current_task())
         try:
             return await self.answer(question.method, question.params)
         except RpcError as error:
-            if error.code == METHOD_NOT_FOUND:
+            if error.code == codes.METHOD_NOT_FOUND:
                 text = f"{name}: the server asks for {question.method}, which was not declared"
                 raise ProtocolError(text) from None
             raise ProtocolError(f"{name}: {error.message}") from error
 
-    async def sample(self, params: Raw) -> Any:
+    async def sample(self, handler: Callable[..., Any], params: Raw) -> Any:
         from holdfast.types.base import decode
         from holdfast.types.content import TextContent
         from holdfast.types.inputs import SamplingRequest, SamplingResult
 
-        handler = self._declared("sampling", "sampling/createMessage")
         result = await self._call(handler, decode(params, SamplingRequest))
         if isinstance(result, str):
             text = TextContent(text=result)
             return SamplingResult(role="assistant", content=text, model="unknown")
         return _object(handler, result)
 
-    async def elicit(self, params: Raw) -> Any:
+    async def elicit(self, handler: Any, params: Raw) -> Any:
         from holdfast.types.inputs import FormElicitation, read_elicitation
 
-        handler = self._declared("elicitation", "elicitation/create")
         if handler == "return":
-            raise RpcError(_NO_CALLER, code=INVALID_REQUEST) from StateError(_NO_CALLER)
+            raise RpcError(_NO_CALLER, code=codes.INVALID_REQUEST) from StateError(_NO_CALLER)
         request = read_elicitation(params)
         result = await self._call(handler, request)
         if not isinstance(request, FormElicitation):
             return _object(handler, result)
         return fill_defaults(request, _object(handler, accepted(result)))
 
-    async def list_roots(self, params: Raw = EMPTY) -> RootsResult:
+    async def list_roots(self, roots: Any, params: Raw = EMPTY) -> RootsResult:
         from holdfast.types.resources import Root, RootsResult
 
-        roots = self._declared("roots", "roots/list")
         found = await self._call(roots) if callable(roots) else roots
         uris = [Root(uri=root) if isinstance(root, str) else root for root in found]
         return RootsResult(roots=uris)
-
-    def _declared(self, what: str, method: str) -> Any:
-        if (handler := getattr(self._handlers, what)) is None:
-            raise RpcError(f"no handler for {method}", code=METHOD_NOT_FOUND)
-        return handler
 
     async def _call(self, handler: Callable[..., Any], *arguments: Any) -> Any:
         """Run a handler; its failure becomes an error that names it.
@@ -215,37 +201,29 @@ def accepted(result: Any) -> Any:
     return {"action": "accept", "content": content} if isinstance(content, dict) else result
 
 
-def fill_defaults(request: Any, result: Any) -> Any:
+def fill_defaults(request: FormElicitation, result: Any) -> Any:
     """Return an accepted form with the schema's defaults in the fields that were left out."""
     builtin = msgspec.to_builtins(result)
     if not isinstance(builtin, dict) or builtin.get("action") != "accept":
         return result
-    schema = request.requested_schema
-    properties = schema.get("properties") if isinstance(schema, dict) else None
     content = builtin.get("content") or {}
-    if not isinstance(properties, dict) or not isinstance(content, dict):
+    if not isinstance(content, dict):
         return result
-    defaults = {
-        name: schema["default"]
-        for name, schema in properties.items()
-        if isinstance(schema, dict) and schema.get("default") is not None
-    }
+    given = {name: schema.get("default") for name, schema in request.fields.items()}
+    defaults = {name: value for name, value in given.items() if value is not None}
     return {**builtin, "content": {**defaults, **content}}
 
 
 def _object(handler: Callable[..., Any], result: Any) -> Any:
     """Return a handler's result; refuse what no answer can be: it must be a JSON object."""
-    if isinstance(result, dict) or hasattr(type(result), "__struct_fields__"):
-        return result
-    builtin = msgspec.to_builtins(result)
-    if isinstance(builtin, dict):
-        return builtin
-    shown = type(result).__name__
-    text = f"the handler {_name(handler)} must return an object, not {shown}"
-    raise RpcError(text, code=INTERNAL_ERROR)
+    found = result if isinstance(result, dict | Struct) else msgspec.to_builtins(result)
+    if isinstance(found, dict | Struct):
+        return found
+    text = f"the handler {_name(handler)} must return an object, not {type(result).__name__}"
+    raise RpcError(text, code=codes.INTERNAL_ERROR)
 
 
-def refusal(what: str, error: BaseException, code: int = INTERNAL_ERROR) -> RpcError:
+def refusal(what: str, error: BaseException, code: int = codes.INTERNAL_ERROR) -> RpcError:
     """Return the error that a server is answered, in text that can always be written."""
     try:
         why = f"{type(error).__name__}: {error}"
@@ -266,8 +244,9 @@ def _elicits(raw: Raw) -> bool:
         return False  # refused by whoever answers it
 
 
-_METHODS: Final[dict[str, Callable[[Inputs, Raw], Awaitable[Any]]]] = {
-    "sampling/createMessage": Inputs.sample,
-    "elicitation/create": Inputs.elicit,
-    "roots/list": Inputs.list_roots,
+_METHODS: Final[dict[str, tuple[str, Callable[..., Awaitable[Any]]]]] = {
+    "sampling/createMessage": ("sampling", Inputs.sample),
+    "elicitation/create": ("elicitation", Inputs.elicit),
+    "roots/list": ("roots", Inputs.list_roots),
 }
+"""The handler that answers each method, and how it is asked."""

@@ -57,16 +57,10 @@ class Logins:
         return self._authorizer
 
     async def recover(self, error: LoginRequired, logins: int, until: float | None) -> None:
-        """Log in, so that what failed with ``error`` can be done again.
+        """Log in before ``until``, so that what failed with ``error`` can be done again.
 
-        Args:
-            error: The refusal; raised again if nobody may log in.
-            logins: The number of logins for this call, with this one.
-            until: The end of the call's time, on the loop's clock.
-
-        Raises:
-            LoginRequired: Nobody is there to log in.
-            LoginPending: The call's time is over before the login is.
+        ``logins`` counts those for this call, with this one. Where nobody may log in, or is there
+        to do it, ``error`` is raised again.
         """
         if self._authorizer is None or not self._authorizer.interactive or logins > MAX_LOGINS:
             raise error

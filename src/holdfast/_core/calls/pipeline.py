@@ -14,6 +14,7 @@ from holdfast._core.calls.cached import Cached
 from holdfast._core.calls.channel import UNREADABLE, Channel
 from holdfast._core.calls.handlers import Approver
 from holdfast._core.calls.options import CallOptions, Deadline, check_options, of_type
+from holdfast._core.calls.running import PendingCall, answered, pending_result
 from holdfast._core.calls.tools import CALL, ReadyTool, ToolTable
 from holdfast._core.engine import messages
 from holdfast._core.eras.base import COMPLETE, FINAL, NeedsInput
@@ -25,7 +26,6 @@ from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
     from holdfast._core.calls.following import TaskView
-    from holdfast._core.calls.pending import PendingCall
     from holdfast._core.calls.tasks import Tasks
     from holdfast._core.eras.tasks import TaskForm
 
@@ -179,8 +179,6 @@ class Pipeline:
                         if reading is COMPLETE:
                             break
                         if isinstance(reading, NeedsInput) and inputs.for_caller(reading.requests):
-                            from holdfast._core.calls.pending import pending_result
-
                             result, pending = pending_result(name, given, reading), True
                             break
                         rounds += 1
@@ -272,8 +270,6 @@ class Pipeline:
         self, pending: PendingCall, answers: Mapping[str, Any], options: CallOptions
     ) -> ToolResult:
         """Go on with a call that waited for its caller's answers."""
-        from holdfast._core.calls.pending import PendingCall, answered
-
         of_type("pending", pending, PendingCall, "a PendingCall")
         given = answered(self._channel.name, pending, answers)
         return await self.call_tool(pending.tool, pending.arguments, options, answers=given)
@@ -294,7 +290,7 @@ class Pipeline:
         """Return how this call may become a task, if it may; list its tool where that decides."""
         await self._channel.connected(deadline)
         form = self.tasks.form()
-        if form is None or not form.per_tool:
+        if form is None or not form.core:
             return form, tool
         if tool.tool is None:
             await self._tools.list(None, deadline)

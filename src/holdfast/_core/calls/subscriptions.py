@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from holdfast._core.boundary import Call, LinkChanged
 from holdfast._core.calls.cache import updated_uri
-from holdfast._core.calls.channel import Channel
+from holdfast._core.calls.channel import UNREADABLE, Channel
 from holdfast._core.calls.options import Deadline, of_type
 from holdfast._core.calls.tools import ToolTable
 from holdfast._core.engine.state import State
@@ -34,9 +34,6 @@ LONGEST_PAUSE = 30.0
 """Seconds between attempts at a stream that the server keeps ending."""
 MOST_ENDED: Final = 10_000
 """Ended subscriptions whose late updates are recognised."""
-
-
-_NOTHING: Final[frozenset[str]] = frozenset()
 
 
 class Subscriptions:
@@ -56,7 +53,7 @@ class Subscriptions:
         """Streams are opened one by one: each names all that is wanted, and replaces another."""
         self._wanted: OutgoingRequest | None = None
         """What the stream was asked for, as long as it stands."""
-        self._granted = _NOTHING
+        self._granted: frozenset[str] = frozenset()
 
     def close(self) -> None:
         for task in list(self._tasks):
@@ -107,23 +104,20 @@ class Subscriptions:
             self._spawn(self._restore(era))
 
     async def _restore(self, era: Era) -> None:
-        if era.listens:
-            await self._restored(self._open_stream(self._channel.deadline(SUBSCRIBE)))
-            return
-        epoch = self._channel.driver.engine.epoch
-        for uri in sorted(self._uris):
-            if self._channel.driver.engine.epoch != epoch:
+        """Ask again; a server that does not offer one resource any more may offer the rest."""
+        channel = self._channel
+        epoch = channel.driver.engine.epoch
+        for uri in [""] if era.listens else sorted(self._uris):
+            if channel.driver.engine.epoch != epoch:
                 return
-            if uri in self._uris:
-                deadline = self._channel.deadline(SUBSCRIBE)
-                await self._restored(self._channel.send(era.watch(uri), deadline, uri))
-
-    async def _restored(self, work: Coroutine[Any, Any, object]) -> None:
-        """Ask again for one thing; a server that does not offer it any more may offer the rest."""
-        try:
-            await work
-        except HoldfastError as error:
-            log.warning("%s: a subscription was not restored: %s", self._channel.name, error)
+            try:
+                deadline = channel.deadline(SUBSCRIBE)
+                if era.listens:
+                    await self._open_stream(deadline)
+                elif uri in self._uris:
+                    await channel.send(era.watch(uri), deadline, uri)
+            except HoldfastError as error:
+                log.warning("%s: a subscription was not restored: %s", channel.name, error)
 
     # The stream of the stateless era
 
@@ -194,11 +188,11 @@ class Subscriptions:
 
         It ends with the connection: the next one may be in another era.
         """
-        epoch, pauses = driver.engine.epoch, _pauses()
+        name, epoch, pause = driver.engine.name, driver.engine.epoch, 1.0
 
         def on_related(params: Raw) -> None:
-            nonlocal pauses
-            pauses = _pauses()
+            nonlocal pause
+            pause = 1.0
             if not acknowledged.done():
                 acknowledged.set_result(_granted(params))
 
@@ -206,22 +200,21 @@ class Subscriptions:
             try:
                 call = Call(request.method, request.params, lasting=True, epoch=epoch)
                 await driver.request(call, on_related=on_related)
-                if not acknowledged.done():
-                    text = f"{driver.engine.name}: the subscription ended unacknowledged"
-                    acknowledged.set_exception(ProtocolError(text))
-                    return
+                ending: HoldfastError = ProtocolError(f"{name}: the server ended the subscription")
             except HoldfastError as error:
-                if not acknowledged.done():
-                    acknowledged.set_exception(error)
-                    return
-                log.debug("%s: the subscription ended: %s", driver.engine.name, error)
+                ending = error
+            if not acknowledged.done():
+                acknowledged.set_exception(ending)
+                return
+            log.debug("%s: the subscription ended: %s", name, ending)
             if self._stream is asyncio.current_task():
                 self._wanted = None
             # Where each request goes its own way, this may be all that is seen of a new server.
             self._tools.disconnected()
-            await asyncio.sleep(next(pauses))
+            await asyncio.sleep(pause)
+            pause = min(LONGEST_PAUSE, pause * 2)
         if not acknowledged.done():
-            text = f"{driver.engine.name}: the connection was lost before the subscription stood"
+            text = f"{name}: the connection was lost before the subscription stood"
             acknowledged.set_exception(TransportError(text))
 
     def _changes(self) -> list[str]:
@@ -230,14 +223,10 @@ class Subscriptions:
         wanted = self.listeners or self._tools.guarded or self._channel.policy.cache.watch
         if not wanted or facts is None:
             return []
-        try:
-            offered = _capabilities.decode(facts.capabilities)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return []
+        declared = facts.server_capabilities
+        sections = {one: getattr(declared, one) for one in ("tools", "prompts", "resources")}
         return [
-            f"{kind}ListChanged"
-            for kind in ("tools", "prompts", "resources")
-            if getattr(offered, kind).listChanged
+            f"{one}ListChanged" for one, found in sections.items() if found and found.list_changed
         ]
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -252,37 +241,9 @@ class Subscriptions:
             log.error("%s: a subscription failed", self._channel.name, exc_info=error)
 
 
-def _pauses() -> Iterator[float]:
-    pause = 1.0
-    while True:
-        yield pause
-        pause = min(LONGEST_PAUSE, pause * 2)
-
-
 def _granted(params: Raw) -> frozenset[str]:
+    """Return the resources that an acknowledgement covers."""
     try:
-        return frozenset(_acknowledged.decode(params).notifications.resourceSubscriptions)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return frozenset(msgspec.json.decode(params)["notifications"]["resourceSubscriptions"])
+    except (*UNREADABLE, KeyError, TypeError):
         return frozenset()
-
-
-class _Filter(Struct, frozen=True):
-    resourceSubscriptions: list[str] = []  # noqa: N815
-
-
-class _Acknowledged(Struct):
-    notifications: _Filter = _Filter()
-
-
-class _Capability(Struct, frozen=True):
-    listChanged: bool = False  # noqa: N815
-
-
-class _Capabilities(Struct):
-    tools: _Capability = _Capability()
-    prompts: _Capability = _Capability()
-    resources: _Capability = _Capability()
-
-
-_acknowledged = msgspec.json.Decoder(_Acknowledged)
-_capabilities = msgspec.json.Decoder(_Capabilities)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -13,19 +14,22 @@ from msgspec import Raw
 from holdfast._core.boundary import Call, WireId
 from holdfast._core.calls.cached import Cached, Listing
 from holdfast._core.calls.channel import Channel
-from holdfast._core.calls.following import CANCEL, Following, TaskView, public, send_cancel
+from holdfast._core.calls.following import Following, TaskView
 from holdfast._core.calls.options import CallOptions, Deadline
 from holdfast._core.engine import messages
 from holdfast._core.eras import tasks
 from holdfast._core.eras.base import Invalid
 from holdfast._core.eras.tasks import TaskForm, TaskState
 from holdfast._core.text import visible
-from holdfast.errors import RpcError, StateError, ValidationError
+from holdfast.errors import HoldfastError, RpcError, StateError, ValidationError
 from holdfast.types.lifecycle import Task
 from holdfast.types.tools import ToolResult
 
 GET: Final = "tasks/get"
 LIST: Final = "tasks/list"
+CANCEL: Final = "tasks/cancel"
+CANCEL_TIME: Final = 5.0
+"""Seconds for a cancellation that nobody waits for."""
 NAMING: Final = 0.5
 """Seconds that a server has to name the task of a call whose caller has given up."""
 
@@ -87,9 +91,21 @@ class Tasks:
 
     def _named_late(self, form: TaskForm, asking: asyncio.Future[Raw]) -> None:
         if not asking.cancelled() and asking.exception() is None:
-            task = form.created(asking.result())
-            if isinstance(task, TaskState):
-                send_cancel(self.channel, form, task.id)
+            created = form.created(asking.result())
+            if isinstance(created, TaskState):
+                self.send_cancel(created.task.task_id)
+
+    def send_cancel(self, task_id: str) -> None:
+        """Send ``tasks/cancel`` where there is such a request, without waiting for its answer."""
+        form, driver = self.form(), self.channel.driver
+        if form is None or not form.cancels:
+            return
+        params, time = {"taskId": task_id}, CANCEL_TIME
+        call = Call(
+            CANCEL, params, idle=time, total=time, about=task_id, extensions=form.extensions
+        )
+        with suppress(HoldfastError):
+            driver.send(driver.engine.call(call, driver.loop.time())[1])
 
     def view(self, options: CallOptions) -> TaskView:
         """Return what the caller of a task that these options begin will see of it."""
@@ -100,13 +116,14 @@ class Tasks:
         return tasks.requires_tasks(error.code, error.data)
 
     async def follow_call(
-        self, task: TaskState | Invalid, call: Call, total: float, view: TaskView
+        self, state: TaskState | Invalid, call: Call, total: float, view: TaskView
     ) -> tuple[Raw, ToolResult]:
         """Return the result of the task that answered a call; ``call.idle`` is for one poll."""
-        if isinstance(task, Invalid):
-            raise self.channel.broken(call, task.reason)
+        if isinstance(state, Invalid):
+            raise self.channel.broken(call, state.reason)
         deadline = Deadline(call.idle, total, self.channel.driver.loop.time())
-        return await Following(self, task.id, messages.subject(call), deadline, view).run(task)
+        subject = messages.subject(call)
+        return await Following(self, state.task.task_id, subject, deadline, view).run(state)
 
     async def resume(
         self,
@@ -145,10 +162,10 @@ class Tasks:
     async def get(self, task_id: str, timeout: float | None) -> Task:
         """Ask for a task once."""
         form, call = await self._request(task_id, GET, timeout)
-        state = form.read(task_id, await self.channel.driver.request(call))
+        state = form.read(await self.channel.driver.request(call), task_id)
         if isinstance(state, Invalid):
             raise self.channel.broken(call, state.reason)
-        return public(state)
+        return state.task
 
     async def cancel(self, task_id: str, timeout: float | None) -> None:
         form, call = await self._request(task_id, CANCEL, timeout)
@@ -175,7 +192,7 @@ class Tasks:
         deadline = self.channel.deadline(method, timeout)
         await self.channel.connected(deadline)
         form = await self.require(deadline.until)
-        params = tasks.about(task_id, method).params
+        params = {"taskId": task_id}
         call = self.channel.call(method, params, deadline, about=task_id, repeatable=True)
         return form, msgspec.structs.replace(call, extensions=form.extensions)
 

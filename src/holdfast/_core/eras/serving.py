@@ -49,15 +49,8 @@ NEEDED: Final[dict[str, Json]] = {
 """The capabilities that a client must have declared before it may be asked."""
 
 _HANDSHAKE_ONLY: Final = frozenset(
-    {
-        "initialize",
-        "ping",
-        "logging/setLevel",
-        "resources/subscribe",
-        "resources/unsubscribe",
-        "tasks/result",
-        "tasks/list",
-    }
+    {"initialize", "ping", "logging/setLevel", "tasks/result", "tasks/list"}
+    | {"resources/subscribe", "resources/unsubscribe"}
 )
 _STATELESS_ONLY: Final = frozenset({"server/discover", "subscriptions/listen", "tasks/update"})
 
@@ -175,15 +168,13 @@ class StatelessServing:
         """Raise unless the request is complete and of a revision that is served."""
         version = self._meta.get(PROTOCOL_VERSION)
         if not isinstance(version, str):
-            raise RequestError(INVALID_PARAMS, f"params._meta {PROTOCOL_VERSION} must be a string")
+            raise _invalid(f"params._meta {PROTOCOL_VERSION} must be a string")
         if version not in STATELESS or version not in supported:
             # A revision that begins with `initialize` cannot be used per request.
             known = [one for one in supported if version not in HANDSHAKE or one in STATELESS]
             raise unsupported(version, known)
         if not isinstance(self.capabilities, dict):
-            raise RequestError(
-                INVALID_PARAMS, f"params._meta {CLIENT_CAPABILITIES} must be an object"
-            )
+            raise _invalid(f"params._meta {CLIENT_CAPABILITIES} must be an object")
         if self.log_level is not None:
             check_level(self.log_level, LOG_LEVEL)
 
@@ -195,10 +186,8 @@ class StatelessServing:
         fresh = {**_UNCACHED, **result} if method.endswith(_CACHEABLE) else {}
         finished = {"resultType": "complete", **result, **fresh, **hints}
         meta = finished.pop("_meta", {})
-        return {
-            **finished,
-            "_meta": {SERVER_INFO: info, **meta} if isinstance(meta, dict) else meta,
-        }
+        named = {SERVER_INFO: info, **meta} if isinstance(meta, dict) else meta
+        return {**finished, "_meta": named}
 
     def takes_task(self, params: Json) -> bool:
         extensions = self.capabilities.get("extensions")
@@ -248,7 +237,7 @@ def begin(params: Json, supported: tuple[str, ...]) -> HandshakeServing:
         raise unsupported(str(requested), supported)
     for name, kind in (("protocolVersion", str), ("capabilities", dict), ("clientInfo", dict)):
         if not isinstance(params.get(name), kind):
-            raise RequestError(INVALID_PARAMS, f"{name} is missing or of the wrong type")
+            raise _invalid(f"{name} is missing or of the wrong type")
     version = requested if requested in ours else ours[0]
     return HandshakeServing(version, params["capabilities"])
 
@@ -265,7 +254,7 @@ def no_era(method: str, known: bool, supported: Iterable[str]) -> RequestError:
         return RequestError(METHOD_NOT_FOUND, f"method not found: {method}")
     if not stateless:
         return RequestError(INVALID_REQUEST, f"{method} came before initialize")
-    return RequestError(INVALID_PARAMS, f"params._meta lacks {PROTOCOL_VERSION}")
+    return _invalid(f"params._meta lacks {PROTOCOL_VERSION}")
 
 
 def unsupported(requested: str, supported: Iterable[str]) -> RequestError:
@@ -283,7 +272,7 @@ def select(eras: str) -> tuple[str, ...]:
 def check_level(level: Any, where: str) -> str:
     """Return a log level, or raise an error that names the field."""
     if not isinstance(level, str) or level not in LEVELS:
-        raise RequestError(INVALID_PARAMS, f"{where} must be one of {', '.join(LEVELS)}")
+        raise _invalid(f"{where} must be one of {', '.join(LEVELS)}")
     return level
 
 
@@ -303,7 +292,7 @@ def granted(wanted: Json, capabilities: Json) -> Json:
             kept[field] = True
     uris = wanted.get("resourceSubscriptions", [])
     if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):
-        raise RequestError(INVALID_PARAMS, "resourceSubscriptions must be an array of strings")
+        raise _invalid("resourceSubscriptions must be an array of strings")
     if uris and capabilities.get("resources", {}).get("subscribe"):
         kept["resourceSubscriptions"] = uris
     return kept
@@ -336,6 +325,10 @@ def answers_before(params: Json) -> Json | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _invalid(text: str) -> RequestError:
+    return RequestError(INVALID_PARAMS, text)
 
 
 def _offers(capabilities: Json, method: str) -> bool:

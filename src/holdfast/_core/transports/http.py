@@ -6,18 +6,16 @@ import os
 import re
 from collections.abc import Callable, Hashable, Sized
 from copy import copy
+from functools import partial
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import structs
 from yarl import URL
 
 from holdfast._core.boundary import Generation, Link, Report, Traits
 from holdfast._core.transports import options
-from holdfast._core.transports.http_client import Headers, HttpClient
-from holdfast._core.transports.http_connections import HttpSettings, proxy_for, tls_context
-from holdfast._core.transports.sse import SseLink
-from holdfast._core.transports.streamable import StreamableLink
+from holdfast._core.transports.http_client import Headers, HttpClient, proxy_for, tls_context
+from holdfast._core.transports.http_streams import SseLink, StreamableLink
 from holdfast.errors import TransportError, ValidationError
 from holdfast.policies import Limits, one_of
 
@@ -99,10 +97,10 @@ class Http:
             found = _parsed(url)
         else:
             found = _endpoint(_parsed(base_url), "url", url)
-        self._url = _endpoint(found, "sse_endpoint", sse_endpoint)
+        self.url = _endpoint(found, "sse_endpoint", sse_endpoint)
         self._messages: URL | None = None
         if message_endpoint is not None:
-            self._messages = _endpoint(self._url, "message_endpoint", message_endpoint)
+            self._messages = _endpoint(self.url, "message_endpoint", message_endpoint)
         old = sse_endpoint is not None or message_endpoint is not None
         self._transport: Variant = "sse" if old else transport
         self.speaks: str = "HTTP"
@@ -113,19 +111,18 @@ class Http:
             raise options.refuse("Http", "connections", connections, "a number, 1 or more")
         if options.text("Http", "proxy", proxy) is not None and "://" not in (proxy or ""):
             raise options.refuse("Http", "proxy", proxy, "a URL, such as 'http://proxy:3128'")
-        self._settings = HttpSettings(
-            url=str(self._url),
-            headers=headers if headers is None or callable(headers) else _pairs(headers),
-            ca=options.path("Http", "ca", ca),
-            cert=_files(cert),
-            context=ssl,
-            proxy=proxy,
-            trust_env=options.flag("Http", "trust_env", trust_env),
-            connections=connections,
-            connect_timeout=options.seconds("Http", "connect_timeout", connect_timeout),
-            message_timeout=options.seconds("Http", "message_timeout", message_timeout),
-        )
-        if auth is not None and not _has_own(self._settings.headers, auth):
+        self.headers = headers if headers is None or callable(headers) else _pairs(headers)
+        self.ca: str | None = options.path("Http", "ca", ca)
+        self.cert: tuple[str, ...] | None = _files(cert)
+        self.ssl = ssl
+        self.proxy = proxy
+        self.trust_env: bool = options.flag("Http", "trust_env", trust_env)
+        self.connections = connections
+        self.connect_timeout = options.seconds("Http", "connect_timeout", connect_timeout)
+        self.message_timeout = options.seconds("Http", "message_timeout", message_timeout)
+        self.authorizer: Authorizer | None = None
+        """Gets tokens for this server; None: it is given credentials in some other way."""
+        if auth is not None and not _has_own(self.headers, auth):
             self._authorize(auth)
 
     def _authorize(self, auth: Auth) -> None:
@@ -133,49 +130,40 @@ class Http:
         from holdfast._core.auth.authorizer import Authorizer
         from holdfast._core.auth.options import Bearer, bearer_headers, options_for
 
-        found, settings = options_for(auth), self._settings
+        found = options_for(auth)
         if isinstance(found, Bearer):
-            headers = bearer_headers(found, settings.headers)
-            self._settings = structs.replace(settings, headers=headers)
+            self.headers = bearer_headers(found, self.headers)
         elif found is not None:
             # Authorization servers are reached by the same proxy, trusting the same CA; a client
             # certificate is for the server alone, but for one in an ``ssl`` context.
-            trust = structs.replace(settings, cert=None)
-            reach = Reach(lambda: tls_context(trust), lambda url: proxy_for(settings, URL(url)))
-            authorizer = Authorizer(str(self._url), found, reach=reach)
-            self._settings = structs.replace(settings, authorizer=authorizer)
-
-    @property
-    def authorizer(self) -> Authorizer | None:
-        """Gets tokens for this server; None: it is given credentials in some other way."""
-        found: Authorizer | None = self._settings.authorizer
-        return found
+            trust = partial(tls_context, self, cert=False)
+            reach = Reach(trust, lambda url: proxy_for(self, URL(url)))
+            self.authorizer = Authorizer(str(self.url), found, reach=reach)
 
     def for_account(self, name: str) -> Http:
         """Return a transport to the same server that uses one account."""
-        authorizer = self.authorizer
-        assert authorizer is not None
+        assert self.authorizer is not None
         found = copy(self)
-        found._settings = structs.replace(self._settings, authorizer=authorizer.for_account(name))
+        found.authorizer = self.authorizer.for_account(name)
         return found
 
     def __repr__(self) -> str:
-        return f"Http({str(self._url.with_user(None))!r})"
+        return f"Http({str(self.url.with_user(None))!r})"
 
     @property
     def name(self) -> str:
         """The host, with the port unless it is the usual one, for messages."""
-        return self._url.host_port_subcomponent or ""
+        return self.url.host_port_subcomponent or ""
 
     @property
     def key(self) -> Hashable | None:
         """Equal for all transports to the same URL."""
-        return ("http", str(self._url))
+        return ("http", str(self.url))
 
     @property
     def traits(self) -> Traits:
         """Return the properties of this transport; credentials may change with each request."""
-        own, authorizer = self._settings.headers, self.authorizer
+        own, authorizer = self.headers, self.authorizer
         extensions = () if authorizer is None else authorizer.options.extensions
         if callable(own) or (authorizer is not None and authorizer.personal):
             return Traits(None, extensions=extensions)
@@ -195,14 +183,12 @@ class Http:
             text = f"{self.name} is not tried as an HTTP+SSE server: transport='streamable'"
             raise TransportError(text)
         try:
-            client = HttpClient(self._settings, limits.frame_bytes)
+            client = HttpClient(self, limits.frame_bytes)
         except OSError as error:
             raise TransportError(f"the TLS settings cannot be used: {error}") from error
         self.speaks = "HTTP+SSE" if "sse" in (variant, self._transport) else "Streamable HTTP"
-        if self.speaks == "HTTP+SSE":
-            backlog = limits.backlog_bytes
-            return SseLink(client, generation, report, backlog, self._messages)
-        return StreamableLink(client, generation, report, limits.backlog_bytes)
+        kind = SseLink if self.speaks == "HTTP+SSE" else StreamableLink
+        return kind(client, generation, report, limits.backlog_bytes, self._messages)
 
 
 def _has_own(headers: dict[str, str] | Callable[..., object] | None, auth: Auth) -> bool:
@@ -210,9 +196,9 @@ def _has_own(headers: dict[str, str] | Callable[..., object] | None, auth: Auth)
 
     A function may give them, unless the user asks for an authorization beside it.
     """
-    if headers is None or callable(headers):
-        return callable(headers) and auth == "auto"
-    return any(name.lower() == "authorization" for name in headers)
+    if callable(headers):
+        return auth == "auto"
+    return any(name.lower() == "authorization" for name in headers or ())
 
 
 def _parsed(text: str | None) -> URL:

@@ -9,36 +9,43 @@ from __future__ import annotations
 import asyncio
 import inspect
 import io
+import os
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.request import getproxies, getproxies_environment, proxy_bypass
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.http_writer import StreamWriter
 from multidict import CIMultiDict
 from yarl import URL
 
 from holdfast._core.boundary import Meaning, Refused
 from holdfast._core.callbacks import ends_task
 from holdfast._core.text import hide
-from holdfast._core.transports import http_errors
-from holdfast._core.transports.http_connections import (
-    READ,
-    HttpConnector,
-    HttpSettings,
-    SmallPost,
-    proxy_for,
-    tls_context,
+from holdfast._core.transports import http_responses
+from holdfast._core.transports.http_responses import (
+    BROKEN,
+    LINGER,
+    SESSION,
+    UNAUTHORIZED,
+    UNREADABLE,
+    not_sent,
+    read_start,
 )
-from holdfast._core.transports.http_errors import SESSION, UNAUTHORIZED
-from holdfast._core.transports.inflate import CODINGS, BadBody, Inflater
-from holdfast._core.wire.framing import FrameTooLarge, join
 from holdfast._core.wire.jsonrpc import snippet
 from holdfast.errors import AuthError, ProtocolError, TransportError, ValidationError
 
 if TYPE_CHECKING:
     from holdfast._core.auth.as_client import Peers
+    from holdfast._core.auth.authorizer import Authorizer
     from holdfast._core.transports.authorization import Held, Permit
+    from holdfast._core.transports.http import Http
 
 HeaderValues: TypeAlias = "Mapping[str, str] | Iterable[tuple[str, str]]"
 Headers: TypeAlias = "HeaderValues | Callable[[], HeaderValues | Awaitable[HeaderValues]]"
@@ -47,16 +54,9 @@ _REDIRECTS: Final = frozenset({301, 302, 307, 308})
 """The redirects that repeat the request; 303 means that it was processed."""
 _REFUSALS: Final = frozenset({401, 403})
 _MAX_REDIRECTS: Final = 5
-_ERROR_BODY: Final = 64 * 1024
 _LARGE: Final = 1024 * 1024
 _GOOD: Final = 300
-PIECE: Final = 16 * 1024
-"""Bytes of a flood of tiny lines, or of tiny gzip members, that are read before other tasks run."""
 JSON, EVENTS = "application/json", "text/event-stream"
-BROKEN: Final = (aiohttp.ClientError, OSError, TimeoutError)
-"""The exceptions that may end a connection at any moment."""
-LINGER: Final = 2.0
-"""Seconds for a response to end after its use, so that its connection can be used again."""
 BASIC_HEADERS: Final = {
     "Accept": f"{JSON}, {EVENTS}",
     "Accept-Encoding": "gzip, deflate",
@@ -65,33 +65,124 @@ BASIC_HEADERS: Final = {
 }
 
 
+READ: Final = 256 * 1024
+"""Bytes of a response that are kept before reading pauses."""
+
+CONNECTED: ContextVar[Callable[[], None] | None] = ContextVar("connected", default=None)
+"""Called when a request of this task has a connection: before that, no byte of it has left."""
+
+
+class _Protocol(ResponseHandler):
+    """Does not wait, when it is closed, for a server that reads nothing."""
+
+    def close(self) -> None:
+        if self.transport is not None and self.transport.get_write_buffer_size():
+            self.abort()
+        else:
+            super().close()
+
+
+class HttpConnector(aiohttp.TCPConnector):
+    """Tells a request when it has its connection."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        make: Any = partial(_Protocol, loop=self._loop)
+        self._factory = make
+
+    async def connect(self, *args: Any, **kwargs: Any) -> Any:
+        connection = await super().connect(*args, **kwargs)
+        connected = CONNECTED.get()
+        if connected is not None:
+            connected()
+        return connection
+
+    async def post(self, post: SmallPost, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        """Send a request as a session does, but for what does not apply to it."""
+        try:
+            connection = await self.connect(post, [], timeout)
+        except TimeoutError as error:
+            raise aiohttp.ConnectionTimeoutError("timeout") from error
+        response: aiohttp.ClientResponse | None = None
+        protocol = connection.protocol
+        try:
+            protocol.set_response_params(
+                read_until_eof=True, auto_decompress=False, read_bufsize=READ
+            )
+            writer = StreamWriter(protocol, post.loop)
+            await writer.write_headers(f"POST {post.url.raw_path_qs} HTTP/1.1", post.headers)
+            await writer.write(post.small, drain=False)
+            response = aiohttp.ClientResponse(
+                "POST",
+                post.url,
+                writer=None,
+                continue100=None,
+                timer=post._timer,
+                request_info=post.request_info,
+                traces=[],
+                loop=post.loop,
+                session=post.session,
+                stream_writer=writer,
+            )
+            return await response.start(connection)
+        except BaseException:
+            if response is not None:
+                response.close()
+            connection.close()
+            raise
+
+
+class SmallPost(aiohttp.ClientRequest):
+    """A POST whose body leaves together with its head, in one write and without a task.
+
+    A session of aiohttp makes each request anew: URL, proxy, cookies, timers, a payload and, before
+    Python 3.12, a task to write it. That costs more than all the rest of a call, so here one
+    request is made for each link, and its copies are sent with headers and bodies of their own.
+    """
+
+    LARGEST: Final = 32 * 1024
+    """Bytes of a body: a write of more may have to wait for the server to read."""
+    FAMILIAR: bool = aiohttp.__version__.startswith("3.14.")
+    """The inner parts of aiohttp that are used here are those of this version."""
+    small: bytes = b""
+
+    @property
+    def connection_key(self) -> ConnectionKey:
+        if "_key" not in self.__dict__:
+            self._key = super().connection_key
+        return self._key
+
+    def copied(self, headers: Mapping[str, str], body: bytes) -> SmallPost:
+        """Return a request to send."""
+        found = object.__new__(SmallPost)
+        found.__dict__.update(self.__dict__)
+        found.headers = merged = self.headers.copy()
+        merged.update(headers)
+        merged["Content-Length"] = str(len(body))
+        found.small = body
+        return found
+
+
 class HttpClient:
     """Sends the requests of one link and reads their responses."""
 
-    def __init__(self, settings: HttpSettings, limit: int) -> None:
-        self.url: URL = URL(settings.url)
+    def __init__(self, http: Http, limit: int) -> None:
+        self.url = http.url
         self.origin: str = str(self.url.origin())
         self.limit = limit
-        self.settings = settings
-        self._proxy = proxy_for(settings, self.url)
-        self._tls = tls_context(settings) if self.url.scheme == "https" else None
+        self.http = http
+        self._proxy = proxy_for(http, self.url)
+        self._tls = tls_context(http) if self.url.scheme == "https" else None
         self._peers: Peers | None = None
-        self._permit: Callable[[Any, Held | None], Permit]
-        if settings.authorizer is not None:
+        if http.authorizer is not None:
             from holdfast._core.auth.as_client import Peers
-            from holdfast._core.transports.authorization import Permit
 
-            peers = self._peers = Peers(self.url.host or "", proxied=self._proxy is not None)
-            self._permit = lambda authorizer, held: Permit(authorizer, peers, held)
-        own = settings.headers
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=settings.connect_timeout)
-        self._connector = HttpConnector(
-            limit=0,
-            socket_factory=None if self._peers is None else self._peers.socket,
-            ssl=True if self._tls is None else self._tls,
-        )
+            self._peers = Peers(self.url.host or "", proxied=self._proxy is not None)
+        factory = None if self._peers is None else self._peers.socket
+        self._connector = HttpConnector(limit=0, socket_factory=factory, ssl=self._tls or True)
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=http.connect_timeout)
         merged = CIMultiDict(BASIC_HEADERS)
-        merged.update({} if own is None or callable(own) else own)
+        merged.update(http.headers if isinstance(http.headers, dict) else {})
         self._session = aiohttp.ClientSession(
             connector=self._connector,
             timeout=self._timeout,
@@ -103,10 +194,13 @@ class HttpClient:
         """What small POSTs are copies of, while there is nothing that needs a session."""
         is_plain = self._proxy is None and self.url.raw_user is self.url.raw_password is None
         if is_plain and SmallPost.FAMILIAR:
-            loop = asyncio.get_running_loop()
-            self._post = SmallPost(
-                "POST", self.url, headers=merged, loop=loop, session=self._session
-            )
+            loop, session = asyncio.get_running_loop(), self._session
+            self._post = SmallPost("POST", self.url, headers=merged, loop=loop, session=session)
+
+    @property
+    def secure(self) -> bool:
+        """True for TLS, whose connections take time to close."""
+        return self._tls is not None
 
     async def close(self) -> None:
         await self._session.close()
@@ -131,8 +225,8 @@ class HttpClient:
         response = await self.open(method, headers, body, url)
         try:
             yield response
-        except BROKEN as error:
-            raise self.broken(error, fresh=False) from error
+        except (*BROKEN, *UNREADABLE) as error:
+            raise self.refused(error) from error
         finally:
             response.release()
 
@@ -148,14 +242,14 @@ class HttpClient:
 
         The request is sent again with other credentials after a 401, and along redirects.
         """
-        own, authorizer = self.settings.headers, self.settings.authorizer
+        own, authorizer = self.http.headers, self.http.authorizer
         fresh, hops, place = callable(own), 0, url or self.url
         permit: Permit | None = None
         try:
             while True:
                 sent = headers if not callable(own) else await self._with_own(own, headers)
                 if authorizer is not None:
-                    found = authorizer.ready()
+                    found: Mapping[str, str] | None = authorizer.ready()
                     if found is None:
                         permit = permit or self._permit(authorizer, held)
                         found = await permit.headers(method, str(place))
@@ -179,13 +273,19 @@ class HttpClient:
                     break
                 response.release()
             try:
-                start = _without_credentials(await self._beginning(response), response)
+                start = _without_credentials(await read_start(response), response)
             finally:
                 response.release()
         except BROKEN as error:
             raise await self._failed(error) from error
         named, path = SESSION in headers, (url or self.url).path
-        raise http_errors.refusal(self.origin, response, start, named=named, path=path)
+        raise http_responses.refusal(self.origin, response, start, named=named, path=path)
+
+    def _permit(self, authorizer: Authorizer, held: Held | None) -> Permit:
+        from holdfast._core.transports.authorization import Permit
+
+        assert self._peers is not None
+        return Permit(authorizer, self._peers, held)
 
     async def _send(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
@@ -210,7 +310,7 @@ class HttpClient:
             raise
         except (ValueError, TypeError) as error:
             text = f"the request to {self.origin} cannot be made: {error}"
-            raise Refused(ValidationError(text), Meaning.NOT_SENT, processed=False) from error
+            raise not_sent(ValidationError(text)) from error
 
     async def _with_own(
         self, own: Callable[..., object], headers: Mapping[str, str]
@@ -223,99 +323,43 @@ class HttpClient:
             if ends_task(error):
                 raise
             text = f"no headers for {self.origin}: headers() failed: {error!r}"
-            raise Refused(AuthError(text), Meaning.NOT_SENT, processed=False) from error
+            raise not_sent(AuthError(text)) from error
         merged.update(headers)
         return merged
 
     def _redirect(self, url: URL, response: aiohttp.ClientResponse, hops: int) -> URL:
-        target = joined(url, response.headers["Location"])
-        if target is None or target.origin() != self.url.origin():
-            where = response.headers["Location"] if target is None else target.origin()
-            text = (
-                f"{self.origin} redirects to {where}, which is not followed because "
-                f"credentials would go along; connect to {target or 'it'} if you trust it"
-            )
-            raise Refused(TransportError(text), Meaning.NOT_SENT, processed=False)
-        if hops > _MAX_REDIRECTS:
+        where = response.headers["Location"]
+        target = self.joined(url, where)
+        if target is None or hops > _MAX_REDIRECTS:
             text = f"{self.origin} redirects more than {_MAX_REDIRECTS} times"
-            raise Refused(TransportError(text), Meaning.NOT_SENT, processed=False)
+            if target is None:
+                text = (
+                    f"{self.origin} redirects to {where}, which is not followed because "
+                    "credentials would go along; connect to it if you trust it"
+                )
+            raise not_sent(TransportError(text))
         return target
 
-    # Bodies
-
-    async def read(self, response: aiohttp.ClientResponse, limit: int | None = None) -> bytes:
-        """Read a whole body, within the limit."""
-        most = self.limit if limit is None else limit
-        read = self.reader(response)
-        pieces = [await read()]
-        size = len(pieces[0])
-        while size <= most and (piece := await read()):
-            join(pieces, piece)
-            size += len(piece)
-        if size > most:
-            raise self.too_large(FrameTooLarge(size, most))
-        return b"".join(pieces)
-
-    async def skip(self, response: aiohttp.ClientResponse) -> None:
-        """Read past a body of no interest, so that its connection can be used again."""
-        if not response.content.at_eof():
-            async with asyncio.timeout(LINGER):
-                await self.read(response, _ERROR_BODY)
-
-    def reader(self, response: aiohttp.ClientResponse) -> Callable[[], Awaitable[bytes]]:
-        """Return a function that reads a body as it comes, decompressed; empty at its end.
-
-        RFC 9110 §8.4: the header may be repeated and may list several codings. One that we did not
-        offer, or one inside another, is not taken apart: nesting multiplies what a body expands to.
-        """
-        if "Content-Encoding" not in response.headers:
-            return response.content.readany
-        listed = ",".join(response.headers.getall("Content-Encoding")).lower().split(",")
-        coding = ", ".join(name for one in listed if (name := one.strip()) not in ("", "identity"))
-        if not coding:
-            return response.content.readany
-        if coding not in CODINGS:
-            raise self._unreadable(coding, "it was not asked for")
-        return partial(anext, self._inflated(response, coding), b"")
-
-    async def _inflated(
-        self, response: aiohttp.ClientResponse, coding: str
-    ) -> AsyncIterator[bytes]:
-        inflater = Inflater(coding)
+    def joined(self, base: URL, where: str) -> URL | None:
+        """Return an address that the server names; None if it is none, or of another origin."""
         try:
-            while chunk := await response.content.readany():
-                for start in range(0, len(chunk), PIECE):
-                    for data in inflater.feed(chunk[start : start + PIECE]):
-                        yield data
-                    await asyncio.sleep(0)
-            inflater.close()
-        except BadBody as error:
-            raise self._unreadable(coding, str(error)) from None
-
-    async def _beginning(self, response: aiohttp.ClientResponse) -> bytes:
-        """Read as much of an error's body as there is soon, and as is worth reading."""
-        found = b""
-        try:
-            async with asyncio.timeout(LINGER):
-                read = self.reader(response)
-                while len(found) <= _ERROR_BODY and (chunk := await read()):
-                    found += chunk
-        except (Refused, *BROKEN):
-            pass
-        return found
+            target = base.join(URL(where))
+            return target if target.origin() == self.url.origin() else None
+        except ValueError:
+            return None
 
     # Failures
 
     async def _failed(self, error: BaseException) -> Refused:
         """Return the meaning of a connection that failed before the response."""
-        found = self.broken(error)
-        direct = self._tls is not None and self._proxy is None and not self.settings.cert
+        found = self.refused(error, fresh=True)
+        direct = self._tls is not None and self._proxy is None and not self.http.cert
         if found.meaning is Meaning.BROKEN and direct and await self._is_hung_up_on():
             text = (
                 f"{self.origin} ends TLS connections after the handshake, before any request: "
                 "does it demand a client certificate (cert=…)?"
             )
-            return Refused(TransportError(text), Meaning.NOT_SENT, processed=False)
+            return not_sent(TransportError(text))
         return found
 
     async def _is_hung_up_on(self) -> bool:
@@ -338,46 +382,15 @@ class HttpClient:
         except (TimeoutError, OSError):
             return False
 
-    def refused(self, error: BaseException, *, sent: bool = True) -> Refused:
-        """Return the end of a request whose task has failed, in whatever way."""
-        if isinstance(error, Refused):
-            return error
-        text = f"the request to {self.origin} failed: {error!r}"
-        return Refused(TransportError(text), Meaning.BROKEN, processed=sent)
-
-    def broken(self, error: BaseException, *, fresh: bool = True) -> Refused:
-        """Return the meaning of a connection that failed, before or within the response."""
+    def refused(self, error: BaseException, *, sent: bool = True, fresh: bool = False) -> Refused:
+        """Return the end of a request that failed, in whatever way, before or within a response."""
         proxy = None if self._proxy is None else URL(self._proxy).host
-        return http_errors.broken(self.origin, error, proxy, fresh=fresh)
-
-    def too_large(self, error: FrameTooLarge) -> Refused:
-        hint = "Limits(frame_bytes=…) sets this"
-        found = TransportError(f"{self.origin} sent {error}", hint=hint)
-        return Refused(found, Meaning.UNREADABLE, frame_size=error.size)
+        return http_responses.failure(self.origin, error, proxy, sent=sent, fresh=fresh)
 
     def wrong_content(self, response: aiohttp.ClientResponse, body: bytes) -> Refused:
         kind = response.headers.get("Content-Type", "no content type")
         text = f"{self.origin} answered with {kind}, not JSON or events: {snippet(body.strip())}"
         return Refused(ProtocolError(text), Meaning.UNREADABLE)
-
-    def _unreadable(self, coding: str, why: str) -> Refused:
-        text = f"{self.origin} answered in {coding!r}: {why}"
-        return Refused(ProtocolError(text), Meaning.UNREADABLE)
-
-
-def content_type(response: aiohttp.ClientResponse) -> str:
-    """Return the media type of a response, without its parameters."""
-    return response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-
-
-def joined(base: URL, where: str) -> URL | None:
-    """Return an address that a server names relative to another; None if it is none."""
-    try:
-        target = base.join(URL(where))
-        target.origin()
-    except ValueError:
-        return None
-    return target
 
 
 def _without_credentials(body: bytes, response: aiohttp.ClientResponse) -> bytes:
@@ -394,3 +407,28 @@ def _without_credentials(body: bytes, response: aiohttp.ClientResponse) -> bytes
     is_secret = default_redactor().is_secret
     secrets = [value for name, value in repeated.items() if is_secret(name)]
     return hide(text, secrets).encode("utf-8", "surrogateescape")
+
+
+def proxy_for(http: Http, url: URL) -> str | None:
+    """Return the proxy to use, looked up once for all requests."""
+    if http.proxy is not None or not http.trust_env:
+        return http.proxy
+    names = f"{url.scheme}_proxy", f"{url.scheme}_PROXY".upper()
+    if getproxies is getproxies_environment and not any(name in os.environ for name in names):
+        # Reading all of a large environment takes longer than all the rest of opening a link.
+        return None
+    found = getproxies().get(url.scheme)
+    if found is None or url.host is None or proxy_bypass(url.host):
+        return None
+    return found if "://" in found else f"http://{found}"
+
+
+def tls_context(http: Http, *, cert: bool = True) -> ssl.SSLContext:
+    if http.ssl is not None:
+        return http.ssl
+    context = ssl.create_default_context()
+    if http.ca is not None:
+        context.load_verify_locations(http.ca)
+    if cert and http.cert is not None:
+        context.load_cert_chain(*http.cert)
+    return context

@@ -1,108 +1,191 @@
-"""What the two kinds of HTTP links share: bounded requests, each a POST in a task of its own."""
+"""What the two kinds of HTTP links share: POSTs, bounded in number, in bytes and in time."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from contextvars import Context, copy_context
 from functools import partial
+from itertools import count
 from typing import Any, Final
 
 import aiohttp
+from yarl import URL
 
-from holdfast._core.boundary import (
-    Drained,
-    Generation,
-    Held,
-    Refused,
-    Released,
-    Report,
-    Room,
-    StreamOptions,
-    WireId,
-)
+from holdfast._core import boundary as b
 from holdfast._core.callbacks import ends_task
-from holdfast._core.transports.http_client import LINGER, PIECE, HttpClient
-from holdfast._core.transports.http_connections import CONNECTED
-from holdfast._core.transports.messages import MessagePoster, accepted
-from holdfast._core.wire.framing import FrameTooLarge
+from holdfast._core.transports.http_client import CONNECTED, EVENTS, HttpClient
+from holdfast._core.transports.http_responses import (
+    LINGER,
+    TURN,
+    body_reader,
+    content_type,
+    read_start,
+)
 
 log: logging.Logger = logging.getLogger("holdfast")
 
+AT_ONCE: Final = 32
+"""Messages without an answer on their way at once. They need places of their own: every request
+may be waiting for an answer of ours."""
 CLOSE_WAIT: Final = 1.0
-"""Seconds for each step of closing: tasks end, the server deletes the session, sockets close."""
-PLAIN: Final = StreamOptions({})
-_MANY_LINES: Final = 256
+"""Seconds for each step of closing: tasks end; the session is deleted and the sockets close."""
+FIRST: Final = 3.0
+"""Seconds for the server to accept the message that must come first."""
+PLAIN: Final = b.StreamOptions({})
+LINES: Final = 2048
+"""Lines of an event stream, on average, that are read before other tasks run."""
+
+
+class PostQueue:
+    """Runs ``most`` POSTs at once, each in a task; at most ``backlog`` bytes of others wait.
+
+    With ``hold`` the bytes of a POST count until it has ended. ``room`` is called when there is
+    room again after `add` has returned False.
+    """
+
+    def __init__(
+        self, most: int, backlog: int, room: Callable[[], None], *, hold: bool = False
+    ) -> None:
+        self.tasks: dict[int, asyncio.Task[None]] = {}
+        self.placed: set[int] = set()
+        """Those that hold one of the places; a task may go on without."""
+        self.most = most
+        self._backlog = backlog
+        self._room = room
+        self._hold = hold
+        self._waiting: dict[int, tuple[Callable[[], Coroutine[Any, Any, None]], Context]] = {}
+        self._sizes: dict[int, int] = {}
+        self._bytes = 0
+        self._refused = False
+        self._loop = asyncio.get_running_loop()
+
+    def __len__(self) -> int:
+        return len(self.tasks) + len(self._waiting)
+
+    def add(self, key: int, size: int, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+        """Run ``work``, now or later; return False if too many bytes wait already."""
+        if self._bytes and self._bytes + size > self._backlog:
+            self._refused = True
+            return False
+        self._sizes[key] = size
+        self._bytes += size
+        # A function that gives credentials may depend on the context of the caller.
+        self._waiting[key] = (work, copy_context())
+        self._advance()
+        return True
+
+    def leave_place(self, key: int) -> None:
+        """Let another POST begin: this one only waits for what the server sends."""
+        self.placed.discard(key)
+        self._advance()
+
+    def end(self, key: int) -> None:
+        """Forget a POST."""
+        self.tasks.pop(key, None)
+        self._waiting.pop(key, None)
+        self._bytes -= self._sizes.pop(key, 0)
+        self.placed.discard(key)
+        if self._waiting or self._refused:
+            self._advance()
+
+    def cancel(self) -> list[asyncio.Task[None]]:
+        """Give all up; return the tasks to wait for."""
+        self._waiting.clear()
+        tasks = list(self.tasks.values())
+        for task in tasks:
+            task.cancel()
+        return tasks
+
+    def _advance(self) -> None:
+        while self._waiting and len(self.placed) < self.most:
+            key = next(iter(self._waiting))
+            work, context = self._waiting.pop(key)
+            if not self._hold:
+                self._bytes -= self._sizes.pop(key)
+            self.placed.add(key)
+            self.tasks[key] = self._loop.create_task(work(), context=context)
+        if self._refused and self._bytes <= self._backlog // 2:
+            self._refused = False
+            self._loop.call_soon(self._room)
 
 
 class HttpLink:
-    """Sends requests: so many at once, and so many bytes that wait for a place.
+    """Sends requests, and messages that have no answer: notifications, our own answers.
 
-    Args:
-        client: Sends them; its settings say how many at once.
-        generation: The number of the link.
-        report: Takes what happens.
-        backlog: The most bytes of requests that wait for a place.
+    An attack to withstand: a server that asks thousands of things, or makes thousands of calls
+    time out, and never responds to what we POST. Without bounds each of these would hold a
+    socket and a task for ever.
     """
 
     def __init__(
         self,
         client: HttpClient,
-        generation: Generation,
-        report: Callable[[Report], None],
+        generation: b.Generation,
+        report: Callable[[b.Report], None],
         backlog: int,
+        endpoint: URL | None = None,
     ) -> None:
         self._client = client
         self._generation = generation
         self._report = report
         self._loop = asyncio.get_running_loop()
-        self._tasks: dict[WireId, asyncio.Task[None]] = {}
-        """Requests under way."""
-        self._placed: set[WireId] = set()
-        """Those of them that hold a place."""
-        self._unsent: set[WireId] = set()
+        room = partial(report, b.Room(generation))
+        self._requests = PostQueue(client.http.connections, backlog, room)
+        self._messages = PostQueue(AT_ONCE, backlog, room, hold=True)
+        self._count = count()
+        self._unsent: set[b.WireId] = set()
         """Requests of which no byte has left."""
-        self._held: set[WireId] = set()
+        self._held: set[b.WireId] = set()
         """Requests that wait for credentials."""
-        self._answered: dict[WireId, asyncio.TimerHandle | None] = {}
+        self._answered: dict[b.WireId, asyncio.TimerHandle | None] = {}
         """Answered requests whose responses have not ended yet, and when they will be ended."""
-        self._waiting: OrderedDict[WireId, tuple[bytes, StreamOptions, Context]] = OrderedDict()
-        """Requests that wait for a place."""
-        self._waiting_bytes = 0
-        self._most = client.settings.connections
-        self._backlog = backlog
-        self._full = False
-        self._messages = MessagePoster(client, backlog)
+        self._endpoint = endpoint
+        """The address to send to, if it is not that of the client."""
         self._gate: asyncio.Event | None = None
         """Set when the server has accepted what it must hear before anything else."""
+        self._stream: asyncio.Task[None] | None = None
+        """Reads what the server sends of its own accord."""
         self._over = False
-        self._closing: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | asyncio.Handle | None = None
+        self._open()
+
+    def _open(self) -> None:
+        """Begin, so that ``Opened`` is reported soon."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
-        count = f"{len(self._tasks)} requests, {len(self._waiting)} wait"
+        count = f"{len(self._requests)} requests, {len(self._messages)} messages"
         return f"<{type(self).__name__} #{self._generation} {self._client.origin} {count}>"
 
     # What the driver asks for
 
-    def withdraw(self, wire_id: WireId) -> bool:
+    def withdraw(self, wire_id: b.WireId) -> bool:
         """End a request, or its stream: since 2026-07-28 that is its cancellation."""
-        if wire_id in self._tasks:
-            self._tasks[wire_id].cancel()
+        task = self._requests.tasks.get(wire_id)
+        if task is not None:
+            task.cancel()
         # A task that is cancelled before it ran does not reach its ``finally``.
         return self._end(wire_id)
 
-    def unsent(self) -> frozenset[WireId]:
+    def unsent(self) -> frozenset[b.WireId]:
         return frozenset(self._unsent)
 
     def unread(self) -> bool:
         return bool(self._held)
 
-    def close(self, farewell: StreamOptions | None = None) -> None:
+    def close(self, farewell: b.StreamOptions | None = None) -> None:
         self._over = True
-        if self._closing is None:
-            self._closing = self._loop.create_task(self._close(farewell, self._cancel_all()))
+        if self._closing is not None:
+            return
+        tasks = self._cancel_all()
+        if tasks or farewell is not None or self._client.secure:
+            self._closing = self._loop.create_task(self._close(farewell, tasks))
+        else:
+            self._client.drop()
+            self._closing = self._loop.call_soon(self._report, b.Drained(self._generation))
 
     def kill(self) -> None:
         self._over = True
@@ -111,33 +194,15 @@ class HttpLink:
 
     # Requests
 
-    def _admit(self, frame: bytes, wire_id: WireId, options: StreamOptions) -> bool:
+    def _send(self, frame: bytes, wire_id: b.WireId, options: b.StreamOptions) -> bool:
         """Send a request, or let it wait; return False if too many bytes wait already."""
-        if len(self._placed) < self._most:
-            self._start(frame, wire_id, options)
-            return True
-        if self._waiting and self._waiting_bytes + len(frame) > self._backlog:
-            self._full = True
-            return False
-        # A function that gives credentials may depend on the context of the caller.
-        self._waiting[wire_id] = (frame, options, copy_context())
-        self._waiting_bytes += len(frame)
-        self._unsent.add(wire_id)
-        return True
+        work = partial(self._exchange, frame, wire_id, options)
+        taken = self._requests.add(wire_id, len(frame), work)
+        if taken:
+            self._unsent.add(wire_id)
+        return taken
 
-    def _start(
-        self,
-        frame: bytes,
-        wire_id: WireId,
-        options: StreamOptions,
-        context: Context | None = None,
-    ) -> None:
-        self._unsent.add(wire_id)
-        self._placed.add(wire_id)
-        task = self._loop.create_task(self._exchange(frame, wire_id, options), context=context)
-        self._tasks[wire_id] = task
-
-    async def _exchange(self, frame: bytes, wire_id: WireId, options: StreamOptions) -> None:
+    async def _exchange(self, frame: bytes, wire_id: b.WireId, options: b.StreamOptions) -> None:
         """Send one request, and report why it failed if it did."""
         CONNECTED.set(partial(self._unsent.discard, wire_id))
         try:
@@ -153,106 +218,131 @@ class HttpLink:
         finally:
             self._end(wire_id)
 
-    async def _ask(self, frame: bytes, wire_id: WireId, options: StreamOptions) -> None:
+    async def _ask(self, frame: bytes, wire_id: b.WireId, options: b.StreamOptions) -> None:
         """POST a request and read its response."""
         raise NotImplementedError
 
-    def _hold(self, wire_id: WireId, held: bool) -> None:
+    def _hold(self, wire_id: b.WireId, held: bool) -> None:
         """Note that a request waits for credentials: the server has not taken it."""
         if held:
             self._unsent.add(wire_id)
             self._held.add(wire_id)
         else:
             self._held.discard(wire_id)
-        if wire_id in self._tasks and wire_id not in self._answered:
-            report = Held if held else Released
+        if wire_id in self._requests.tasks and wire_id not in self._answered:
+            report = b.Held if held else b.Released
             self._report(report(self._generation, wire_id))
 
-    def _end(self, wire_id: WireId) -> bool:
+    def _end(self, wire_id: b.WireId) -> bool:
         """Forget a request; return True if no byte of it has left."""
-        self._tasks.pop(wire_id, None)
         self._held.discard(wire_id)
         timer = self._answered.pop(wire_id, None)
         if timer is not None:
             timer.cancel()
         unsent = wire_id in self._unsent
         self._unsent.discard(wire_id)
-        if wire_id in self._waiting:
-            self._waiting_bytes -= len(self._waiting.pop(wire_id)[0])
-        self._placed.discard(wire_id)
-        if self._waiting or self._full:
-            self._advance()
+        self._requests.end(wire_id)
         return unsent
 
-    def _advance(self) -> None:
-        """Start the requests that wait, as far as there are places."""
-        while self._waiting and len(self._placed) < self._most:
-            wire_id, (frame, options, context) = self._waiting.popitem(last=False)
-            self._waiting_bytes -= len(frame)
-            self._start(frame, wire_id, options, context)
-        if self._full and self._waiting_bytes <= self._backlog // 2:
-            self._full = False
-            self._loop.call_soon(self._report, Room(self._generation))
-
-    def _let_linger(self, wire_id: WireId) -> None:
+    def _let_linger(self, wire_id: b.WireId) -> None:
         """End the response of a request soon that goes on after the answer."""
         if self._answered.get(wire_id) is None:
-            task = self._tasks[wire_id]
+            task = self._requests.tasks[wire_id]
             self._answered[wire_id] = self._loop.call_later(LINGER, task.cancel)
+
+    @asynccontextmanager
+    async def _events(self, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Open a stream by GET."""
+        async with self._client.request("GET", {**headers, "Accept": EVENTS}) as response:
+            if content_type(response) != EVENTS:
+                raise self._client.wrong_content(response, b"")
+            yield response
 
     async def _read_events(
         self, response: aiohttp.ClientResponse, take: Callable[[bytes], None]
     ) -> None:
         """Hand on what a stream brings; other tasks run within a flood of tiny lines."""
-        read = self._client.reader(response)
-        try:
-            while chunk := await read():
-                lines = 0
-                if len(chunk) > PIECE:
-                    lines = chunk.count(b"\n") + chunk.count(b"\r")
-                if lines <= _MANY_LINES:
-                    take(chunk)
-                    continue
-                for start in range(0, len(chunk), PIECE):
-                    take(chunk[start : start + PIECE])
-                    await asyncio.sleep(0)
-        except FrameTooLarge as error:
-            raise self._client.too_large(error) from None
+        read = body_reader(response)
+        while chunk := await read():
+            lines = chunk.count(b"\n") + chunk.count(b"\r") if len(chunk) > TURN else 0
+            if lines <= LINES:
+                take(chunk)
+                continue
+            step = max(TURN // 4, len(chunk) * LINES // lines)
+            for start in range(0, len(chunk), step):
+                take(chunk[start : start + step])
+                await asyncio.sleep(0)
+
+    # Messages that have no answer
+
+    def _send_message(self, frame: bytes, headers: Mapping[str, str], *, first: bool) -> bool:
+        """Send a message in the background; return False if too much waits already.
+
+        ``first``: all that is sent later waits until the server has accepted this one.
+        """
+        client, gate, key, arrived = self._client, self._gate, next(self._count), asyncio.Event()
+        until = self._loop.time() + client.http.message_timeout
+
+        async def post() -> None:
+            try:
+                if self._loop.time() >= until:
+                    raise TimeoutError
+                async with asyncio.timeout_at(until):
+                    await accepted(gate)
+                    request = client.request("POST", headers, body=frame, url=self._endpoint)
+                    async with request as response:
+                        arrived.set()
+                        await read_start(response)
+            except BaseException as error:
+                if ends_task(error):
+                    raise
+                why = str(error) or "timeout"
+                log.debug("%s: a message was not accepted: %s", client.origin, why)
+            finally:
+                arrived.set()
+                self._messages.end(key)
+
+        taken = self._messages.add(key, len(frame), post)
+        if taken and first:
+            self._gate = arrived
+        return taken
 
     # The end
 
-    def _cancel_all(self) -> list[asyncio.Task[Any]]:
-        self._waiting.clear()
-        tasks = [*self._tasks.values(), *self._streams()]
-        for task in tasks:
+    def _cancel_all(self) -> list[asyncio.Task[None]]:
+        own = [] if self._stream is None else [self._stream]
+        for task in own:
             task.cancel()
-        return [*tasks, *self._messages.cancel()]
+        return [*own, *self._requests.cancel(), *self._messages.cancel()]
 
-    def _streams(self) -> list[asyncio.Task[None]]:
-        """Return the tasks that read what the server sends of its own accord."""
-        raise NotImplementedError
-
-    async def _close(self, farewell: StreamOptions | None, tasks: list[asyncio.Task[Any]]) -> None:
+    async def _close(
+        self, farewell: b.StreamOptions | None, tasks: list[asyncio.Task[None]]
+    ) -> None:
+        client = self._client
         try:
             if tasks:
                 await asyncio.wait(tasks, timeout=CLOSE_WAIT)
-            if farewell is not None:
-                await self._within(self._delete(farewell), "deleting the session")
-            await self._within(self._client.close(), "closing the connections")
-        finally:
-            self._client.drop()
-            self._report(Drained(self._generation))
-
-    async def _within(self, step: Coroutine[Any, Any, None], what: str) -> None:
-        try:
             async with asyncio.timeout(CLOSE_WAIT):
-                await step
-        except TimeoutError:
-            log.debug("%s: %s took too long", self._client.origin, what)
+                if farewell is not None:
+                    async with client.request("DELETE", farewell.headers):
+                        pass
+                if client.secure:
+                    await client.close()
+        except (TimeoutError, b.Refused) as error:
+            log.debug(
+                "%s: not closed in an orderly way: %s", client.origin, str(error) or "timeout"
+            )
+        finally:
+            client.drop()
+            self._report(b.Drained(self._generation))
 
-    async def _delete(self, farewell: StreamOptions) -> None:
-        try:
-            async with self._client.request("DELETE", farewell.headers):
-                pass
-        except Refused as refusal:
-            log.debug("%s: the session was not deleted: %s", self._client.origin, refusal)
+
+async def accepted(first: asyncio.Event | None) -> None:
+    """Wait until the server has accepted the message that must come first, but not for ever."""
+    if first is None or first.is_set():
+        return
+    try:
+        async with asyncio.timeout(FIRST):
+            await first.wait()
+    except TimeoutError:
+        first.set()

@@ -13,32 +13,18 @@ from typing import Final
 
 from msgspec import Struct
 
-LAUNCHERS: Final[dict[str, frozenset[str]]] = {
-    "bun": frozenset({"x"}),
-    "bunx": frozenset(),
-    "cargo": frozenset({"run"}),
-    "conda": frozenset({"run"}),
-    "deno": frozenset({"run", "x"}),
-    "dnx": frozenset(),
-    "docker": frozenset({"run", "compose"}),
-    "dotnet": frozenset({"run", "tool"}),
-    "go": frozenset({"run"}),
-    "hatch": frozenset({"run"}),
-    "jbang": frozenset(),
-    "nerdctl": frozenset({"run", "compose"}),
-    "nix": frozenset({"run", "shell", "develop"}),
-    "nix-shell": frozenset(),
-    "npm": frozenset({"exec", "x", "init", "create"}),
-    "npx": frozenset(),
-    "pipx": frozenset({"run"}),
-    "pixi": frozenset({"run", "exec"}),
-    "pnpm": frozenset({"dlx", "exec"}),
-    "pnpx": frozenset(),
-    "podman": frozenset({"run", "compose"}),
-    "rye": frozenset({"run"}),
-    "uv": frozenset({"run", "tool"}),
-    "uvx": frozenset(),
-    "yarn": frozenset({"dlx"}),
+LAUNCHERS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("bunx", "dnx", "jbang", "nix-shell", "npx", "pnpx", "uvx"), ()),
+    **dict.fromkeys(("cargo", "conda", "go", "hatch", "pipx", "rye"), ("run",)),
+    **dict.fromkeys(("docker", "nerdctl", "podman"), ("run", "compose")),
+    **dict.fromkeys(("dotnet", "uv"), ("run", "tool")),
+    "bun": ("x",),
+    "deno": ("run", "x"),
+    "nix": ("run", "shell", "develop"),
+    "npm": ("exec", "x", "init", "create"),
+    "pixi": ("run", "exec"),
+    "pnpm": ("dlx", "exec"),
+    "yarn": ("dlx",),
 }
 """Programs, and the subcommands with which they may fetch or build something (empty: any)."""
 WRAPPERS: Final = frozenset(
@@ -48,22 +34,20 @@ WRAPPERS: Final = frozenset(
 """Programs that run what the rest of their command line says."""
 _SUFFIXES: Final = (".exe", ".cmd", ".bat", ".ps1")
 _PUNCTUATION: Final = ";&|()"
+MOST_PROCESSES: Final = 256
 
 
 def is_launcher(command: Sequence[str]) -> bool:
     """Return True if the command may fetch or build the server before it starts it."""
-    if not command:
-        return False
-    words = list(command)
-    positions = range(1)
-    if _program(words[0]) in WRAPPERS:
+    words, last = list(command), 1
+    if words and _program(words[0]) in WRAPPERS:
         words = [part for word in words for part in _split(word)]
-        positions = range(1, len(words))
-    for position in positions:
-        subcommands = LAUNCHERS.get(_program(words[position]))
-        if subcommands is None:
-            continue
-        if not subcommands or not subcommands.isdisjoint(words[position + 1 :]):
+        last = len(words)
+    for position, word in enumerate(words[:last]):
+        program, rest = _program(word), words[position + 1 :]
+        if program in LAUNCHERS and (
+            not LAUNCHERS[program] or not set(LAUNCHERS[program]).isdisjoint(rest)
+        ):
             return True
     return False
 
@@ -95,19 +79,14 @@ class Activity(Struct, frozen=True):
 
 
 def activity(pid: int) -> Activity:
-    """Read the children of ``pid`` and their processor time, where there is a ``/proc``."""
-    found = frozenset(_descendants(pid))
-    return Activity(found, sum(map(_ticks, found)))
-
-
-def _descendants(pid: int, most: int = 256) -> list[int]:
+    """Read the descendants of ``pid`` and their processor time, where there is a ``/proc``."""
     found: list[int] = []
     waiting = [pid]
-    while waiting and len(found) < most:
+    while waiting and len(found) < MOST_PROCESSES:
         children = _children(waiting.pop())
         found += children
         waiting += children
-    return found
+    return Activity(frozenset(found), sum(map(_ticks, found)))
 
 
 def _children(pid: int) -> list[int]:

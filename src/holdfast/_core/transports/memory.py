@@ -1,25 +1,24 @@
-"""A server in the same process: for tests, and for servers that are Python objects."""
+"""A server in the same process: for tests, and for servers that are Python objects.
+
+Server objects of FastMCP and of the official SDK are served without a socket: the SDK's own stdio
+server is given lines in memory instead of files, so that both of its major versions, and FastMCP
+on them, are served as they would be over a pipe.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import nullcontext
+from typing import Any, Final, Protocol
 
-from holdfast._core.boundary import (
-    Delivered,
-    Drained,
-    Generation,
-    Lost,
-    Opened,
-    Report,
-    StreamOptions,
-    Traits,
-    WireId,
-)
+from holdfast._core import boundary as b
 from holdfast._core.wire.framing import FrameTooLarge, Lines
 from holdfast.errors import TransportError
 from holdfast.policies import Limits
+
+GRACE: Final = 1.0
+"""Seconds for a server object to end by itself when its client is gone."""
 
 
 class MemoryServer(Protocol):
@@ -27,56 +26,31 @@ class MemoryServer(Protocol):
 
     name: str
 
-    def accept(self, line: ServerLine) -> Callable[[bytes], None]:
+    def accept(self, line: MemoryLink) -> Callable[[bytes], None]:
         """Accept a client; return the function that receives its frames."""
-
-
-class ServerLine:
-    """The end of a link that the server writes to."""
-
-    def __init__(self, link: MemoryLink) -> None:
-        self._link = link
-        self.on_end: Callable[[], None] | None = None
-        """Called when the client has closed the link."""
-
-    @property
-    def open(self) -> bool:
-        return not self._link.over
-
-    def write(self, data: bytes) -> None:
-        """Send bytes; they need not be whole lines."""
-        self._link.deliver(data)
-
-    def hang_up(self, reason: str = "the server hung up") -> None:
-        self._link.lose(TransportError(reason))
 
 
 class Memory:
     """The transport to one in-process server."""
 
+    key: Hashable | None = None
+
     def __init__(self, server: MemoryServer) -> None:
         self._server = server
+        self.name: str = server.name
+
+    @property
+    def traits(self) -> b.Traits:
+        return b.Traits()
 
     def __repr__(self) -> str:
         return f"Memory({self._server!r})"
 
-    @property
-    def name(self) -> str:
-        return self._server.name
-
-    @property
-    def key(self) -> Hashable | None:
-        return None
-
-    @property
-    def traits(self) -> Traits:
-        return Traits()
-
     def open(
         self,
-        generation: Generation,
+        generation: b.Generation,
         limits: Limits,
-        report: Callable[[Report], None],
+        report: Callable[[b.Report], None],
         variant: str | None = None,
     ) -> MemoryLink:
         return MemoryLink(self._server, generation, limits, report)
@@ -88,74 +62,76 @@ class MemoryLink:
     def __init__(
         self,
         server: MemoryServer,
-        generation: Generation,
+        generation: b.Generation,
         limits: Limits,
-        report: Callable[[Report], None],
+        report: Callable[[b.Report], None],
     ) -> None:
-        self.over: bool = False
+        self.open: bool = True
+        self.on_end: Callable[[], None] | None = None
+        """Called when the client has closed the link."""
         self._drained = False
         self._loop = asyncio.get_running_loop()
         self._generation = generation
         self._report = report
         self._lines = Lines(limits.frame_bytes)
-        self._unsent: set[WireId] = set()
+        self._unsent: set[b.WireId] = set()
         """The requests that the server has not been given."""
-        self._line = ServerLine(self)
-        self._take = server.accept(self._line)
-        self._loop.call_soon(report, Opened(generation))
+        self._take = server.accept(self)
+        self._loop.call_soon(report, b.Opened(generation))
+
+    # For the server
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to the client; they need not be whole lines."""
+        self._loop.call_soon(self._read, data)
+
+    def hang_up(self, reason: str = "the server hung up") -> None:
+        self._loop.call_soon(self._lose, TransportError(reason))
+
+    # For the driver
 
     def send(
-        self, frame: bytes, wire_id: WireId | None, options: StreamOptions | None = None
+        self, frame: bytes, wire_id: b.WireId | None, options: b.StreamOptions | None = None
     ) -> bool:
         if wire_id is not None:
             self._unsent.add(wire_id)
         self._loop.call_soon(self._hand_over, frame, wire_id)
         return True
 
-    def withdraw(self, wire_id: WireId) -> bool:
+    def withdraw(self, wire_id: b.WireId) -> bool:
         return False
 
-    def unsent(self) -> frozenset[WireId]:
+    def unsent(self) -> frozenset[b.WireId]:
         return frozenset(self._unsent)
 
     def unread(self) -> bool:
         return False
 
-    def finish(self, wire_id: WireId) -> None:
+    def finish(self, wire_id: b.WireId) -> None:
         """There are no streams to end."""
 
-    def listen(self, options: StreamOptions) -> None:
+    def listen(self, options: b.StreamOptions) -> None:
         """There is one channel, and it is open."""
 
-    def close(self, farewell: StreamOptions | None = None) -> None:
-        self._end()
-        if self._drained:
-            return
-        self._drained = True
-        self._loop.call_soon(self._report, Drained(self._generation))
+    def close(self, farewell: b.StreamOptions | None = None) -> None:
+        self.kill()
+        if not self._drained:
+            self._drained = True
+            self._loop.call_soon(self._report, b.Drained(self._generation))
 
     def kill(self) -> None:
-        self._end()
+        self.open = False
+        if self.on_end is not None:
+            self.on_end()
+            self.on_end = None
 
-    def _end(self) -> None:
-        self.over = True
-        if self._line.on_end is not None:
-            self._line.on_end()
-            self._line.on_end = None
-
-    def deliver(self, data: bytes) -> None:
-        self._loop.call_soon(self._read, data)
-
-    def lose(self, error: TransportError) -> None:
-        self._loop.call_soon(self._lose, error)
-
-    def _hand_over(self, frame: bytes, wire_id: WireId | None) -> None:
-        if not self.over:
+    def _hand_over(self, frame: bytes, wire_id: b.WireId | None) -> None:
+        if self.open:
             self._unsent.discard(wire_id)
             self._take(frame)
 
     def _read(self, data: bytes) -> None:
-        if self.over:
+        if not self.open:
             return
         try:
             lines = self._lines.feed(data)
@@ -163,9 +139,96 @@ class MemoryLink:
             self._lose(TransportError(f"the server sent {error}"), error.size)
             return
         if lines:
-            self._report(Delivered(self._generation, lines))
+            self._report(b.Delivered(self._generation, lines))
 
     def _lose(self, error: TransportError, frame_size: int | None = None) -> None:
-        if not self.over:
-            self.over = True
-            self._report(Lost(self._generation, error, self.unsent(), frame_size))
+        if self.open:
+            self.open = False
+            self._report(b.Lost(self._generation, error, self.unsent(), frame_size))
+
+
+# Server objects of FastMCP and of the official SDK
+
+
+class ServerObject(Protocol):
+    """A server object of FastMCP or of the official SDK."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def run(self) -> Callable[..., Any]: ...
+
+
+def lowlevel_server(target: Any) -> Any:
+    """Return the low-level server in an SDK's server object; None for any other object."""
+    for found in (
+        getattr(target, "_lowlevel_server", None),
+        getattr(target, "_mcp_server", None),
+        target,
+    ):
+        if callable(getattr(found, "create_initialization_options", None)):
+            return found
+    return None
+
+
+class SdkServer:
+    """A server object as a `MemoryServer`."""
+
+    def __init__(self, server: Any) -> None:
+        self.name: str = str(getattr(server, "name", None) or "server")
+        self._server = server
+        self._lowlevel = lowlevel_server(server)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __repr__(self) -> str:
+        return f"<SdkServer {self.name}>"
+
+    def accept(self, line: MemoryLink) -> Callable[[bytes], None]:
+        """Serve one connection; return the function that takes its frames."""
+        frames: asyncio.Queue[bytes | None] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(self._serve(frames, line))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+        def end() -> None:
+            frames.put_nowait(None)
+            loop.call_later(GRACE, task.cancel)
+
+        line.on_end = end
+        return frames.put_nowait
+
+    async def _serve(self, frames: asyncio.Queue[bytes | None], line: MemoryLink) -> None:
+        from mcp.server.stdio import stdio_server
+
+        lifespan = getattr(self._server, "_lifespan_manager", nullcontext)
+        given: Any = _lines(frames)
+        output: Any = _Output(line)
+        try:
+            async with lifespan(), stdio_server(given, output) as (read, write):
+                options = self._lowlevel.create_initialization_options()
+                await self._lowlevel.run(read, write, options)
+        except Exception as error:
+            line.hang_up(f"the server failed: {type(error).__name__}: {error}")
+        else:
+            line.hang_up("the server ended")
+
+
+async def _lines(frames: asyncio.Queue[bytes | None]) -> AsyncIterator[str]:
+    """Yield the lines that a client sent, as a file that is read asynchronously."""
+    while (frame := await frames.get()) is not None:
+        yield frame.decode("utf-8", "replace")
+
+
+class _Output:
+    """The lines for the client, as a file that is written asynchronously."""
+
+    def __init__(self, line: MemoryLink) -> None:
+        self._line = line
+
+    async def write(self, text: str) -> None:
+        self._line.write(text.encode())
+
+    async def flush(self) -> None:
+        """Do nothing: what is written is sent."""

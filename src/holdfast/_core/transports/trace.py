@@ -9,22 +9,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from holdfast._core.boundary import Delivered, Report
+from holdfast._core import boundary as b
 from holdfast._core.redact import default_redactor
 from holdfast._core.text import visible_json
-
-if TYPE_CHECKING:
-    from holdfast._core.boundary import (
-        Generation,
-        Link,
-        StreamOptions,
-        Traits,
-        Transport,
-        WireId,
-    )
-    from holdfast.policies import Limits
+from holdfast.policies import Limits
 
 MOST: Final = 4000
 """Characters of a message that are shown."""
@@ -49,7 +39,7 @@ class TracedTransport:
     ``write`` gets an arrow (``→`` to the server, ``←`` from it), seconds, and the message.
     """
 
-    def __init__(self, inner: Transport, write: Write) -> None:
+    def __init__(self, inner: b.Transport, write: Write) -> None:
         self._inner = inner
         self._write = write
         self._began = time.perf_counter()
@@ -66,18 +56,18 @@ class TracedTransport:
         return self._inner.key
 
     @property
-    def traits(self) -> Traits:
+    def traits(self) -> b.Traits:
         return self._inner.traits
 
     def open(
         self,
-        generation: Generation,
+        generation: b.Generation,
         limits: Limits,
-        report: Callable[[Report], None],
+        report: Callable[[b.Report], None],
         variant: str | None = None,
-    ) -> Link:
-        def heard(one: Report) -> None:
-            if isinstance(one, Delivered):
+    ) -> b.Link:
+        def heard(one: b.Report) -> None:
+            if isinstance(one, b.Delivered):
                 for frame in [one.data] if one.whole else one.data.splitlines():
                     self.note("←", frame)
             report(one)
@@ -92,7 +82,7 @@ class TracedTransport:
 class _TracedLink:
     """A link whose frames are written down before they are sent."""
 
-    def __init__(self, inner: Link, transport: TracedTransport) -> None:
+    def __init__(self, inner: b.Link, transport: TracedTransport) -> None:
         self._inner = inner
         self._transport = transport
 
@@ -100,7 +90,7 @@ class _TracedLink:
         return getattr(self._inner, name)
 
     def send(
-        self, frame: bytes, wire_id: WireId | None, options: StreamOptions | None = None
+        self, frame: bytes, wire_id: b.WireId | None, options: b.StreamOptions | None = None
     ) -> bool:
         taken = self._inner.send(frame, wire_id, options)
         if taken:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast._core.transports.inflate import PIECE, BadBody, Inflater
+from holdfast._core.transports.http_responses import PIECE, BadBody, Inflater
 from tests.wire.test_framing import cut
 
 
