@@ -65,7 +65,7 @@ def test_an_explanation(world: World) -> None:
     )
     found = explain(world.load(), "one")
     assert found.shadows == (f"{world.home}/.config/holdfast/mcp.json",)
-    assert found.settings == {"timeouts": {"request": 5.0}, "deny": ["rm*"]}
+    assert found.settings == {"timeouts": 5, "deny": ["rm*"]}
     assert [(row.name, row.fields, row.is_set, row.set_by) for row in found.variables] == [
         ("SET", ("args[0]", "env.TOKEN"), True, "SET"),
         ("UNSET", ("args[1]",), False, "UNSET"),

@@ -37,7 +37,6 @@ from holdfast.config.environment import (
 from holdfast.config.files import UnreadableFileError
 from holdfast.config.json_edit import ServersFile
 from holdfast.config.loading import gather
-from holdfast.config.settings import map_strings
 from holdfast.config.trust import ApprovalStore
 from holdfast.errors import StateError, ValidationError
 
@@ -324,7 +323,13 @@ def at_home(entry: ServerEntry) -> ServerEntry:
             return path
         return absolute(path, source.base, str(source.environment.home))
 
-    moved = {row.name: map_strings(row.name, value, move) for row, value in said(entry) if row.path}
+    moved = {
+        row.name: {**value, "path": move("", value["path"])}
+        if isinstance(value, dict)
+        else move("", value)
+        for row, value in said(entry)
+        if row.path
+    }
     if entry.cwd is None and entry.command and "/" in entry.command:
         # From another folder it would run whatever has this name there.
         moved["command"] = move("command", entry.command)

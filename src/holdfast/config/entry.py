@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from holdfast._core.text import has_unseen, visible
 from holdfast.config.environment import EntrySource
@@ -18,7 +19,7 @@ from holdfast.config.expansion import (
     Variable,
     variables,
 )
-from holdfast.config.settings import TABLE, HttpMode, Setting, flatten, plain
+from holdfast.config.settings import TABLE, HttpMode, Setting, flatten
 
 if TYPE_CHECKING:
     from holdfast.client import Client
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 LONGEST_NAME: Final = 128
 TYPES: Final = {"auto": "http", "streamable": "streamable-http", "sse": "sse"}
 """The ``type`` of an entry, by its HTTP transport."""
+Level = Literal["error", "warning"]
 
 
 class ConfigProblem(Struct, frozen=True, kw_only=True):
@@ -40,7 +42,7 @@ class ConfigProblem(Struct, frozen=True, kw_only=True):
     message: str
     server: str | None = None
     field: str | None = None
-    level: Literal["error", "warning"] = "error"
+    level: Level = "error"
 
     def __str__(self) -> str:
         server = "" if self.server is None else f"server {visible(self.server)!r}: "
@@ -156,25 +158,24 @@ _NOTHING: Final[tuple[object, ...]] = ((), {}, False, "auto")
 def texts(entry: ServerEntry) -> Iterator[tuple[Setting, str, str]]:
     """Yield every value of an entry as text, with its setting and its place."""
     for row, value in said(entry):
-        for field, text in flatten(row.key or row.name, plain(value)):
+        for field, text in flatten(row.key or row.name, value):
             yield row, field, text
 
 
 def definition(entry: ServerEntry) -> dict[str, Any]:
     """Return an entry as ``mcpServers`` writes it."""
-    found = {} if entry.url is None else {"type": TYPES[entry.transport]}
-    own: dict[str, Any] = {}
+    found: dict[str, Any] = {} if entry.url is None else {"type": TYPES[entry.transport]}
     for row, value in said(entry):
         if row.own:
-            own[row.name] = plain(value)
+            found.setdefault("holdfast", {})[row.name] = value
         elif row.name != "transport":
-            found[row.key or row.name] = plain(value)
-    return {**found, "holdfast": own} if own else found
+            found[row.key or row.name] = list(value) if row.name == "args" else value
+    return found
 
 
 def input_definition(asked: ConfigInput) -> dict[str, Any]:
     """Return an input as a file writes it."""
-    fields = {name: plain(getattr(asked, name)) for name in asked.__struct_fields__}
+    fields = {**asdict(asked), "options": list(asked.options)}
     return {name: value for name, value in fields.items() if value}
 
 
@@ -199,7 +200,7 @@ def absolute(path: str, base: str, home: str) -> str:
     return os.path.normpath(os.path.join(base, path))
 
 
-# Checks; those of values hold before and after expansion
+# Checks
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110 §5.6.2
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # RFC 9110 §5.5, obs-text aside
@@ -232,37 +233,55 @@ def is_safe_name(name: str) -> bool:
     return _SAFE_NAME.fullmatch(name) is not None
 
 
-def variable_fault(name: str) -> str | None:
-    """Return why this cannot be the name of an environment variable."""
-    if not name or "=" in name or "\0" in name or has_unseen(name) or " " in name:
-        return "is no name for a variable"
-    return None
+def value_faults(values: Mapping[str, Any], *, expanded: bool) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the values of settings, by their place.
+
+    Before expansion only what no variable can mend; after it all of it: variables may bring in
+    anything.
+    """
+    found: dict[str, str | None] = {}
+    if "command" in values and not values["command"].strip():
+        found["command"] = "must not be empty"
+    for name in ("url", "proxy"):
+        url = values.get(name)
+        if url is not None and (expanded or not url.startswith("${")):
+            found[name] = _url_fault(url, whole=expanded or "${" not in url)
+    headers = values.get("headers", {})
+    for name, value in headers.items():
+        found[f"headers.{name}"] = _header_fault(name, value)
+    if len({name.lower() for name in headers}) < len(headers):
+        found["headers"] = "has a header twice (upper and lower case are the same)"
+    names = {f"env.{name}": name for name in values.get("env", {})}
+    inherited = values.get("inherit_env", ())
+    if not isinstance(inherited, bool):
+        names |= {f"inherit_env[{place}]": name for place, name in enumerate(inherited)}
+    for place, name in names.items():
+        odd = not name or "=" in name or "\0" in name or has_unseen(name) or " " in name
+        if odd and (expanded or "${" not in name):
+            found[place] = "is no name for a variable"
+    return ((place, fault) for place, fault in found.items() if fault is not None)
 
 
-def header_fault(name: str, value: str) -> str | None:
+def _header_fault(name: str, value: str) -> str | None:
     """Return why a header cannot be sent; a line break in it would begin another header."""
     if not _TOKEN.fullmatch(name):
         return "is no name for a header"
     if name.lower() in _FRAMING:
         return "is set by the client itself"
-    if _CONTROL.search(value):
-        return "must be one line without control characters"
-    return None
+    return "must be one line without control characters" if _CONTROL.search(value) else None
 
 
-def url_fault(url: str, *, whole: bool = True) -> str | None:
+def _url_fault(url: str, *, whole: bool) -> str | None:
     """Return why this is not the URL of a server; ``whole`` False: judge only its scheme."""
     from urllib.parse import urlsplit
 
     if not url.lower().startswith(("http://", "https://")):
         return "must begin with http:// or https://"
-    if not whole:
-        return None
-    if _NOT_IN_URL.search(url) or has_unseen(url):
+    if whole and (_NOT_IN_URL.search(url) or has_unseen(url)):
         return "has characters in it that a URL cannot have"
     try:
-        parts = urlsplit(url)
-        if not parts.hostname or parts.port == 0:
+        parts = urlsplit(url) if whole else None
+        if parts is not None and (not parts.hostname or parts.port == 0):
             return "has no host" if not parts.hostname else "has no valid port"
     except ValueError:
         return "is not a URL"

@@ -12,18 +12,10 @@ from msgspec.structs import replace
 from holdfast._core.files import is_inside
 from holdfast._core.text import visible
 from holdfast.config import files
-from holdfast.config.entry import (
-    ConfigProblem,
-    ServerEntry,
-    absolute,
-    header_fault,
-    said,
-    url_fault,
-    variable_fault,
-)
+from holdfast.config.entry import ConfigProblem, ServerEntry, absolute, said, value_faults
 from holdfast.config.expansion import Expander, ExpansionError, InputPrompt
 from holdfast.config.files import EnvFile, UnreadableFileError
-from holdfast.config.settings import TABLE, HttpMode, LockSetting, map_strings
+from holdfast.config.settings import TABLE, HttpMode, LockSetting, map_strings, parse_setting
 from holdfast.errors import StateError, ValidationError
 from holdfast.policies import ToolPolicy
 
@@ -218,18 +210,26 @@ class Resolution:
         entry, source = self._entry, self._entry.source
         values: dict[str, Any] = {}
         for row, value in said(entry):
-            change = self.path if row.path else self.text
             name = row.key or row.name
-            values[row.name] = map_strings(name, value, change) if row.variables else value
+            if row.path and isinstance(value, dict):  # a lock with a mode
+                value = {**value, "path": self.path(name, value["path"])}
+            elif row.variables:
+                value = map_strings(name, value, self.path if row.path else self.text)
+            values[row.name] = value
         env = values.get("env", {})
         if env_file is not None and "envFile" not in self._faults:
             try:
                 env = {**env_file.variables(), **env}
             except ValueError as error:
                 self._faults["envFile"] = f"{visible(env_file.path)} {error}"
-        for field, fault in _faults_after(values, env):
-            if fault is not None:
-                self._faults.setdefault(field, fault)
+        for field, fault in value_faults({**values, "env": env}, expanded=True):
+            self._faults.setdefault(field, fault)
+        settings: dict[str, Any] = {}
+        for name in (name for name in values if TABLE[name].own and name not in self._faults):
+            try:
+                settings[name] = parse_setting(TABLE[name], values[name])
+            except ValueError as error:
+                self._faults[name] = str(error)
         if self._faults:
             raise _refusal(
                 [
@@ -250,7 +250,7 @@ class Resolution:
             url=values.get("url"),
             headers=values.get("headers", {}),
             transport=entry.transport,
-            settings={name: value for name, value in values.items() if TABLE[name].own},
+            settings=settings,
         )
 
     def text(self, field: str, text: str) -> str:
@@ -287,25 +287,6 @@ class Resolution:
         source = self._entry.source
         inside = source.scope == "project" and is_inside(path, source.workspace)
         return source.workspace if inside else None
-
-
-def _faults_after(
-    values: Mapping[str, Any], env: Mapping[str, str]
-) -> Iterator[tuple[str, str | None]]:
-    """Judge what the strings have become: before expansion they could not be."""
-    if "url" in values:
-        yield "url", url_fault(values["url"])
-    if "command" in values and not values["command"].strip():
-        yield "command", "is empty"
-    for name in env:
-        yield f"env.{name}", variable_fault(name)
-    for name, value in values.get("headers", {}).items():
-        yield f"headers.{name}", header_fault(name, value)
-    if "proxy" in values:
-        yield "proxy", url_fault(values["proxy"])
-    inherited = values.get("inherit_env", ())
-    for place, name in enumerate(() if isinstance(inherited, bool) else inherited):
-        yield f"inherit_env[{place}]", variable_fault(name)
 
 
 def _refusal(problems: list[ConfigProblem]) -> ValidationError:

@@ -7,12 +7,12 @@ a setting unless its row gives a reason.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from holdfast._core.text import visible
 from holdfast.errors import HoldfastError
@@ -165,23 +165,24 @@ TABLE: Final[dict[str, Setting]] = {
         ),
     )
 }  # fmt: skip
-ENTRY: Final = tuple(row for row in TABLE.values() if not row.own)
 OWN: Final = tuple(row for row in TABLE.values() if row.own)
 
 
-# Reading
+# Values as a file has them
 
 
-def parse_setting(row: Setting, value: Any) -> tuple[Any, list[str]]:
-    """Return a setting's value, and the keys in it that are not known. Raises ValueError."""
+def parse_setting(row: Setting, value: Any) -> Any:
+    """Return a setting's value as its receiver takes it. Raises ValueError."""
+    if isinstance(value, list | dict) and len(value) > MOST_ITEMS:
+        raise ValueError(f"has more than {MOST_ITEMS:,} items")
     try:
-        found = msgspec.convert(value, type=row.type)
+        found = convert(value, row.type)
+        if found == "":
+            raise ValueError("must not be empty")
         if row.name == "timeouts" and isinstance(found, float):
             found = Timeouts(request=found)
         if row.name == "lock" and isinstance(found, str):
             found = LockSetting(path=found)
-        if isinstance(found, tuple | dict) and len(found) > MOST_ITEMS:
-            raise ValueError(f"has more than {MOST_ITEMS:,} items")
         if row.name == "oauth" and (unknown := sorted(found.keys() - LOGIN_KEYS)):
             raise ValueError(f"{unknown[0]!r} is not one of {', '.join(sorted(LOGIN_KEYS))}")
         if row.to == "tools":
@@ -190,32 +191,40 @@ def parse_setting(row: Setting, value: Any) -> tuple[Any, list[str]]:
             raise ValueError("must be a number, 0 or more")
     except HoldfastError as error:
         raise ValueError(visible(error.message, 200)) from None
+    return found
+
+
+def convert(value: Any, kind: Any) -> Any:
+    """Return a value of a file as one of a type. Raises ValueError in words of such a file."""
+    try:
+        return msgspec.convert(value, type=kind)
     except msgspec.ValidationError as error:
-        raise ValueError(visible(str(error).partition(" - at ")[0].lower(), 200)) from None
-    if not (isinstance(found, Struct) and isinstance(value, Mapping)):
-        return found, []
-    return found, [str(key) for key in value if key not in found.__struct_fields__]
+        text, _, place = str(error).partition(" - at `$")
+    found = re.match(r"Expected `([^`]*)`, got `([^`]*)`", text)
+    if found is not None:
+        text = f"must be {_either(found[1])}, not {_either(found[2])}"
+    place = place.strip(".`")
+    at = f" (at {place})" if place not in ("", "[...]") else ""
+    raise ValueError(f"{visible(text[:1].lower() + text[1:], 200)}{at}")
 
 
-# Walking
+def _either(types: str) -> str:
+    return " or ".join(_IN_WORDS.get(one, one) for one in types.split(" | "))
 
 
-def plain(value: Any) -> Any:
-    """Return a setting's value as a file would have it, without what is the default."""
-    if isinstance(value, LockSetting):
-        return value.path if value.mode == "block" else {"path": value.path, "mode": value.mode}
-    if isinstance(value, Struct):
-        default = type(value)()
-        return {
-            name: getattr(value, name)
-            for name in value.__struct_fields__
-            if getattr(value, name) != getattr(default, name)
-        }
-    return list(value) if isinstance(value, tuple) else value
+_IN_WORDS: Final = {
+    "str": "a string",
+    "int": "a number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+}
+"""Types of msgspec, as people call them who write JSON, TOML or YAML."""
 
 
 def flatten(field: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield every leaf of a plain value as text, by its place: ``args[1]``, ``env.TOKEN``."""
+    """Yield every leaf of a value as text, by its place: ``args[1]``, ``env.TOKEN``."""
     if isinstance(value, Mapping) and value:
         for name, inner in value.items():
             yield from flatten(f"{field}.{name}", inner)
@@ -226,25 +235,21 @@ def flatten(field: str, value: Any) -> Iterator[tuple[str, str]]:
         yield field, value if isinstance(value, str) else json.dumps(value)
 
 
-def map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a plain value with ``change`` applied to every string; names are made visible."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, list | tuple):
-        return [map_texts(item, change) for item in value]
-    if isinstance(value, dict):
-        return {visible(str(name)): map_texts(item, change) for name, item in value.items()}
-    return value
-
-
-def map_strings(field: str, value: Any, change: Callable[[str, str], str]) -> Any:
-    """Return the value with ``change(place, text)`` in the place of every string."""
+def map_strings(
+    field: str,
+    value: Any,
+    change: Callable[[str, str], str],
+    name: Callable[[str], str] = lambda name: name,
+) -> Any:
+    """Return a value with ``change(place, text)`` for every string; ``name`` changes the keys."""
     if isinstance(value, str):
         return change(field, value)
-    if isinstance(value, LockSetting):
-        return replace(value, path=change(field, value.path))
-    if isinstance(value, tuple):
-        return tuple(change(f"{field}[{place}]", text) for place, text in enumerate(value))
+    if isinstance(value, list | tuple):
+        places = ((f"{field}[{number}]", inner) for number, inner in enumerate(value))
+        return [map_strings(place, inner, change, name) for place, inner in places]
     if isinstance(value, dict):
-        return {name: change(f"{field}.{name}", text) for name, text in value.items()}
+        return {
+            name(key): map_strings(f"{field}.{key}", inner, change, name)
+            for key, inner in value.items()
+        }
     return value

@@ -40,7 +40,7 @@ from holdfast.config.entry import (
 from holdfast.config.environment import ConfigEnvironment
 from holdfast.config.files import EnvFile, UnreadableFileError
 from holdfast.config.resolution import project_contents, read_env_file
-from holdfast.config.settings import map_texts
+from holdfast.config.settings import map_strings
 from holdfast.errors import StateError, TrustError
 
 if TYPE_CHECKING:
@@ -311,7 +311,7 @@ def preview(config: Configuration, name: str) -> Approval:
         file=visible(entry.source.file),
         verdict=status.verdict,
         changes=status.changes,
-        definition=map_texts(found, visible),
+        definition=map_strings("", found, lambda _, text: visible(text), visible),
         variables=tuple(dict.fromkeys(visible(one.name, 120) for _, one in used_variables(entry))),
         cautions=tuple(dict.fromkeys(_cautions(entry, in_file))),
         fingerprint=fingerprint(parts),

@@ -27,7 +27,6 @@ from holdfast.config.expansion import (
     pieces,
 )
 from holdfast.config.loading import Configuration
-from holdfast.config.settings import plain
 from holdfast.config.trust import ApprovalStore, TrustVerdict
 
 
@@ -142,7 +141,7 @@ def explain(config: Configuration, name: str) -> ServerExplanation:
     display = EntryDisplay()
     status = entry.trust()
     source = entry.source
-    settings = {row.name: plain(value) for row, value in said(entry) if row.own}
+    settings = {row.name: value for row, value in said(entry) if row.own}
     return ServerExplanation(
         name=entry.name,
         kind=entry.kind,
