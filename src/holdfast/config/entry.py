@@ -182,9 +182,7 @@ def input_definition(asked: ConfigInput) -> dict[str, Any]:
 def used_variables(entry: ServerEntry, most: int = 1000) -> Iterator[tuple[str, Variable]]:
     """Yield the variables of an entry, by the place of each; those of broken strings are not."""
     left = most
-    for row, field, text in texts(entry):
-        if not row.variables:
-            continue
+    for _, field, text in texts(entry):
         try:
             found = variables(text, max(left, 0))
         except ExpansionError:

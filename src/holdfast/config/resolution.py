@@ -213,7 +213,7 @@ class Resolution:
             name = row.key or row.name
             if row.path and isinstance(value, dict):  # a lock with a mode
                 value = {**value, "path": self.path(name, value["path"])}
-            elif row.variables:
+            else:
                 value = map_strings(name, value, self.path if row.path else self.text)
             values[row.name] = value
         env = values.get("env", {})

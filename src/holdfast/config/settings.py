@@ -1,7 +1,7 @@
 """The table of settings of a server's entry, one row each.
 
-Reading, validation, expansion, resolution, approval and display go by these rows. An approval binds
-a setting unless its row gives a reason.
+Reading, validation, resolution, approval and display go by these rows. Variables are expanded in
+every string. An approval binds a setting unless its row gives a reason.
 """
 
 from __future__ import annotations
@@ -53,16 +53,12 @@ class Setting(Struct, frozen=True):
 
     name: str
     type: Any
-    about: str
-    """One line for the documentation."""
     key: str = ""
     """The name in files, where it differs."""
     kind: Literal["any", "command", "url"] = "any"
     """The servers that it applies to."""
     own: bool = True
     """It is one of Holdfast's own, below ``holdfast``; otherwise a field of the entry."""
-    variables: bool = False
-    """``${…}`` in its strings is expanded."""
     path: bool = False
     """It is a path: made absolute after expansion."""
     content: bool = False
@@ -77,94 +73,47 @@ class Setting(Struct, frozen=True):
 
 _LIST: Final = tuple[str, ...]
 _TABLE: Final = dict[str, str]
-_STDIO: Final[dict[str, Any]] = {"kind": "command", "to": "transport", "variables": True}
-_HTTP: Final[dict[str, Any]] = {"kind": "url", "to": "transport", "variables": True}
-_COMMAND: Final[dict[str, Any]] = {**_STDIO, "own": False}
-_URL: Final[dict[str, Any]] = {**_HTTP, "own": False}
+_SAME_AS_APPROVED: Final = "switched on again it runs exactly what was approved"
+_STDIO: Final[dict[str, Any]] = {"kind": "command", "to": "transport"}
+_HTTP: Final[dict[str, Any]] = {"kind": "url", "to": "transport"}
+_FILE: Final[dict[str, Any]] = {"path": True, "content": True}
 
 TABLE: Final[dict[str, Setting]] = {
     row.name: row
     for row in (
-        Setting("command", str, "the program", **{**_COMMAND, "to": "entry"}),
-        Setting("args", _LIST, "its arguments; no shell is run", **{**_COMMAND, "to": "entry"}),
-        Setting("env", _TABLE, "variables for the server", **_COMMAND),
-        Setting(
-            "env_file",
-            str,
-            "a file of `NAME=value` lines; `env` wins over it",
-            **{**_COMMAND, "to": "entry", "key": "envFile", "path": True},
-        ),
-        Setting("cwd", str, "the folder that it runs in", **_COMMAND, path=True),
-        Setting("url", str, "the server's address", **{**_URL, "to": "entry"}),
-        Setting("headers", _TABLE, "headers of every request", **_URL),
-        Setting("transport", HttpMode, "which HTTP transport", **{**_URL, "variables": False}),
-        Setting(
-            "disabled",
-            bool,
-            "switched off",
-            own=False,
-            to="entry",
-            unbound="switched on again it runs exactly what was approved",
-        ),
-        Setting(
-            "timeouts",
-            Timeouts | float,
-            "seconds for a request, or an object with the fields of `Timeouts`",
-        ),
-        Setting(
-            "tool_timeouts", dict[str, float], "seconds by tool or pattern",
-            to="tools", option="timeouts",
-        ),
-        Setting("backoff", Backoff, "an object with the fields of `Backoff`"),
-        Setting("limits", Limits, "an object with the fields of `Limits`"),
-        Setting("protocol", str, "the only revision that is tried", variables=True),
-        Setting("allow", _LIST, "tools by name or pattern", to="tools", variables=True),
-        Setting("deny", _LIST, "the same; wins over `allow`", to="tools", variables=True),
-        Setting("validate", Validate, "when arguments are checked; see `ToolPolicy`", to="tools"),
-        Setting("results", Results, "how results are checked; see `ToolPolicy`", to="tools"),
-        Setting(
-            "approve",
-            Approval | dict[str, Approval],
-            "who is asked before a call, for all tools or by name; see `ToolPolicy`",
-            to="tools",
-        ),
-        Setting(
-            "budget",
-            int | dict[str, int],
-            "characters of a result for a model, for all tools or by name",
-            to="tools",
-        ),
-        Setting("when_down", WhenDown, "calls to a lost server fail, or wait for it"),
-        Setting("replay", Replay, "whether calls without side effects are sent again"),
-        Setting(
-            "lock",
-            LockSetting | str,
-            'a lock file, or `{"path": …, "mode": "block" \\| "warn" \\| "off"}`',
-            variables=True,
-            path=True,
-        ),
-        Setting("log", str, "a file to which calls are added", variables=True, path=True),
-        Setting(
-            "inherit_env",
-            _LIST | bool,
-            "variables of yours that the server gets; `true`: all",
-            **_STDIO,
-        ),
-        Setting("grace", float, "seconds to end by itself", kind="command", to="transport"),
-        Setting("ca", str, "certificates to trust", **_HTTP, path=True, content=True),
-        Setting("cert", str, "a client certificate", **_HTTP, path=True, content=True),
-        Setting("key", str, "its private key", **{**_HTTP, "to": "entry"}, path=True, content=True),
-        Setting("proxy", str, "a proxy for all requests", **_HTTP),
-        Setting(
-            "oauth",
-            _TABLE,
-            "the login: `client_id`, `client_secret`, `scopes`, `redirect_uri`, `issuer`, "
-            "`resource`, `account`, `pkce`, `metadata_url`, `authorization_endpoint`, "
-            "`token_endpoint`, `registration_endpoint`; `enabled` is `false` where there is none",
-            **{**_HTTP, "to": "entry"},
-        ),
+        Setting("command", str, kind="command", to="entry", own=False),
+        Setting("args", _LIST, kind="command", to="entry", own=False),
+        Setting("env", _TABLE, **_STDIO, own=False),
+        Setting("env_file", str, key="envFile", kind="command", to="entry", own=False, path=True),
+        Setting("cwd", str, **_STDIO, own=False, path=True),
+        Setting("url", str, kind="url", to="entry", own=False),
+        Setting("headers", _TABLE, **_HTTP, own=False),
+        Setting("transport", HttpMode, **_HTTP, own=False),
+        Setting("disabled", bool, to="entry", own=False, unbound=_SAME_AS_APPROVED),
+        Setting("timeouts", Timeouts | float),
+        Setting("tool_timeouts", dict[str, float], to="tools", option="timeouts"),
+        Setting("backoff", Backoff),
+        Setting("limits", Limits),
+        Setting("protocol", str),
+        Setting("allow", _LIST, to="tools"),
+        Setting("deny", _LIST, to="tools"),
+        Setting("validate", Validate, to="tools"),
+        Setting("results", Results, to="tools"),
+        Setting("approve", Approval | dict[str, Approval], to="tools"),
+        Setting("budget", int | dict[str, int], to="tools"),
+        Setting("when_down", WhenDown),
+        Setting("replay", Replay),
+        Setting("lock", LockSetting | str, path=True),
+        Setting("log", str, path=True),
+        Setting("inherit_env", _LIST | bool, **_STDIO),
+        Setting("grace", float, **_STDIO),
+        Setting("ca", str, **_HTTP, **_FILE),
+        Setting("cert", str, **_HTTP, **_FILE),
+        Setting("key", str, kind="url", to="entry", **_FILE),
+        Setting("proxy", str, **_HTTP),
+        Setting("oauth", _TABLE, kind="url", to="entry"),
     )
-}  # fmt: skip
+}
 OWN: Final = tuple(row for row in TABLE.values() if row.own)
 
 
