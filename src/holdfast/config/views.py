@@ -18,16 +18,9 @@ from holdfast._core.text import truncate, visible
 from holdfast.config import trust
 from holdfast.config.entry import ServerEntry, said, used_variables
 from holdfast.config.environment import ConfigScope
-from holdfast.config.expansion import (
-    ConfigInput,
-    Expander,
-    ExpansionError,
-    Variable,
-    VariableKind,
-    pieces,
-)
+from holdfast.config.expansion import ConfigInput, Expander, Variable, VariableKind
 from holdfast.config.loading import Configuration
-from holdfast.config.trust import ApprovalStore, TrustVerdict
+from holdfast.config.trust import ApprovalStore, TrustStatus, TrustVerdict
 
 
 class ServerRow(Struct, frozen=True, kw_only=True):
@@ -41,7 +34,8 @@ class ServerRow(Struct, frozen=True, kw_only=True):
     dialect: str
     trust: TrustVerdict
     disabled: bool
-    shadows: int
+    shadows: tuple[str, ...]
+    """Where entries of the same name are that lost to this one."""
     problems: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -75,27 +69,17 @@ class VariableRow(Struct, frozen=True, kw_only=True):
     """The environment variable that gives it a value."""
 
 
-class ServerExplanation(Struct, frozen=True, kw_only=True):
+class ServerExplanation(ServerRow, frozen=True, kw_only=True):
     """Everything about one server."""
 
-    name: str
-    kind: str
-    file: str
     section: tuple[str, ...]
-    scope: ConfigScope
-    dialect: str
     workspace: str
-    disabled: bool
     definition: dict[str, Any]
     settings: dict[str, Any]
     variables: tuple[VariableRow, ...]
-    trust: TrustVerdict
     changes: tuple[str, ...]
     approve: str | None
     """The command that approves it, where that is needed."""
-    shadows: tuple[str, ...]
-    problems: tuple[str, ...]
-    warnings: tuple[str, ...]
 
 
 # Showing
@@ -103,36 +87,19 @@ class ServerExplanation(Struct, frozen=True, kw_only=True):
 
 def show(config: Configuration) -> ConfigOverview:
     """Return every server with its source, kind, trust and problems, and every file."""
-    display = EntryDisplay()
     store = ApprovalStore(config.environment)
-    return ConfigOverview(
-        servers=tuple(
-            ServerRow(
-                name=entry.name,
-                kind=entry.kind,
-                target=truncate(display.target(entry), _LONGEST_TARGET),
-                scope=entry.source.scope,
-                file=visible(entry.source.file),
-                dialect=entry.source.dialect,
-                trust=store.status(entry).verdict,
-                disabled=entry.disabled,
-                shadows=len(entry.hides),
-                problems=tuple(map(str, entry.errors)),
-                warnings=tuple(map(str, entry.warnings)),
-            )
-            for entry in config
-        ),
-        files=tuple(
-            FileRow(
-                path=visible(file.path),
-                scope=file.scope,
-                dialect=file.dialect,
-                servers=file.servers,
-                problems=tuple(map(str, file.problems)),
-            )
-            for file in config.files
-        ),
+    servers = (ServerRow(**_row(entry, store.status(entry))) for entry in config)
+    files = (
+        FileRow(
+            path=visible(file.path),
+            scope=file.scope,
+            dialect=file.dialect,
+            servers=file.servers,
+            problems=tuple(map(str, file.problems)),
+        )
+        for file in config.files
     )
+    return ConfigOverview(servers=tuple(servers), files=tuple(files))
 
 
 def explain(config: Configuration, name: str) -> ServerExplanation:
@@ -140,27 +107,32 @@ def explain(config: Configuration, name: str) -> ServerExplanation:
     entry = config[name]
     display = EntryDisplay()
     status = entry.trust()
-    source = entry.source
-    settings = {row.name: value for row, value in said(entry) if row.own}
     return ServerExplanation(
-        name=entry.name,
-        kind=entry.kind,
-        file=visible(source.file),
-        section=tuple(map(visible, source.section)),
-        scope=source.scope,
-        dialect=source.dialect,
-        workspace=visible(source.workspace),
-        disabled=entry.disabled,
+        **_row(entry, status),
+        section=tuple(map(visible, entry.source.section)),
+        workspace=visible(entry.source.workspace),
         definition=display.definition(entry),
-        settings=display.table(settings),
+        settings=display.table(entry.settings),
         variables=_variables(entry),
-        trust=status.verdict,
         changes=status.changes,
         approve=None if status.ok else trust.approving(entry.name),
-        shadows=tuple(visible(str(source)) for source in entry.hides),
-        problems=tuple(map(str, entry.errors)),
-        warnings=(*map(str, entry.warnings), *([status.problem] if status.problem else [])),
     )
+
+
+def _row(entry: ServerEntry, status: TrustStatus) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "kind": entry.kind,
+        "target": truncate(EntryDisplay().target(entry), _LONGEST_TARGET),
+        "scope": entry.source.scope,
+        "file": visible(entry.source.file),
+        "dialect": entry.source.dialect,
+        "trust": status.verdict,
+        "disabled": entry.disabled,
+        "shadows": tuple(visible(str(source)) for source in entry.hides),
+        "problems": tuple(map(str, entry.errors)),
+        "warnings": (*map(str, entry.warnings), *filter(None, [status.problem])),
+    }
 
 
 def _variables(entry: ServerEntry) -> tuple[VariableRow, ...]:
@@ -171,9 +143,8 @@ def _variables(entry: ServerEntry) -> tuple[VariableRow, ...]:
         used.setdefault((variable.name, variable.kind), []).append((field, variable))
     found = []
     for (name, kind), uses in used.items():
-        set_by = None if kind == "place" else name
-        if kind == "input":
-            set_by = entry.inputs.get(name, ConfigInput(id=name)).variable
+        asked = entry.inputs.get(name, ConfigInput(id=name))
+        set_by = {"environment": name, "input": asked.variable, "place": None}[kind]
         found.append(
             VariableRow(
                 name=visible(name, 120),
@@ -189,7 +160,9 @@ def _variables(entry: ServerEntry) -> tuple[VariableRow, ...]:
 
 # Redacted text
 
-_SCHEME: Final = re.compile(r"(?:bearer|basic|token)\s+", re.I)
+_REFERENCE: Final = re.compile(
+    r"(?:(?:bearer|basic|token)\s+)?\$\{(?:(?:env|input):)?[\w.-]+\}", re.I | re.A
+)
 _PAIR: Final = re.compile(r"(?P<head>-{0,2}(?P<name>[\w.-]+)(?:=|:\s*))(?P<value>.*)", re.S)
 _QUERY: Final = re.compile(r"(?P<head>[?&](?P<name>[^=&#?]*+)=)(?P<value>[^&#]*+)")
 _MOST_WORDS: Final = 50
@@ -271,18 +244,5 @@ class EntryDisplay:
         return self._masked(value) if self._redactor.is_secret(name) else self.text(value)
 
     def _masked(self, value: str) -> str:
-        """Return of a secret only its variables, and the word that says what it is."""
-        shown = ""
-        try:
-            for part in pieces(value):
-                if isinstance(part, str):
-                    scheme = _SCHEME.match(part)
-                    head = "" if scheme is None else scheme[0]
-                    shown += visible(head) + (HIDDEN if part[len(head) :] else "")
-                else:
-                    default = HIDDEN if part.default else ""
-                    mark = "" if part.default is None else f":-{default}"
-                    shown += visible(f"{str(part)[:-1]}{mark}}}")
-        except ExpansionError:
-            return HIDDEN
-        return shown
+        """Return of a secret only that it is a variable: the name of one is none."""
+        return visible(value) if _REFERENCE.fullmatch(value) else HIDDEN
