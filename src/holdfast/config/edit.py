@@ -300,7 +300,7 @@ def _changing(source: EntrySource) -> Iterator[ServersFile]:
             before = files.read(str(target), limit)
             document = ServersFile(path, before)
             yield document
-            if document.data is None or document.data == before:
+            if document.data == (before or ServersFile(path, None).data):
                 return
             if files.read(str(target), limit) != before:
                 raise StateError(f"{visible(path)} was changed meanwhile; nothing was written")

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 TrustVerdict = Literal["own", "trusted", "untrusted", "changed"]
 
-_FORM: Final = "holdfast trust 2"
+_FORM: Final[Literal["holdfast trust 2"]] = "holdfast trust 2"
 _MOST_SHOWN: Final = 5
 
 
@@ -138,27 +139,26 @@ def _command(verb: str, *names: str) -> str:
 
 def _changes(before: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
     after = {field: _short(text) for field, text in found.items()}
-    for field in sorted({*before, *after}, key=_by_place):
-        shown = visible(field, 120)
-        if field not in before:
-            yield f"{shown} is new"
-        elif field not in after:
-            yield f"{shown} is gone"
-        elif before[field] != after[field]:
-            yield f"{shown} is different"
-
-
-def _by_place(field: str) -> tuple[str, int, str]:
-    head, _, rest = field.partition("[")
-    number = rest.rstrip("]")
-    is_number = number.isascii() and number.isdigit() and len(number) < 10
-    return head, int(number) if is_number else -1, field
+    for field in sorted({*before, *after}):
+        if before.get(field) != after.get(field):
+            how = "new" if field not in before else "gone" if field not in after else "different"
+            yield f"{visible(field, 120)} is {how}"
 
 
 # Keeping
 
-Approvals = dict[str, dict[str, Any]]
-"""By file and server: the hash, and a short hash of each part."""
+
+class _Approved(Struct, frozen=True, kw_only=True):
+    hash: str
+    parts: dict[str, str]
+    """A short hash of each part."""
+
+
+class _Approvals(Struct, kw_only=True):
+    """The approvals of a user, by file and server."""
+
+    form: Literal["holdfast trust 2"]
+    approvals: dict[str, dict[str, _Approved]]
 
 
 class ApprovalStore:
@@ -169,26 +169,36 @@ class ApprovalStore:
         """The file that they are kept in: the user's, not the project's."""
 
     @cached_property
-    def _approvals(self) -> Approvals | UnreadableFileError:
+    def _kept(self) -> _Approvals:
+        return self._read()
+
+    def _read(self) -> _Approvals:
+        shown = visible(str(self.path))
         try:
-            return _read(self.path)
-        except UnreadableFileError as error:
-            return error
+            data = read_bytes(self.path, files.USER_BYTES, owned=True)
+            return msgspec.json.decode(data, type=_Approvals)
+        except FileNotFoundError:
+            return _Approvals(form=_FORM, approvals={})
+        except OSError as error:
+            # An approval that somebody else could have written is none.
+            raise UnreadableFileError(f"{shown} {reason(error)}") from None
+        except (msgspec.DecodeError, ValueError):
+            raise UnreadableFileError(f"{shown} is not a file of approvals") from None
 
     def status(self, entry: ServerEntry, env_file: EnvFile | None = None) -> TrustStatus:
         """Return how an entry stands with the approvals."""
         if entry.source.scope != "project":
             return TrustStatus(verdict="own")
-        approvals = self._approvals
-        if isinstance(approvals, UnreadableFileError):
-            return TrustStatus(verdict="untrusted", problem=str(approvals))
-        approved = approvals.get(_key(entry), {}).get(entry.name)
+        try:
+            approved = self._kept.approvals.get(_key(entry), {}).get(entry.name)
+        except UnreadableFileError as error:
+            return TrustStatus(verdict="untrusted", problem=str(error))
         if approved is None:
             return TrustStatus(verdict="untrusted")
         found = bound_parts(entry, env_file or read_env_file(entry))
-        if approved["hash"] == fingerprint(found):
+        if approved.hash == fingerprint(found):
             return TrustStatus(verdict="trusted")
-        return TrustStatus(verdict="changed", changes=tuple(_changes(approved["parts"], found)))
+        return TrustStatus(verdict="changed", changes=tuple(_changes(approved.parts, found)))
 
     def approve(self, entries: Mapping[str, ServerEntry], seen: Mapping[str, str]) -> None:
         """Approve entries of project files, all or none.
@@ -205,7 +215,7 @@ class ApprovalStore:
             if seen.get(name, fingerprint(parts)) != fingerprint(parts):
                 raise StateError(f"server {visible(name)!r} has changed since it was shown")
             short = {field: _short(text) for field, text in parts.items()}
-            kept[name] = {"hash": fingerprint(parts), "parts": short}
+            kept[name] = _Approved(hash=fingerprint(parts), parts=short)
         if not kept:
             return
         with self._changing() as approvals:
@@ -222,48 +232,25 @@ class ApprovalStore:
         return found
 
     @contextmanager
-    def _changing(self) -> Iterator[Approvals]:
+    def _changing(self) -> Iterator[dict[str, dict[str, _Approved]]]:
         """Read, change and replace in one go; two at once take turns."""
         try:
             make_private_folder(self.path.parent)
             with locked(self.path.with_name("trust.lock")):
-                approvals = _read(self.path)
-                yield approvals
-                document = {"form": _FORM, "approvals": approvals}
-                text = json.dumps(document, indent=1, sort_keys=True) + "\n"
-                write_atomic(self.path, text.encode(), private=True)
+                kept = self._read()
+                yield kept.approvals
+                data = msgspec.json.format(msgspec.json.encode(kept, order="sorted"), indent=1)
+                write_atomic(self.path, data + b"\n", private=True)
+                self.__dict__.pop("_kept", None)
         except UnreadableFileError as error:
             raise StateError(f"cannot change the approvals: {error}") from None
         except OSError as error:
             where = visible(str(self.path))
             raise StateError(f"cannot change the approvals: {where}: {reason(error)}") from None
-        self.__dict__.pop("_approvals", None)
 
 
 def _key(entry: ServerEntry) -> str:
     return os.path.realpath(entry.source.file)
-
-
-def _read(path: Path) -> Approvals:
-    try:
-        data = read_bytes(path, files.USER_BYTES, owned=True)
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        # An approval that somebody else could have written is none.
-        raise UnreadableFileError(f"{visible(str(path))} {reason(error)}") from None
-    document = files.parse(str(path), data)
-    if document.get("form") != _FORM:
-        raise UnreadableFileError(f"{visible(str(path))} is not a file of approvals")
-    # What has not the right shape was never approved.
-    found: Approvals = {}
-    approvals = document.get("approvals")
-    for file, servers in approvals.items() if isinstance(approvals, dict) else ():
-        for name, kept in servers.items() if isinstance(servers, dict) else ():
-            fields = (kept.get("hash"), kept.get("parts")) if isinstance(kept, dict) else ()
-            if [type(field) for field in fields] == [str, dict]:
-                found.setdefault(file, {})[name] = kept
-    return found
 
 
 # Approving
