@@ -140,11 +140,7 @@ def open_without_links(path: StrPath, flags: int, mode: int = PRIVATE_FILE) -> i
         _refuse_links(path)
         return os.open(path, flags, mode)
     with _parent(path) as (folder, name):
-        try:
-            return os.open(name, flags | _NOFOLLOW, mode, dir_fd=folder)
-        except OSError as error:
-            _explain_link(error, path, name, folder)
-            raise
+        return _open_part(path, folder, name, flags, mode)
 
 
 def open_for_append(path: StrPath, *, create: bool = True) -> int:
@@ -196,18 +192,8 @@ def _parent(path: StrPath) -> Iterator[tuple[int, str]]:
     parts = [part for part in text.split("/") if part not in ("", ".")]
     if not parts or parts[-1] == ".." or text.endswith("/"):
         raise RefusedFileError(path, "is not the path of a file", errno.EISDIR)
-    descriptor = _walk(path, "/" if text.startswith("/") else ".", parts[:-1])
-    try:
-        yield descriptor, parts[-1]
-    finally:
-        os.close(descriptor)
-
-
-def _walk(path: StrPath, start: str, parts: list[str]) -> int:
-    """Return a descriptor of the folder that the parts lead to."""
-    folder = os.open(start, _FOLDER | _CLOEXEC)
-    links = 0
-    todo = parts[::-1]
+    folder = os.open("/" if text.startswith("/") else ".", _FOLDER | _CLOEXEC)
+    links, todo = 0, parts[-2::-1]
     try:
         while todo:
             name = todo.pop()
@@ -216,17 +202,12 @@ def _walk(path: StrPath, start: str, parts: list[str]) -> int:
                 links += 1
                 todo += [one for one in target.split("/") if one not in ("", ".")][::-1]
                 name = "/" if target.startswith("/") else "."
-            try:
-                below = os.open(name, _FOLDER | _CLOEXEC | _NOFOLLOW, dir_fd=folder)
-            except OSError as error:
-                _explain_link(error, path, name, folder)
-                raise
+            below = _open_part(path, folder, name, _FOLDER | _CLOEXEC)
             os.close(folder)
             folder = below
-    except BaseException:
+        yield folder, parts[-1]
+    finally:
         os.close(folder)
-        raise
-    return folder
 
 
 def _system_link(folder: int, name: str) -> str | None:
@@ -238,16 +219,16 @@ def _system_link(folder: int, name: str) -> str | None:
     return os.readlink(name, dir_fd=folder) if top or os.geteuid() != 0 else None
 
 
-def _explain_link(error: OSError, path: StrPath, name: str, folder: int) -> None:
-    """Raise a `RefusedFileError` if a link is why a part could not be opened."""
-    # Linux says ELOOP, FreeBSD EMLINK; with O_DIRECTORY a link is ENOTDIR.
-    if error.errno not in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR):
-        return
-    facts = None
-    with suppress(OSError):
-        facts = os.lstat(name, dir_fd=folder)
-    if facts is not None and stat.S_ISLNK(facts.st_mode):
-        raise RefusedFileError(path, _link_text(name, path), errno.ELOOP) from None
+def _open_part(path: StrPath, folder: int, name: str, flags: int, mode: int = 0) -> int:
+    """Open one part of a path in an open folder; refuse a link in words."""
+    try:
+        return os.open(name, flags | _NOFOLLOW, mode, dir_fd=folder)
+    except OSError as error:
+        # Linux says ELOOP, FreeBSD EMLINK; with O_DIRECTORY a link is ENOTDIR.
+        may_be_link = error.errno in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR)
+        if may_be_link and stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode):
+            raise RefusedFileError(path, _link_text(name, path), errno.ELOOP) from None
+        raise
 
 
 def _link_text(name: str, path: StrPath) -> str:
@@ -279,9 +260,7 @@ def _require_path(path: StrPath) -> None:
 # Writing
 
 
-def write_atomic(
-    path: StrPath, data: bytes, *, private: bool = False, exclusive: bool = False
-) -> None:
+def write_atomic(path: StrPath, data: bytes, *, private: bool = False) -> None:
     """Write a file whole or not at all, and durably: file and folder are synced.
 
     Args:
@@ -289,7 +268,6 @@ def write_atomic(
         data: The content.
         private: Make it readable for nobody else; otherwise the permissions of a file that is
             replaced stay, and a new one has the usual ones.
-        exclusive: Raise `FileExistsError` if there is one already.
     """
     import secrets  # slow to load, and most commands only read
 
@@ -306,15 +284,7 @@ def write_atomic(
             file.write(data)
             file.flush()
             os.fsync(descriptor)
-        if exclusive:
-            try:
-                os.link(spare, target)
-            except (OSError, AttributeError):
-                if os.path.lexists(target):
-                    raise FileExistsError(errno.EEXIST, "is there already", target) from None
-                os.rename(spare, target)  # a file system without hard links
-        else:
-            os.replace(spare, target)
+        os.replace(spare, target)
         if os.name == "posix":
             # The rename has to last through a power cut, where the system can.
             with suppress(OSError):

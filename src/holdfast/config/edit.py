@@ -37,6 +37,7 @@ from holdfast.config.environment import (
 from holdfast.config.files import UnreadableFileError
 from holdfast.config.json_edit import ServersFile
 from holdfast.config.loading import gather
+from holdfast.config.settings import map_path
 from holdfast.config.trust import ApprovalStore
 from holdfast.errors import StateError, ValidationError
 
@@ -253,11 +254,7 @@ def _chosen(products: Iterable[str] | None, environment: ConfigEnvironment) -> l
         if of_product and not any(os.path.exists(source.file) for source in of_product):
             places = ", ".join(source.file for source in of_product)
             raise ValidationError(f"{of_product[0].product} has no file here: {visible(places)}")
-        if not of_product:
-            file = named_file(product, environment)
-            whose = next((one.product for one in there if one.file == file.file), "")
-            of_product = [replace(file, product=whose)]
-        found += of_product
+        found += of_product or [named_file(product, environment)]
     return found
 
 
@@ -318,20 +315,14 @@ def at_home(entry: ServerEntry) -> ServerEntry:
     """Return the entry with absolute paths, for a file that lies elsewhere."""
     source = entry.source
 
-    def move(_: str, path: str) -> str:
+    def move(path: str) -> str:
         if path.startswith("${"):
             return path
         return absolute(path, source.base, str(source.environment.home))
 
-    moved = {
-        row.name: {**value, "path": move("", value["path"])}
-        if isinstance(value, dict)
-        else move("", value)
-        for row, value in said(entry)
-        if row.path
-    }
+    moved = {row.name: map_path(value, move) for row, value in said(entry) if row.path}
     if entry.cwd is None and entry.command and "/" in entry.command:
         # From another folder it would run whatever has this name there.
-        moved["command"] = move("command", entry.command)
+        moved["command"] = move(entry.command)
     own = {name: moved.pop(name) for name in list(moved) if name in entry.settings}
     return replace(entry, settings={**entry.settings, **own}, **moved)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -15,7 +16,14 @@ from holdfast.config import files
 from holdfast.config.entry import ConfigProblem, ServerEntry, absolute, said, value_faults
 from holdfast.config.expansion import Expander, ExpansionError, InputPrompt
 from holdfast.config.files import EnvFile, UnreadableFileError
-from holdfast.config.settings import TABLE, HttpMode, LockSetting, map_strings, parse_setting
+from holdfast.config.settings import (
+    TABLE,
+    HttpMode,
+    LockSetting,
+    map_path,
+    map_strings,
+    parse_setting,
+)
 from holdfast.errors import StateError, ValidationError
 from holdfast.policies import ToolPolicy
 
@@ -211,11 +219,10 @@ class Resolution:
         values: dict[str, Any] = {}
         for row, value in said(entry):
             name = row.key or row.name
-            if row.path and isinstance(value, dict):  # a lock with a mode
-                value = {**value, "path": self.path(name, value["path"])}
+            if row.path:
+                values[row.name] = map_path(value, partial(self.path, name))
             else:
-                value = map_strings(name, value, self.path if row.path else self.text)
-            values[row.name] = value
+                values[row.name] = map_strings(name, value, self.text)
         env = values.get("env", {})
         if env_file is not None and "envFile" not in self._faults:
             try:

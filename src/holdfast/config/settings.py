@@ -202,3 +202,10 @@ def map_strings(
             for key, inner in value.items()
         }
     return value
+
+
+def map_path(value: Any, change: Callable[[str], str]) -> Any:
+    """Return the value of a setting that is a path, or a lock with one, with the path changed."""
+    if isinstance(value, dict):
+        return {**value, "path": change(value["path"])}
+    return change(value)
