@@ -90,11 +90,6 @@ def test_every_unset_variable_is_named_with_file_server_and_field(world: World) 
     assert [problem.field for problem in caught.value.data] == ["command", "args[1]", "env.TOKEN"]
 
 
-def test_another_environment_may_be_given(world: World) -> None:
-    entry = own(world, command="${A}")
-    assert entry.resolve({"A": "given"}).command == ("given",)
-
-
 def test_all_settings_reach_the_client(world: World) -> None:
     world.write(world.home / ".config/holdfast/mcp.json", (DATA / "holdfast.mcp.json").read_bytes())
     resolved = world.load()["git"].resolve()

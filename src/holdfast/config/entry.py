@@ -103,13 +103,10 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
 
         return ApprovalStore(self.source.environment).status(self)
 
-    def resolve(
-        self, environ: Mapping[str, str] | None = None, *, prompt: InputPrompt | None = None
-    ) -> ResolvedServer:
+    def resolve(self, *, prompt: InputPrompt | None = None) -> ResolvedServer:
         """Expand the variables of the entry. Starts nothing.
 
         Args:
-            environ: Variables to use instead of those that the configuration was loaded with.
             prompt: Called for inputs without a value.
 
         Raises:
@@ -117,19 +114,12 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
         """
         from holdfast.config.resolution import Resolution, read_env_file
 
-        return Resolution(self, environ, prompt).result(read_env_file(self, environ))
+        return Resolution(self, prompt).result(read_env_file(self))
 
-    def connect(
-        self,
-        *,
-        environ: Mapping[str, str] | None = None,
-        prompt: InputPrompt | None = None,
-        **overrides: Any,
-    ) -> Client:
+    def connect(self, *, prompt: InputPrompt | None = None, **overrides: Any) -> Client:
         """Return a client for this server, not connected yet.
 
         Args:
-            environ: As in `resolve`.
             prompt: As in `resolve`.
             overrides: Options of `holdfast.connect`; they win over the configuration.
 
@@ -140,7 +130,7 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
         """
         from holdfast.config.resolution import admit, client_for
 
-        return client_for(admit(self, environ, prompt=prompt), overrides)
+        return client_for(admit(self, prompt=prompt), overrides)
 
 
 def said(entry: ServerEntry) -> Iterator[tuple[Setting, Any]]:

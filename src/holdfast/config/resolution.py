@@ -14,7 +14,13 @@ from holdfast._core.files import is_inside
 from holdfast._core.text import visible
 from holdfast.config import files
 from holdfast.config.entry import ConfigProblem, ServerEntry, absolute, said, value_faults
-from holdfast.config.expansion import Expander, ExpansionError, InputPrompt
+from holdfast.config.expansion import (
+    ConfigInput,
+    ExpansionError,
+    InputPrompt,
+    Variable,
+    pieces,
+)
 from holdfast.config.files import EnvFile, UnreadableFileError
 from holdfast.config.settings import (
     TABLE,
@@ -32,7 +38,11 @@ if TYPE_CHECKING:
     from holdfast._core.transports.stdio import Stdio
     from holdfast.client import Client
 
+MOST_CHARACTERS: Final = 1 << 20
+"""Characters of one expanded string."""
 _MOST_SHOWN: Final = 20
+_STAND_INS: Final = {"HOME": "userHome", "CLAUDE_PROJECT_DIR": "workspaceFolder"}
+"""Variables that have a value even where the environment has none."""
 
 
 class ResolvedServer(Struct, frozen=True, kw_only=True):
@@ -113,12 +123,7 @@ def _auth(login: Mapping[str, str]) -> Any:
     return OAuth(**options, endpoints=ends, interactive=False)
 
 
-def admit(
-    entry: ServerEntry,
-    environ: Mapping[str, str] | None = None,
-    *,
-    prompt: InputPrompt | None = None,
-) -> ResolvedServer:
+def admit(entry: ServerEntry, *, prompt: InputPrompt | None = None) -> ResolvedServer:
     """Return a resolved entry if it has no errors and is enabled and trusted.
 
     The same bytes are checked and used: nothing is read twice (CWE-367).
@@ -129,12 +134,12 @@ def admit(
     if entry.disabled:
         name = visible(entry.name)
         raise StateError(f"server {name!r} is disabled in {visible(entry.source.file)}")
-    env_file = None if entry.env_file is None else read_env_file(entry, environ)
+    env_file = None if entry.env_file is None else read_env_file(entry)
     if entry.source.scope == "project":
         from holdfast.config.trust import require
 
         require(entry, env_file)
-    return Resolution(entry, environ, prompt).result(env_file)
+    return Resolution(entry, prompt).result(env_file)
 
 
 def client_for(
@@ -166,11 +171,11 @@ def client_for(
     return connect(target, **{**resolved.options(), **rest})
 
 
-def read_env_file(entry: ServerEntry, environ: Mapping[str, str] | None = None) -> EnvFile | None:
+def read_env_file(entry: ServerEntry) -> EnvFile | None:
     """Return the file of variables that an entry names, as it is now; None if it names none."""
     if entry.env_file is None:
         return None
-    resolution = Resolution(entry, environ)
+    resolution = Resolution(entry)
     path = resolution.path("envFile", entry.env_file)
     if not path:
         return EnvFile(path=entry.env_file, fault="cannot be found")
@@ -201,17 +206,23 @@ def project_contents(entry: ServerEntry) -> Iterator[tuple[str, bytes | None]]:
 class Resolution:
     """One walk over an entry; every fault is noted, so that all can be mended at once."""
 
-    def __init__(
-        self,
-        entry: ServerEntry,
-        environ: Mapping[str, str] | None = None,
-        prompt: InputPrompt | None = None,
-    ) -> None:
+    def __init__(self, entry: ServerEntry, prompt: InputPrompt | None = None) -> None:
+        source = entry.source
         self._entry = entry
-        self._home = str(entry.source.environment.home)
+        self._prompt = prompt
+        self._environ = source.environment.environ
+        self._home = str(source.environment.home)
+        self._answers: dict[str, str] = {}
+        """Each input is asked for once."""
         self._faults: dict[str, str] = {}
         """By field; the first of each counts."""
-        self._expander = Expander(entry, environ, prompt)
+        self._places = {
+            "workspaceFolder": source.workspace,
+            "workspaceFolderBasename": os.path.basename(source.workspace),
+            "userHome": self._home,
+            "pathSeparator": os.sep,
+            "/": os.sep,
+        }
 
     def result(self, env_file: EnvFile | None) -> ResolvedServer:
         """Return the resolved entry, or raise one error for all faults."""
@@ -263,7 +274,7 @@ class Resolution:
     def text(self, field: str, text: str) -> str:
         """Expand a string; empty if that fails."""
         try:
-            found = self._expander.expand(text)
+            found = self.expand(text) if "${" in text else text
         except ExpansionError as error:
             self._faults[field] = str(error)
             return ""
@@ -294,6 +305,57 @@ class Resolution:
         source = self._entry.source
         inside = source.scope == "project" and is_inside(path, source.workspace)
         return source.workspace if inside else None
+
+    # Variables
+
+    def expand(self, text: str) -> str:
+        """Return the text with values in the place of its variables. Raises ExpansionError."""
+        found, length = [], 0
+        for piece in pieces(text):
+            found.append(piece if isinstance(piece, str) else self.value(piece))
+            length += len(found[-1])
+            if length > MOST_CHARACTERS:
+                raise ExpansionError(f"expands to more than {MOST_CHARACTERS:,} characters")
+        return "".join(found)
+
+    def value(self, variable: Variable) -> str:
+        """Return the value of a variable. Raises ExpansionError."""
+        name, default = variable.name, variable.default
+        if variable.kind == "place":
+            return self._places[name]
+        if variable.kind == "input":
+            return self._input(name)
+        value = self._environ.get(name)
+        if default is not None:
+            return value or default
+        if value is None and name in _STAND_INS:
+            value = self._places[_STAND_INS[name]]
+        if value is None:
+            shown = visible(name, 80)
+            raise ExpansionError(
+                f"the environment variable {shown} is not set "
+                f"(set it, or give a default: ${{{shown}:-…}})"
+            )
+        return value
+
+    def _input(self, name: str) -> str:
+        asked = self._entry.inputs.get(name)
+        wanted = asked or ConfigInput(id=name)
+        shown = visible(name, 80)
+        answer = self._environ.get(wanted.variable, self._answers.get(name))
+        # For a command VS Code runs one of an extension; there is none here.
+        if answer is None and asked is not None and asked.type != "command":
+            answer = None if self._prompt is None else self._prompt(asked)
+            answer = asked.default if answer is None else answer
+        if answer is None:
+            missing = "" if asked else " (no input of this id is described in the file)"
+            variable = visible(wanted.variable, 100)
+            raise ExpansionError(f"the input {shown!r} has no value{missing}: set {variable}")
+        if wanted.options and answer not in wanted.options:
+            choices = ", ".join(visible(option, 40) for option in wanted.options[:20])
+            raise ExpansionError(f"the input {shown!r} must be one of: {choices}")
+        self._answers[name] = answer
+        return answer
 
 
 def _refusal(problems: list[ConfigProblem]) -> ValidationError:

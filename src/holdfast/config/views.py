@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import Struct
@@ -18,8 +19,9 @@ from holdfast._core.text import truncate, visible
 from holdfast.config import trust
 from holdfast.config.entry import ServerEntry, said, used_variables
 from holdfast.config.environment import ConfigScope
-from holdfast.config.expansion import ConfigInput, Expander, Variable, VariableKind
+from holdfast.config.expansion import ConfigInput, ExpansionError, Variable, VariableKind
 from holdfast.config.loading import Configuration
+from holdfast.config.resolution import Resolution
 from holdfast.config.trust import ApprovalStore, TrustStatus, TrustVerdict
 
 
@@ -137,7 +139,13 @@ def _row(entry: ServerEntry, status: TrustStatus) -> dict[str, Any]:
 
 def _variables(entry: ServerEntry) -> tuple[VariableRow, ...]:
     """Return the variables of an entry, in the order in which they stand."""
-    expander = Expander(entry)
+    resolution = Resolution(entry)
+
+    def has_value(variable: Variable) -> bool:
+        with suppress(ExpansionError):
+            return resolution.value(variable) is not None
+        return False
+
     used: dict[tuple[str, VariableKind], list[tuple[str, Variable]]] = {}
     for field, variable in used_variables(entry):
         used.setdefault((variable.name, variable.kind), []).append((field, variable))
@@ -150,7 +158,7 @@ def _variables(entry: ServerEntry) -> tuple[VariableRow, ...]:
                 name=visible(name, 120),
                 kind=kind,
                 fields=tuple(dict.fromkeys(visible(field, 120) for field, _ in uses)),
-                is_set=all(expander.has(variable) for _, variable in uses),
+                is_set=all(has_value(variable) for _, variable in uses),
                 has_default=all(variable.default is not None for _, variable in uses),
                 set_by=set_by and visible(set_by, 120),
             )
