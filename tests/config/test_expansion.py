@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.config import ConfigEnvironment, EntrySource, ServerEntry
-from holdfast.config.expansion import ConfigInput, ExpansionError, InputPrompt, variables
+from holdfast.config.entry import ConfigInput, ExpansionError, InputPrompt, variables
 from holdfast.config.resolution import Resolution
 
 ENVIRON = {"A": "one", "EMPTY": "", "NESTED": "${A}"}

@@ -15,14 +15,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holdfast._core.text import visible
-from holdfast.config.entry import ConfigProblem, ServerEntry, name_fault
-from holdfast.config.environment import EntrySource
-from holdfast.config.expansion import ConfigInput
+from holdfast.config.entry import ConfigInput, ConfigProblem, ServerEntry, name_fault
 from holdfast.config.reader import EntryReader, Fields, Found, Make
 from holdfast.config.settings import HttpMode, convert
+
+if TYPE_CHECKING:
+    from holdfast.config.loading import EntrySource
 
 MOST_SERVERS: Final = {"project": 100, "user": 1000, "explicit": 1000}
 """Servers of one file, by its scope."""

@@ -27,16 +27,16 @@ from holdfast.config.entry import (
     name_fault,
     said,
 )
-from holdfast.config.environment import (
+from holdfast.config.files import UnreadableFileError
+from holdfast.config.json_edit import ServersFile
+from holdfast.config.loading import (
     IMPORTABLE_FILES,
     ConfigEnvironment,
     EntrySource,
+    gather,
     named_file,
     user_files,
 )
-from holdfast.config.files import UnreadableFileError
-from holdfast.config.json_edit import ServersFile
-from holdfast.config.loading import gather
 from holdfast.config.settings import map_path
 from holdfast.config.trust import ApprovalStore
 from holdfast.errors import StateError, ValidationError

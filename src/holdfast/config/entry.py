@@ -1,31 +1,40 @@
-"""One server as a configuration describes it: text, before anything is expanded or started."""
+"""One server as a configuration describes it: text, before anything is expanded or started.
+
+Variables in its strings:
+
+    ${VAR}  ${env:VAR}        the environment variable; it must be set
+    ${VAR:-text}              the same, or the text if it is unset or empty
+    ${input:id}               an input: HOLDFAST_INPUT_<ID>, or asked for, or its default
+    ${workspaceFolder}        the project's folder (also ${CLAUDE_PROJECT_DIR}, if it is not set)
+    ${workspaceFolderBasename}, ${userHome}, ${pathSeparator}, ${/}
+    $${                       a plain ${
+
+Nothing is expanded twice: a variable's value is taken as it is. ``$VAR`` is plain text.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from holdfast._core.text import has_unseen, visible
-from holdfast.config.environment import EntrySource
-from holdfast.config.expansion import (
-    ConfigInput,
-    ExpansionError,
-    InputPrompt,
-    Variable,
-    variables,
-)
 from holdfast.config.settings import TABLE, HttpMode, Setting, flatten
 
 if TYPE_CHECKING:
     from holdfast.client import Client
+    from holdfast.config.loading import EntrySource
     from holdfast.config.resolution import ResolvedServer
     from holdfast.config.trust import TrustStatus
 
+VariableKind = Literal["environment", "input", "place"]
+InputPrompt = Callable[["ConfigInput"], "str | None"]
+"""Asks a person for an input; ``input.password`` says that the answer must not be echoed."""
 LONGEST_NAME: Final = 128
 TYPES: Final = {"auto": "http", "streamable": "streamable-http", "sse": "sse"}
 """The ``type`` of an entry, by its HTTP transport."""
@@ -48,6 +57,22 @@ class ConfigProblem(Struct, frozen=True, kw_only=True):
         server = "" if self.server is None else f"server {visible(self.server)!r}: "
         field = "" if self.field is None else f"{visible(self.field, 120)}: "
         return f"{visible(self.file)}: {server}{field}{self.message}"
+
+
+class ConfigInput(Struct, frozen=True, kw_only=True):
+    """A value that a configuration asks its user for (VS Code's ``inputs``)."""
+
+    id: str
+    type: str = "promptString"
+    description: str = ""
+    default: str | None = None
+    password: bool = False
+    options: tuple[str, ...] = ()
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that answers it."""
+        return "HOLDFAST_INPUT_" + re.sub(r"[^A-Z0-9]", "_", self.id.upper())
 
 
 class ServerEntry(Struct, frozen=True, kw_only=True):
@@ -169,6 +194,73 @@ def input_definition(asked: ConfigInput) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
 
 
+def absolute(path: str, base: str, home: str) -> str:
+    """Return a path of a configuration as absolute: ``~`` is the home, others start at base."""
+    if path == "~" or path.startswith("~/"):
+        path = home + path[1:]
+    return os.path.normpath(os.path.join(base, path))
+
+
+# Variables
+
+
+class Variable(Struct, frozen=True, kw_only=True):
+    """One ``${…}`` in a text."""
+
+    name: str
+    kind: VariableKind
+    default: str | None = None
+
+
+class ExpansionError(Exception):
+    """A text that cannot be expanded; names the variable, never a value."""
+
+
+_PART: Final = re.compile(r"(?P<escape>\$\$\{)|\$\{(?P<inside>[^}]*+)(?P<close>\}?)")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.A)
+_PLACES: Final = frozenset(
+    {"workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator", "/"}
+)
+_KNOWN: Final = "${VAR}, ${env:VAR}, ${VAR:-default}, ${input:id}, ${workspaceFolder}, ${userHome}"
+
+
+def pieces(text: str) -> Iterator[str | Variable]:
+    """Yield the plain parts and the variables of a text, in order."""
+    end = 0
+    for match in _PART.finditer(text):
+        if match.start() > end:
+            yield text[end : match.start()]
+        end = match.end()
+        yield "${" if match["escape"] else _variable(match)
+    if end < len(text):
+        yield text[end:]
+
+
+def variables(text: str, most: int | None = None) -> list[Variable]:
+    """Return the first variables of a text. Raises ExpansionError."""
+    if "${" not in text:
+        return []
+    return list(islice((one for one in pieces(text) if isinstance(one, Variable)), most))
+
+
+def _variable(match: re.Match[str]) -> Variable:
+    inside = match["inside"]
+    if not match["close"]:
+        raise ExpansionError("'${' is never closed; write '$${' for a plain '${'")
+    if "${" in inside:
+        raise ExpansionError(f"'{visible(match[0], 80)}': variables cannot be nested")
+    name, marked, default = inside.partition(":-")
+    if name in _PLACES:
+        return Variable(name=name, kind="place")
+    prefix, colon, rest = name.partition(":")
+    if colon and prefix == "input" and rest and not marked:
+        return Variable(name=rest, kind="input")
+    name = rest if colon and prefix == "env" else name
+    if not _NAME.match(name):
+        raise ExpansionError(f"'{visible(match[0], 80)}' is not a known variable ({_KNOWN})")
+    return Variable(name=name, kind="environment", default=default if marked else None)
+
+
 def used_variables(entry: ServerEntry, most: int = 1000) -> Iterator[tuple[str, Variable]]:
     """Yield the variables of an entry, by the place of each; those of broken strings are not."""
     left = most
@@ -181,23 +273,8 @@ def used_variables(entry: ServerEntry, most: int = 1000) -> Iterator[tuple[str, 
         yield from ((field, variable) for variable in found)
 
 
-def absolute(path: str, base: str, home: str) -> str:
-    """Return a path of a configuration as absolute: ``~`` is the home, others start at base."""
-    if path == "~" or path.startswith("~/"):
-        path = home + path[1:]
-    return os.path.normpath(os.path.join(base, path))
+# Names
 
-
-# Checks
-
-_TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110 §5.6.2
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # RFC 9110 §5.5, obs-text aside
-_NOT_IN_URL: Final = re.compile(r"[\x00-\x20\x7f\\]")
-"""Parsers disagree about what a backslash means, which decides the host."""
-_FRAMING: Final = frozenset(
-    {"connection", "content-length", "expect", "keep-alive", "te", "trailer"}
-    | {"transfer-encoding", "upgrade"}
-)
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:/+-]*")
 
 
@@ -219,58 +296,3 @@ def is_safe_name(name: str) -> bool:
     Completion offers no others: behind an open double quote, ``docs$(…)`` would be run.
     """
     return _SAFE_NAME.fullmatch(name) is not None
-
-
-def value_faults(values: Mapping[str, Any], *, expanded: bool) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the values of settings, by their place.
-
-    Before expansion only what no variable can mend; after it all of it: variables may bring in
-    anything.
-    """
-    found: dict[str, str | None] = {}
-    if "command" in values and not values["command"].strip():
-        found["command"] = "must not be empty"
-    for name in ("url", "proxy"):
-        url = values.get(name)
-        if url is not None and (expanded or not url.startswith("${")):
-            found[name] = _url_fault(url, whole=expanded or "${" not in url)
-    headers = values.get("headers", {})
-    for name, value in headers.items():
-        found[f"headers.{name}"] = _header_fault(name, value)
-    if len({name.lower() for name in headers}) < len(headers):
-        found["headers"] = "has a header twice (upper and lower case are the same)"
-    names = {f"env.{name}": name for name in values.get("env", {})}
-    inherited = values.get("inherit_env", ())
-    if not isinstance(inherited, bool):
-        names |= {f"inherit_env[{place}]": name for place, name in enumerate(inherited)}
-    for place, name in names.items():
-        odd = not name or "=" in name or "\0" in name or has_unseen(name) or " " in name
-        if odd and (expanded or "${" not in name):
-            found[place] = "is no name for a variable"
-    return ((place, fault) for place, fault in found.items() if fault is not None)
-
-
-def _header_fault(name: str, value: str) -> str | None:
-    """Return why a header cannot be sent; a line break in it would begin another header."""
-    if not _TOKEN.fullmatch(name):
-        return "is no name for a header"
-    if name.lower() in _FRAMING:
-        return "is set by the client itself"
-    return "must be one line without control characters" if _CONTROL.search(value) else None
-
-
-def _url_fault(url: str, *, whole: bool) -> str | None:
-    """Return why this is not the URL of a server; ``whole`` False: judge only its scheme."""
-    from urllib.parse import urlsplit
-
-    if not url.lower().startswith(("http://", "https://")):
-        return "must begin with http:// or https://"
-    if whole and (_NOT_IN_URL.search(url) or has_unseen(url)):
-        return "has characters in it that a URL cannot have"
-    try:
-        parts = urlsplit(url) if whole else None
-        if parts is not None and (not parts.hostname or parts.port == 0):
-            return "has no host" if not parts.hostname else "has no valid port"
-    except ValueError:
-        return "is not a URL"
-    return None

@@ -1,29 +1,143 @@
-"""All servers of all files: precedence, shadowed entries, and problems."""
+"""All servers of all files: where the files are, precedence, shadowed entries, and problems."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast._core.files import xdg_folder
 from holdfast._core.text import did_you_mean, join_words, visible
 from holdfast.config import dialects, files
 from holdfast.config.entry import ConfigProblem, ServerEntry
-from holdfast.config.environment import (
-    VARIABLE,
-    ConfigEnvironment,
-    ConfigScope,
-    EntrySource,
-    named_file,
-    usual_files,
-)
 from holdfast.errors import ValidationError
 
+ConfigScope = Literal["explicit", "project", "user"]
+VARIABLE: Final = "HOLDFAST_CONFIG"
+"""Names the one file to use instead of those that are found."""
+MOST_FOLDERS: Final = 64
+"""Folders between the start and the repository's root whose files are read."""
+
+PROJECT_FILES: Final = (
+    (".mcp.json", "mcpServers"),
+    ("mcp.json", "mcpServers"),
+    (".cursor/mcp.json", "mcpServers"),
+    (".vscode/mcp.json", "vscode"),
+    (".gemini/settings.json", "gemini"),
+    (".codex/config.toml", "codex"),
+)
+_PRODUCT_FOLDERS: Final = (".cursor", ".vscode", ".gemini", ".codex", ".claude")
+USER_FILES: Final = (
+    ("Holdfast", "config", "holdfast/mcp.json", "mcpServers"),
+    ("Claude Code", "claude", ".claude.json", "mcpServers"),
+    ("Claude Desktop", "config", "Claude/claude_desktop_config.json", "mcpServers"),
+    ("Claude Desktop", "library", "Claude/claude_desktop_config.json", "mcpServers"),
+    ("Cursor", "home", ".cursor/mcp.json", "mcpServers"),
+    ("VS Code", "config", "Code/User/mcp.json", "vscode"),
+    ("VS Code", "library", "Code/User/mcp.json", "vscode"),
+    ("Codex", "codex", "config.toml", "codex"),
+    ("Gemini", "home", ".gemini/settings.json", "gemini"),
+    ("Goose", "config", "goose/config.yaml", "goose"),
+)
+"""Files of the user that are always read: product, base folder, path in it, dialect."""
+IMPORTABLE_FILES: Final = (
+    *USER_FILES[1:],
+    ("Windsurf", "home", ".codeium/windsurf/mcp_config.json", "mcpServers"),
+    ("Zed", "config", "zed/settings.json", "zed"),
+    ("Kiro", "home", ".kiro/settings/mcp.json", "mcpServers"),
+    ("LM Studio", "home", ".lmstudio/mcp.json", "mcpServers"),
+    ("Amazon Q", "home", ".aws/amazonq/mcp.json", "mcpServers"),
+    ("Copilot CLI", "home", ".copilot/mcp-config.json", "mcpServers"),
+)
+"""Files of other products that servers can be imported from."""
 _MOST_SHOWN: Final = 20
+
+
+class ConfigEnvironment:
+    """Home, start and variables, given once: the same ones give the same configuration."""
+
+    def __init__(
+        self,
+        *,
+        start: str | os.PathLike[str] | None = None,
+        environ: Mapping[str, str] | None = None,
+        home: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.environ: Mapping[str, str] = os.environ if environ is None else environ
+        own = self.environ.get("HOME") or os.path.expanduser("~")
+        self.home: Path = Path(own if home is None else home).absolute()
+        self.start: Path = Path(os.path.realpath(os.getcwd() if start is None else start))
+
+    def __repr__(self) -> str:
+        # Not the variables: they have secrets in them, and reprs end up in logs.
+        return f"ConfigEnvironment(start={str(self.start)!r}, home={str(self.home)!r})"
+
+    @property
+    def config_home(self) -> Path:
+        """``$XDG_CONFIG_HOME``, or its default."""
+        return xdg_folder("config", self.environ, self.home)
+
+    @property
+    def state_home(self) -> Path:
+        """``$XDG_STATE_HOME``, or its default."""
+        return xdg_folder("state", self.environ, self.home)
+
+    @property
+    def own_file(self) -> Path:
+        """The user's own file of Holdfast."""
+        return self.config_home / "holdfast" / "mcp.json"
+
+    def folders(self) -> list[Path]:
+        """Return the folders of the project, nearest first.
+
+        From the start up to the repository's root. Without a repository: up to the home, exclusive;
+        outside the home only the start, since others may write above it (``/tmp``).
+        """
+        chain = [self.start, *self.start.parents]
+        home = Path(os.path.realpath(self.home))
+        below_home = home in chain
+        if below_home:
+            chain = chain[: chain.index(home)]
+        for place, folder in enumerate(chain):
+            if os.path.lexists(folder / ".git"):
+                return chain[: place + 1]
+        return chain if below_home else chain[:1]
+
+    def workspace(self) -> Path:
+        """Return the project's root; without a repository the start."""
+        folders = self.folders()
+        if folders and os.path.lexists(folders[-1] / ".git"):
+            return folders[-1]
+        return self.start
+
+
+class EntrySource(Struct, frozen=True, kw_only=True):
+    """The file, and the section of it, that entries come from."""
+
+    file: str
+    scope: ConfigScope
+    dialect: str
+    """Empty as long as it depends on the content."""
+    workspace: str
+    """The folder that ``${workspaceFolder}`` means."""
+    environment: ConfigEnvironment
+    section: tuple[str, ...] = ()
+    """Keys that lead to it, where it is not at the top of the file."""
+    product: str = ""
+    """The program whose file it is."""
+
+    def __str__(self) -> str:
+        return " › ".join((self.file, *self.section))
+
+    @property
+    def base(self) -> str:
+        """The folder that relative paths start at."""
+        return str(self.environment.home) if self.scope == "user" else self.workspace
 
 
 class LoadedFile(Struct, frozen=True, kw_only=True):
@@ -183,3 +297,72 @@ def _document(
         return None if data is None else files.parse(source.file, data, budget if project else None)
     except files.UnreadableFileError as error:
         return ConfigProblem(file=source.file, message=str(error))
+
+
+# The files
+
+
+def named_file(path: str | os.PathLike[str], environment: ConfigEnvironment) -> EntrySource:
+    """Return the file that a caller names."""
+    given = os.fspath(path)
+    expanded = str(environment.home) + given[1:] if given.startswith("~/") else given
+    full = os.path.normpath(os.path.join(environment.start, expanded))
+    folder = os.path.dirname(full)
+    if os.path.basename(folder) in _PRODUCT_FOLDERS:
+        folder = os.path.dirname(folder)
+    return EntrySource(
+        file=full, scope="explicit", dialect="", workspace=folder, environment=environment
+    )
+
+
+def usual_files(environment: ConfigEnvironment) -> list[EntrySource]:
+    """Return the files to look for, in order of precedence.
+
+    The user's own entries for this project, the project's files (nearest folder first), the user's.
+    """
+    folders = [str(folder) for folder in environment.folders()[:MOST_FOLDERS]]
+    own = user_files(environment)
+    code = next(file for file in own if file.product == "Claude Code")
+    # Claude Code keeps servers for one project in the user's file, by the project's path.
+    kept = [replace(code, workspace=one, section=("projects", one)) for one in folders]
+    projects = [
+        EntrySource(
+            file=f"{folder}/{name}",
+            scope="project",
+            dialect=kind,
+            workspace=folder,
+            environment=environment,
+        )
+        for folder in folders
+        for name, kind in PROJECT_FILES
+    ]
+    return [*kept, *projects, *own]
+
+
+def user_files(
+    environment: ConfigEnvironment, rows: tuple[tuple[str, str, str, str], ...] = USER_FILES
+) -> list[EntrySource]:
+    """Return files of the user: those that are always read, or `IMPORTABLE_FILES`."""
+    home = environment.home
+    folders = {
+        "home": home,
+        "config": environment.config_home,
+        "library": home / "Library" / "Application Support",
+        "claude": home,
+        "codex": home / ".codex",
+    }
+    for base, variable in (("claude", "CLAUDE_CONFIG_DIR"), ("codex", "CODEX_HOME")):
+        if os.path.isabs(named := environment.environ.get(variable, "")):
+            folders[base] = Path(named)
+    workspace = str(environment.workspace())
+    return [
+        EntrySource(
+            file=str(folders[base] / path),
+            scope="user",
+            dialect=dialect,
+            workspace=workspace,
+            environment=environment,
+            product=product,
+        )
+        for product, base, path, dialect in rows
+    ]

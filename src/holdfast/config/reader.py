@@ -5,17 +5,27 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast._core.text import did_you_mean
-from holdfast.config.entry import ConfigProblem, Level, ServerEntry, said, texts, value_faults
-from holdfast.config.environment import EntrySource
-from holdfast.config.expansion import ConfigInput, ExpansionError, variables
-from holdfast.config.settings import MOST_ITEMS, OWN, TABLE, convert, parse_setting
+from holdfast.config.entry import (
+    ConfigInput,
+    ConfigProblem,
+    ExpansionError,
+    Level,
+    ServerEntry,
+    said,
+    texts,
+    variables,
+)
+from holdfast.config.settings import MOST_ITEMS, OWN, TABLE, convert, parse_setting, value_faults
 from holdfast.policies import Timeouts
+
+if TYPE_CHECKING:
+    from holdfast.config.loading import EntrySource
 
 MOST_PROBLEMS: Final = 20
 """Errors, and warnings, of one server that are kept; the rest is counted."""

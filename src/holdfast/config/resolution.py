@@ -13,13 +13,16 @@ from msgspec.structs import replace
 from holdfast._core.files import is_inside
 from holdfast._core.text import visible
 from holdfast.config import files
-from holdfast.config.entry import ConfigProblem, ServerEntry, absolute, said, value_faults
-from holdfast.config.expansion import (
+from holdfast.config.entry import (
     ConfigInput,
+    ConfigProblem,
     ExpansionError,
     InputPrompt,
+    ServerEntry,
     Variable,
+    absolute,
     pieces,
+    said,
 )
 from holdfast.config.files import EnvFile, UnreadableFileError
 from holdfast.config.settings import (
@@ -29,6 +32,7 @@ from holdfast.config.settings import (
     map_path,
     map_strings,
     parse_setting,
+    value_faults,
 )
 from holdfast.errors import StateError, ValidationError
 from holdfast.policies import ToolPolicy

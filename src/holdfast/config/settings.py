@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from holdfast._core.text import visible
+from holdfast._core.text import has_unseen, visible
 from holdfast.errors import HoldfastError
 from holdfast.policies import (
     Approval,
@@ -209,3 +209,70 @@ def map_path(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {**value, "path": change(value["path"])}
     return change(value)
+
+
+# Checks
+
+_TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110 §5.6.2
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # RFC 9110 §5.5, obs-text aside
+_NOT_IN_URL: Final = re.compile(r"[\x00-\x20\x7f\\]")
+"""Parsers disagree about what a backslash means, which decides the host."""
+_FRAMING: Final = frozenset(
+    {"connection", "content-length", "expect", "keep-alive", "te", "trailer"}
+    | {"transfer-encoding", "upgrade"}
+)
+
+
+def value_faults(values: Mapping[str, Any], *, expanded: bool) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the values of settings, by their place.
+
+    Before expansion only what no variable can mend; after it all of it: variables may bring in
+    anything.
+    """
+    found: dict[str, str | None] = {}
+    if "command" in values and not values["command"].strip():
+        found["command"] = "must not be empty"
+    for name in ("url", "proxy"):
+        url = values.get(name)
+        if url is not None and (expanded or not url.startswith("${")):
+            found[name] = _url_fault(url, whole=expanded or "${" not in url)
+    headers = values.get("headers", {})
+    for name, value in headers.items():
+        found[f"headers.{name}"] = _header_fault(name, value)
+    if len({name.lower() for name in headers}) < len(headers):
+        found["headers"] = "has a header twice (upper and lower case are the same)"
+    names = {f"env.{name}": name for name in values.get("env", {})}
+    inherited = values.get("inherit_env", ())
+    if not isinstance(inherited, bool):
+        names |= {f"inherit_env[{place}]": name for place, name in enumerate(inherited)}
+    for place, name in names.items():
+        odd = not name or "=" in name or "\0" in name or has_unseen(name) or " " in name
+        if odd and (expanded or "${" not in name):
+            found[place] = "is no name for a variable"
+    return ((place, fault) for place, fault in found.items() if fault is not None)
+
+
+def _header_fault(name: str, value: str) -> str | None:
+    """Return why a header cannot be sent; a line break in it would begin another header."""
+    if not _TOKEN.fullmatch(name):
+        return "is no name for a header"
+    if name.lower() in _FRAMING:
+        return "is set by the client itself"
+    return "must be one line without control characters" if _CONTROL.search(value) else None
+
+
+def _url_fault(url: str, *, whole: bool) -> str | None:
+    """Return why this is not the URL of a server; ``whole`` False: judge only its scheme."""
+    from urllib.parse import urlsplit
+
+    if not url.lower().startswith(("http://", "https://")):
+        return "must begin with http:// or https://"
+    if whole and (_NOT_IN_URL.search(url) or has_unseen(url)):
+        return "has characters in it that a URL cannot have"
+    try:
+        parts = urlsplit(url) if whole else None
+        if parts is not None and (not parts.hostname or parts.port == 0):
+            return "has no host" if not parts.hostname else "has no valid port"
+    except ValueError:
+        return "is not a URL"
+    return None

@@ -38,14 +38,13 @@ from holdfast.config.entry import (
     texts,
     used_variables,
 )
-from holdfast.config.environment import ConfigEnvironment
 from holdfast.config.files import EnvFile, UnreadableFileError
 from holdfast.config.resolution import project_contents, read_env_file
 from holdfast.config.settings import map_strings
 from holdfast.errors import StateError, TrustError
 
 if TYPE_CHECKING:
-    from holdfast.config.loading import Configuration
+    from holdfast.config.loading import ConfigEnvironment, Configuration
 
 TrustVerdict = Literal["own", "trusted", "untrusted", "changed"]
 

@@ -17,10 +17,16 @@ from holdfast._core.redact import HIDDEN, default_redactor
 from holdfast._core.secret_flags import secret_words
 from holdfast._core.text import truncate, visible
 from holdfast.config import trust
-from holdfast.config.entry import ServerEntry, said, used_variables
-from holdfast.config.environment import ConfigScope
-from holdfast.config.expansion import ConfigInput, ExpansionError, Variable, VariableKind
-from holdfast.config.loading import Configuration
+from holdfast.config.entry import (
+    ConfigInput,
+    ExpansionError,
+    ServerEntry,
+    Variable,
+    VariableKind,
+    said,
+    used_variables,
+)
+from holdfast.config.loading import ConfigScope, Configuration
 from holdfast.config.resolution import Resolution
 from holdfast.config.trust import ApprovalStore, TrustStatus, TrustVerdict
 
