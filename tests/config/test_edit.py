@@ -271,12 +271,6 @@ def products(world: World) -> None:
     }.items():
         world.write(world.home / place, (DATA / name).read_bytes())
     world.servers(world.home / ".codeium/windsurf/mcp_config.json", surf={"serverUrl": "https://s"})
-    zed = {
-        "new": {"source": "custom", "command": "zed-server", "args": ["-v"]},
-        "zed-old": {"command": {"path": "old-server", "args": ["a"], "env": {"A": "b"}}},
-        "extension": {"settings": {}},
-    }
-    world.write(world.home / ".config/zed/settings.json", {"context_servers": zed, "theme": "x"})
 
 
 def test_the_files_of_installed_products_are_found(world: World) -> None:
@@ -286,9 +280,8 @@ def test_the_files_of_installed_products_are_found(world: World) -> None:
         found.setdefault(entry.source.product, []).append(entry.name)
     assert set(found) == {
         *("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Codex", "Gemini", "Goose"),
-        *("Windsurf", "Zed"),
+        "Windsurf",
     }
-    assert found["Zed"] == ["new", "zed-old"]
     assert found["Windsurf"] == ["surf"]
 
 
@@ -300,10 +293,10 @@ def test_all_servers_are_imported_in_one_step(world: World) -> None:
     assert any("has no effect here" in lost for lost in done.lost)
     own = json.loads(own_file(world).read_text())
     assert set(own["mcpServers"]) == {"surf", *done.servers}
-    assert own["mcpServers"]["zed-old"] == {
-        "command": "old-server",
-        "args": ["a"],
-        "env": {"A": "b"},
+    assert own["mcpServers"]["weather"] == {
+        "command": "uvx",
+        "args": ["weather-server"],
+        "env": {"WEATHER_KEY": "not-a-real-key", "PORT": "8080"},
     }
     assert {one["id"] for one in own["inputs"]} >= {"perplexity-key"}
     config = world.load(own_file(world))
@@ -314,8 +307,8 @@ def test_all_servers_are_imported_in_one_step(world: World) -> None:
 
 def test_one_product_a_file_or_some_servers_can_be_chosen(world: World) -> None:
     products(world)
-    done = import_products(["zed"], names=["zed-old"], environment=around(world))
-    assert done.servers == ("zed-old",)
+    done = import_products(["goose"], names=["nested"], environment=around(world))
+    assert done.servers == ("nested",)
     path = world.servers(world.root / "their.json", theirs={"command": "./x", "cwd": "sub"})
     done = import_products([str(path)], environment=around(world))
     assert done.servers == ("theirs",)

@@ -1,9 +1,8 @@
 """Dialects: the ways in which products write down their servers, one row of a table each.
 
 mcpServers  Claude Desktop, Claude Code, Cursor, most others, and Holdfast's own files
-vscode      ``mcp.json`` of VS Code, or the ``mcp`` part of its ``settings.json``
+vscode      ``mcp.json`` of VS Code
 gemini      ``settings.json``: ``mcpServers`` with ``httpUrl`` beside ``url``
-zed         ``settings.json``: ``context_servers``
 codex       ``config.toml``: ``[mcp_servers.name]``
 goose       ``config.yaml``: ``extensions``, some of which are MCP servers
 
@@ -92,9 +91,7 @@ def detect(path: str, document: Document) -> str | None:
         return "goose" if "extensions" in document else None
     if "mcpServers" in document:
         return "gemini" if os.path.basename(folder) == ".gemini" else "mcpServers"
-    if "servers" in document or "servers" in _object(document.get("mcp")):
-        return "vscode"
-    return "zed" if "context_servers" in document else None
+    return "vscode" if "servers" in document else None
 
 
 def _object(value: Any) -> Document:
@@ -114,18 +111,12 @@ def _without_effect(_: Any) -> Found:
     raise UserWarning("has no effect here")
 
 
-_MODES: Final[dict[str, HttpMode]] = {
-    "http": "auto",
-    "streamable": "streamable",
-    "streamable-http": "streamable",
-    "streamable_http": "streamable",
-    "streamablehttp": "streamable",
-    "sse": "sse",
-}
+_MODES: Final[dict[str, HttpMode]] = {"http": "auto", "streamable": "streamable", "sse": "sse"}
 
 
 def _type(value: Any) -> Found:
-    kind = convert(value, str).lower()
+    kind = convert(value, str).lower().replace("_", "-")
+    kind = "streamable" if kind in ("streamable-http", "streamablehttp") else kind
     if kind in ("stdio", "local"):
         return {"type": "command"}
     if kind not in _MODES:
@@ -217,12 +208,7 @@ def _login(loopback: str) -> Fields:
     return {"oauth": either, "auth": either, "oauthRedirectUrl": "oauth.redirect_uri"}
 
 
-# VS Code, Gemini, Zed
-
-
-def _vscode_document(document: Document) -> Document:
-    return document if "servers" in document else _object(document.get("mcp"))
-
+# Gemini
 
 _BARE: Final = re.compile(r"(?<!\$)\$([A-Za-z_][A-Za-z0-9_]*)", re.A)
 
@@ -248,23 +234,6 @@ def _braced(value: Any, levels: int = 6) -> Any:
     if levels and isinstance(value, Mapping):
         return {key: _braced(item, levels - 1) for key, item in value.items()}
     return value
-
-
-def _zed_document(document: Document) -> Document:
-    """Leave out the servers of extensions, which have no command."""
-    servers = document.get("context_servers")
-    if not isinstance(servers, Mapping):
-        return document
-    found = {}
-    for name, raw in servers.items():
-        command = _object(raw).get("command")
-        if isinstance(command, Mapping):
-            # Older files have an object with ``path``, ``args`` and ``env``.
-            more = {key: command[key] for key in ("args", "env") if key in command}
-            raw = {**raw, **more, "command": command.get("path")}
-        if not isinstance(raw, Mapping) or {"command", "url"} & raw.keys():
-            found[name] = raw
-    return {"context_servers": found}
 
 
 # Codex
@@ -371,7 +340,6 @@ DIALECTS: Final = {
             **{**_JSON, **_LOOPBACK, "version": _nothing, "gallery": _nothing},
             **dict.fromkeys(("dev", "sandbox", "sandboxEnabled"), _without_effect),
         },
-        _vscode_document,
     ),
     "gemini": Dialect(
         "mcpServers",
@@ -383,9 +351,6 @@ DIALECTS: Final = {
             "targetServiceAccount": _without_effect,
         },
         _gemini_document,
-    ),
-    "zed": Dialect(
-        "context_servers", {**_JSON, "source": _nothing, "settings": _nothing}, _zed_document
     ),
     "codex": Dialect(
         "mcp_servers",

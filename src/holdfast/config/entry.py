@@ -158,10 +158,10 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
         return client_for(admit(self, prompt=prompt), overrides)
 
 
-def said(entry: ServerEntry) -> Iterator[tuple[Setting, Any]]:
+def said(entry: ServerEntry | ResolvedServer) -> Iterator[tuple[Setting, Any]]:
     """Yield what an entry says: every setting with a value, in the order of the table."""
     for row in TABLE.values():
-        value = entry.settings.get(row.name) if row.own else getattr(entry, row.name)
+        value = entry.settings.get(row.name) if row.own else getattr(entry, row.name, None)
         if value is not None and (row.own or value not in _NOTHING):
             yield row, value
 

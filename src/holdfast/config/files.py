@@ -77,12 +77,7 @@ def parse(path: str, data: bytes, budget: ReadBudget | None = None) -> Mapping[s
         UnreadableFileError: It is not text, not of its format, too deep, has too many values,
             or a key twice in one object.
     """
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UnreadableFileError("is not text in UTF-8") from None
-    if "\0" in text:
-        raise UnreadableFileError("is not text: it has zero bytes in it")
+    text = _decode(data)
     budget = budget or ReadBudget(bytes=USER_BYTES, values=2_000_000, slow_bytes=1 << 20)
     budget.bytes -= len(data)
     if budget.bytes < 0:
@@ -100,6 +95,16 @@ def parse(path: str, data: bytes, budget: ReadBudget | None = None) -> Mapping[s
         raise UnreadableFileError("must hold an object at its top")
     _check_bounds(value, budget)
     return value
+
+
+def _decode(data: bytes) -> str:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UnreadableFileError("is not text in UTF-8") from None
+    if "\0" in text:
+        raise UnreadableFileError("is not text: it has zero bytes in it")
+    return text
 
 
 def _check_bounds(value: Any, budget: ReadBudget) -> None:
@@ -217,32 +222,32 @@ _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "$": "
 
 
 class EnvFile(Struct, frozen=True, kw_only=True):
-    """A file of variables (``.env``) as it was when it was read: its bytes, or why there are none.
-
-    The same bytes are approved and used.
-    """
+    """A file of variables (``.env``) as it was when it was read: the same is approved and used."""
 
     path: str
     data: bytes | None = None
+    variables: dict[str, str] = {}
     fault: str | None = None
+    """Why it cannot be used."""
 
-    def variables(self) -> dict[str, str]:
-        """Return what it sets. Raises ValueError with what is wrong with it."""
-        if self.data is None:
-            raise ValueError(self.fault or "does not exist")
-        try:
-            text = self.data.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise ValueError("is not text in UTF-8") from None
-        return parse_env(text)
+
+def read_env(path: str, inside: str | None) -> EnvFile:
+    """Read a file of variables; ``inside`` as in `read`."""
+    data = None
+    try:
+        data = read(path, ENV_BYTES, inside=inside)
+        if data is None:
+            return EnvFile(path=path, fault="does not exist")
+        return EnvFile(path=path, data=data, variables=parse_env(_decode(data)))
+    except UnreadableFileError as error:
+        return EnvFile(path=path, data=data, fault=str(error))
 
 
 def parse_env(text: str) -> dict[str, str]:
     r"""Return the variables of ``NAME=value`` lines; ``#`` begins a comment, quotes are removed.
 
     Double quotes know ``\n``, ``\t``, ``\"`` and ``\\``. Nothing is expanded. Only ``\n`` ends a
-    line: other separators would show one line and set two. Raises ValueError with the number of a
-    line that is none of this.
+    line: other separators would show one line and set two.
     """
     found: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
@@ -250,8 +255,8 @@ def parse_env(text: str) -> dict[str, str]:
         if not line or line.startswith("#"):
             continue
         match = _LINE.fullmatch(line)
-        if match is None or "\0" in line:
-            raise ValueError(f"line {number} is not NAME=value")
+        if match is None:
+            raise UnreadableFileError(f"line {number} is not NAME=value")
         value = match["value"]
         quoted = _QUOTED.match(value)
         if quoted is None:

@@ -48,7 +48,6 @@ USER_FILES: Final = (
 IMPORTABLE_FILES: Final = (
     *USER_FILES[1:],
     ("Windsurf", "home", ".codeium/windsurf/mcp_config.json", "mcpServers"),
-    ("Zed", "config", "zed/settings.json", "zed"),
     ("Kiro", "home", ".kiro/settings/mcp.json", "mcpServers"),
     ("LM Studio", "home", ".lmstudio/mcp.json", "mcpServers"),
     ("Amazon Q", "home", ".aws/amazonq/mcp.json", "mcpServers"),
@@ -229,20 +228,22 @@ def load(
 
 def gather(sources: list[EntrySource], environment: ConfigEnvironment) -> Configuration:
     """Read these files; of two entries with the same name the first wins."""
-    documents: dict[str, Mapping[str, Any] | ConfigProblem | None] = {}
+    documents: dict[str, Mapping[str, Any] | None] = {}
     budget = files.ReadBudget()
     entries: dict[str, list[ServerEntry]] = {}
     found: dict[str, LoadedFile] = {}
     for source in sources:
         path = source.file
-        if path not in documents:
-            documents[path] = _document(source, budget)
-        document = documents[path]
-        if document is None:
-            continue
         read: list[ServerEntry] = []
-        problems = [document] if isinstance(document, ConfigProblem) else []
-        if not isinstance(document, ConfigProblem):
+        problems: list[ConfigProblem] = []
+        if path not in documents:
+            try:
+                documents[path] = _document(source, budget)
+            except files.UnreadableFileError as error:
+                documents[path] = None
+                problems = [ConfigProblem(file=path, message=str(error))]
+        document = documents[path]
+        if document is not None:
             for key in source.section:
                 inner = document.get(key)
                 document = inner if isinstance(inner, Mapping) else {}
@@ -250,53 +251,39 @@ def gather(sources: list[EntrySource], environment: ConfigEnvironment) -> Config
             if source.dialect:
                 read, problems = dialects.read(document, source)
             else:
-                text = (
-                    "has no servers in it: neither mcpServers, servers, mcp_servers nor extensions"
-                )
-                problems = [ConfigProblem(file=path, message=text)]
-        if source.section and not read:
+                keys = "neither mcpServers, servers, mcp_servers nor extensions"
+                problems = [ConfigProblem(file=path, message=f"has no servers in it: {keys}")]
+        if (document is None or source.section) and not (read or problems):
             continue
         for entry in read:
             entries.setdefault(entry.name, []).append(entry)
-        before = found.get(path)
-        kept = problems[:_MOST_SHOWN]
-        kept += [one for one in (before.problems if before else ()) if one not in kept]
-        found[path] = LoadedFile(
-            path=path,
-            scope=source.scope,
-            dialect=source.dialect,
-            servers=(*(before.servers if before else ()), *(entry.name for entry in read)),
-            problems=tuple(kept),
+        file = found.get(path) or LoadedFile(path=path, scope=source.scope, dialect=source.dialect)
+        found[path] = replace(
+            file,
+            servers=(*file.servers, *(entry.name for entry in read)),
+            problems=(*file.problems, *problems[:_MOST_SHOWN]),
         )
+    shadowed = {name: tuple(others) for name, (_, *others) in entries.items() if others}
+    servers = {
+        name: replace(one, hides=tuple(lost.source for lost in others)) if others else one
+        for name, (one, *others) in entries.items()
+    }
     return Configuration(
-        servers=MappingProxyType(
-            {
-                name: replace(one, hides=tuple(lost.source for lost in others)) if others else one
-                for name, (one, *others) in entries.items()
-            }
-        ),
-        shadowed=MappingProxyType(
-            {name: tuple(others) for name, (_, *others) in entries.items() if others}
-        ),
+        servers=MappingProxyType(servers),
+        shadowed=MappingProxyType(shadowed),
         files=tuple(found.values()),
         problems=tuple(problem for file in found.values() for problem in file.problems),
         environment=environment,
     )
 
 
-def _document(
-    source: EntrySource, budget: files.ReadBudget
-) -> Mapping[str, Any] | ConfigProblem | None:
-    """Return a file's content, a problem, or None if there is no such file."""
-    project = source.scope == "project"
-    try:
-        if project:
-            data = files.read(source.file, files.PROJECT_BYTES, inside=source.workspace)
-        else:
-            data = files.read(source.file, files.USER_BYTES, owned=source.scope == "user")
-        return None if data is None else files.parse(source.file, data, budget if project else None)
-    except files.UnreadableFileError as error:
-        return ConfigProblem(file=source.file, message=str(error))
+def _document(source: EntrySource, budget: files.ReadBudget) -> Mapping[str, Any] | None:
+    """Return a file's content; None if there is no such file. Raises UnreadableFileError."""
+    if source.scope == "project":
+        data = files.read(source.file, files.PROJECT_BYTES, inside=source.workspace)
+        return None if data is None else files.parse(source.file, data, budget)
+    data = files.read(source.file, files.USER_BYTES, owned=source.scope == "user")
+    return None if data is None else files.parse(source.file, data)
 
 
 # The files

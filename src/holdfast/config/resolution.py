@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -82,10 +82,6 @@ class ResolvedServer(Struct, frozen=True, kw_only=True):
     def transport_options(self) -> dict[str, Any]:
         """Return the options of `Stdio` or `Http` that the configuration sets."""
         found = self._said("transport")
-        for name in ("env", "cwd") if self.url is None else ("headers", "transport"):
-            value = getattr(self, name)
-            if value and value != "auto":
-                found[name] = value
         if self.url is not None and "oauth" in self.settings:
             found["auth"] = _auth(self.settings["oauth"])
         if self.url is not None and "key" in self.settings:
@@ -108,12 +104,9 @@ class ResolvedServer(Struct, frozen=True, kw_only=True):
         return Stdio(list(self.command), **options)
 
     def _said(self, to: str) -> dict[str, Any]:
-        kind = "command" if self.url is None else "url"
-        return {
-            row.option or row.name: self.settings[row.name]
-            for row in TABLE.values()
-            if row.to == to and row.kind in (kind, "any") and row.name in self.settings
-        }
+        kinds = ("any", "command" if self.url is None else "url")
+        rows = ((row, value) for row, value in said(self) if row.to == to and row.kind in kinds)
+        return {row.option or row.name: value for row, value in rows}
 
 
 def _auth(login: Mapping[str, str]) -> Any:
@@ -134,7 +127,7 @@ def admit(entry: ServerEntry, *, prompt: InputPrompt | None = None) -> ResolvedS
     """
     if entry.errors:
         # A warning may be the reason: a misspelt field leaves another one missing.
-        raise _refusal(sorted(entry.problems, key=lambda problem: problem.level))
+        raise _refusal(entry.problems)
     if entry.disabled:
         name = visible(entry.name)
         raise StateError(f"server {name!r} is disabled in {visible(entry.source.file)}")
@@ -183,11 +176,7 @@ def read_env_file(entry: ServerEntry) -> EnvFile | None:
     path = resolution.path("envFile", entry.env_file)
     if not path:
         return EnvFile(path=entry.env_file, fault="cannot be found")
-    try:
-        data = files.read(path, files.ENV_BYTES, inside=resolution.folder_of(path))
-    except UnreadableFileError as error:
-        return EnvFile(path=path, fault=str(error))
-    return EnvFile(path=path, data=data, fault=None if data is not None else "does not exist")
+    return files.read_env(path, resolution.folder_of(path))
 
 
 def project_contents(entry: ServerEntry) -> Iterator[tuple[str, bytes | None]]:
@@ -239,11 +228,11 @@ class Resolution:
             else:
                 values[row.name] = map_strings(name, value, self.text)
         env = values.get("env", {})
-        if env_file is not None and "envFile" not in self._faults:
-            try:
-                env = {**env_file.variables(), **env}
-            except ValueError as error:
-                self._faults["envFile"] = f"{visible(env_file.path)} {error}"
+        if env_file is not None:
+            env = {**env_file.variables, **env}
+            if env_file.fault is not None:
+                fault = f"{visible(env_file.path)} {env_file.fault}"
+                self._faults.setdefault("envFile", fault)
         for field, fault in value_faults({**values, "env": env}, expanded=True):
             self._faults.setdefault(field, fault)
         settings: dict[str, Any] = {}
@@ -254,10 +243,8 @@ class Resolution:
                 self._faults[name] = str(error)
         if self._faults:
             raise _refusal(
-                [
-                    ConfigProblem(file=source.file, server=entry.name, field=field, message=fault)
-                    for field, fault in list(self._faults.items())[:_MOST_SHOWN]
-                ]
+                ConfigProblem(file=source.file, server=entry.name, field=field, message=fault)
+                for field, fault in self._faults.items()
             )
         command = (values["command"], *values.get("args", ())) if "command" in values else ()
         if command and command[0].startswith("~/"):
@@ -362,7 +349,7 @@ class Resolution:
         return answer
 
 
-def _refusal(problems: list[ConfigProblem]) -> ValidationError:
+def _refusal(problems: Iterable[ConfigProblem]) -> ValidationError:
     """Return one error for all faults; ``data`` has them one by one."""
-    text = "\n".join(str(problem) for problem in problems[:_MOST_SHOWN])
-    return ValidationError(text, data=tuple(problems))
+    found = tuple(problems)
+    return ValidationError("\n".join(map(str, found[:_MOST_SHOWN])), data=found)

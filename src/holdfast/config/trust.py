@@ -286,12 +286,8 @@ def preview(config: Configuration, name: str) -> Approval:
     if entry.inputs:
         found["inputs"] = [input_definition(asked) for asked in entry.inputs.values()]
     found |= {name: f"sha256:{one}" for name, one in parts.items() if name.endswith(" (content)")}
-    in_file: dict[str, str] = {}
     if env_file is not None:
-        try:
-            found["envFile (content)"] = in_file = env_file.variables()
-        except ValueError as error:
-            found["envFile (content)"] = f"{error}"
+        found["envFile (content)"] = env_file.fault or env_file.variables
     return Approval(
         name=entry.name,
         file=visible(entry.source.file),
@@ -299,7 +295,7 @@ def preview(config: Configuration, name: str) -> Approval:
         changes=status.changes,
         definition=map_strings("", found, lambda _, text: visible(text), visible),
         variables=tuple(dict.fromkeys(visible(one.name, 120) for _, one in used_variables(entry))),
-        cautions=tuple(dict.fromkeys(_cautions(entry, in_file))),
+        cautions=tuple(dict.fromkeys(_cautions(entry, env_file))),
         fingerprint=fingerprint(parts),
     )
 
@@ -354,34 +350,22 @@ _SHELLS: Final = frozenset(
 )
 _INLINE: Final = re.compile(r"-[cepr]|-ne|--eval|--print|-command", re.I)
 _INTERPRETERS: Final = re.compile(r"(?:python|node|deno|bun|perl|ruby|php|lua|osascript)[\d.]*\Z")
-_ANY: Final = object()
-_OF_SETTINGS: Final = {
-    ("inherit_env", True): "the server gets your whole environment, secrets too",
-    ("log", _ANY): "calls are written to a file that the project names",
-    ("proxy", _ANY): "all requests go through a proxy that the project names",
-    ("ca", _ANY): "the project decides which certificates are trusted",
-    ("replay", "safe"): "calls that claim to be without side effects are sent again",
-}
 _LONG: Final = 500
 _GAP: Final = re.compile(r"\s{20}")
 
 
-def _cautions(entry: ServerEntry, in_file: Mapping[str, str]) -> Iterator[str]:
+def _cautions(entry: ServerEntry, env_file: EnvFile | None) -> Iterator[str]:
     """Yield the warnings to show with an approval."""
     settings, command, url = entry.settings, entry.command or "", entry.url or ""
     named = [f"env.{visible(name)}" for name in entry.env if _LOADS_CODE.match(name)]
+    in_file = {} if env_file is None else env_file.variables
     named += [f"{name} in the envFile" for name in in_file if _LOADS_CODE.match(name)]
     for where in named:
         yield f"{where} can change which code runs"
     program = re.split(r"[/\\]", command)[-1].lower()
-    if program in _SHELLS:
-        yield "the command is a shell: what it runs stands in the arguments"
-    elif _INTERPRETERS.match(program) and any(_INLINE.match(one) for one in entry.args):
-        yield "the arguments have code in them that is run"
-    if "/" in command and not command.startswith(("/", "~", "${")):
-        yield "the command is a file of the project: approving it approves what that file becomes"
-    if url.lower().startswith("http://"):
-        yield "the URL is not encrypted"
+    has_code = _INTERPRETERS.match(program) and any(_INLINE.match(one) for one in entry.args)
+    replayed = settings.get("replay") == "safe"
+    local = "/" in command and not command.startswith(("/", "~", "${"))
     try:
         server = urlsplit(url).netloc
     except ValueError:
@@ -389,18 +373,22 @@ def _cautions(entry: ServerEntry, in_file: Mapping[str, str]) -> Iterator[str]:
     if "@" in server:
         host = visible(server.rpartition("@")[2], 100)
         yield f"the URL has a user name in it; the server is {host}"
-    if url.startswith("${") or "${" in server:
-        yield "which server is reached depends on a variable"
-    for (name, value), caution in _OF_SETTINGS.items():
-        if name in settings and value in (_ANY, settings[name]):
-            yield caution
-    off = [name for name in ("validate", "results") if settings.get(name) == "off"]
-    if off:
-        yield f"checks are switched off: {', '.join(off)}"
-    yield from _cautions_of_text(entry)
-
-
-def _cautions_of_text(entry: ServerEntry) -> Iterator[str]:
+    cautions = {
+        "the command is a shell: what it runs stands in the arguments": program in _SHELLS,
+        "the arguments have code in them that is run": has_code,
+        "the command is a file of the project: approving it approves what that file becomes": local,
+        "the URL is not encrypted": url.lower().startswith("http://"),
+        "which server is reached depends on a variable": url.startswith("${") or "${" in server,
+        "the server gets your whole environment, secrets too": settings.get("inherit_env") is True,
+        "calls are written to a file that the project names": "log" in settings,
+        "all requests go through a proxy that the project names": "proxy" in settings,
+        "the project decides which certificates are trusted": "ca" in settings,
+        "calls that claim to be without side effects are sent again": replayed,
+        "checks are switched off: validate": settings.get("validate") == "off",
+        "checks are switched off: results": settings.get("results") == "off",
+        "the name needs quotes in a shell": not is_safe_name(entry.name),
+    }
+    yield from (caution for caution, holds in cautions.items() if holds)
     sent = dict.fromkeys(
         visible(one.name, 80) for _, one in used_variables(entry) if one.kind != "place"
     )
@@ -411,11 +399,9 @@ def _cautions_of_text(entry: ServerEntry) -> Iterator[str]:
             shown = visible(asked.default, 200)
             yield f"without an answer the input {visible(name, 80)!r} is: {shown}"
     for field, text in (("name", entry.name), *((field, text) for _, field, text in texts(entry))):
-        letters = {letter for letter in text if not letter.isascii()} if not text.isascii() else ()
-        if letters and field in ("name", "command", "url"):
-            codes = join_words([f"U+{ord(one):04X}" for one in sorted(letters)], 5)
+        if not text.isascii() and field in ("name", "command", "url"):
+            letters = sorted({letter for letter in text if not letter.isascii()})
+            codes = join_words([f"U+{ord(one):04X}" for one in letters], 5)
             yield f"the {field} has letters outside ASCII, which may look like others: {codes}"
         if len(text) > _LONG or _GAP.search(text):
             yield f"{visible(field, 80)} is {len(text):,} characters long: read it to its end"
-    if not is_safe_name(entry.name):
-        yield "the name needs quotes in a shell"

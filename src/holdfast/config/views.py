@@ -26,7 +26,7 @@ from holdfast.config.entry import (
     said,
     used_variables,
 )
-from holdfast.config.loading import ConfigScope, Configuration
+from holdfast.config.loading import ConfigScope, Configuration, LoadedFile
 from holdfast.config.resolution import Resolution
 from holdfast.config.trust import ApprovalStore, TrustStatus, TrustVerdict
 
@@ -48,21 +48,11 @@ class ServerRow(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-class FileRow(Struct, frozen=True, kw_only=True):
-    """One file in a list."""
-
-    path: str
-    scope: ConfigScope
-    dialect: str
-    servers: tuple[str, ...]
-    problems: tuple[str, ...]
-
-
 class ConfigOverview(Struct, frozen=True, kw_only=True):
     """All servers, and the files that they come from, in order of precedence."""
 
     servers: tuple[ServerRow, ...]
-    files: tuple[FileRow, ...]
+    files: tuple[LoadedFile, ...]
 
 
 class VariableRow(Struct, frozen=True, kw_only=True):
@@ -97,17 +87,7 @@ def show(config: Configuration) -> ConfigOverview:
     """Return every server with its source, kind, trust and problems, and every file."""
     store = ApprovalStore(config.environment)
     servers = (ServerRow(**_row(entry, store.status(entry))) for entry in config)
-    files = (
-        FileRow(
-            path=visible(file.path),
-            scope=file.scope,
-            dialect=file.dialect,
-            servers=file.servers,
-            problems=tuple(map(str, file.problems)),
-        )
-        for file in config.files
-    )
-    return ConfigOverview(servers=tuple(servers), files=tuple(files))
+    return ConfigOverview(servers=tuple(servers), files=config.files)
 
 
 def explain(config: Configuration, name: str) -> ServerExplanation:
