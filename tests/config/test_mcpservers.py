@@ -74,7 +74,7 @@ def test_a_file_of_holdfast() -> None:
         ({"command": "a", "args": "b"}, "args", "must be a list, not a string"),
         ({"command": "a", "args": ["b", 1]}, "args", "must be a string, not a number (at [1])"),
         ({"command": "a", "env": []}, "env", "must be an object, not a list"),
-        ({"command": "a", "env": {"X": {}}}, "env.X", "must be a string, not an object"),
+        ({"command": "a", "env": {"X": {}}}, "env.X", "must be a string or a number"),
         ({"command": "a", "env": {"A=B": "1"}}, "env.A=B", "is no name for a variable"),
         ({"command": "a", "disabled": "yes"}, "disabled", "must be true or false, not a string"),
         ({"command": "a", "timeout": "1"}, "timeout", "must be a number, more than 0"),

@@ -137,7 +137,7 @@ class EntryReader:
         elif name in TABLE:
             parsed = parse_setting(TABLE[name], value)
             if isinstance(parsed, Struct) and isinstance(value, Mapping):
-                for key in value.keys() - set(parsed.__struct_fields__):
+                for key in (key for key in value if key not in parsed.__struct_fields__):
                     self._fault(f"{field}.{key}", "is not known here", "warning")
         there = self._found.get(name)
         if there is None or field.startswith("holdfast."):
@@ -160,10 +160,7 @@ class EntryReader:
             if isinstance(item, str | int | float):
                 found[str(key)] = item if isinstance(item, str) else json.dumps(item)
             elif item is not None:
-                try:
-                    convert(item, str)
-                except ValueError as error:
-                    self._fault(f"{field}.{key}", str(error))
+                self._fault(f"{field}.{key}", "must be a string or a number")
         return found
 
     def _kind(self) -> Literal["command", "url"]:

@@ -23,7 +23,7 @@ from holdfast.config.entry import (
     ServerEntry,
     Variable,
     VariableKind,
-    said,
+    definition,
     used_variables,
 )
 from holdfast.config.loading import ConfigScope, Configuration, LoadedFile
@@ -93,14 +93,14 @@ def show(config: Configuration) -> ConfigOverview:
 def explain(config: Configuration, name: str) -> ServerExplanation:
     """Return where a server comes from, what it hides, its variables and its trust."""
     entry = config[name]
-    display = EntryDisplay()
     status = entry.trust()
+    shown = EntryDisplay().definition(entry)
     return ServerExplanation(
         **_row(entry, status),
         section=tuple(map(visible, entry.source.section)),
         workspace=visible(entry.source.workspace),
-        definition=display.definition(entry),
-        settings=display.table(entry.settings),
+        settings=shown.pop("holdfast", {}),
+        definition=shown,
         variables=_variables(entry),
         changes=status.changes,
         approve=None if status.ok else trust.approving(entry.name),
@@ -184,15 +184,12 @@ class EntryDisplay:
         return " ".join([*shown, "…"] if len(entry.args) > _MOST_WORDS else shown)
 
     def definition(self, entry: ServerEntry) -> dict[str, Any]:
-        """Return how the server is reached, field by field."""
-        found: dict[str, Any] = {}
-        for row, value in said(entry):
-            if row.name == "args":
-                found["args"] = self.arguments(entry.command or "", value)
-            elif row.name == "url":
-                found["url"] = self.url(value)
-            elif not row.own and row.name != "disabled":
-                found[row.key or row.name] = self._named(row.name, value)
+        """Return the entry as a file would have it."""
+        found = self.table(definition(entry))
+        if entry.args:
+            found["args"] = self.arguments(entry.command or "", entry.args)
+        if entry.url is not None:
+            found["url"] = self.url(entry.url)
         return found
 
     def text(self, text: str) -> str:
