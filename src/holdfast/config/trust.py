@@ -172,17 +172,17 @@ class ApprovalStore:
         return self._read()
 
     def _read(self) -> _Approvals:
-        shown = visible(str(self.path))
         try:
             data = read_bytes(self.path, files.USER_BYTES, owned=True)
-            return msgspec.json.decode(data, type=_Approvals)
+            return msgspec.convert(files.parse(str(self.path), data), _Approvals)
         except FileNotFoundError:
             return _Approvals(form=_FORM, approvals={})
         except OSError as error:
             # An approval that somebody else could have written is none.
-            raise UnreadableFileError(f"{shown} {reason(error)}") from None
-        except (msgspec.DecodeError, ValueError):
-            raise UnreadableFileError(f"{shown} is not a file of approvals") from None
+            why = reason(error)
+        except (msgspec.ValidationError, UnreadableFileError):
+            why = "is not a file of approvals"
+        raise UnreadableFileError(f"{visible(str(self.path))} {why}")
 
     def status(self, entry: ServerEntry, env_file: EnvFile | None = None) -> TrustStatus:
         """Return how an entry stands with the approvals."""
@@ -238,8 +238,9 @@ class ApprovalStore:
             with locked(self.path.with_name("trust.lock")):
                 kept = self._read()
                 yield kept.approvals
-                data = msgspec.json.format(msgspec.json.encode(kept, order="sorted"), indent=1)
-                write_atomic(self.path, data + b"\n", private=True)
+                # Paths may be no text: this escapes what UTF-8 cannot hold.
+                text = json.dumps(msgspec.to_builtins(kept), indent=1, sort_keys=True)
+                write_atomic(self.path, f"{text}\n".encode(), private=True)
                 self.__dict__.pop("_kept", None)
         except UnreadableFileError as error:
             raise StateError(f"cannot change the approvals: {error}") from None
