@@ -49,6 +49,13 @@ def test_a_field_inside_is_named_with_its_way() -> None:
     assert list(warnings(entry)) == ["holdfast.odd"]
 
 
+def test_an_unknown_part_of_a_setting_is_not_kept() -> None:
+    """An approval names every value by its place: long names of long lists would fill memory."""
+    entry = read(holdfast={"timeouts": {"request": 3, "x" * 1000: [1, 2]}})
+    assert entry.settings == {"timeouts": {"request": 3}}
+    assert len(entry.problems) == 1
+
+
 def test_problems_beyond_a_bound_are_counted() -> None:
     entry = read(**{f"odd{number}": 1 for number in range(30)})
     assert len(entry.problems) == 21

@@ -125,7 +125,8 @@ def test_what_is_not_said_is_left_to_the_client(world: World) -> None:
         assert found.transport_options() == {}
     sse = own(world, type="sse", url="https://x").resolve()
     assert sse.transport_options() == {"transport": "sse"}
-    assert own(world, command="a", holdfast={"lock": "/l"}).resolve().options()["lock"] == "/l"
+    lock = own(world, command="a", holdfast={"lock": "/l"}).resolve().options()["lock"]
+    assert (lock.path, lock.mode) == ("/l", "block")
 
 
 def test_a_project_s_server_starts_in_its_folder(world: World) -> None:

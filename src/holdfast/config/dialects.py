@@ -68,9 +68,8 @@ def read_inputs(document: Document) -> dict[str, ConfigInput]:
     listed = document.get("inputs")
     for raw in listed if isinstance(listed, list) else ():
         try:
-            said = {
-                key: one for key, one in convert(raw, dict[Any, Any]).items() if one is not None
-            }
+            raw = convert(raw, dict[Any, Any])
+            said = {key: one for key, one in raw.items() if one is not None}
             # An option is a string, or an object with its value and a label.
             options = convert(said.pop("options", []), list[Any])
             values = [one.get("value") if isinstance(one, Mapping) else one for one in options]
@@ -246,15 +245,11 @@ def _codex_document(document: Document) -> Document:
     """Write what the file says of all logins into each server with a URL."""
     servers = dict(_object(document.get("mcp_servers")))
     wide = {name: document.get(name) for name in _CODEX_WIDE}
-    back = {
-        name: document[f"mcp_oauth_{name}"]
-        for name in ("callback_port", "callback_url")
-        if f"mcp_oauth_{name}" in document
-    }
+    back = {name: document.get(f"mcp_oauth_{name}") for name in ("callback_port", "callback_url")}
     for name, raw in servers.items():
-        if isinstance(raw, Mapping) and "url" in raw and isinstance(raw.get("oauth", {}), Mapping):
-            login = {"oauth": {**back, **raw.get("oauth", {})}} if back else {}
-            servers[name] = {**wide, **raw, **login}
+        login = _object(raw).get("oauth", {})
+        if "url" in _object(raw) and isinstance(login, Mapping):
+            servers[name] = {**wide, **raw, "oauth": {**back, **login}}
     return {**document, "mcp_servers": servers} if servers else document
 
 

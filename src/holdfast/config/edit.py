@@ -273,13 +273,10 @@ def _source(scope: EditScope, environment: ConfigEnvironment) -> EntrySource:
     file = environment.own_file if scope == "user" else workspace / ".mcp.json"
     if scope == "project" and not environment.folders():
         raise ValidationError("the home folder is not a project; use the user's own file")
-    return EntrySource(
-        file=str(file),
-        scope=scope,
-        dialect="mcpServers",
-        workspace=str(workspace),
-        environment=environment,
+    source = EntrySource(
+        file=str(file), scope=scope, workspace=str(workspace), environment=environment
     )
+    return replace(source, dialect="mcpServers")
 
 
 @contextmanager

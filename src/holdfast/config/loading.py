@@ -24,34 +24,30 @@ MOST_FOLDERS: Final = 64
 """Folders between the start and the repository's root whose files are read."""
 
 PROJECT_FILES: Final = (
-    (".mcp.json", "mcpServers"),
-    ("mcp.json", "mcpServers"),
-    (".cursor/mcp.json", "mcpServers"),
-    (".vscode/mcp.json", "vscode"),
-    (".gemini/settings.json", "gemini"),
-    (".codex/config.toml", "codex"),
+    *(".mcp.json", "mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"),
+    *(".gemini/settings.json", ".codex/config.toml"),
 )
 _PRODUCT_FOLDERS: Final = (".cursor", ".vscode", ".gemini", ".codex", ".claude")
 USER_FILES: Final = (
-    ("Holdfast", "config", "holdfast/mcp.json", "mcpServers"),
-    ("Claude Code", "claude", ".claude.json", "mcpServers"),
-    ("Claude Desktop", "config", "Claude/claude_desktop_config.json", "mcpServers"),
-    ("Claude Desktop", "library", "Claude/claude_desktop_config.json", "mcpServers"),
-    ("Cursor", "home", ".cursor/mcp.json", "mcpServers"),
-    ("VS Code", "config", "Code/User/mcp.json", "vscode"),
-    ("VS Code", "library", "Code/User/mcp.json", "vscode"),
-    ("Codex", "codex", "config.toml", "codex"),
-    ("Gemini", "home", ".gemini/settings.json", "gemini"),
-    ("Goose", "config", "goose/config.yaml", "goose"),
+    ("Holdfast", "config", "holdfast/mcp.json"),
+    ("Claude Code", "claude", ".claude.json"),
+    ("Claude Desktop", "config", "Claude/claude_desktop_config.json"),
+    ("Claude Desktop", "library", "Claude/claude_desktop_config.json"),
+    ("Cursor", "home", ".cursor/mcp.json"),
+    ("VS Code", "config", "Code/User/mcp.json"),
+    ("VS Code", "library", "Code/User/mcp.json"),
+    ("Codex", "codex", "config.toml"),
+    ("Gemini", "home", ".gemini/settings.json"),
+    ("Goose", "config", "goose/config.yaml"),
 )
-"""Files of the user that are always read: product, base folder, path in it, dialect."""
+"""Files of the user that are always read: product, base folder, path in it."""
 IMPORTABLE_FILES: Final = (
     *USER_FILES[1:],
-    ("Windsurf", "home", ".codeium/windsurf/mcp_config.json", "mcpServers"),
-    ("Kiro", "home", ".kiro/settings/mcp.json", "mcpServers"),
-    ("LM Studio", "home", ".lmstudio/mcp.json", "mcpServers"),
-    ("Amazon Q", "home", ".aws/amazonq/mcp.json", "mcpServers"),
-    ("Copilot CLI", "home", ".copilot/mcp-config.json", "mcpServers"),
+    ("Windsurf", "home", ".codeium/windsurf/mcp_config.json"),
+    ("Kiro", "home", ".kiro/settings/mcp.json"),
+    ("LM Studio", "home", ".lmstudio/mcp.json"),
+    ("Amazon Q", "home", ".aws/amazonq/mcp.json"),
+    ("Copilot CLI", "home", ".copilot/mcp-config.json"),
 )
 """Files of other products that servers can be imported from."""
 _MOST_SHOWN: Final = 20
@@ -120,11 +116,11 @@ class EntrySource(Struct, frozen=True, kw_only=True):
 
     file: str
     scope: ConfigScope
-    dialect: str
-    """Empty as long as it depends on the content."""
     workspace: str
     """The folder that ``${workspaceFolder}`` means."""
     environment: ConfigEnvironment
+    dialect: str = ""
+    """Found out from the content."""
     section: tuple[str, ...] = ()
     """Keys that lead to it, where it is not at the top of the file."""
     product: str = ""
@@ -247,10 +243,10 @@ def gather(sources: list[EntrySource], environment: ConfigEnvironment) -> Config
             for key in source.section:
                 inner = document.get(key)
                 document = inner if isinstance(inner, Mapping) else {}
-            source = replace(source, dialect=dialects.detect(path, document) or source.dialect)
+            source = replace(source, dialect=dialects.detect(path, document) or "")
             if source.dialect:
                 read, problems = dialects.read(document, source)
-            else:
+            elif source.scope == "explicit":
                 keys = "neither mcpServers, servers, mcp_servers nor extensions"
                 problems = [ConfigProblem(file=path, message=f"has no servers in it: {keys}")]
         if (document is None or source.section) and not (read or problems):
@@ -297,9 +293,7 @@ def named_file(path: str | os.PathLike[str], environment: ConfigEnvironment) -> 
     folder = os.path.dirname(full)
     if os.path.basename(folder) in _PRODUCT_FOLDERS:
         folder = os.path.dirname(folder)
-    return EntrySource(
-        file=full, scope="explicit", dialect="", workspace=folder, environment=environment
-    )
+    return EntrySource(file=full, scope="explicit", workspace=folder, environment=environment)
 
 
 def usual_files(environment: ConfigEnvironment) -> list[EntrySource]:
@@ -313,21 +307,15 @@ def usual_files(environment: ConfigEnvironment) -> list[EntrySource]:
     # Claude Code keeps servers for one project in the user's file, by the project's path.
     kept = [replace(code, workspace=one, section=("projects", one)) for one in folders]
     projects = [
-        EntrySource(
-            file=f"{folder}/{name}",
-            scope="project",
-            dialect=kind,
-            workspace=folder,
-            environment=environment,
-        )
-        for folder in folders
-        for name, kind in PROJECT_FILES
+        EntrySource(file=f"{one}/{name}", scope="project", workspace=one, environment=environment)
+        for one in folders
+        for name in PROJECT_FILES
     ]
     return [*kept, *projects, *own]
 
 
 def user_files(
-    environment: ConfigEnvironment, rows: tuple[tuple[str, str, str, str], ...] = USER_FILES
+    environment: ConfigEnvironment, rows: tuple[tuple[str, str, str], ...] = USER_FILES
 ) -> list[EntrySource]:
     """Return files of the user: those that are always read, or `IMPORTABLE_FILES`."""
     home = environment.home
@@ -341,15 +329,10 @@ def user_files(
     for base, variable in (("claude", "CLAUDE_CONFIG_DIR"), ("codex", "CODEX_HOME")):
         if os.path.isabs(named := environment.environ.get(variable, "")):
             folders[base] = Path(named)
-    workspace = str(environment.workspace())
+    source = EntrySource(
+        file="", scope="user", workspace=str(environment.workspace()), environment=environment
+    )
     return [
-        EntrySource(
-            file=str(folders[base] / path),
-            scope="user",
-            dialect=dialect,
-            workspace=workspace,
-            environment=environment,
-            product=product,
-        )
-        for product, base, path, dialect in rows
+        replace(source, file=str(folders[base] / path), product=product)
+        for product, base, path in rows
     ]

@@ -137,8 +137,10 @@ class EntryReader:
         elif name in TABLE:
             parsed = parse_setting(TABLE[name], value)
             if isinstance(parsed, Struct) and isinstance(value, Mapping):
-                for key in (key for key in value if key not in parsed.__struct_fields__):
+                unknown = [key for key in value if key not in parsed.__struct_fields__]
+                for key in unknown:
                     self._fault(f"{field}.{key}", "is not known here", "warning")
+                value = {key: value[key] for key in parsed.__struct_fields__ if key in value}
         there = self._found.get(name)
         if there is None or field.startswith("holdfast."):
             self._found[name], self._from[name] = value, field

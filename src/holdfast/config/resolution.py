@@ -28,7 +28,6 @@ from holdfast.config.files import EnvFile, UnreadableFileError
 from holdfast.config.settings import (
     TABLE,
     HttpMode,
-    LockSetting,
     map_path,
     map_strings,
     parse_setting,
@@ -70,13 +69,10 @@ class ResolvedServer(Struct, frozen=True, kw_only=True):
         tools = self._said("tools")
         if tools:
             found["tools"] = ToolPolicy(**tools)
-        lock: LockSetting | None = found.get("lock")
-        if lock is not None and lock.mode == "block":
-            found["lock"] = lock.path
-        elif lock is not None:
+        if "lock" in found:
             from holdfast.lock.guard import Lock
 
-            found["lock"] = Lock(lock.path, mode=lock.mode)
+            found["lock"] = Lock(found["lock"].path, mode=found["lock"].mode)
         return {"name": self.name, **found}
 
     def transport_options(self) -> dict[str, Any]:
@@ -187,7 +183,7 @@ def project_contents(entry: ServerEntry) -> Iterator[tuple[str, bytes | None]]:
     """
     resolution = Resolution(entry)
     for row, value in said(entry):
-        path = resolution.path(row.name, value) if row.content else ""
+        path = resolution.path(row.name, value) if row.path and row.kind == "url" else ""
         folder = resolution.folder_of(path)
         if folder is not None:
             try:

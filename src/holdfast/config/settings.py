@@ -28,7 +28,6 @@ from holdfast.policies import (
     WhenDown,
 )
 
-LockMode = Literal["block", "warn", "off"]
 HttpMode = Literal["auto", "streamable", "sse"]
 LOGIN_KEYS: Final = frozenset(
     {"client_id", "client_secret", "scopes", "redirect_uri", "issuer", "resource", "account"}
@@ -38,14 +37,13 @@ LOGIN_KEYS: Final = frozenset(
 """What the setting ``oauth`` may have."""
 MOST_ITEMS: Final = 2000
 """Items of one list or object: an approval shows all of them."""
-Receiver = Literal["client", "tools", "transport", "entry"]
 
 
 class LockSetting(Struct, frozen=True, kw_only=True):
     """A lock file, and what happens to a server that differs from it."""
 
     path: str
-    mode: LockMode = "block"
+    mode: Literal["block", "warn", "off"] = "block"
 
 
 class Setting(Struct, frozen=True):
@@ -60,12 +58,11 @@ class Setting(Struct, frozen=True):
     own: bool = True
     """It is one of Holdfast's own, below ``holdfast``; otherwise a field of the entry."""
     path: bool = False
-    """It is a path: made absolute after expansion."""
-    content: bool = False
-    """An approval binds what is in the file as well, if that is one of the project."""
+    """It is a path, made absolute after expansion. With ``kind="url"`` an approval binds what is in
+    the file as well, if that is one of the project: it decides whom the client trusts."""
     unbound: str = ""
     """Why an approval does not bind it; empty: bound."""
-    to: Receiver = "client"
+    to: Literal["client", "tools", "transport", "entry"] = "client"
     """The receiver: `connect`, the `ToolPolicy`, the transport, or nothing by itself."""
     option: str = ""
     """The name of the option there, where it differs."""
@@ -76,7 +73,6 @@ _TABLE: Final = dict[str, str]
 _SAME_AS_APPROVED: Final = "switched on again it runs exactly what was approved"
 _STDIO: Final[dict[str, Any]] = {"kind": "command", "to": "transport"}
 _HTTP: Final[dict[str, Any]] = {"kind": "url", "to": "transport"}
-_FILE: Final[dict[str, Any]] = {"path": True, "content": True}
 
 TABLE: Final[dict[str, Setting]] = {
     row.name: row
@@ -107,9 +103,9 @@ TABLE: Final[dict[str, Setting]] = {
         Setting("log", str, path=True),
         Setting("inherit_env", _LIST | bool, **_STDIO),
         Setting("grace", float, **_STDIO),
-        Setting("ca", str, **_HTTP, **_FILE),
-        Setting("cert", str, **_HTTP, **_FILE),
-        Setting("key", str, kind="url", to="entry", **_FILE),
+        Setting("ca", str, **_HTTP, path=True),
+        Setting("cert", str, **_HTTP, path=True),
+        Setting("key", str, kind="url", to="entry", path=True),
         Setting("proxy", str, **_HTTP),
         Setting("oauth", _TABLE, kind="url", to="entry"),
     )

@@ -121,17 +121,14 @@ def require(entry: ServerEntry, env_file: EnvFile | None) -> None:
     trouble = "" if found.problem is None else f" ({found.problem})"
     own = next((source for source in entry.hides if source.scope == "user"), None)
     hidden = "" if own is None else f". It hides your own of {visible(str(own))}"
-    commands = f"Look: {_command('explain', entry.name)}. Approve: {approving(entry.name)}"
+    look = approving(entry.name, verb="explain")
+    commands = f"Look: {look}. Approve: {approving(entry.name)}"
     text = f"{what}{trouble}{hidden}. {commands}"
     raise TrustError(text, state="untrusted", data=found)
 
 
-def approving(*names: str) -> str:
+def approving(*names: str, verb: str = "trust") -> str:
     """Return the command that approves servers; safe to paste, whatever their names are."""
-    return _command("trust", *names)
-
-
-def _command(verb: str, *names: str) -> str:
     dashes = "-- " if any(name.startswith("-") for name in names) else ""
     return f"holdfast config {verb} {dashes}{shlex.join(names)}"
 
