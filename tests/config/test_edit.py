@@ -23,7 +23,7 @@ from holdfast.config.dialects import read
 from holdfast.config.edit import plan_import
 from holdfast.config.entry import definition, input_definition
 from holdfast.config.files import parse
-from holdfast.config.json_edit import ServersFile
+from holdfast.config.json_edit import JsonFile
 from holdfast.errors import StateError, ValidationError
 from tests.config.rig import DATA, World, read_data, read_one, source
 
@@ -149,17 +149,13 @@ def test_any_file_is_edited_and_back(data: Any, names: list[str], new: str) -> N
     inner = f"{','.join(members)}{space()}{comma}{space()}"
     text = f'{space()}{{{space()}"mcpServers":{space()}{{{inner}}}}}'
     before = parse("x.json", text.encode())
-    file = ServersFile("x.json", text.encode())
-    if new in names:
-        with pytest.raises(ValidationError, match="already"):
-            file.add(new, {"command": "x"}, overwrite=False)
-    file.add(new, {"command": "x"}, overwrite=True)
-    assert file.data is not None
+    file = JsonFile("x.json", text.encode())
+    file.change("mcpServers", new, {"command": "x"})
     assert parse("x.json", file.data)["mcpServers"] == {
         **before["mcpServers"],
         new: {"command": "x"},
     }
-    file.remove(new)
+    file.change("mcpServers", new, None)
     left = {name: value for name, value in before["mcpServers"].items() if name != new}
     assert parse("x.json", file.data) == {"mcpServers": left}
 
@@ -223,13 +219,13 @@ def test_a_change_by_somebody_else_is_not_overwritten(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.own(one={"command": "a"})
-    real = ServersFile.add
+    real = JsonFile.change
 
-    def slow(self: ServersFile, *args: Any) -> None:
+    def slow(self: JsonFile, *args: Any) -> None:
         real(self, *args)
         world.own(theirs={"command": "b"})
 
-    monkeypatch.setattr(ServersFile, "add", slow)
+    monkeypatch.setattr(JsonFile, "change", slow)
     with pytest.raises(StateError, match="was changed meanwhile"):
         add("two", command="x", environment=around(world))
     assert list(world.load().servers) == ["theirs"]

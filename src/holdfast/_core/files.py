@@ -83,16 +83,12 @@ def read_bytes(
     else:
         descriptor = os.open(path, os.O_RDONLY | _CAREFUL | _BINARY)
     try:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise RefusedFileError(path, "is not a regular file")
+        facts = _facts(path, descriptor, links, "read")
         if owned and os.name == "posix":
             if facts.st_uid not in (os.geteuid(), 0):
                 raise RefusedFileError(path, "belongs to another user; not used")
             if facts.st_mode & (stat.S_IWOTH if owned == "group" else stat.S_IWGRP | stat.S_IWOTH):
                 raise RefusedFileError(path, "can be written by other users; not used (chmod 600)")
-        if not links and facts.st_nlink > 1:
-            raise RefusedFileError(path, "has a second name (a hard link); not read")
         data = bytearray()
         # The size may be wrong, or change during the read: what counts is what comes.
         while facts.st_size <= limit and len(data) <= limit:
@@ -102,14 +98,19 @@ def read_bytes(
             data += more
     finally:
         os.close(descriptor)
-    raise RefusedFileError(path, f"is longer than {_size(limit)}", errno.EFBIG)
+    size = f"{limit >> 10} KiB" if limit >= 1 << 10 else f"{limit} bytes"
+    size = f"{limit >> 20} MiB" if limit >= 1 << 20 else size
+    raise RefusedFileError(path, f"is longer than {size}", errno.EFBIG)
 
 
-def _size(limit: int) -> str:
-    for bits, unit in ((20, "MiB"), (10, "KiB")):
-        if limit >= 1 << bits:
-            return f"{limit >> bits} {unit}"
-    return f"{limit} bytes"
+def _facts(path: StrPath, descriptor: int, links: bool, use: str) -> os.stat_result:
+    """Return what is known of an open file; refuse what is no regular file, or a hard link."""
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        raise RefusedFileError(path, "is not a regular file")
+    if not links and facts.st_nlink > 1:
+        raise RefusedFileError(path, f"has a second name (a hard link); not {use}")
+    return facts
 
 
 def _resolve_inside(path: StrPath, folder: StrPath) -> str:
@@ -157,11 +158,7 @@ def open_for_append(path: StrPath, *, create: bool = True) -> int:
             raise RefusedFileError(path, "is not a regular file") from None
         raise
     try:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise RefusedFileError(path, "is not a regular file")
-        if facts.st_nlink > 1:
-            raise RefusedFileError(path, "has a second name (a hard link); not written")
+        facts = _facts(path, descriptor, False, "written")
         if os.name == "posix" and facts.st_uid != os.geteuid():
             raise RefusedFileError(path, "belongs to another user; not written")
     except BaseException:
@@ -327,17 +324,16 @@ def make_private_folder(path: StrPath) -> None:
 
 
 _XDG: Final = {
-    "config": ("XDG_CONFIG_HOME", (".config",)),
-    "state": ("XDG_STATE_HOME", (".local", "state")),
-    "cache": ("XDG_CACHE_HOME", (".cache",)),
-    "data": ("XDG_DATA_HOME", (".local", "share")),
+    "config": ("XDG_CONFIG_HOME", ".config"),
+    "state": ("XDG_STATE_HOME", ".local/state"),
+    "cache": ("XDG_CACHE_HOME", ".cache"),
+    "data": ("XDG_DATA_HOME", ".local/share"),
 }
+XdgKind: TypeAlias = 'Literal["config", "state", "cache", "data"]'
 
 
 def xdg_folder(
-    kind: Literal["config", "state", "cache", "data"],
-    environ: Mapping[str, str] | None = None,
-    home: StrPath | None = None,
+    kind: XdgKind, environ: Mapping[str, str] | None = None, home: StrPath | None = None
 ) -> Path:
     """Return a base folder of the XDG Base Directory Specification.
 
@@ -349,9 +345,7 @@ def xdg_folder(
 
 
 def xdg_path(
-    kind: Literal["config", "state", "cache", "data"],
-    environ: Mapping[str, str] | None = None,
-    home: StrPath | None = None,
+    kind: XdgKind, environ: Mapping[str, str] | None = None, home: StrPath | None = None
 ) -> str:
     """Return the same as text."""
     environ = os.environ if environ is None else environ
@@ -359,7 +353,7 @@ def xdg_path(
     named = environ.get(variable, "")
     if os.path.isabs(named):
         return named
-    return os.path.join(home or environ.get("HOME") or os.path.expanduser("~"), *default)
+    return os.path.join(home or environ.get("HOME") or os.path.expanduser("~"), default)
 
 
 # Locks

@@ -99,17 +99,8 @@ def _object(value: Any) -> Document:
 
 # What a value becomes
 
-
-def _nothing(_: Any) -> Found:
-    """For a field that does not matter here."""
-    return {}
-
-
-def _without_effect(_: Any) -> Found:
-    """For a field that a user may rely on."""
-    raise UserWarning("has no effect here")
-
-
+_NO_EFFECT: Final = UserWarning("has no effect here")
+"""Of fields that a user may rely on."""
 _MODES: Final[dict[str, HttpMode]] = {"http": "auto", "streamable": "streamable", "sse": "sse"}
 
 
@@ -176,10 +167,6 @@ def _login(loopback: str) -> Fields:
     def enabled(value: Any) -> Found:
         return {} if convert(value, bool) else {"oauth": {"enabled": "false"}}
 
-    def refused(_: Any) -> Found:
-        # OAuth 2.1 §5.1.1: a token in a URL ends up in logs and in other people's hands.
-        raise ValueError("is not taken: a token is never sent in a URL")
-
     def switch(value: Any) -> Found:
         """``oauth`` may be False, and ``auth`` the name of a way."""
         if value is False or value == "oauth":
@@ -200,8 +187,9 @@ def _login(loopback: str) -> Fields:
         "tokenUrl": "oauth.token_endpoint",
         "registrationUrl": "oauth.registration_endpoint",
         "enabled": enabled,
-        "tokenParamName": refused,
-        "audiences": _without_effect,
+        # OAuth 2.1 §5.1.1: a token in a URL ends up in logs and in other people's hands.
+        "tokenParamName": ValueError("is not taken: a token is never sent in a URL"),
+        "audiences": _NO_EFFECT,
     }
     either = (keys, switch)
     return {"oauth": either, "auth": either, "oauthRedirectUrl": "oauth.redirect_uri"}
@@ -262,10 +250,6 @@ def _from_variables(value: Any) -> Found:
     return {"headers": {name: f"${{env:{variable}}}" for name, variable in named}}
 
 
-def _written_out(_: Any) -> Found:
-    raise ValueError("is not taken; name a variable in bearer_token_env_var")
-
-
 def _env_vars(value: Any) -> Found:
     """Names, or tables with a name, of variables to pass on."""
     named = [
@@ -315,7 +299,7 @@ _COMMAND: Final[Fields] = {"command": _command, "args": "args", "env": "env", "c
 _JSON: Final[Fields] = {
     **{"type": _type, "transport": _type, "url": "url", "headers": "headers"},
     **{**_COMMAND, "envFile": "env_file", "env_file": "env_file"},
-    **{"enabled": _enabled, "disabled": "disabled", "description": _nothing},
+    **{"enabled": _enabled, "disabled": "disabled", "description": None},
 }
 _LOCALHOST, _LOOPBACK = _login("localhost"), _login("127.0.0.1")
 
@@ -324,16 +308,16 @@ DIALECTS: Final = {
         "mcpServers",
         {
             **{**_JSON, "serverUrl": "url", "timeout": _timeout, **_LOCALHOST},
-            **dict.fromkeys(("name", "displayName", "icon", "$schema"), _nothing),
-            **dict.fromkeys(("headersHelper", "tokenCacheDir", "alwaysAllow"), _without_effect),
-            **dict.fromkeys(("autoApprove", "trust", "alwaysLoad"), _without_effect),
+            **dict.fromkeys(("name", "displayName", "icon", "$schema")),
+            **dict.fromkeys(("headersHelper", "tokenCacheDir", "alwaysAllow"), _NO_EFFECT),
+            **dict.fromkeys(("autoApprove", "trust", "alwaysLoad"), _NO_EFFECT),
         },
     ),
     "vscode": Dialect(
         "servers",
         {
-            **{**_JSON, **_LOOPBACK, "version": _nothing, "gallery": _nothing},
-            **dict.fromkeys(("dev", "sandbox", "sandboxEnabled"), _without_effect),
+            **{**_JSON, **_LOOPBACK, "version": None, "gallery": None},
+            **dict.fromkeys(("dev", "sandbox", "sandboxEnabled"), _NO_EFFECT),
         },
     ),
     "gemini": Dialect(
@@ -341,9 +325,9 @@ DIALECTS: Final = {
         {
             **{"httpUrl": _streamable, **_JSON, "timeout": _seconds("request", 0.001)},
             **{"includeTools": "allow", "excludeTools": "deny", **_LOCALHOST},
-            **{"extensionName": _nothing, "trust": _without_effect, "tcp": _without_effect},
-            **dict.fromkeys(("authProviderType", "targetAudience"), _without_effect),
-            "targetServiceAccount": _without_effect,
+            **{"extensionName": None, "trust": _NO_EFFECT, "tcp": _NO_EFFECT},
+            **dict.fromkeys(("authProviderType", "targetAudience"), _NO_EFFECT),
+            "targetServiceAccount": _NO_EFFECT,
         },
         _gemini_document,
     ),
@@ -351,17 +335,18 @@ DIALECTS: Final = {
         "mcp_servers",
         {
             **{**_COMMAND, "url": _streamable, "enabled": _enabled},
-            **{"bearer_token_env_var": _bearer, "bearer_token": _written_out},
+            "bearer_token": ValueError("is not taken; name a variable in bearer_token_env_var"),
+            "bearer_token_env_var": _bearer,
             **{"env_http_headers": _from_variables, "http_headers": "headers"},
             **{"enabled_tools": "allow", "disabled_tools": "deny", "env_vars": _env_vars},
             "startup_timeout_sec": _seconds("handshake"),
             "startup_timeout_ms": _seconds("handshake", 0.001),
             "tool_timeout_sec": _seconds("tools"),
             **{"scopes": _scopes, "oauth_resource": "oauth.resource", **_LOOPBACK},
-            **dict.fromkeys(("name", "required", "supports_parallel_tool_calls"), _nothing),
-            **dict.fromkeys(("http_headers_helper", "tools", *_CODEX_WIDE), _without_effect),
-            "default_tools_approval_mode": _without_effect,
-            "experimental_environment": _without_effect,
+            **dict.fromkeys(("name", "required", "supports_parallel_tool_calls")),
+            **dict.fromkeys(("http_headers_helper", "tools", *_CODEX_WIDE), _NO_EFFECT),
+            "default_tools_approval_mode": _NO_EFFECT,
+            "experimental_environment": _NO_EFFECT,
         },
         _codex_document,
     ),
@@ -372,7 +357,7 @@ DIALECTS: Final = {
             **{"uri": "url", "headers": "headers", "enabled": _enabled},
             **{"timeout": _seconds("request"), "available_tools": "allow"},
             "env_keys": "inherit_env",
-            **dict.fromkeys(("name", "display_name", "description", "bundled"), _nothing),
+            **dict.fromkeys(("name", "display_name", "description", "bundled")),
         },
         _goose_document,
     ),

@@ -28,7 +28,7 @@ from holdfast.config.entry import (
     said,
 )
 from holdfast.config.files import UnreadableFileError
-from holdfast.config.json_edit import ServersFile
+from holdfast.config.json_edit import JsonFile
 from holdfast.config.loading import (
     IMPORTABLE_FILES,
     ConfigEnvironment,
@@ -111,7 +111,7 @@ def add(
     said = {key: value for key, value in raw.items() if value not in (None, [], {})}
     source = _source(scope, environment)
     with _changing(source) as document:
-        document.add(name, said, overwrite)
+        _put(document, source, name, said, overwrite)
         fault = name_fault(name)
         if fault is None:
             # As it will be read; what could not be used is not written.
@@ -151,7 +151,7 @@ def remove(
         entries = gather([source], environment).servers
         if name in entries:
             with _changing(source) as document:
-                document.remove(name)
+                document.change("mcpServers", name, None)
             if source.scope == "project":
                 ApprovalStore(environment).revoke(entries[name])
             return ConfigEdit(file=source.file, servers=(name,))
@@ -175,9 +175,13 @@ class ImportPlan(Struct, frozen=True, kw_only=True):
         source = _source("user", self.environment)
         with _changing(source) as document:
             for entry in self.entries:
-                moved = at_home(entry)
-                document.add(entry.name, definition(moved), self.overwrite)
-                document.add_inputs(input_definition(one) for one in moved.inputs.values())
+                _put(document, source, entry.name, definition(at_home(entry)), self.overwrite)
+                there = document.content.get("inputs")
+                listed = there if isinstance(there, list) else []
+                known = [one.get("id") for one in listed if isinstance(one, dict)]
+                asked = [one for name, one in entry.inputs.items() if name not in known]
+                if asked:
+                    document.change("", "inputs", [*listed, *map(input_definition, asked)])
         return ConfigEdit(
             file=source.file,
             servers=tuple(entry.name for entry in self.entries),
@@ -246,15 +250,16 @@ def _chosen(products: Iterable[str] | None, environment: ConfigEnvironment) -> l
         return there
     found: list[EntrySource] = []
     for product in products:
-        of_product = [source for source in there if _is_called(source.product, product)]
-        if not of_product and not os.path.exists(product):
+        files_of = [source for source in there if _is_called(source.product, product)]
+        files_of = files_of or [named_file(product, environment)]
+        if not any(os.path.exists(source.file) for source in files_of):
             known = list(dict.fromkeys(source.product for source in there))
             hint = did_you_mean(product, known) or f"known: {', '.join(known)}"
+            places = visible(", ".join(source.file for source in files_of))
+            if files_of[0].product:
+                raise ValidationError(f"{files_of[0].product} has no file here: {places}")
             raise ValidationError(f"no product or file {visible(product, 80)!r}: {hint}")
-        if of_product and not any(os.path.exists(source.file) for source in of_product):
-            places = ", ".join(source.file for source in of_product)
-            raise ValidationError(f"{of_product[0].product} has no file here: {visible(places)}")
-        found += of_product or [named_file(product, environment)]
+        found += files_of
     return found
 
 
@@ -280,7 +285,7 @@ def _source(scope: EditScope, environment: ConfigEnvironment) -> EntrySource:
 
 
 @contextmanager
-def _changing(source: EntrySource) -> Iterator[ServersFile]:
+def _changing(source: EntrySource) -> Iterator[JsonFile]:
     """Read, edit and replace a file; writers take turns, and a change by others is refused."""
     state = source.environment.state_home / "holdfast"
     path = source.file
@@ -292,9 +297,9 @@ def _changing(source: EntrySource) -> Iterator[ServersFile]:
             target = Path(os.path.realpath(path) if own else path)
             limit = files.USER_BYTES if own else files.PROJECT_BYTES
             before = files.read(str(target), limit)
-            document = ServersFile(path, before)
+            document = JsonFile(path, before)
             yield document
-            if document.data == (before or ServersFile(path, None).data):
+            if document.data == (before or JsonFile(path, None).data):
                 return
             if files.read(str(target), limit) != before:
                 raise StateError(f"{visible(path)} was changed meanwhile; nothing was written")
@@ -306,6 +311,15 @@ def _changing(source: EntrySource) -> Iterator[ServersFile]:
         raise ValidationError(f"{visible(path)} {error}") from None
     except OSError as error:
         raise StateError(f"{visible(path)}: cannot be written: {reason(error)}") from None
+
+
+def _put(
+    document: JsonFile, source: EntrySource, name: str, value: dict[str, Any], overwrite: bool
+) -> None:
+    there = document.content.get("mcpServers")
+    if isinstance(there, dict) and name in there and not overwrite:
+        raise ValidationError(f"{visible(source.file)} has a server '{visible(name, 80)}' already")
+    document.change("mcpServers", name, value)
 
 
 def at_home(entry: ServerEntry) -> ServerEntry:

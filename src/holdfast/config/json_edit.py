@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from holdfast._core.text import visible
@@ -91,8 +91,8 @@ def drop_member(text: str, start: int, key: str) -> str:
     return after
 
 
-class ServersFile:
-    """A file with ``mcpServers``, to edit. Every edit is checked by reading it again."""
+class JsonFile:
+    """A file with a JSON object, to edit. Every edit is checked by reading it again."""
 
     def __init__(self, path: str, data: bytes | None) -> None:
         self._path = path
@@ -107,56 +107,29 @@ class ServersFile:
         """The bytes to write."""
         return self._bom + self._text.encode()
 
-    def add(self, name: str, value: dict[str, Any], overwrite: bool) -> None:
-        """Add a server, or replace it."""
-        servers = self._servers()
-        if name in servers and not overwrite:
-            raise ValidationError(
-                f"{visible(self._path)} has a server '{visible(name, 80)}' already"
-            )
-        if "mcpServers" in self.content:
-            text = set_member(self._text, self._start("mcpServers"), name, value, 2)
-        else:
-            text = set_member(self._text, self._start(), "mcpServers", {name: value})
-        self._accept(text, "mcpServers", {**servers, name: value})
-
-    def remove(self, name: str) -> None:
-        """Remove a server that is there."""
-        rest = {key: value for key, value in self._servers().items() if key != name}
-        text = drop_member(self._text, self._start("mcpServers"), name)
-        self._accept(text, "mcpServers", rest)
-
-    def add_inputs(self, inputs: Iterable[dict[str, Any]]) -> None:
-        """Add inputs whose ids are not there yet."""
-        there = self.content.get("inputs")
-        listed = list(there) if isinstance(there, list) else []
-        known = {one.get("id") for one in listed if isinstance(one, dict)}
-        more = [one for one in inputs if one["id"] not in known]
-        if more:
-            text = set_member(self._text, self._start(), "inputs", [*listed, *more])
-            self._accept(text, "inputs", [*listed, *more])
-
-    def _servers(self) -> dict[str, Any]:
-        servers = self.content.get("mcpServers", {})
-        if not isinstance(servers, dict):
-            raise UnreadableFileError("must hold an object under mcpServers")
-        return servers
-
-    def _start(self, key: str | None = None) -> int:
-        """Return where the document's object begins, or the value of a member of it."""
+    def change(self, parent: str, key: str, value: Any) -> None:
+        """Set a member of an object in the document, or of itself (""); None: remove it."""
+        inner = self.content.get(parent) if parent else self.content
+        if inner is None:
+            parent, key, value, inner = "", parent, {key: value}, self.content
+        if not isinstance(inner, dict):
+            raise UnreadableFileError(f"must hold an object under {parent}")
         tokens = _TOKENS.finditer(self._text)
-        top = next(match.start() for match in tokens if match["mark"] == "{")
-        if key is None:
-            return top
-        members, _ = find_members(self._text, top)
-        return next(member.value for member in members if member.key == key)
-
-    def _accept(self, text: str, key: str, value: Any) -> None:
-        expected = {**self.content, key: value}
+        start = next(match.start() for match in tokens if match["mark"] == "{")
+        if parent:
+            members, _ = find_members(self._text, start)
+            start = next(member.value for member in members if member.key == parent)
+        after = {name: one for name, one in inner.items() if name != key}
+        if value is None:
+            text = drop_member(self._text, start, key)
+        else:
+            text = set_member(self._text, start, key, value, 2 if parent else 1)
+            after[key] = value
+        content = {**self.content, parent: after} if parent else after
         try:
             data = text.encode()
         except UnicodeEncodeError:
             raise ValidationError("half a character cannot be written to a file") from None
-        if parse("x.json", data) != expected:
+        if parse("x.json", data) != content:
             raise ValidationError(f"{visible(self._path)} cannot be edited safely; edit it by hand")
-        self._text, self.content = text, expected
+        self._text, self.content = text, content

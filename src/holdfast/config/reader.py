@@ -41,9 +41,10 @@ Found: TypeAlias = dict[str, Any]
 """Settings by name, as a file has them."""
 Make: TypeAlias = Callable[[Any], Found]
 """Makes settings of a field's value. A ValueError is an error, a UserWarning a warning."""
-Fields: TypeAlias = Mapping[str, "str | Make | tuple[Fields, Make]"]
+Fields: TypeAlias = Mapping[str, "str | Make | tuple[Fields, Make] | Exception | None"]
 """What a field becomes: a setting by name (``oauth.scopes``: one key of it), or what a function
-makes of it. For an object: its own fields, and a function for a value that is none."""
+makes of it. For an object: its own fields, and a function for a value that is none. An exception
+says why it is not taken; None: it does not matter here."""
 
 _OWN: Final = ({row.name: row.name for row in OWN}, lambda value: convert(value, dict[str, Any]))
 _WAYS: Final = {
@@ -109,10 +110,13 @@ class EntryReader:
         """Take what every field says, in the order of the table, and warn of unknown ones."""
         for key, target in fields.items():
             value, field = raw.get(key), within + key
-            if value is None:
+            if value is None or target is None:
                 continue
             try:
-                if isinstance(target, tuple) and isinstance(value, Mapping):
+                if isinstance(target, Exception):
+                    level: Level = "warning" if isinstance(target, Warning) else "error"
+                    self._fault(field, str(target), level)
+                elif isinstance(target, tuple) and isinstance(value, Mapping):
                     self._take(value, target[0], f"{field}.")
                 elif isinstance(target, str):
                     name, _, part = target.partition(".")
