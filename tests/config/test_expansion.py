@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.config import ConfigEnvironment, EntrySource, ServerEntry
-from holdfast.config.entry import ConfigInput, ExpansionError, InputPrompt, variables
+from holdfast.config.entry import ConfigInput, ExpansionError, InputPrompt, Variable, pieces
 from holdfast.config.resolution import Resolution
 
 ENVIRON = {"A": "one", "EMPTY": "", "NESTED": "${A}"}
@@ -130,7 +130,8 @@ def test_an_input_must_be_one_of_its_options() -> None:
 
 
 def test_variables_are_found_in_order() -> None:
-    found = variables("${A}${input:x}${B:-c}$${D}${workspaceFolder}")
+    text = "${A}${input:x}${B:-c}$${D}${workspaceFolder}"
+    found = [one for one in pieces(text) if isinstance(one, Variable)]
     assert [(one.name, one.kind, one.default) for one in found] == [
         ("A", "environment", None),
         ("x", "input", None),

@@ -17,7 +17,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
@@ -95,6 +94,8 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
     transport: HttpMode = "auto"
     disabled: bool = False
     settings: dict[str, Any] = {}
+    variables: tuple[tuple[str, Variable], ...] = ()
+    """The variables in its strings, each with its place."""
     inputs: dict[str, ConfigInput] = {}
     """The inputs that its strings ask for, by id."""
     problems: tuple[ConfigProblem, ...] = ()
@@ -236,13 +237,6 @@ def pieces(text: str) -> Iterator[str | Variable]:
         yield text[end:]
 
 
-def variables(text: str, most: int | None = None) -> list[Variable]:
-    """Return the first variables of a text. Raises ExpansionError."""
-    if "${" not in text:
-        return []
-    return list(islice((one for one in pieces(text) if isinstance(one, Variable)), most))
-
-
 def _variable(match: re.Match[str]) -> Variable:
     inside = match["inside"]
     if not match["close"]:
@@ -259,18 +253,6 @@ def _variable(match: re.Match[str]) -> Variable:
     if not _NAME.match(name):
         raise ExpansionError(f"'{visible(match[0], 80)}' is not a known variable ({_KNOWN})")
     return Variable(name=name, kind="environment", default=default if marked else None)
-
-
-def used_variables(entry: ServerEntry, most: int = 1000) -> Iterator[tuple[str, Variable]]:
-    """Yield the variables of an entry, by the place of each; those of broken strings are not."""
-    left = most
-    for _, field, text in texts(entry):
-        try:
-            found = variables(text, max(left, 0))
-        except ExpansionError:
-            continue
-        left -= len(found)
-        yield from ((field, variable) for variable in found)
 
 
 # Names

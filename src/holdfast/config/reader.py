@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -17,9 +18,10 @@ from holdfast.config.entry import (
     ExpansionError,
     Level,
     ServerEntry,
+    Variable,
+    pieces,
     said,
     texts,
-    variables,
 )
 from holdfast.config.settings import MOST_ITEMS, OWN, TABLE, convert, parse_setting, value_faults
 from holdfast.policies import Timeouts
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 MOST_PROBLEMS: Final = 20
 """Errors, and warnings, of one server that are kept; the rest is counted."""
 MOST_VARIABLES: Final = 1000
-"""Variables in the strings of one entry."""
 LONGEST_TEXT: Final = 1 << 15
 """Characters of one string: an approval shows all of it."""
 _LONGEST_FIELD: Final = 120
@@ -193,8 +194,7 @@ class EntryReader:
         if entry.command is not None and not entry.args and len(entry.command.split()) > 1:
             text = "has a space in it; arguments belong in args, one by one"
             self._fault("command", text, "warning")
-        asked: list[str] = []
-        left = MOST_VARIABLES
+        used: list[tuple[str, Variable]] = []
         for _, field, text in texts(entry):
             if len(text) > LONGEST_TEXT:
                 self._fault(field, f"is longer than {LONGEST_TEXT:,} characters")
@@ -203,24 +203,25 @@ class EntryReader:
                 self._fault(field, "must not have a zero character in it")
             elif not text.isascii() and _HALF.search(text):
                 self._fault(field, "must not have half a character in it")
+            left = MOST_VARIABLES - len(used)
             if left < 0 or "${" not in text:
                 continue
             try:
-                used = variables(text, left + 1)
+                found = (one for one in pieces(text) if isinstance(one, Variable))
+                used += [(field, one) for one in islice(found, left + 1)]
             except ExpansionError as error:
                 self._fault(field, str(error))
-                continue
-            asked += [variable.name for variable in used if variable.kind == "input"]
-            left -= len(used)
-            if left < 0:
+            if len(used) > MOST_VARIABLES:
                 self._fault(field, f"has more variables than the {MOST_VARIABLES:,} of an entry")
         more = sum(self._count.values()) - len(self._problems)
         if more:
             level: Level = "error" if self._count["error"] > MOST_PROBLEMS else "warning"
             self._count[level] = 0  # this one is always kept
             self._fault(None, f"{more:,} more problems are not shown", level)
+        asked = [variable.name for _, variable in used if variable.kind == "input"]
         return replace(
             entry,
+            variables=tuple(used),
             inputs={one: inputs[one] for one in asked if one in inputs},
             problems=tuple(sorted(self._problems, key=lambda problem: problem.level)),
         )

@@ -36,7 +36,6 @@ from holdfast.config.entry import (
     input_definition,
     is_safe_name,
     texts,
-    used_variables,
 )
 from holdfast.config.files import EnvFile, UnreadableFileError
 from holdfast.config.resolution import project_contents, read_env_file
@@ -292,7 +291,7 @@ def preview(config: Configuration, name: str) -> Approval:
         verdict=status.verdict,
         changes=status.changes,
         definition=map_strings("", found, lambda _, text: visible(text), visible),
-        variables=tuple(dict.fromkeys(visible(one.name, 120) for _, one in used_variables(entry))),
+        variables=tuple(dict.fromkeys(visible(one.name, 120) for _, one in entry.variables)),
         cautions=tuple(dict.fromkeys(_cautions(entry, env_file))),
         fingerprint=fingerprint(parts),
     )
@@ -387,9 +386,7 @@ def _cautions(entry: ServerEntry, env_file: EnvFile | None) -> Iterator[str]:
         "the name needs quotes in a shell": not is_safe_name(entry.name),
     }
     yield from (caution for caution, holds in cautions.items() if holds)
-    sent = dict.fromkeys(
-        visible(one.name, 80) for _, one in used_variables(entry) if one.kind != "place"
-    )
+    sent = dict.fromkeys(visible(one.name, 80) for _, one in entry.variables if one.kind != "place")
     if sent:
         yield f"the server is given the values of: {join_words(list(sent), 20)}"
     for name, asked in entry.inputs.items():

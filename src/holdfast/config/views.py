@@ -24,7 +24,6 @@ from holdfast.config.entry import (
     Variable,
     VariableKind,
     definition,
-    used_variables,
 )
 from holdfast.config.loading import ConfigScope, Configuration, LoadedFile
 from holdfast.config.resolution import Resolution
@@ -133,7 +132,7 @@ def _variables(entry: ServerEntry) -> tuple[VariableRow, ...]:
         return False
 
     used: dict[tuple[str, VariableKind], list[tuple[str, Variable]]] = {}
-    for field, variable in used_variables(entry):
+    for field, variable in entry.variables:
         used.setdefault((variable.name, variable.kind), []).append((field, variable))
     found = []
     for (name, kind), uses in used.items():
