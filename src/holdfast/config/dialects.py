@@ -276,21 +276,19 @@ def _goose_document(document: Document) -> Document:
             raw = {key: one for key, one in raw.items() if key != "config" and one != []}
             if raw.get("type") in _BUILT_IN:
                 continue
-            if "uri" in raw and isinstance(headers := raw.get("headers"), Mapping):
-                raw["headers"] = _with_values(headers, raw.get("envs"))
-            raw = {key: one for key, one in raw.items() if key != "envs" or "uri" not in raw}
+            if "uri" in raw:
+                given = _object(raw.pop("envs", None))
+                raw["headers"] = _with_values(raw.get("headers"), given)
         found[name] = raw
     return {"extensions": found}
 
 
-def _with_values(headers: Document, given: Any) -> Document:
-    def value(match: re.Match[str]) -> str:
-        return str(_object(given).get(match[1], match[0]))
-
-    return {
-        name: re.sub(r"\$\{(\w+)\}", value, text) if isinstance(text, str) else text
-        for name, text in headers.items()
-    }
+def _with_values(headers: Any, given: Document) -> Any:
+    if isinstance(headers, Mapping):
+        return {name: _with_values(text, given) for name, text in headers.items()}
+    if not isinstance(headers, str):
+        return headers
+    return re.sub(r"\$\{(\w+)\}", lambda one: str(given.get(one[1], one[0])), headers)
 
 
 # The table

@@ -166,7 +166,6 @@ class ImportPlan(Struct, frozen=True, kw_only=True):
 
     entries: tuple[ServerEntry, ...]
     skipped: Mapping[str, str]
-    """As in `ConfigEdit`."""
     overwrite: bool
     environment: ConfigEnvironment
 

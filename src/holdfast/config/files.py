@@ -21,14 +21,12 @@ from holdfast._core.text import visible
 from holdfast._core.yaml_reader import DEEPEST, YamlFault, read_yaml
 
 PROJECT_BYTES: Final = 1 << 18
-"""The longest project file that is read."""
 USER_BYTES: Final = 16 << 20
 """The longest file of the user's own: some products keep their history in theirs."""
 ENV_BYTES: Final = 1 << 16
 """The longest file of variables: an approval shows all of it."""
 _NUMBER_BITS: Final = 1024
 _KEY_PARTS: Final = 32
-"""Parts of a dotted key in TOML."""
 
 
 class ReadBudget(Struct, kw_only=True):

@@ -98,7 +98,6 @@ class JsonFile:
         self._path = path
         self._bom = _BOM if data is not None and data.startswith(_BOM) else b""
         self.content: Mapping[str, Any] = {} if data is None else parse(path, data)
-        """The whole document."""
         text = "" if data is None else data[len(self._bom) :].decode()
         self._text = text if text.strip() else "{\n}\n"
 

@@ -68,10 +68,6 @@ class ConfigEnvironment:
         self.home: Path = Path(own if home is None else home).absolute()
         self.start: Path = Path(os.path.realpath(os.getcwd() if start is None else start))
 
-    def __repr__(self) -> str:
-        # Not the variables: they have secrets in them, and reprs end up in logs.
-        return f"ConfigEnvironment(start={str(self.start)!r}, home={str(self.home)!r})"
-
     @property
     def config_home(self) -> Path:
         """``$XDG_CONFIG_HOME``, or its default."""

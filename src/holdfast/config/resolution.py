@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from holdfast.client import Client
 
 MOST_CHARACTERS: Final = 1 << 20
-"""Characters of one expanded string."""
 _MOST_SHOWN: Final = 20
 _STAND_INS: Final = {"HOME": "userHome", "CLAUDE_PROJECT_DIR": "workspaceFolder"}
 """Variables that have a value even where the environment has none."""
@@ -202,7 +201,6 @@ class Resolution:
         self._environ = source.environment.environ
         self._home = str(source.environment.home)
         self._answers: dict[str, str] = {}
-        """Each input is asked for once."""
         self._faults: dict[str, str] = {}
         """By field; the first of each counts."""
         self._places = {

@@ -34,7 +34,6 @@ LOGIN_KEYS: Final = frozenset(
     | {"pkce", "enabled", "metadata_url"}
     | {"authorization_endpoint", "token_endpoint", "registration_endpoint"}
 )
-"""What the setting ``oauth`` may have."""
 MOST_ITEMS: Final = 2000
 """Items of one list or object: an approval shows all of them."""
 
