@@ -22,8 +22,7 @@ from holdfast.config import (
 from holdfast.config.dialects import read
 from holdfast.config.edit import plan_import
 from holdfast.config.entry import definition, input_definition
-from holdfast.config.files import parse
-from holdfast.config.json_edit import JsonFile
+from holdfast.config.files import JsonFile, parse
 from holdfast.errors import StateError, ValidationError
 from tests.config.rig import DATA, World, read_data, read_one, source
 

@@ -14,7 +14,7 @@ add, remove, import_products            edit, and take over from other products
     dialects · reader       what each product writes, and one reader for all
     entry · resolution      one server, as text; its variables, and the client
     trust                   what may be used, and approving it
-    views · edit · json_edit    showing and changing it
+    views · edit            showing and changing it
 """
 
 from __future__ import annotations

@@ -27,8 +27,7 @@ from holdfast.config.entry import (
     name_fault,
     said,
 )
-from holdfast.config.files import UnreadableFileError
-from holdfast.config.json_edit import JsonFile
+from holdfast.config.files import JsonFile, UnreadableFileError
 from holdfast.config.loading import (
     IMPORTABLE_FILES,
     ConfigEnvironment,

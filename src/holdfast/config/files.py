@@ -1,4 +1,4 @@
-"""Read configuration files within bounds.
+"""Read configuration files within bounds, and edit them.
 
 Files may come with a stranger's repository, and every command and completion reads them. So size,
 depth and number of values are bounded, work is linear, and errors quote next to nothing.
@@ -11,14 +11,15 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
 from holdfast._core.files import RefusedFileError, read_bytes, reason
 from holdfast._core.text import visible
 from holdfast._core.yaml_reader import DEEPEST, YamlFault, read_yaml
+from holdfast.errors import ValidationError
 
 PROJECT_BYTES: Final = 1 << 18
 USER_BYTES: Final = 16 << 20
@@ -43,13 +44,10 @@ class UnreadableFileError(Exception):
 
 
 def read(path: str, limit: int, *, inside: str | None = None, owned: bool = False) -> bytes | None:
-    """Return the bytes of a file; None if there is none.
+    """Return the bytes of a regular file, ``limit`` at most; None if there is none.
 
-    Args:
-        path: The file; it must be a regular one.
-        limit: Most bytes.
-        inside: A folder that links must not lead out of.
-        owned: Refuse a file that other users own or can write.
+    Links must not lead out of the folder ``inside``; ``owned`` refuses a file that other users own
+    or can write.
     """
     try:
         return read_bytes(path, limit, inside=inside, owned="group" if owned else False)
@@ -66,25 +64,24 @@ def read(path: str, limit: int, *, inside: str | None = None, owned: bool = Fals
 def parse(path: str, data: bytes, budget: ReadBudget | None = None) -> Mapping[str, Any]:
     """Return the object that a file holds, by the ending of its name.
 
-    Args:
-        path: The file, for its ending.
-        data: Its content.
-        budget: What may be read; reduced by what was. By default that of a file of the user's own.
-
-    Raises:
-        UnreadableFileError: It is not text, not of its format, too deep, has too many values,
-            or a key twice in one object.
+    ``budget`` is what may be read, and reduced by what was; by default that of a file of the user's
+    own.
     """
     text = _decode(data)
     budget = budget or ReadBudget(bytes=USER_BYTES, values=2_000_000, slow_bytes=1 << 20)
     budget.bytes -= len(data)
     if budget.bytes < 0:
         raise UnreadableFileError("is not read: the project's files are too long together")
-    slow = _SLOW_PARSERS.get(os.path.splitext(path)[1].lower())
-    if slow is not None and len(text) > budget.slow_bytes:
+    ending = os.path.splitext(path)[1].lower()
+    if ending in (".toml", ".yaml", ".yml") and len(text) > budget.slow_bytes:
         raise UnreadableFileError(f"is longer than {budget.slow_bytes >> 10} KiB")
     try:
-        value = _json(text) if slow is None else slow(text, budget)
+        if ending == ".toml":
+            value = _toml(text)
+        else:
+            value = read_yaml(text, budget.values) if ending in (".yaml", ".yml") else _json(text)
+    except YamlFault as error:
+        raise UnreadableFileError(str(error)) from None
     except RecursionError:
         raise UnreadableFileError("is nested too deeply") from None
     if value is None:
@@ -164,15 +161,15 @@ def _no_constant(name: str) -> None:
 
 _JSON: Final = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_no_constant)
 
-STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+\\?(?:"|\Z)'
-COMMENT: Final = r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
+_STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+\\?(?:"|\Z)'
+_COMMENT: Final = r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
 # Every alternative takes what it began to the end of the text if it is never closed: failing
 # and starting over at each quote would take hours on a hostile megabyte.
-_COMMENTS: Final = re.compile(f"({STRING})|{COMMENT}", re.S)
-_COMMAS: Final = re.compile(rf"({STRING})|,(?=\s*+[}}\]])", re.S)
+_COMMENTS: Final = re.compile(f"({_STRING})|{_COMMENT}", re.S)
+_COMMAS: Final = re.compile(rf"({_STRING})|,(?=\s*+[}}\]])", re.S)
 
 
-# TOML and YAML
+# TOML
 
 _TOML_TOKENS: Final = re.compile(
     r"'''(?:[^']|'(?!''))*+(?:'''|\Z)"
@@ -183,7 +180,7 @@ _TOML_TOKENS: Final = re.compile(
 _LONG_KEY: Final = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{_KEY_PARTS}}}")
 
 
-def _toml(text: str, _: ReadBudget) -> Any:
+def _toml(text: str) -> Any:
     import tomllib
 
     # The time of `tomllib` grows with the square of a key's parts.
@@ -194,20 +191,6 @@ def _toml(text: str, _: ReadBudget) -> Any:
     except ValueError as error:
         said = visible(str(error), 200)
         raise UnreadableFileError(f"is not TOML: {said[:1].lower()}{said[1:]}") from None
-
-
-def _yaml(text: str, budget: ReadBudget) -> Any:
-    try:
-        return read_yaml(text, budget.values)
-    except YamlFault as error:
-        raise UnreadableFileError(str(error)) from None
-
-
-_SLOW_PARSERS: Final[dict[str, Callable[[str, ReadBudget], Any]]] = {
-    ".toml": _toml,
-    ".yaml": _yaml,
-    ".yml": _yaml,
-}
 
 
 # Files of environment variables
@@ -265,3 +248,128 @@ def parse_env(text: str) -> dict[str, str]:
             value = re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[0]), quoted[2])
         found[match["name"]] = value
     return found
+
+
+# Editing JSON: the rest of a file stays as it is, comments and indentation included
+
+_TOKENS: Final = (
+    rf"(?s:(?P<skip>\s++|{_COMMENT})|(?P<string>{_STRING})|(?P<mark>[{{}}\[\],:])"
+    r"|[^\s\"{}\[\],:/]++|/)"
+)
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class JsonMember(NamedTuple):
+    """One member of an object, by offsets in the text: its key, its value, a comma behind it."""
+
+    key: str
+    start: int
+    value: int
+    end: int
+    comma: int | None
+
+
+def find_members(text: str, start: int) -> tuple[list[JsonMember], int]:
+    """Return the members of the object that begins at an offset, and where it ends."""
+    found: list[JsonMember] = []
+    tokens: list[re.Match[str]] = []
+    depth = 0
+    for match in re.compile(_TOKENS).finditer(text, start):
+        if match["skip"] is not None:
+            continue
+        mark = match["mark"]
+        depth += (mark in ("{", "[")) - (mark in ("}", "]"))
+        if (depth == 1 and mark == ",") or depth == 0:
+            if tokens:  # key, colon and all of the value
+                key, end = json.loads(tokens[0][0], strict=False), tokens[-1].end()
+                comma = match.start() if mark == "," else None
+                found.append(JsonMember(key, tokens[0].start(), tokens[2].start(), end, comma))
+            if depth == 0:
+                return found, match.start()
+            tokens = []
+        elif match.start() > start:
+            tokens.append(match)
+    raise UnreadableFileError("is not JSON: an object is never closed")
+
+
+def set_member(text: str, start: int, key: str, value: Any, depth: int = 1) -> str:
+    """Return the text with a member of the object at an offset added or replaced."""
+    members, end = find_members(text, start)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    indented = re.search(r"\n([ \t]+)\S", text)
+    unit = "  " if indented is None else indented[1]
+    flat = bool(members) and "\n" not in text.strip()
+    line = " " if flat else newline + unit * depth
+    shown = json.dumps(value, ensure_ascii=False, indent=None if flat else unit)
+    shown = shown.replace("\n", line)
+    for member in members:
+        if member.key == key:
+            return text[: member.value] + shown + text[member.end :]
+    added = f"{line}{json.dumps(key, ensure_ascii=False)}: {shown}"
+    if members:
+        return f"{text[: members[-1].end]},{added}{text[members[-1].end :]}"
+    rest = text[start + 1 : end]
+    tail = "" if "\n" in rest else newline + unit * (depth - 1)
+    return text[: start + 1] + added + rest + tail + text[end:]
+
+
+def drop_member(text: str, start: int, key: str) -> str:
+    """Return the text without a member of the object at an offset, and its line if it is alone."""
+    members, _ = find_members(text, start)
+    place = next(number for number, member in enumerate(members) if member.key == key)
+    member, comma = members[place], members[place].comma
+    end = member.end if comma is None else comma + 1
+    alone = re.compile(r"[ \t]*\r?\n").match(text, end)
+    line = text.rfind("\n", 0, member.start) + 1
+    if alone is not None and line and not text[line : member.start].strip(" \t"):
+        after = text[:line] + text[alone.end() :]
+    else:
+        after = text[: member.start] + text[end:]
+    if comma is None and place:
+        # The last one takes the comma before it along.
+        before = members[place - 1].comma or 0
+        after = after[:before] + after[before + 1 :]
+    return after
+
+
+class JsonFile:
+    """A file with a JSON object, to edit. Every edit is checked by reading it again."""
+
+    def __init__(self, path: str, data: bytes | None) -> None:
+        self._path = path
+        self._bom = _BOM if data is not None and data.startswith(_BOM) else b""
+        self.content: Mapping[str, Any] = {} if data is None else parse(path, data)
+        text = "" if data is None else data[len(self._bom) :].decode()
+        self._text = text if text.strip() else "{\n}\n"
+
+    @property
+    def data(self) -> bytes:
+        """The bytes to write."""
+        return self._bom + self._text.encode()
+
+    def change(self, parent: str, key: str, value: Any) -> None:
+        """Set a member of an object in the document, or of itself (""); None: remove it."""
+        inner = self.content.get(parent) if parent else self.content
+        if inner is None:
+            parent, key, value, inner = "", parent, {key: value}, self.content
+        if not isinstance(inner, dict):
+            raise UnreadableFileError(f"must hold an object under {parent}")
+        tokens = re.finditer(_TOKENS, self._text)
+        start = next(match.start() for match in tokens if match["mark"] == "{")
+        if parent:
+            members, _ = find_members(self._text, start)
+            start = next(member.value for member in members if member.key == parent)
+        after = {name: one for name, one in inner.items() if name != key}
+        if value is None:
+            text = drop_member(self._text, start, key)
+        else:
+            text = set_member(self._text, start, key, value, 2 if parent else 1)
+            after[key] = value
+        content = {**self.content, parent: after} if parent else after
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            raise ValidationError("half a character cannot be written to a file") from None
+        if parse("x.json", data) != content:
+            raise ValidationError(f"{visible(self._path)} cannot be edited safely; edit it by hand")
+        self._text, self.content = text, content

@@ -146,14 +146,14 @@ def convert(value: Any, kind: Any) -> Any:
         text, _, place = str(error).partition(" - at `$")
     found = re.match(r"Expected `([^`]*)`, got `([^`]*)`", text)
     if found is not None:
-        text = f"must be {_either(found[1])}, not {_either(found[2])}"
+        words = [
+            " or ".join(_IN_WORDS.get(one, one) for one in types.split(" | "))
+            for types in found.groups()
+        ]
+        text = f"must be {words[0]}, not {words[1]}"
     place = place.strip(".`")
     at = f" (at {place})" if place not in ("", "[...]") else ""
     raise ValueError(f"{visible(text[:1].lower() + text[1:], 200)}{at}")
-
-
-def _either(types: str) -> str:
-    return " or ".join(_IN_WORDS.get(one, one) for one in types.split(" | "))
 
 
 _IN_WORDS: Final = {

@@ -198,9 +198,7 @@ class ApprovalStore:
     def approve(self, entries: Mapping[str, ServerEntry], seen: Mapping[str, str]) -> None:
         """Approve entries of project files, all or none.
 
-        Args:
-            entries: By name.
-            seen: The fingerprint of what a person was shown, by name. Nothing else is approved.
+        ``seen`` has fingerprints of what a person was shown. Nothing else is approved.
         """
         kept = {}
         for name, entry in entries.items():

@@ -18,7 +18,6 @@ from holdfast._core.secret_flags import secret_words
 from holdfast._core.text import truncate, visible
 from holdfast.config import trust
 from holdfast.config.entry import (
-    ConfigInput,
     ExpansionError,
     ServerEntry,
     Variable,
@@ -62,8 +61,6 @@ class VariableRow(Struct, frozen=True, kw_only=True):
     fields: tuple[str, ...]
     is_set: bool
     has_default: bool
-    set_by: str | None
-    """The environment variable that gives it a value."""
 
 
 class ServerExplanation(ServerRow, frozen=True, kw_only=True):
@@ -136,8 +133,6 @@ def _variables(entry: ServerEntry) -> tuple[VariableRow, ...]:
         used.setdefault((variable.name, variable.kind), []).append((field, variable))
     found = []
     for (name, kind), uses in used.items():
-        asked = entry.inputs.get(name, ConfigInput(id=name))
-        set_by = {"environment": name, "input": asked.variable, "place": None}[kind]
         found.append(
             VariableRow(
                 name=visible(name, 120),
@@ -145,7 +140,6 @@ def _variables(entry: ServerEntry) -> tuple[VariableRow, ...]:
                 fields=tuple(dict.fromkeys(visible(field, 120) for field, _ in uses)),
                 is_set=all(has_value(variable) for _, variable in uses),
                 has_default=all(variable.default is not None for _, variable in uses),
-                set_by=set_by and visible(set_by, 120),
             )
         )
     return tuple(found)
