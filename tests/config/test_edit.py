@@ -148,7 +148,7 @@ def test_any_file_is_edited_and_back(data: Any, names: list[str], new: str) -> N
     inner = f"{','.join(members)}{space()}{comma}{space()}"
     text = f'{space()}{{{space()}"mcpServers":{space()}{{{inner}}}}}'
     before = parse("x.json", text.encode())
-    file = JsonFile("x.json", text.encode())
+    file = JsonFile(text.encode())
     file.change("mcpServers", new, {"command": "x"})
     assert parse("x.json", file.data)["mcpServers"] == {
         **before["mcpServers"],

@@ -110,7 +110,7 @@ def add(
     said = {key: value for key, value in raw.items() if value not in (None, [], {})}
     source = _source(scope, environment)
     with _changing(source) as document:
-        _put(document, source, name, said, overwrite)
+        _put(document, name, said, overwrite)
         fault = name_fault(name)
         if fault is None:
             # As it will be read; what could not be used is not written.
@@ -173,7 +173,7 @@ class ImportPlan(Struct, frozen=True, kw_only=True):
         source = _source("user", self.environment)
         with _changing(source) as document:
             for entry in self.entries:
-                _put(document, source, entry.name, definition(at_home(entry)), self.overwrite)
+                _put(document, entry.name, definition(at_home(entry)), self.overwrite)
                 there = document.content.get("inputs")
                 listed = there if isinstance(there, list) else []
                 known = [one.get("id") for one in listed if isinstance(one, dict)]
@@ -295,9 +295,9 @@ def _changing(source: EntrySource) -> Iterator[JsonFile]:
             target = Path(os.path.realpath(path) if own else path)
             limit = files.USER_BYTES if own else files.PROJECT_BYTES
             before = files.read(str(target), limit)
-            document = JsonFile(path, before)
+            document = JsonFile(before)
             yield document
-            if document.data == (before or JsonFile(path, None).data):
+            if document.data == (before or JsonFile(None).data):
                 return
             if files.read(str(target), limit) != before:
                 raise StateError(f"{visible(path)} was changed meanwhile; nothing was written")
@@ -311,12 +311,10 @@ def _changing(source: EntrySource) -> Iterator[JsonFile]:
         raise StateError(f"{visible(path)}: cannot be written: {reason(error)}") from None
 
 
-def _put(
-    document: JsonFile, source: EntrySource, name: str, value: dict[str, Any], overwrite: bool
-) -> None:
+def _put(document: JsonFile, name: str, value: dict[str, Any], overwrite: bool) -> None:
     there = document.content.get("mcpServers")
     if isinstance(there, dict) and name in there and not overwrite:
-        raise ValidationError(f"{visible(source.file)} has a server '{visible(name, 80)}' already")
+        raise UnreadableFileError(f"has a server '{visible(name, 80)}' already")
     document.change("mcpServers", name, value)
 
 

@@ -19,7 +19,6 @@ from msgspec import Struct
 from holdfast._core.files import RefusedFileError, read_bytes, reason
 from holdfast._core.text import visible
 from holdfast._core.yaml_reader import DEEPEST, YamlFault, read_yaml
-from holdfast.errors import ValidationError
 
 PROJECT_BYTES: Final = 1 << 18
 USER_BYTES: Final = 16 << 20
@@ -333,12 +332,14 @@ def drop_member(text: str, start: int, key: str) -> str:
 
 
 class JsonFile:
-    """A file with a JSON object, to edit. Every edit is checked by reading it again."""
+    """A file with a JSON object, to edit. Every edit is checked by reading it again.
 
-    def __init__(self, path: str, data: bytes | None) -> None:
-        self._path = path
+    Raises UnreadableFileError.
+    """
+
+    def __init__(self, data: bytes | None) -> None:
         self._bom = _BOM if data is not None and data.startswith(_BOM) else b""
-        self.content: Mapping[str, Any] = {} if data is None else parse(path, data)
+        self.content: Mapping[str, Any] = {} if data is None else parse("x.json", data)
         text = "" if data is None else data[len(self._bom) :].decode()
         self._text = text if text.strip() else "{\n}\n"
 
@@ -369,7 +370,7 @@ class JsonFile:
         try:
             data = text.encode()
         except UnicodeEncodeError:
-            raise ValidationError("half a character cannot be written to a file") from None
+            raise UnreadableFileError("cannot hold half a character") from None
         if parse("x.json", data) != content:
-            raise ValidationError(f"{visible(self._path)} cannot be edited safely; edit it by hand")
+            raise UnreadableFileError("cannot be edited safely; edit it by hand")
         self._text, self.content = text, content

@@ -131,18 +131,16 @@ def _variables(entry: ServerEntry) -> tuple[VariableRow, ...]:
     used: dict[tuple[str, VariableKind], list[tuple[str, Variable]]] = {}
     for field, variable in entry.variables:
         used.setdefault((variable.name, variable.kind), []).append((field, variable))
-    found = []
-    for (name, kind), uses in used.items():
-        found.append(
-            VariableRow(
-                name=visible(name, 120),
-                kind=kind,
-                fields=tuple(dict.fromkeys(visible(field, 120) for field, _ in uses)),
-                is_set=all(has_value(variable) for _, variable in uses),
-                has_default=all(variable.default is not None for _, variable in uses),
-            )
+    return tuple(
+        VariableRow(
+            name=visible(name, 120),
+            kind=kind,
+            fields=tuple(dict.fromkeys(visible(field, 120) for field, _ in uses)),
+            is_set=all(has_value(variable) for _, variable in uses),
+            has_default=all(variable.default is not None for _, variable in uses),
         )
-    return tuple(found)
+        for (name, kind), uses in used.items()
+    )
 
 
 # Redacted text
