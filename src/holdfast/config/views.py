@@ -29,30 +29,6 @@ from holdfast.config.resolution import Resolution
 from holdfast.config.trust import ApprovalStore, TrustStatus, TrustVerdict
 
 
-class ServerRow(Struct, frozen=True, kw_only=True):
-    """One server in a list."""
-
-    name: str
-    kind: str
-    target: str
-    scope: ConfigScope
-    file: str
-    dialect: str
-    trust: TrustVerdict
-    disabled: bool
-    shadows: tuple[str, ...]
-    """Where entries of the same name are that lost to this one."""
-    problems: tuple[str, ...]
-    warnings: tuple[str, ...]
-
-
-class ConfigOverview(Struct, frozen=True, kw_only=True):
-    """All servers, and the files that they come from, in order of precedence."""
-
-    servers: tuple[ServerRow, ...]
-    files: tuple[LoadedFile, ...]
-
-
 class VariableRow(Struct, frozen=True, kw_only=True):
     """One variable: where it is used, and whether there is a value. Never the value."""
 
@@ -63,17 +39,37 @@ class VariableRow(Struct, frozen=True, kw_only=True):
     has_default: bool
 
 
-class ServerExplanation(ServerRow, frozen=True, kw_only=True):
+class ServerExplanation(Struct, frozen=True, kw_only=True):
     """Everything about one server."""
 
+    name: str
+    kind: str
+    target: str
+    """The command and its arguments, or the URL, on one line."""
+    file: str
     section: tuple[str, ...]
+    scope: ConfigScope
+    dialect: str
     workspace: str
+    disabled: bool
     definition: dict[str, Any]
     settings: dict[str, Any]
     variables: tuple[VariableRow, ...]
+    trust: TrustVerdict
     changes: tuple[str, ...]
     approve: str | None
     """The command that approves it, where that is needed."""
+    shadows: tuple[str, ...]
+    """Where entries of the same name are that lost to this one."""
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+class ConfigOverview(Struct, frozen=True, kw_only=True):
+    """All servers, and the files that they come from, in order of precedence."""
+
+    servers: tuple[ServerExplanation, ...]
+    files: tuple[LoadedFile, ...]
 
 
 # Showing
@@ -82,41 +78,39 @@ class ServerExplanation(ServerRow, frozen=True, kw_only=True):
 def show(config: Configuration) -> ConfigOverview:
     """Return every server with its source, kind, trust and problems, and every file."""
     store = ApprovalStore(config.environment)
-    servers = (ServerRow(**_row(entry, store.status(entry))) for entry in config)
-    return ConfigOverview(servers=tuple(servers), files=config.files)
+    servers = tuple(_explained(entry, store.status(entry)) for entry in config)
+    return ConfigOverview(servers=servers, files=config.files)
 
 
 def explain(config: Configuration, name: str) -> ServerExplanation:
     """Return where a server comes from, what it hides, its variables and its trust."""
     entry = config[name]
-    status = entry.trust()
-    shown = EntryDisplay().definition(entry)
+    return _explained(entry, entry.trust())
+
+
+def _explained(entry: ServerEntry, status: TrustStatus) -> ServerExplanation:
+    source, display = entry.source, EntryDisplay()
+    shown = display.definition(entry)
     return ServerExplanation(
-        **_row(entry, status),
-        section=tuple(map(visible, entry.source.section)),
-        workspace=visible(entry.source.workspace),
+        name=entry.name,
+        kind=entry.kind,
+        target=truncate(display.target(entry), _LONGEST_TARGET),
+        file=visible(source.file),
+        section=tuple(map(visible, source.section)),
+        scope=source.scope,
+        dialect=source.dialect,
+        workspace=visible(source.workspace),
+        disabled=entry.disabled,
         settings=shown.pop("holdfast", {}),
         definition=shown,
         variables=_variables(entry),
+        trust=status.verdict,
         changes=status.changes,
         approve=None if status.ok else trust.approving(entry.name),
+        shadows=tuple(visible(str(lost)) for lost in entry.hides),
+        problems=tuple(map(str, entry.errors)),
+        warnings=(*map(str, entry.warnings), *filter(None, [status.problem])),
     )
-
-
-def _row(entry: ServerEntry, status: TrustStatus) -> dict[str, Any]:
-    return {
-        "name": entry.name,
-        "kind": entry.kind,
-        "target": truncate(EntryDisplay().target(entry), _LONGEST_TARGET),
-        "scope": entry.source.scope,
-        "file": visible(entry.source.file),
-        "dialect": entry.source.dialect,
-        "trust": status.verdict,
-        "disabled": entry.disabled,
-        "shadows": tuple(visible(str(source)) for source in entry.hides),
-        "problems": tuple(map(str, entry.errors)),
-        "warnings": (*map(str, entry.warnings), *filter(None, [status.problem])),
-    }
 
 
 def _variables(entry: ServerEntry) -> tuple[VariableRow, ...]:
