@@ -83,7 +83,7 @@ def test_what_is_added_to_a_project_is_approved_by_that(world: World) -> None:
         ),
         (
             '\ufeff{\r\n    "mcpServers": {}\r\n}',
-            '\ufeff{\r\n    "mcpServers": {\r\n        "new": {\r\n            "command": "x"\r\n'
+            '{\r\n    "mcpServers": {\r\n        "new": {\r\n            "command": "x"\r\n'
             "        }\r\n    }\r\n}",
         ),
         (

@@ -114,7 +114,8 @@ def add(
         fault = name_fault(name)
         if fault is None:
             # As it will be read; what could not be used is not written.
-            (entry,), _ = dialects.read({**document.content, "mcpServers": {name: said}}, source)
+            typed = replace(source, dialect="mcpServers")
+            (entry,), _ = dialects.read({**document.content, "mcpServers": {name: said}}, typed)
             fault = next((f"{one.field}: {one.message}" for one in entry.errors), None)
         if fault is not None:
             raise ValidationError(f"server '{visible(name, 80)}': {fault}")
@@ -141,11 +142,9 @@ def remove(
         StateError: The file cannot be written, or changed meanwhile.
     """
     environment = environment or ConfigEnvironment()
-    scopes: list[EditScope] = ["user"] if scope is None else [scope]
-    if scope is None and environment.folders():
-        scopes.append("project")
+    scopes: list[EditScope] = ["user", "project"] if environment.folders() else ["user"]
+    sources = [_source(one, environment) for one in ([scope] if scope else scopes)]
     known: list[str] = []
-    sources = [_source(one, environment) for one in scopes]
     for source in sources:
         entries = gather([source], environment).servers
         if name in entries:
@@ -272,14 +271,11 @@ def _is_called(product: str, word: str) -> bool:
 
 def _source(scope: EditScope, environment: ConfigEnvironment) -> EntrySource:
     """Return the file that is edited: the user's own, or the project's."""
-    workspace = environment.workspace()
-    file = environment.own_file if scope == "user" else workspace / ".mcp.json"
+    root = str(environment.workspace())
+    file = str(environment.own_file) if scope == "user" else f"{root}/.mcp.json"
     if scope == "project" and not environment.folders():
         raise ValidationError("the home folder is not a project; use the user's own file")
-    source = EntrySource(
-        file=str(file), scope=scope, workspace=str(workspace), environment=environment
-    )
-    return replace(source, dialect="mcpServers")
+    return EntrySource(file=file, scope=scope, workspace=root, environment=environment)
 
 
 @contextmanager

@@ -255,7 +255,6 @@ _TOKENS: Final = (
     rf"(?s:(?P<skip>\s++|{_COMMENT})|(?P<string>{_STRING})|(?P<mark>[{{}}\[\],:])"
     r"|[^\s\"{}\[\],:/]++|/)"
 )
-_BOM: Final = b"\xef\xbb\xbf"
 
 
 class JsonMember(NamedTuple):
@@ -338,15 +337,14 @@ class JsonFile:
     """
 
     def __init__(self, data: bytes | None) -> None:
-        self._bom = _BOM if data is not None and data.startswith(_BOM) else b""
         self.content: Mapping[str, Any] = {} if data is None else parse("x.json", data)
-        text = "" if data is None else data[len(self._bom) :].decode()
+        text = (data or b"").decode("utf-8-sig")
         self._text = text if text.strip() else "{\n}\n"
 
     @property
     def data(self) -> bytes:
         """The bytes to write."""
-        return self._bom + self._text.encode()
+        return self._text.encode()
 
     def change(self, parent: str, key: str, value: Any) -> None:
         """Set a member of an object in the document, or of itself (""); None: remove it."""

@@ -271,11 +271,10 @@ def gather(sources: list[EntrySource], environment: ConfigEnvironment) -> Config
 
 def _document(source: EntrySource, budget: files.ReadBudget) -> Mapping[str, Any] | None:
     """Return a file's content; None if there is no such file. Raises UnreadableFileError."""
-    if source.scope == "project":
-        data = files.read(source.file, files.PROJECT_BYTES, inside=source.workspace)
-        return None if data is None else files.parse(source.file, data, budget)
-    data = files.read(source.file, files.USER_BYTES, owned=source.scope == "user")
-    return None if data is None else files.parse(source.file, data)
+    project = source.scope == "project"
+    limit, inside = (files.PROJECT_BYTES, source.workspace) if project else (files.USER_BYTES, None)
+    data = files.read(source.file, limit, inside=inside, owned=source.scope == "user")
+    return None if data is None else files.parse(source.file, data, budget if project else None)
 
 
 # The files

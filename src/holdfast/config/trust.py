@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from holdfast._core.files import locked, make_private_folder, read_bytes, reason, write_atomic
 from holdfast._core.text import join_words, visible
@@ -82,8 +82,7 @@ def bound_parts(entry: ServerEntry, env_file: EnvFile | None) -> dict[str, str]:
     for name, content in project_contents(entry):
         found[f"{name} (content)"] = _digest(content)
     for name, asked in entry.inputs.items():
-        fields = [getattr(asked, field) for field in asked.__struct_fields__]
-        found[f"inputs.{name}"] = json.dumps(fields)
+        found[f"inputs.{name}"] = json.dumps(asdict(asked))
     return found
 
 
