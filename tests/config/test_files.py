@@ -1,4 +1,4 @@
-"""DialectResult files that may be hostile, and JSON as people write it."""
+"""Files that may be hostile, and JSON as people write it."""
 
 from __future__ import annotations
 
